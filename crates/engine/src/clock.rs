@@ -1,0 +1,31 @@
+//! Where time comes from: a seam, so that tests own it.
+
+use std::pin::Pin;
+use std::time::Instant;
+
+/// Tells the time and waits for it.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> Instant;
+
+    /// A future that is done once `now()` has reached `at`.
+    fn sleep_until(&self, at: Instant) -> Sleep;
+}
+
+/// A wait for a point in time.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The machine's monotonic clock, with tokio's timers (1 ms steps).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the seam that the ban leads to")]
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        Box::pin(tokio::time::sleep_until(at.into()))
+    }
+}

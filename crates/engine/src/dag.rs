@@ -1,0 +1,267 @@
+//! A stored graph: compressed adjacency arrays, checked once when built.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::graph::{Edge, Graph, NodeId};
+
+/// A directed acyclic graph as four arrays: 8 bytes a node and 8 bytes an edge.
+pub struct Dag {
+    dependents: Adjacency,
+    inputs: Adjacency,
+}
+
+/// Why a set of edges is not a graph that can run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// An edge names a node that does not exist.
+    #[error("edge {input} -> {dependent}: the graph has only {node_count} nodes, numbered from 0")]
+    MissingNode {
+        /// The edge's source.
+        input: NodeId,
+        /// The edge's target.
+        dependent: NodeId,
+        /// How many nodes there are.
+        node_count: u32,
+    },
+    /// The same two nodes are joined twice.
+    #[error("edge {input} -> {dependent} is there twice; give each pair of nodes one edge")]
+    DuplicateEdge {
+        /// The edge's source.
+        input: NodeId,
+        /// The edge's target.
+        dependent: NodeId,
+    },
+    /// Each node of the list waits for the one before it, and the first for the last.
+    #[error("these nodes wait for each other in a circle: {}", Circle(.0))]
+    Cycle(Vec<NodeId>),
+    /// More nodes or edges than the numbers can name.
+    #[error("{count} {what} are too many; a graph holds at most {MAX}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+/// The most nodes or edges of one graph (state words keep three bits for themselves).
+const MAX: usize = (1 << 29) - 2;
+
+impl Dag {
+    /// Builds a graph of `node_count` nodes from `(input, dependent, kind)` edges.
+    ///
+    /// ```
+    /// use anabranch_engine::{Dag, Edge, NodeId};
+    /// let edges = [(NodeId(0), NodeId(1), Edge::Needs), (NodeId(1), NodeId(0), Edge::After)];
+    /// let error = Dag::new(2, &edges).err().unwrap();
+    /// assert_eq!(error.to_string(), "these nodes wait for each other in a circle: #0 -> #1 -> #0");
+    /// ```
+    pub fn new(node_count: u32, edges: &[(NodeId, NodeId, Edge)]) -> Result<Dag, Error> {
+        for (what, count) in [("nodes", node_count as usize), ("edges", edges.len())] {
+            if count > MAX {
+                return Err(Error::TooLarge { what, count });
+            }
+        }
+        for &(input, dependent, _) in edges {
+            if input.0.max(dependent.0) >= node_count {
+                return Err(Error::MissingNode { input, dependent, node_count });
+            }
+        }
+        let dag = Dag {
+            dependents: Adjacency::new(
+                node_count,
+                edges.iter().map(|&(input, dependent, kind)| (input, dependent, kind)),
+            ),
+            inputs: Adjacency::new(
+                node_count,
+                edges.iter().map(|&(input, dependent, kind)| (dependent, input, kind)),
+            ),
+        };
+        dag.refuse_duplicates()?;
+        dag.refuse_cycles()?;
+        Ok(dag)
+    }
+
+    /// For each node, the longest time from its end to the end of the graph, when a node takes `time_of(node)`.
+    ///
+    /// This is the reserve that a late node must leave to the rest of its run.
+    pub fn time_after(&self, time_of: impl Fn(NodeId) -> Duration) -> Vec<Duration> {
+        let mut after = vec![Duration::ZERO; self.node_count() as usize];
+        self.visit_topologically(&self.inputs, &self.dependents, |node| {
+            let from_start = after[node.index()] + time_of(node);
+            self.inputs(node, |input, _| {
+                let longest = &mut after[input.index()];
+                *longest = (*longest).max(from_start);
+            });
+        });
+        after
+    }
+
+    fn refuse_duplicates(&self) -> Result<(), Error> {
+        const NOBODY: u32 = u32::MAX;
+        let mut last_dependent_of = vec![NOBODY; self.node_count() as usize];
+        for dependent in (0..self.node_count()).map(NodeId) {
+            let mut twice = None;
+            self.inputs(dependent, |input, _| {
+                if last_dependent_of[input.index()] == dependent.0 {
+                    twice = Some(input);
+                }
+                last_dependent_of[input.index()] = dependent.0;
+            });
+            if let Some(input) = twice {
+                return Err(Error::DuplicateEdge { input, dependent });
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_cycles(&self) -> Result<(), Error> {
+        let mut visited = vec![false; self.node_count() as usize];
+        let count =
+            self.visit_topologically(&self.dependents, &self.inputs, |node| visited[node.index()] = true);
+        if count == self.node_count() {
+            return Ok(());
+        }
+        Err(Error::Cycle(self.find_cycle(&visited)))
+    }
+
+    /// Every unvisited node has an unvisited input, so walking up inputs must come round.
+    fn find_cycle(&self, visited: &[bool]) -> Vec<NodeId> {
+        let start = visited.iter().position(|&seen| !seen).expect("a cycle leaves nodes unvisited");
+        let mut step_of = vec![u32::MAX; visited.len()];
+        let mut path = Vec::new();
+        let mut at = NodeId(start as u32);
+        while step_of[at.index()] == u32::MAX {
+            step_of[at.index()] = path.len() as u32;
+            path.push(at);
+            let mut next = None;
+            self.inputs(at, |input, _| {
+                if !visited[input.index()] {
+                    next = Some(input);
+                }
+            });
+            at = next.expect("an unvisited node has an unvisited input");
+        }
+        let mut circle = path.split_off(step_of[at.index()] as usize);
+        circle.reverse();
+        let lowest = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+        circle.rotate_left(lowest);
+        circle
+    }
+
+    /// Visits nodes so that all of `before` a node come first; returns how many it reached.
+    fn visit_topologically(
+        &self,
+        after: &Adjacency,
+        before: &Adjacency,
+        mut visit: impl FnMut(NodeId),
+    ) -> u32 {
+        let nodes = || (0..self.node_count()).map(NodeId);
+        let mut waiting: Vec<u32> = nodes().map(|node| before.count(node)).collect();
+        let mut next: Vec<NodeId> = nodes().filter(|node| waiting[node.index()] == 0).collect();
+        let mut count = 0;
+        while let Some(node) = next.pop() {
+            visit(node);
+            count += 1;
+            after.visit(node, |other, _| {
+                waiting[other.index()] -= 1;
+                if waiting[other.index()] == 0 {
+                    next.push(other);
+                }
+            });
+        }
+        count
+    }
+}
+
+impl Graph for Dag {
+    #[inline]
+    fn node_count(&self) -> u32 {
+        self.inputs.starts.len() as u32 - 1
+    }
+
+    #[inline]
+    fn input_count(&self, node: NodeId) -> u32 {
+        self.inputs.count(node)
+    }
+
+    #[inline]
+    fn dependent_count(&self, node: NodeId) -> u32 {
+        self.dependents.count(node)
+    }
+
+    #[inline]
+    fn inputs(&self, node: NodeId, visit: impl FnMut(NodeId, Edge)) {
+        self.inputs.visit(node, visit);
+    }
+
+    #[inline]
+    fn dependents(&self, node: NodeId, visit: impl FnMut(NodeId, Edge)) {
+        self.dependents.visit(node, visit);
+    }
+}
+
+impl fmt::Debug for Dag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dag({} nodes, {} edges)", self.node_count(), self.inputs.ends.len())
+    }
+}
+
+/// For each node a slice of `ends`; the top bit of an end marks an after-edge.
+struct Adjacency {
+    starts: Box<[u32]>,
+    ends: Box<[u32]>,
+}
+
+const AFTER: u32 = 1 << 31;
+
+impl Adjacency {
+    fn new(node_count: u32, edges: impl Iterator<Item = (NodeId, NodeId, Edge)> + Clone) -> Adjacency {
+        let mut starts = vec![0u32; node_count as usize + 1];
+        for (from, _, _) in edges.clone() {
+            starts[from.index() + 1] += 1;
+        }
+        for node in 1..starts.len() {
+            starts[node] += starts[node - 1];
+        }
+        let mut ends = vec![0u32; starts[node_count as usize] as usize];
+        let mut fill = starts.clone();
+        for (from, to, kind) in edges {
+            let place = &mut fill[from.index()];
+            ends[*place as usize] = if kind == Edge::After { to.0 | AFTER } else { to.0 };
+            *place += 1;
+        }
+        Adjacency { starts: starts.into(), ends: ends.into() }
+    }
+
+    #[inline]
+    fn count(&self, node: NodeId) -> u32 {
+        self.starts[node.index() + 1] - self.starts[node.index()]
+    }
+
+    #[inline]
+    fn visit(&self, node: NodeId, mut visit: impl FnMut(NodeId, Edge)) {
+        let range = self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize;
+        for &end in &self.ends[range] {
+            let kind = if end & AFTER == 0 { Edge::Needs } else { Edge::After };
+            visit(NodeId(end & !AFTER), kind);
+        }
+    }
+}
+
+/// Shows a cycle, the middle of a long one left out.
+struct Circle<'a>(&'a [NodeId]);
+
+impl fmt::Display for Circle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 12;
+        for node in self.0.iter().take(SHOWN) {
+            write!(f, "{node} -> ")?;
+        }
+        if self.0.len() > SHOWN {
+            write!(f, "({} more) -> ", self.0.len() - SHOWN)?;
+        }
+        write!(f, "{}", self.0[0])
+    }
+}

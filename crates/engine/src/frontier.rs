@@ -1,0 +1,270 @@
+//! Which nodes may start. Pure data: no clock, task or lock.
+
+use crate::graph::{Edge, Graph, NodeId};
+use crate::ready::ReadySet;
+
+/// The state of one run's nodes. Each edge is looked at once when its input ends: no operation scans the graph.
+///
+/// ```
+/// use anabranch_engine::{Dag, Edge, Frontier, NodeId};
+/// let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)])?;
+/// let mut frontier = Frontier::new(&dag);
+/// let first = frontier.start_next().unwrap();
+/// assert!(frontier.start_next().is_none());
+/// frontier.finish(first, |_| {});
+/// assert_eq!(frontier.start_next(), Some(NodeId(1)));
+/// # Ok::<(), anabranch_engine::GraphError>(())
+/// ```
+pub struct Frontier<'g, G> {
+    graph: &'g G,
+    nodes: Box<[Node]>,
+    ready: ReadySet,
+    /// Nodes that just failed or were dropped and whose dependents are still to be told.
+    falling: Vec<NodeId>,
+    counts: Counts,
+}
+
+/// Where a node is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Some inputs have not ended.
+    Waiting,
+    /// May start.
+    Ready,
+    /// Started and not ended.
+    InFlight,
+    /// Ended with success.
+    Finished,
+    /// Ended with an error.
+    Failed,
+    /// Will not be carried out, or was cut short.
+    Dropped,
+}
+
+/// What else an operation brought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A node was dropped; `ticket` is what [`Frontier::set_ticket`] left on it if it was in flight.
+    Dropped {
+        /// The node.
+        node: NodeId,
+        /// Its ticket, when it was in flight and had one.
+        ticket: Option<u32>,
+    },
+    /// A finished node's last dependent has ended: nobody will read its value again.
+    Released(NodeId),
+}
+
+/// How many nodes ended, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ended with success.
+    pub finished: u32,
+    /// Ended with an error.
+    pub failed: u32,
+    /// Dropped.
+    pub dropped: u32,
+}
+
+/// `word` is the phase in three bits and, above them, the number of edges still waited for (waiting) or the
+/// ticket (in flight). `unread` counts dependents that have not ended.
+struct Node {
+    word: u32,
+    unread: u32,
+}
+
+const PHASE_BITS: u32 = 3;
+const PHASE_MASK: u32 = (1 << PHASE_BITS) - 1;
+const NO_TICKET: u32 = u32::MAX >> PHASE_BITS;
+/// `unread` of a node that nothing depends on: its value is a result and is never released.
+const RESULT: u32 = u32::MAX;
+
+impl<'g, G: Graph> Frontier<'g, G> {
+    /// A frontier at which no node has started.
+    pub fn new(graph: &'g G) -> Self {
+        let node_count = graph.node_count();
+        let mut ready = ReadySet::new(node_count);
+        let nodes = (0..node_count)
+            .map(|number| {
+                let node = NodeId(number);
+                let unread = match graph.dependent_count(node) {
+                    0 => RESULT,
+                    count => count,
+                };
+                let word = match graph.input_count(node) {
+                    0 => {
+                        ready.insert(number);
+                        pack(Phase::Ready, 0)
+                    }
+                    count => pack(Phase::Waiting, count),
+                };
+                Node { word, unread }
+            })
+            .collect();
+        Frontier { graph, nodes, ready, falling: Vec::new(), counts: Counts::default() }
+    }
+
+    /// The graph this frontier moves over.
+    pub fn graph(&self) -> &'g G {
+        self.graph
+    }
+
+    /// Starts the ready node with the lowest number.
+    #[inline]
+    pub fn start_next(&mut self) -> Option<NodeId> {
+        let node = NodeId(self.ready.pop_first()?);
+        self.nodes[node.index()].word = pack(Phase::InFlight, NO_TICKET);
+        Some(node)
+    }
+
+    /// Starts this node, if it is ready.
+    pub fn start(&mut self, node: NodeId) -> bool {
+        if self.phase(node) != Phase::Ready {
+            return false;
+        }
+        self.ready.remove(node.0);
+        self.nodes[node.index()].word = pack(Phase::InFlight, NO_TICKET);
+        true
+    }
+
+    /// Leaves a number on a node in flight, to be handed back should it be dropped.
+    pub fn set_ticket(&mut self, node: NodeId, ticket: u32) {
+        assert!(
+            ticket < NO_TICKET && self.phase(node) == Phase::InFlight,
+            "a ticket goes to a node in flight"
+        );
+        self.nodes[node.index()].word = pack(Phase::InFlight, ticket);
+    }
+
+    /// Ends a node in flight with success. A node that has already ended stays as it is: the answer is then `false`.
+    #[inline]
+    pub fn finish(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
+        let entry = &mut self.nodes[node.index()];
+        if entry.word & PHASE_MASK != Phase::InFlight as u32 {
+            return false;
+        }
+        entry.word = Phase::Finished as u32;
+        self.counts.finished += 1;
+        if entry.unread == 0 {
+            changed(Change::Released(node));
+        }
+        let (nodes, ready) = (&mut self.nodes, &mut self.ready);
+        self.graph.dependents(node, |dependent, _| satisfy(nodes, ready, dependent));
+        self.let_go_of_inputs(node, &mut changed);
+        true
+    }
+
+    /// Ends a node in flight with an error: what needs it is dropped, what is only after it moves on.
+    pub fn fail(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
+        if self.phase(node) != Phase::InFlight {
+            return false;
+        }
+        self.nodes[node.index()].word = Phase::Failed as u32;
+        self.counts.failed += 1;
+        self.falling.push(node);
+        self.settle(&mut changed);
+        true
+    }
+
+    /// Drops a node that has not ended, in flight or not, and with it all that needs it.
+    pub fn drop(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
+        let dropped = self.drop_one(node, &mut changed);
+        self.settle(&mut changed);
+        dropped
+    }
+
+    /// Where `node` is in its life.
+    #[inline]
+    pub fn phase(&self, node: NodeId) -> Phase {
+        match self.nodes[node.index()].word & PHASE_MASK {
+            0 => Phase::Waiting,
+            1 => Phase::Ready,
+            2 => Phase::InFlight,
+            3 => Phase::Finished,
+            4 => Phase::Failed,
+            _ => Phase::Dropped,
+        }
+    }
+
+    /// How many edges `node` still waits for.
+    pub fn waiting_on(&self, node: NodeId) -> u32 {
+        match self.phase(node) {
+            Phase::Waiting => self.nodes[node.index()].word >> PHASE_BITS,
+            _ => 0,
+        }
+    }
+
+    /// How many nodes ended so far, and how.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether every node has ended.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        let Counts { finished, failed, dropped } = self.counts;
+        (finished + failed + dropped) as usize == self.nodes.len()
+    }
+
+    fn drop_one(&mut self, node: NodeId, changed: &mut impl FnMut(Change)) -> bool {
+        let word = self.nodes[node.index()].word;
+        let ticket = match self.phase(node) {
+            Phase::Waiting => None,
+            Phase::Ready => {
+                self.ready.remove(node.0);
+                None
+            }
+            Phase::InFlight => Some(word >> PHASE_BITS).filter(|ticket| *ticket != NO_TICKET),
+            Phase::Finished | Phase::Failed | Phase::Dropped => return false,
+        };
+        self.nodes[node.index()].word = Phase::Dropped as u32;
+        self.counts.dropped += 1;
+        self.falling.push(node);
+        changed(Change::Dropped { node, ticket });
+        true
+    }
+
+    /// Tells the dependents of every falling node; a list, not recursion, so that depth costs no stack.
+    fn settle(&mut self, changed: &mut impl FnMut(Change)) {
+        let graph = self.graph;
+        while let Some(node) = self.falling.pop() {
+            graph.dependents(node, |dependent, edge| match edge {
+                Edge::After => satisfy(&mut self.nodes, &mut self.ready, dependent),
+                Edge::Needs => {
+                    self.drop_one(dependent, changed);
+                }
+            });
+            self.let_go_of_inputs(node, changed);
+        }
+    }
+
+    #[inline]
+    fn let_go_of_inputs(&mut self, node: NodeId, changed: &mut impl FnMut(Change)) {
+        self.graph.inputs(node, |input, _| {
+            let entry = &mut self.nodes[input.index()];
+            entry.unread -= 1;
+            if entry.unread == 0 && entry.word == Phase::Finished as u32 {
+                changed(Change::Released(input));
+            }
+        });
+    }
+}
+
+/// Takes one edge off a waiting node. Ended and dropped nodes no longer count.
+#[inline]
+fn satisfy(nodes: &mut [Node], ready: &mut ReadySet, dependent: NodeId) {
+    let word = &mut nodes[dependent.index()].word;
+    if *word & PHASE_MASK != Phase::Waiting as u32 {
+        return;
+    }
+    *word -= 1 << PHASE_BITS;
+    if *word >> PHASE_BITS == 0 {
+        *word = pack(Phase::Ready, 0);
+        ready.insert(dependent.0);
+    }
+}
+
+#[inline]
+fn pack(phase: Phase, number: u32) -> u32 {
+    number << PHASE_BITS | phase as u32
+}

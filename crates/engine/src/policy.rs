@@ -1,0 +1,77 @@
+//! How nodes are to be carried out, as data: one table, shared by every run of a graph.
+
+use std::time::Duration;
+
+use crate::graph::NodeId;
+
+/// How one node is carried out and what happens when it does not make it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Where its step is carried out.
+    pub step: StepKind,
+    /// The longest it may take once started; waiting for a pool thread counts.
+    pub timeout: Option<Duration>,
+    /// What its failure means.
+    pub on_error: OnError,
+}
+
+/// Where a step is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepKind {
+    /// A future is polled in place; a job goes where its cost says.
+    #[default]
+    Auto,
+    /// In place, whatever it costs: for work its author knows to be trivial.
+    Inline,
+    /// A future becomes a task of its own, aborted with its run: for I/O with much work of its own.
+    Spawned,
+    /// A job goes to the CPU pool, whatever its cost says: for work that may turn out expensive.
+    Pool,
+    /// A job goes to the blocking pool: for calls that wait.
+    Blocking,
+}
+
+/// What the failure of a node means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// The run ends at once with this failure; everything in flight is cancelled.
+    #[default]
+    FailRun,
+    /// What needs the node is dropped; the run carries on.
+    Isolate,
+    /// The workload is asked for a stand-in value; the number is its own note of which.
+    Fallback(u32),
+}
+
+/// A policy for every node: entry `number % len`.
+///
+/// One entry serves a whole graph, one a node a graph with named nodes, and one a column a grid numbered row by row.
+#[derive(Clone, Debug)]
+pub struct Policies(Box<[Policy]>);
+
+impl Policies {
+    /// The same policy for all nodes.
+    pub fn uniform(policy: Policy) -> Policies {
+        Policies(Box::new([policy]))
+    }
+
+    /// A policy a node, repeating from the start when there are more nodes than policies.
+    ///
+    /// `None` when the list is empty.
+    pub fn repeating(policies: Vec<Policy>) -> Option<Policies> {
+        if policies.is_empty() { None } else { Some(Policies(policies.into())) }
+    }
+
+    /// The policy of `node`.
+    #[inline]
+    pub fn of(&self, node: NodeId) -> &Policy {
+        let number = node.index();
+        if number < self.0.len() { &self.0[number] } else { &self.0[number % self.0.len()] }
+    }
+}
+
+impl Default for Policies {
+    fn default() -> Policies {
+        Policies::uniform(Policy::default())
+    }
+}

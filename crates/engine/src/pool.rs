@@ -1,0 +1,139 @@
+//! Threads for work that would hold up an async worker: a seam, and the real pool behind it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Takes work for other threads.
+pub trait Pool: Send + Sync + 'static {
+    /// Queues `task`; the pool runs it, or drops it when it shuts down. Never blocks.
+    fn submit(&self, task: Task);
+}
+
+/// One trip to a pool.
+pub struct Task {
+    /// How long it should take; virtual pools go by it.
+    pub cost: Cost,
+    /// The work. It catches its own panics.
+    pub run: Box<dyn FnOnce() + Send>,
+}
+
+/// What a job is expected to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// About this much CPU time; under the run's inline threshold it is done in place.
+    About(Duration),
+    /// Anybody's guess: always offloaded.
+    Unknown,
+}
+
+/// Threads that take tasks in the order they came, started when there is work and none is idle.
+///
+/// The queue is bounded by the engine: at most its number of runs times what each may have in flight.
+pub struct ThreadPool {
+    shared: Arc<Shared>,
+}
+
+/// Starts a thread of this name with this body.
+pub(crate) type StartThread = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+struct Shared {
+    name: &'static str,
+    max_threads: usize,
+    start_thread: StartThread,
+    state: Mutex<State>,
+    work_or_close: Condvar,
+}
+
+struct State {
+    queue: VecDeque<Task>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl ThreadPool {
+    /// A pool of at most `max_threads`, each started by `start_thread`.
+    pub(crate) fn new(name: &'static str, max_threads: usize, start_thread: StartThread) -> ThreadPool {
+        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, closed: false };
+        let (state, work_or_close) = (Mutex::new(state), Condvar::new());
+        ThreadPool { shared: Arc::new(Shared { name, max_threads, start_thread, state, work_or_close }) }
+    }
+
+    /// Queues `task`, or drops it when the pool is closed.
+    pub(crate) fn push(&self, task: Task) {
+        let mut state = self.shared.lock();
+        if state.closed {
+            drop(state);
+            drop(task);
+            return;
+        }
+        state.queue.push_back(task);
+        if state.idle >= state.queue.len() || state.threads == self.shared.max_threads {
+            drop(state);
+            self.shared.work_or_close.notify_one();
+            return;
+        }
+        state.threads += 1;
+        let name = format!("{}-{}", self.shared.name, state.threads);
+        drop(state);
+        let shared = Arc::clone(&self.shared);
+        if (self.shared.start_thread)(name, Box::new(move || shared.work())).is_err() {
+            self.shared.lost_a_thread();
+        }
+    }
+}
+
+impl Pool for ThreadPool {
+    fn submit(&self, task: Task) {
+        self.push(task);
+    }
+}
+
+/// Queued tasks are dropped; threads end after the task in hand, which its run has told to stop.
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        let leftover = std::mem::take(&mut state.queue);
+        drop(state);
+        self.shared.work_or_close.notify_all();
+        drop(leftover);
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(task) = state.queue.pop_front() {
+                drop(state);
+                // A task catches its own panics; one that slips through must not cost the pool a thread.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task.run));
+                state = self.lock();
+            } else if state.closed {
+                return;
+            } else {
+                state.idle += 1;
+                state = self.work_or_close.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+
+    /// The system refused a thread: the others serve the queue, and without any its tasks are dropped, which tells
+    /// their runs.
+    fn lost_a_thread(&self) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
+        drop(state);
+        drop(stranded);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

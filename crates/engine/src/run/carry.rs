@@ -1,0 +1,258 @@
+//! Carrying nodes out: where each step goes, and what comes back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::Poll;
+use std::time::Instant;
+
+use super::slots::{Hold, OnTrip};
+use super::timer::Ticket;
+use super::trip::{self, Link, Luggage, MAX_LINKS, Outcome, Reply, Trip};
+use super::{Doing, Run, panic_message};
+use crate::check::Check;
+use crate::engine::Class;
+use crate::event::{Place, What};
+use crate::graph::{Edge, Graph, NodeId};
+use crate::policy::{OnError, Policy, StepKind};
+use crate::pool::{Cost, Task};
+use crate::workload::{Budget, Failure, Step, Workload};
+
+impl<G: Graph, W: Workload> Run<'_, G, W> {
+    pub(super) fn begin(&mut self, node: NodeId) {
+        let policies = self.policies;
+        let policy = policies.of(node);
+        let cutoff = self.limits.cutoff(node, policy);
+        if cutoff.is_some_and(|cutoff| self.slice.now >= cutoff) {
+            return self.failed(node, Failure::Deadline);
+        }
+        let own_due = trip::earlier(trip::after(self.slice.now, policy.timeout), cutoff);
+        let due = trip::earlier(own_due, self.limits.deadline);
+        let at = self.log.start_time();
+        self.doing = Doing::Step(node);
+        match self.work.step(node, Budget { now: self.slice.now, due }) {
+            Step::Ready(result) => {
+                self.log.started(at, node, Place::Inline);
+                match result {
+                    Ok(value) => self.finished(node, value),
+                    Err(error) => self.failed(node, Failure::Error(error)),
+                }
+            }
+            Step::Drop => self.drop_node(node),
+            Step::Future(future) if policy.step == StepKind::Spawned => {
+                self.log.started(at, node, Place::Spawned);
+                self.spawn(node, future, own_due);
+            }
+            Step::Future(future) => {
+                self.log.started(at, node, Place::Future);
+                let ticket = self.take_slot(node, own_due);
+                let mail = Arc::clone(self.mail());
+                self.slots.put_future(ticket, future, &mail);
+                self.poll_slot(ticket.slot);
+            }
+            Step::Job(job, cost) => match self.place(policy, cost) {
+                Place::Inline => {
+                    self.log.started(at, node, Place::Inline);
+                    self.run_inline(node, job, due, policy);
+                }
+                place => {
+                    self.log.started(at, node, place);
+                    self.offload(node, job, cost, place, own_due);
+                }
+            },
+        }
+    }
+
+    fn place(&self, policy: &Policy, cost: Cost) -> Place {
+        match (policy.step, cost) {
+            (StepKind::Inline, _) => Place::Inline,
+            (StepKind::Blocking, _) => Place::Blocking,
+            (StepKind::Auto | StepKind::Spawned, Cost::About(cost))
+                if cost <= self.limits.inline_threshold =>
+            {
+                Place::Inline
+            }
+            (StepKind::Auto | StepKind::Spawned | StepKind::Pool, _) => Place::Pool,
+        }
+    }
+
+    fn run_inline(&mut self, node: NodeId, job: W::Job, due: Option<Instant>, policy: &Policy) {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let clock = Arc::clone(&self.engine.seams.clock);
+        let check = Check::new(&NEVER, due, &*clock);
+        // A job may be long next to plain steps: have the clock looked at right after it.
+        self.slice.until_check = 1;
+        match trip::run_job(job, None, &check, policy.timeout) {
+            Ok(value) => self.finished(node, value),
+            Err(failure) => self.failed(node, failure),
+        }
+    }
+
+    /// Sends a job to a pool, and with it the jobs that can only follow it.
+    fn offload(&mut self, node: NodeId, job: W::Job, cost: Cost, place: Place, due: Option<Instant>) {
+        let timeout = self.policies.of(node).timeout;
+        let mut links = vec![Link { node, job, timeout }];
+        if place == Place::Pool {
+            self.extend_chain(&mut links);
+        }
+        let ticket = self.take_slot(node, due);
+        let trip = Arc::new(Trip::new(self.slice.now));
+        let nodes = links.iter().map(|link| (link.node, link.timeout)).collect();
+        self.slots.hold(ticket, Hold::Trip(OnTrip { trip: Arc::clone(&trip), nodes }));
+        let luggage = Luggage {
+            trip,
+            reply: Reply::new(Arc::clone(self.mail()), ticket),
+            clock: Arc::clone(&self.engine.seams.clock),
+            limit: self.limits.deadline,
+            keep_marks: self.log.is_heard(),
+        };
+        let seams = &self.engine.seams;
+        let pool = match (place, self.limits.class) {
+            (Place::Blocking, _) => &seams.blocking,
+            (_, Class::Latency) => &seams.latency,
+            (_, Class::Batch) => &seams.batch,
+        };
+        pool.submit(Task { cost, run: Box::new(move || luggage.travel(links)) });
+    }
+
+    /// While the last node has one dependent, which waits for it alone and is CPU work without a fallback (that
+    /// would want the value the job before it hands over), that dependent travels along.
+    fn extend_chain(&mut self, links: &mut Vec<Link<W::Job>>) {
+        let graph = self.frontier.graph();
+        while links.len() < MAX_LINKS {
+            let input = links[links.len() - 1].node;
+            if graph.dependent_count(input) != 1 {
+                return;
+            }
+            let mut follower = None;
+            graph.dependents(input, |node, edge| follower = (edge == Edge::Needs).then_some(node));
+            let Some(node) = follower.filter(|node| self.frontier.waiting_on(*node) == 1) else { return };
+            let policy = self.policies.of(node);
+            let is_cpu = matches!(policy.step, StepKind::Auto | StepKind::Inline | StepKind::Pool);
+            if !is_cpu || matches!(policy.on_error, OnError::Fallback(_)) {
+                return;
+            }
+            let Some(job) = self.work.link(node, input) else { return };
+            links.push(Link { node, job, timeout: policy.timeout });
+        }
+    }
+
+    fn spawn(&mut self, node: NodeId, future: W::Future, due: Option<Instant>) {
+        let ticket = self.take_slot(node, due);
+        let reply = Reply::new(Arc::clone(self.mail()), ticket);
+        let task = self.engine.seams.tasks.spawn(Box::pin(async move {
+            let mut future = std::pin::pin!(future);
+            let result = std::future::poll_fn(|cx| {
+                match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+                    Ok(polled) => polled.map_err(Failure::Error),
+                    Err(payload) => Poll::Ready(Err(Failure::Panic(panic_message(&*payload)))),
+                }
+            })
+            .await;
+            reply.send(Outcome { reached: 0, result, marks: Vec::new() });
+        }));
+        self.slots.hold(ticket, Hold::Task(task));
+    }
+
+    fn take_slot(&mut self, node: NodeId, due: Option<Instant>) -> Ticket {
+        let ticket = self.slots.take(node);
+        self.frontier.set_ticket(node, ticket.slot);
+        if let Some(at) = due {
+            self.set_timer(at, ticket);
+        }
+        ticket
+    }
+
+    fn set_timer(&mut self, at: Instant, ticket: Ticket) {
+        let Run { timer, slots, .. } = self;
+        timer.set(at, ticket, slots.in_flight(), |ticket| slots.live(ticket).is_some());
+    }
+
+    pub(super) fn poll_slot(&mut self, slot: u32) {
+        self.doing = Doing::Polling(slot);
+        if let Poll::Ready(result) = self.slots.poll_future(slot) {
+            let node = self.slots.node(slot);
+            self.slots.release(slot);
+            match result {
+                Ok(value) => self.finished(node, value),
+                Err(error) => self.failed(node, Failure::Error(error)),
+            }
+        }
+    }
+
+    /// A trip or task is back. One that nobody waits for any more is thrown away here.
+    pub(super) fn returned(&mut self, ticket: Ticket, outcome: Outcome<W::Value, W::Error>) {
+        if self.slots.live(ticket).is_none() {
+            return;
+        }
+        let Outcome { reached, result, marks } = outcome;
+        let Some(node) = self.leave_slot(ticket, reached, &marks) else { return };
+        match result {
+            Ok(value) => self.finished(node, value),
+            Err(failure) => self.failed(node, failure),
+        }
+    }
+
+    /// Gives up a slot whose work came as far as link `reached`; the links before it have finished. The answer is
+    /// the node at `reached`, unless that was dropped meanwhile.
+    fn leave_slot(&mut self, ticket: Ticket, reached: usize, marks: &[Instant]) -> Option<NodeId> {
+        let slot = self.slots.live(ticket).expect("asked for a live slot");
+        let Hold::Trip(on_trip) = &slot.hold else {
+            let node = slot.node;
+            self.slots.release(ticket.slot);
+            return Some(node);
+        };
+        let nodes: Vec<NodeId> = on_trip.nodes[..=reached].iter().map(|(node, _)| *node).collect();
+        self.slots.release(ticket.slot);
+        for link in 0..reached {
+            if let Some(end) = marks.get(link + 1) {
+                self.log.at(*end, What::Finished(nodes[link]));
+            }
+            self.end_finished(nodes[link]);
+            if !self.frontier.start(nodes[link + 1]) {
+                return None;
+            }
+            if let Some(start) = marks.get(link + 1) {
+                self.log.started(Some(*start), nodes[link + 1], Place::Pool);
+            }
+        }
+        Some(nodes[reached])
+    }
+
+    /// Turns nodes that are over their time into failures.
+    pub(super) fn expire(&mut self) {
+        while self.over.is_none()
+            && let Some(ticket) = self.timer.pop_due(self.slice.now)
+        {
+            self.expire_slot(ticket);
+        }
+        self.check_deadline();
+    }
+
+    fn expire_slot(&mut self, ticket: Ticket) {
+        let now = self.slice.now;
+        let Some(slot) = self.slots.live(ticket) else { return };
+        let (mut node, mut reached, mut began) = (slot.node, 0, None);
+        if let Hold::Trip(on_trip) = &slot.hold {
+            let (link, since) = on_trip.trip.progress();
+            (node, reached, began) = (on_trip.nodes[link].0, link, (link > 0).then_some(since));
+        }
+        let policy = *self.policies.of(node);
+        // The first link's time is what came up; a later one has its own, counted from when it began.
+        if let Some(began) = began {
+            match trip::after(began, policy.timeout) {
+                None => return,
+                Some(due) if due > now => return self.set_timer(due, ticket),
+                Some(_) => {}
+            }
+        }
+        let by_deadline = self.limits.cutoff(node, &policy).is_some_and(|cutoff| now >= cutoff);
+        let failure = match policy.timeout {
+            Some(timeout) if !by_deadline => Failure::Timeout(timeout),
+            _ => Failure::Deadline,
+        };
+        if let Some(node) = self.leave_slot(ticket, reached, &[]) {
+            self.failed(node, failure);
+        }
+    }
+}

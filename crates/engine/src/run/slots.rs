@@ -1,0 +1,180 @@
+//! What a run has in flight: reused slots, so that a node costs no allocation once the run is warm.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use super::Message;
+use super::timer::Ticket;
+use super::trip::Trip;
+use crate::graph::NodeId;
+use crate::mailbox::Mailbox;
+use crate::threads::AbortOnDrop;
+use crate::workload::Workload;
+
+pub(super) type Mail<V, E> = Mailbox<Message<V, E>>;
+
+pub(super) struct Slots<W: Workload> {
+    slots: Vec<Slot<W>>,
+    free: Vec<u32>,
+}
+
+pub(super) struct Slot<W: Workload> {
+    /// The node; for a trip, its first.
+    pub(super) node: NodeId,
+    pub(super) hold: Hold,
+    generation: u32,
+    future: Option<Pin<Box<Option<W::Future>>>>,
+    waker: Option<SlotHandle<W::Value, W::Error>>,
+}
+
+/// A slot's waker, as the future sees it and as the slot does.
+type SlotHandle<V, E> = (Waker, Arc<SlotWaker<V, E>>);
+
+/// What keeps a slot's work alive; letting go of it stops the work.
+pub(super) enum Hold {
+    Nothing,
+    Future,
+    Task(#[allow(dead_code, reason = "held for its drop")] AbortOnDrop),
+    Trip(OnTrip),
+}
+
+/// A trip underway and the nodes it carries out.
+pub(super) struct OnTrip {
+    pub(super) trip: Arc<Trip>,
+    pub(super) nodes: Vec<(NodeId, Option<Duration>)>,
+}
+
+impl Drop for OnTrip {
+    fn drop(&mut self) {
+        self.trip.stop();
+    }
+}
+
+impl<W: Workload> Slots<W> {
+    pub(super) fn new() -> Slots<W> {
+        Slots { slots: Vec::new(), free: Vec::new() }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn take(&mut self, node: NodeId) -> Ticket {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let empty = Slot { node, hold: Hold::Nothing, generation: 0, future: None, waker: None };
+                self.slots.push(empty);
+                self.slots.len() as u32 - 1
+            }
+        };
+        let entry = &mut self.slots[slot as usize];
+        entry.node = node;
+        Ticket { slot, generation: entry.generation }
+    }
+
+    /// Stops what the slot holds, and takes nothing more from it.
+    pub(super) fn release(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        if let Hold::Future = std::mem::replace(&mut entry.hold, Hold::Nothing)
+            && let Some(future) = &mut entry.future
+        {
+            future.as_mut().set(None);
+        }
+        self.free.push(slot);
+    }
+
+    /// The slot, if this use of it is not over.
+    pub(super) fn live(&self, ticket: Ticket) -> Option<&Slot<W>> {
+        self.slots.get(ticket.slot as usize).filter(|slot| slot.generation == ticket.generation)
+    }
+
+    pub(super) fn hold(&mut self, ticket: Ticket, hold: Hold) {
+        self.slots[ticket.slot as usize].hold = hold;
+    }
+
+    pub(super) fn node(&self, slot: u32) -> NodeId {
+        self.slots[slot as usize].node
+    }
+
+    /// Takes in a future to poll in place; its box and waker are those of the slot's last future.
+    pub(super) fn put_future(
+        &mut self,
+        ticket: Ticket,
+        future: W::Future,
+        mail: &Arc<Mail<W::Value, W::Error>>,
+    ) {
+        let entry = &mut self.slots[ticket.slot as usize];
+        entry.hold = Hold::Future;
+        match &mut entry.future {
+            Some(place) => place.as_mut().set(Some(future)),
+            none => *none = Some(Box::pin(Some(future))),
+        }
+        if entry.waker.is_none() {
+            let shared = Arc::new(SlotWaker {
+                mail: Arc::clone(mail),
+                slot: ticket.slot,
+                queued: AtomicBool::new(false),
+            });
+            entry.waker = Some((Waker::from(Arc::clone(&shared)), shared));
+        }
+    }
+
+    /// Polls the slot's future; a wake-up meant for an earlier future polls once too often, which is harmless.
+    pub(super) fn poll_future(&mut self, slot: u32) -> Poll<Result<W::Value, W::Error>> {
+        let entry = &mut self.slots[slot as usize];
+        let (Some(future), Some((waker, shared))) = (&mut entry.future, &entry.waker) else {
+            return Poll::Pending;
+        };
+        shared.queued.store(false, Ordering::Release);
+        match future.as_mut().as_pin_mut() {
+            Some(future) => future.poll(&mut Context::from_waker(waker)),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The nodes being worked on, in order.
+    pub(super) fn nodes_in_flight(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> = self.slots.iter().filter_map(Slot::current_node).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.free.clear();
+    }
+}
+
+impl<W: Workload> Slot<W> {
+    fn current_node(&self) -> Option<NodeId> {
+        match &self.hold {
+            Hold::Nothing => None,
+            Hold::Future | Hold::Task(_) => Some(self.node),
+            Hold::Trip(on_trip) => Some(on_trip.nodes[on_trip.trip.progress().0].0),
+        }
+    }
+}
+
+/// Wakes one future in place through its run's mailbox, at most one message at a time.
+struct SlotWaker<V, E> {
+    mail: Arc<Mail<V, E>>,
+    slot: u32,
+    queued: AtomicBool,
+}
+
+impl<V: Send + 'static, E: Send + 'static> Wake for SlotWaker<V, E> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.mail.push(Message::Poll(self.slot));
+        }
+    }
+}

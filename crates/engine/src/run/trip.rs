@@ -1,0 +1,165 @@
+//! A trip to a pool: one job, or a chain of jobs that hand their values on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::slots::Mail;
+use super::timer::Ticket;
+use super::{Message, panic_message};
+use crate::check::Check;
+use crate::clock::Clock;
+use crate::graph::NodeId;
+use crate::workload::{Failure, Job};
+
+/// What the owner and the pool thread share of a trip.
+pub(super) struct Trip {
+    stop: AtomicBool,
+    /// Which link is being worked on, and since how many nanoseconds after `base`.
+    progress: AtomicU64,
+    base: Instant,
+}
+
+/// Links of one trip at most; a longer chain makes several.
+pub(super) const MAX_LINKS: usize = 256;
+const TIME_BITS: u32 = 52;
+
+impl Trip {
+    pub(super) fn new(base: Instant) -> Trip {
+        Trip { stop: AtomicBool::new(false), progress: AtomicU64::new(0), base }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The link being worked on and when it began.
+    pub(super) fn progress(&self) -> (usize, Instant) {
+        let packed = self.progress.load(Ordering::Relaxed);
+        let since_base = Duration::from_nanos(packed & ((1 << TIME_BITS) - 1));
+        ((packed >> TIME_BITS) as usize, self.base + since_base)
+    }
+
+    fn begin(&self, link: usize, now: Instant) {
+        let nanos = now.saturating_duration_since(self.base).as_nanos() as u64;
+        self.progress.store((link as u64) << TIME_BITS | nanos, Ordering::Relaxed);
+    }
+}
+
+/// One node of a trip.
+pub(super) struct Link<J> {
+    pub(super) node: NodeId,
+    pub(super) job: J,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// What a trip brings back: how far it came and what the last link gave.
+pub(super) struct Outcome<V, E> {
+    pub(super) reached: usize,
+    pub(super) result: Result<V, Failure<E>>,
+    /// When each link began, and the last one's end; empty when nobody listens.
+    pub(super) marks: Vec<Instant>,
+}
+
+/// What a trip needs besides its links.
+pub(super) struct Luggage<V, E> {
+    pub(super) trip: Arc<Trip>,
+    pub(super) reply: Reply<V, E>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// When the whole trip is pointless.
+    pub(super) limit: Option<Instant>,
+    pub(super) keep_marks: bool,
+}
+
+impl<V, E> Luggage<V, E> {
+    /// Carries out `links` in order, on this thread.
+    pub(super) fn travel<J: Job<V, E>>(self, links: Vec<Link<J>>) {
+        let Luggage { trip, reply, clock, limit, keep_marks } = self;
+        let mut marks = Vec::new();
+        let mut carried = None;
+        let last = links.len() - 1;
+        for (reached, link) in links.into_iter().enumerate() {
+            if trip.stop.load(Ordering::Relaxed) {
+                return reply.forget();
+            }
+            let now = clock.now();
+            trip.begin(reached, now);
+            if keep_marks {
+                marks.push(now);
+            }
+            let due = earlier(after(now, link.timeout), limit);
+            let check = Check::new(&trip.stop, due, &*clock);
+            let result = run_job(link.job, carried.take(), &check, link.timeout);
+            match result {
+                Ok(value) if reached < last => carried = Some(value),
+                result => {
+                    if keep_marks {
+                        marks.push(clock.now());
+                    }
+                    return reply.send(Outcome { reached, result, marks });
+                }
+            }
+        }
+    }
+}
+
+/// Runs one job; a panic and a late answer become failures.
+pub(super) fn run_job<V, E, J: Job<V, E>>(
+    job: J,
+    input: Option<V>,
+    check: &Check<'_>,
+    timeout: Option<Duration>,
+) -> Result<V, Failure<E>> {
+    let result = catch_unwind(AssertUnwindSafe(|| job.run(input, check)));
+    match (result, timeout) {
+        (Err(payload), _) => Err(Failure::Panic(panic_message(&*payload))),
+        (Ok(_), Some(timeout)) if check.told_late() => Err(Failure::Timeout(timeout)),
+        (Ok(_), None) if check.told_late() => Err(Failure::Deadline),
+        (Ok(result), _) => result.map_err(Failure::Error),
+    }
+}
+
+/// When something begun at `began` is due. A timeout past the end of time is none.
+pub(super) fn after(began: Instant, timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| began.checked_add(timeout))
+}
+
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Owes the run an answer: dropped without one, it says so.
+pub(super) struct Reply<V, E> {
+    mail: Option<Arc<Mail<V, E>>>,
+    ticket: Ticket,
+}
+
+impl<V, E> Reply<V, E> {
+    pub(super) fn new(mail: Arc<Mail<V, E>>, ticket: Ticket) -> Reply<V, E> {
+        Reply { mail: Some(mail), ticket }
+    }
+
+    pub(super) fn send(mut self, outcome: Outcome<V, E>) {
+        if let Some(mail) = self.mail.take() {
+            mail.push(Message::Done(self.ticket, outcome));
+        }
+    }
+
+    /// The run has turned to other things and waits for no answer.
+    fn forget(mut self) {
+        self.mail = None;
+    }
+}
+
+impl<V, E> Drop for Reply<V, E> {
+    fn drop(&mut self) {
+        if let Some(mail) = self.mail.take() {
+            let outcome = Outcome { reached: 0, result: Err(Failure::Abandoned), marks: Vec::new() };
+            mail.push(Message::Done(self.ticket, outcome));
+        }
+    }
+}
