@@ -1,0 +1,278 @@
+//! Workloads as text: `viewer: io 9; follow: io 14 <- viewer; join <- follow ~recs`.
+//!
+//! A node is a name, words after a colon, and inputs after an arrow (`~` marks an after-edge). Words: `io MS`,
+//! `spawn MS`, `cpu MS`, `block MS` say how long and where (none: done in place); `fail`, `panic`, `skip` how it
+//! ends (none: it finishes); `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked` set its policy;
+//! `drops NAME` drops another node when it finishes.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_engine::{
+    Budget, Check, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Listener, NodeId, OnError,
+    Options, Policies, Policy, Report, Step, StepKind, Stopped, What, Workload,
+};
+use anabranch_testkit::Sim;
+
+pub(crate) struct Script {
+    pub(crate) names: Vec<String>,
+    pub(crate) dag: Dag,
+    pub(crate) policies: Policies,
+    acts: Vec<Act>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Act {
+    place: Place,
+    time: Duration,
+    end: End,
+    linked: bool,
+    drops: Vec<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Place {
+    #[default]
+    Ready,
+    Io,
+    Job,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum End {
+    #[default]
+    Finish,
+    Fail,
+    Panic,
+    Skip,
+}
+
+impl Script {
+    pub(crate) fn parse(text: &str) -> Script {
+        let parts: Vec<(&str, &str, &str)> = text.split(';').map(split_node).collect();
+        let names: Vec<String> = parts.iter().map(|(name, _, _)| (*name).to_owned()).collect();
+        let numbers: HashMap<&str, NodeId> =
+            parts.iter().enumerate().map(|(number, part)| (part.0, NodeId(number as u32))).collect();
+        let mut edges = Vec::new();
+        let (mut policies, mut acts) = (Vec::new(), Vec::new());
+        for (name, words, inputs) in &parts {
+            for input in inputs.split_whitespace() {
+                let kind = if input.starts_with('~') { Edge::After } else { Edge::Needs };
+                edges.push((numbers[input.trim_start_matches('~')], numbers[name], kind));
+            }
+            let (policy, act) = parse_words(words, &numbers);
+            policies.push(policy);
+            acts.push(act);
+        }
+        let dag = Dag::new(names.len() as u32, &edges).unwrap();
+        Script { names, dag, policies: Policies::repeating(policies).unwrap(), acts }
+    }
+
+    pub(crate) fn name(&self, node: NodeId) -> &str {
+        &self.names[node.index()]
+    }
+
+    pub(crate) fn node(&self, name: &str) -> NodeId {
+        NodeId(self.names.iter().position(|known| known == name).unwrap() as u32)
+    }
+}
+
+fn split_node(text: &str) -> (&str, &str, &str) {
+    let (head, inputs) = text.split_once("<-").unwrap_or((text, ""));
+    let (name, words) = head.split_once(':').unwrap_or((head, ""));
+    (name.trim(), words, inputs)
+}
+
+fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>) -> (Policy, Act) {
+    let (mut policy, mut act) = (Policy::default(), Act::default());
+    let mut words = words.split_whitespace();
+    while let Some(word) = words.next() {
+        let mut millis = || Duration::from_secs_f64(words.next().unwrap().parse::<f64>().unwrap() / 1e3);
+        match word {
+            "io" => (act.place, act.time) = (Place::Io, millis()),
+            "spawn" => (act.place, act.time, policy.step) = (Place::Io, millis(), StepKind::Spawned),
+            "cpu" => (act.place, act.time) = (Place::Job, millis()),
+            "block" => (act.place, act.time, policy.step) = (Place::Job, millis(), StepKind::Blocking),
+            "timeout" => policy.timeout = Some(millis()),
+            "pool" => policy.step = StepKind::Pool,
+            "inline" => policy.step = StepKind::Inline,
+            "linked" => act.linked = true,
+            "isolate" => policy.on_error = OnError::Isolate,
+            "fallback" => policy.on_error = OnError::Fallback(7),
+            "fail" => act.end = End::Fail,
+            "panic" => act.end = End::Panic,
+            "skip" => act.end = End::Skip,
+            "drops" => act.drops.push(numbers[words.next().unwrap()]),
+            other => panic!("unknown word `{other}`"),
+        }
+    }
+    (policy, act)
+}
+
+/// The calls a run made, in words.
+pub(crate) struct Player<'a> {
+    pub(crate) script: &'a Script,
+    clock: Arc<dyn Clock>,
+    pub(crate) calls: Vec<String>,
+}
+
+type Outcome = Result<(), String>;
+
+impl<'a> Player<'a> {
+    pub(crate) fn new(script: &'a Script, clock: &Arc<dyn Clock>) -> Player<'a> {
+        Player { script, clock: Arc::clone(clock), calls: Vec::new() }
+    }
+
+    fn job(&self, node: NodeId) -> Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send> {
+        let end = self.script.acts[node.index()].end;
+        Box::new(move |_, _| finish(end))
+    }
+
+    fn say(&mut self, what: &str, node: NodeId) {
+        self.calls.push(format!("{what} {}", self.script.name(node)));
+    }
+}
+
+fn finish(end: End) -> Outcome {
+    match end {
+        End::Fail => Err("broke".to_owned()),
+        End::Panic => panic!("boom"),
+        End::Finish | End::Skip => Ok(()),
+    }
+}
+
+impl Workload for Player<'_> {
+    type Value = ();
+    type Error = String;
+    type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+    type Job = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send>;
+
+    fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
+        let Act { place, time, end, .. } = self.script.acts[node.index()];
+        if end == End::Skip {
+            return Step::Drop;
+        }
+        match place {
+            Place::Ready => Step::Ready(finish(end)),
+            Place::Io => {
+                let sleep = self.clock.sleep_until(budget.now() + time);
+                let future: Self::Future = Box::pin(async move {
+                    sleep.await;
+                    finish(end)
+                });
+                Step::Future(future)
+            }
+            Place::Job => Step::Job(self.job(node), Cost::About(time)),
+        }
+    }
+
+    fn link(&mut self, node: NodeId, _: NodeId) -> Option<Self::Job> {
+        if !self.script.acts[node.index()].linked {
+            return None;
+        }
+        self.say("link", node);
+        Some(self.job(node))
+    }
+
+    fn finish(&mut self, node: NodeId, (): (), drops: &mut Drops) {
+        self.say("finish", node);
+        for other in &self.script.acts[node.index()].drops {
+            drops.push(*other);
+        }
+    }
+
+    fn fail(&mut self, node: NodeId, failure: Failure<String>, _: &mut Drops) {
+        self.calls.push(format!("fail {}: {failure}", self.script.name(node)));
+    }
+
+    fn fallback(&mut self, node: NodeId, failure: &Failure<String>) -> Option<()> {
+        self.calls.push(format!("fallback {}: {failure}", self.script.name(node)));
+        Some(())
+    }
+
+    fn release(&mut self, node: NodeId) {
+        self.say("release", node);
+    }
+}
+
+/// What came of a script on the virtual machine.
+pub(crate) struct Played {
+    pub(crate) result: Result<Report, Stopped<String>>,
+    pub(crate) calls: Vec<String>,
+    /// `start..end name` a node in milliseconds, in order of start; how it ended if it did not finish.
+    pub(crate) timeline: String,
+    /// When the run ended.
+    pub(crate) took: Duration,
+}
+
+pub(crate) fn play(text: &str) -> Played {
+    play_with(text, |_, _| {})
+}
+
+pub(crate) fn play_by(text: &str, deadline_ms: u64) -> Played {
+    play_with(text, |options, now| options.deadline = Some(now + Duration::from_millis(deadline_ms)))
+}
+
+pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
+    let script = Script::parse(text);
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let mut listener = listen(&engine);
+    let began = engine.clock().now();
+    let mut options = Options::default();
+    adjust(&mut options, began);
+    let mut player = Player::new(&script, engine.clock());
+    let result = sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap());
+    let took = engine.clock().now() - began;
+    let calls = std::mem::take(&mut player.calls);
+    let leftovers = sim.settle();
+    assert_eq!((leftovers.tasks, leftovers.jobs), (0, 0), "left behind");
+    Played { result, calls, timeline: timeline(&script, &mut listener, began), took }
+}
+
+pub(crate) fn listen(engine: &Engine) -> Listener {
+    engine.events().listen(NonZeroUsize::new(1 << 20).unwrap())
+}
+
+fn timeline(script: &Script, listener: &mut Listener, began: Instant) -> String {
+    let mut lines: Vec<(NodeId, u128, Option<u128>, &str)> = Vec::new();
+    let mut end = |node: NodeId, at: u128, how: &'static str| {
+        let open = lines.iter_mut().find(|line| line.0 == node && line.2.is_none());
+        match open {
+            Some(line) => (line.2, line.3) = (Some(at), how),
+            None => lines.push((node, at, Some(at), how)),
+        }
+    };
+    let mut starts = Vec::new();
+    while let Some(heard) = listener.try_next() {
+        let Heard::Event(event) = heard else { panic!("lost events") };
+        let at = (event.at - began).as_millis();
+        match event.what {
+            What::Started(node, _) => starts.push((node, at)),
+            What::Finished(node) => end(node, at, ""),
+            What::Failed(node, _) => end(node, at, " failed"),
+            What::FellBack(node, _) => end(node, at, " fell back"),
+            What::Dropped(node) => end(node, at, " dropped"),
+            What::RunStarted(_) | What::RunEnded(_) => {}
+        }
+    }
+    let mut rows: Vec<(u128, NodeId, String)> = Vec::new();
+    for (node, start) in &starts {
+        let row = match lines.iter().find(|line| line.0 == *node) {
+            Some((_, _, Some(end), how)) => format!("{start}..{end} {}{how}", script.name(*node)),
+            _ => format!("{start}.. {}", script.name(*node)),
+        };
+        rows.push((*start, *node, row));
+    }
+    for (node, _, end, how) in &lines {
+        if !starts.iter().any(|(started, _)| started == node) {
+            let end = end.unwrap();
+            rows.push((end, *node, format!("{end} {}{how}", script.name(*node))));
+        }
+    }
+    rows.sort();
+    rows.into_iter().map(|(_, _, row)| row).collect::<Vec<_>>().join(" | ")
+}
