@@ -1,1 +1,39 @@
-fn main() {}
+//! Measures Anabranch side by side with others: `anabranch-bench engine`.
+//!
+//! Every figure is made in the same run, on the same machine, from the same graphs, and every contender's result is
+//! compared with a plain loop's. The tables go to the terminal and to a dated file in `bench/runs/`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose product is text")]
+#![allow(clippy::disallowed_methods, reason = "measures the real clock, and peers that spawn freely")]
+
+mod counting;
+mod engine;
+mod report;
+mod watch;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["engine"] => on_a_deep_stack(engine::bench),
+        _ => {
+            eprintln!("usage: anabranch-bench [engine]");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Recursive peers need far more stack than a thread usually has; memory is taken only as far as they reach.
+const STACK: usize = 1 << 30;
+
+fn on_a_deep_stack(bench: fn() -> std::io::Result<()>) -> ExitCode {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(bench);
+    match thread.map(|thread| thread.join().expect("the bench does not panic")) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) | Err(error) => {
+            eprintln!("anabranch-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -74,10 +74,6 @@ impl Script {
     pub(crate) fn name(&self, node: NodeId) -> &str {
         &self.names[node.index()]
     }
-
-    pub(crate) fn node(&self, name: &str) -> NodeId {
-        NodeId(self.names.iter().position(|known| known == name).unwrap() as u32)
-    }
 }
 
 fn split_node(text: &str) -> (&str, &str, &str) {

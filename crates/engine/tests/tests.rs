@@ -5,5 +5,7 @@ mod script;
 
 mod dag;
 mod frontier;
+mod judge;
 mod run;
 mod seeds;
+mod sim;

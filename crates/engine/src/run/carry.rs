@@ -29,8 +29,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let own_due = trip::earlier(trip::after(self.slice.now, policy.timeout), cutoff);
         let due = trip::earlier(own_due, self.limits.deadline);
         let at = self.log.start_time();
-        self.doing = Doing::Step(node);
-        match self.work.step(node, Budget { now: self.slice.now, due }) {
+        self.doing = Doing::Step(node, at);
+        let step = self.work.step(node, Budget { now: self.slice.now, due });
+        self.doing = Doing::Node(node);
+        match step {
             Step::Ready(result) => {
                 self.log.started(at, node, Place::Inline);
                 match result {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::admission::{Admitted, Cut, Refused};
 use crate::engine::{Class, Engine, Options, Reserve};
-use crate::event::{Ending, Reason, What};
+use crate::event::{Ending, Place, Reason, What};
 use crate::frontier::{Change, Frontier, Phase};
 use crate::graph::{Graph, NodeId};
 use crate::policy::{OnError, Policies, Policy};
@@ -122,7 +122,10 @@ enum TailReserve {
 /// The workload code being called, so that a panic finds its node.
 #[derive(Clone, Copy)]
 enum Doing {
-    Step(NodeId),
+    /// Its step, begun at the given time if anybody wants to know.
+    Step(NodeId, Option<Instant>),
+    /// Something else of a node that has started.
+    Node(NodeId),
     Polling(u32),
     Bookkeeping(NodeId),
 }
@@ -218,7 +221,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     }
 
     fn finished(&mut self, node: NodeId, value: W::Value) {
-        self.doing = Doing::Step(node);
+        self.doing = Doing::Node(node);
         self.work.finish(node, value, &mut self.drops);
         self.log.now(What::Finished(node));
         self.end_finished(node);
@@ -322,7 +325,11 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         let failure = Failure::Panic(panic_message(payload));
         let node = match self.doing {
             Doing::Bookkeeping(node) => return self.stop_with(node, failure),
-            Doing::Step(node) => node,
+            Doing::Step(node, at) => {
+                self.log.started(at, node, Place::Inline);
+                node
+            }
+            Doing::Node(node) => node,
             Doing::Polling(slot) => {
                 let node = self.slots.node(slot);
                 self.slots.release(slot);

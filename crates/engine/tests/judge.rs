@@ -1,0 +1,222 @@
+//! Holds what happened in a simulated run against the rules, independently of how the engine keeps its books.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use anabranch_engine::{
+    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, What,
+};
+
+use crate::sim::Case;
+
+pub(crate) struct Judge<'a> {
+    case: &'a Case,
+    nodes: Vec<Seen>,
+    pub(crate) drops_asked: HashSet<NodeId>,
+    first_failure: Option<NodeId>,
+    events: Vec<(Instant, What)>,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    stepped: bool,
+    linked: bool,
+    handed_on: bool,
+    finished: bool,
+    failed: bool,
+    fell_back: bool,
+    released: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fate {
+    Open,
+    InFlight(Instant, Place),
+    Finished,
+    Failed,
+    Dropped,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(case: &'a Case) -> Judge<'a> {
+        let nodes = vec![Seen::default(); case.dag.node_count() as usize];
+        Judge { case, nodes, drops_asked: HashSet::new(), first_failure: None, events: Vec::new() }
+    }
+
+    pub(crate) fn stepped(&mut self, node: NodeId, budget: Budget) {
+        let seen = &mut self.nodes[node.index()];
+        assert!(!seen.stepped, "{node} started twice");
+        seen.stepped = true;
+        if let (Some(due), Some(deadline)) = (budget.due(), self.case.options.deadline) {
+            assert!(due <= deadline, "{node} was given more than the run has");
+        }
+        self.case.dag.inputs(node, |input, edge| {
+            let input = &self.nodes[input.index()];
+            assert!(
+                edge == Edge::After || input.finished || input.handed_on,
+                "{node} needs what has not finished"
+            );
+        });
+    }
+
+    pub(crate) fn linked(&mut self, node: NodeId, input: NodeId) {
+        self.nodes[node.index()].linked = true;
+        self.nodes[input.index()].handed_on = true;
+    }
+
+    pub(crate) fn finished(&mut self, node: NodeId) {
+        let seen = &mut self.nodes[node.index()];
+        assert!(seen.stepped || seen.linked || seen.fell_back, "{node} finished out of nowhere");
+        assert!(!seen.finished && !seen.failed, "{node} ended twice");
+        seen.finished = true;
+    }
+
+    pub(crate) fn failed(&mut self, node: NodeId, failure: &Failure<String>) {
+        let seen = &mut self.nodes[node.index()];
+        assert!(!seen.finished && !seen.failed, "{node} ended twice");
+        seen.failed = true;
+        self.name_matches(node, failure);
+    }
+
+    pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<String>) {
+        assert!(matches!(self.case.policies[node.index()].on_error, OnError::Fallback(_)));
+        self.nodes[node.index()].fell_back = true;
+        self.name_matches(node, failure);
+    }
+
+    fn name_matches(&self, node: NodeId, failure: &Failure<String>) {
+        if let Failure::Error(error) = failure {
+            assert_eq!(*error, format!("{node} broke"), "a node is given its own error");
+        }
+        if let Failure::Timeout(timeout) = failure {
+            assert_eq!(Some(*timeout), self.case.policies[node.index()].timeout);
+        }
+    }
+
+    pub(crate) fn released(&mut self, node: NodeId) {
+        let seen = &mut self.nodes[node.index()];
+        assert!(seen.finished || seen.handed_on, "{node} was released without a value");
+        assert!(!seen.released, "{node} was released twice");
+        seen.released = true;
+    }
+
+    pub(crate) fn hear(&mut self, listener: &mut Listener) {
+        while let Some(heard) = listener.try_next() {
+            let Heard::Event(event) = heard else { panic!("the listener was given enough room") };
+            self.events.push((event.at, event.what));
+        }
+    }
+
+    /// Replays the events with a model of its own, then looks at how the run ended.
+    pub(crate) fn verdict(&mut self, result: Option<Result<Report, Stopped<String>>>, ended_at: Instant) {
+        let fates = self.replay();
+        if let Some(deadline) = self.case.options.deadline {
+            assert!(ended_at <= deadline, "ended {:?} past the deadline", ended_at - deadline);
+        }
+        match result {
+            None => {}
+            Some(Ok(report)) => self.complete(&fates, report),
+            Some(Err(Stopped::Node { node, failure })) => {
+                assert_eq!(Some(node), self.first_failure, "the first failure is the one reported");
+                assert!(!matches!(self.case.policies[node.index()].on_error, OnError::Isolate));
+                self.name_matches(node, &failure);
+            }
+            Some(Err(Stopped::Deadline { late })) => {
+                assert!(!late.is_empty());
+                assert_eq!(Some(ended_at), self.case.options.deadline);
+            }
+            Some(Err(Stopped::Cut { .. })) => panic!("nobody cut the run"),
+        }
+    }
+
+    fn complete(&self, fates: &[Fate], report: Report) {
+        let count = |fate: Fate| fates.iter().filter(|known| **known == fate).count() as u32;
+        assert_eq!(report.finished, count(Fate::Finished));
+        assert_eq!(report.failed, count(Fate::Failed));
+        assert_eq!(report.dropped, count(Fate::Dropped));
+        assert_eq!(report.finished + report.failed + report.dropped, fates.len() as u32, "every node ends");
+        assert_eq!(report.fell_back as usize, self.nodes.iter().filter(|seen| seen.fell_back).count());
+        for (number, fate) in fates.iter().enumerate() {
+            let node = NodeId(number as u32);
+            let read = self.case.dag.dependent_count(node) > 0;
+            assert_eq!(self.nodes[number].released, *fate == Fate::Finished && read, "release of {node}");
+        }
+    }
+
+    fn replay(&mut self) -> Vec<Fate> {
+        let mut fates = vec![Fate::Open; self.nodes.len()];
+        let events = std::mem::take(&mut self.events);
+        let mut clock = None;
+        for (at, what) in &events {
+            clock = clock.max(Some(*at));
+            match *what {
+                What::RunStarted(count) => assert_eq!(count as usize, fates.len()),
+                What::RunEnded(_) => {}
+                What::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
+                What::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
+                What::FellBack(node, _) => {
+                    if fates[node.index()] == Fate::Open {
+                        self.may_start(&fates, node);
+                    }
+                    fates[node.index()] = Fate::Finished;
+                }
+                What::Failed(node, _) => {
+                    if !matches!(self.case.policies[node.index()].on_error, OnError::Isolate) {
+                        self.first_failure.get_or_insert(node);
+                    }
+                    self.replay_end(&mut fates, node, *at, Fate::Failed);
+                }
+                What::Dropped(node) => self.replay_drop(&mut fates, node),
+            }
+        }
+        fates
+    }
+
+    fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {
+        let mut may = fates[node.index()] == Fate::Open;
+        self.case.dag.inputs(node, |input, edge| {
+            may &= match (edge, fates[input.index()]) {
+                (_, Fate::Finished) => true,
+                (Edge::After, Fate::Failed | Fate::Dropped) => true,
+                _ => false,
+            };
+        });
+        may
+    }
+
+    fn replay_start(&self, fates: &mut [Fate], node: NodeId, at: Instant, place: Place) {
+        assert!(self.may_start(fates, node), "{node} started before its inputs ended as its edges ask");
+        if !self.nodes[node.index()].linked {
+            let passed_over = (0..node.0).map(NodeId).find(|lower| self.may_start(fates, *lower));
+            assert_eq!(passed_over, None, "a lower number was ready when {node} started");
+        }
+        fates[node.index()] = Fate::InFlight(at, place);
+        let in_flight = |fate: &&Fate| matches!(fate, Fate::InFlight(_, place) if *place != Place::Inline);
+        assert!(fates.iter().filter(in_flight).count() <= self.case.options.in_flight, "too many in flight");
+    }
+
+    fn replay_end(&self, fates: &mut [Fate], node: NodeId, at: Instant, fate: Fate) {
+        match fates[node.index()] {
+            Fate::InFlight(began, place) => {
+                let timeout = self.case.policies[node.index()].timeout;
+                let late = timeout.is_some_and(|timeout| at > began + timeout);
+                assert!(!late || place == Place::Inline, "{node} ended after its timeout");
+            }
+            other => panic!("{node} ended as {fate:?} but was {other:?}"),
+        }
+        fates[node.index()] = fate;
+    }
+
+    fn replay_drop(&self, fates: &mut [Fate], node: NodeId) {
+        let mut lost_input = false;
+        self.case.dag.inputs(node, |input, edge| {
+            lost_input |= edge == Edge::Needs && matches!(fates[input.index()], Fate::Failed | Fate::Dropped);
+        });
+        assert!(lost_input || self.drops_asked.contains(&node), "{node} was dropped without a reason");
+        assert!(
+            matches!(fates[node.index()], Fate::Open | Fate::InFlight(..)),
+            "{node} was dropped after it ended"
+        );
+        fates[node.index()] = Fate::Dropped;
+    }
+}

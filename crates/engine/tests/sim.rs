@@ -1,0 +1,283 @@
+//! Seeded simulation: random graphs, policies, outcomes, drops, deadlines and cancels on the virtual machine.
+//!
+//! `./dev sim SEED` replays one case.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_engine::{
+    Budget, Check, Clock, Config, Cost, Dag, Drops, Edge, Failure, Graph, NodeId, OnError, Options, Policies,
+    Policy, Step, StepKind, Workload,
+};
+use anabranch_testkit::{Rng, Sim};
+
+use crate::judge::Judge;
+use crate::script::listen;
+
+const CASES: u64 = 12_000;
+
+/// Everything about one case, made from its seed.
+pub(crate) struct Case {
+    pub(crate) dag: Dag,
+    pub(crate) policies: Vec<Policy>,
+    acts: Vec<Act>,
+    pub(crate) options: Options,
+    /// How long until the owner loses patience and drops the run.
+    patience: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+struct Act {
+    kind: Kind,
+    time: Duration,
+    end: End,
+    linkable: bool,
+    drops: Vec<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Ready,
+    Future,
+    Job(Option<Duration>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Finish,
+    Fail,
+    Panic,
+    Skip,
+}
+
+impl Case {
+    fn new(rng: &mut Rng, now: Instant) -> Case {
+        let node_count = rng.within(1..40) as u32;
+        let dag = Dag::new(node_count, &edges(rng, node_count)).unwrap();
+        // Some cases are rough, some smooth, so that long runs happen too.
+        let trouble = *rng.choose(&[0, 3, 20]);
+        let policies = (0..node_count).map(|_| policy(rng)).collect();
+        let acts = (0..node_count).map(|_| act(rng, node_count, trouble)).collect();
+        let options = Options {
+            deadline: rng.percent(40).then(|| now + rng.micros(1..60_000)),
+            in_flight: rng.within(1..9) as usize,
+            inline_threshold: rng.percent(50).then(|| rng.micros(0..3_000)),
+            ..Options::default()
+        };
+        Case { dag, policies, acts, options, patience: rng.percent(20).then(|| rng.micros(0..20_000)) }
+    }
+}
+
+fn edges(rng: &mut Rng, node_count: u32) -> Vec<(NodeId, NodeId, Edge)> {
+    let mut order: Vec<u32> = (0..node_count).collect();
+    for place in (1..order.len()).rev() {
+        order.swap(place, rng.within(0..place as u64 + 1) as usize);
+    }
+    let density = *rng.choose(&[1, 4, 15]);
+    let mut edges = Vec::new();
+    for to in 1..node_count as usize {
+        let chained = rng.percent(40);
+        for from in 0..to {
+            if rng.percent(density) || (chained && from + 1 == to) {
+                let kind = if rng.percent(25) { Edge::After } else { Edge::Needs };
+                edges.push((NodeId(order[from]), NodeId(order[to]), kind));
+            }
+        }
+    }
+    edges
+}
+
+fn policy(rng: &mut Rng) -> Policy {
+    let kinds = [
+        StepKind::Auto,
+        StepKind::Auto,
+        StepKind::Inline,
+        StepKind::Spawned,
+        StepKind::Pool,
+        StepKind::Blocking,
+    ];
+    let modes = [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), OnError::FailRun];
+    Policy {
+        step: *rng.choose(&kinds),
+        timeout: rng.percent(15).then(|| rng.micros(1..8_000)),
+        on_error: *rng.choose(&modes),
+    }
+}
+
+fn act(rng: &mut Rng, node_count: u32, trouble: u64) -> Act {
+    let time = rng.micros(0..6_000);
+    let kind = match rng.within(0..3) {
+        0 => Kind::Ready,
+        1 => Kind::Future,
+        _ => Kind::Job(rng.percent(70).then_some(time)),
+    };
+    let end =
+        if rng.percent(trouble) { *rng.choose(&[End::Fail, End::Panic, End::Skip]) } else { End::Finish };
+    let drops = if rng.percent(trouble / 3) {
+        vec![NodeId(rng.within(0..u64::from(node_count)) as u32)]
+    } else {
+        vec![]
+    };
+    Act { kind, time, end, linkable: rng.percent(70), drops }
+}
+
+/// Carries a case out and takes down what the engine calls; [`Judge`] holds it against the rules.
+struct Actor<'a> {
+    case: &'a Case,
+    clock: Arc<dyn Clock>,
+    judge: Judge<'a>,
+}
+
+type Outcome = Result<NodeId, String>;
+
+fn end(node: NodeId, end: End) -> Outcome {
+    match end {
+        End::Fail => Err(format!("{node} broke")),
+        End::Panic => std::panic::resume_unwind(Box::new("planned")),
+        End::Finish | End::Skip => Ok(node),
+    }
+}
+
+impl Actor<'_> {
+    fn job(&self, node: NodeId, input: Option<NodeId>) -> <Self as Workload>::Job {
+        let how = self.case.acts[node.index()].end;
+        Box::new(move |handed, _| {
+            assert_eq!(handed, input, "the value of the job before is handed over");
+            end(node, how)
+        })
+    }
+}
+
+impl Workload for Actor<'_> {
+    type Value = NodeId;
+    type Error = String;
+    type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+    type Job = Box<dyn FnOnce(Option<NodeId>, &Check<'_>) -> Outcome + Send>;
+
+    fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
+        self.judge.stepped(node, budget);
+        let act = &self.case.acts[node.index()];
+        if act.end == End::Skip {
+            self.judge.drops_asked.insert(node);
+            return Step::Drop;
+        }
+        match act.kind {
+            Kind::Ready => Step::Ready(end(node, act.end)),
+            Kind::Future => {
+                let (sleep, how) = (self.clock.sleep_until(budget.now() + act.time), act.end);
+                let future: Self::Future = Box::pin(async move {
+                    sleep.await;
+                    end(node, how)
+                });
+                Step::Future(future)
+            }
+            Kind::Job(cost) => Step::Job(self.job(node, None), cost.map_or(Cost::Unknown, Cost::About)),
+        }
+    }
+
+    fn link(&mut self, node: NodeId, input: NodeId) -> Option<Self::Job> {
+        let act = &self.case.acts[node.index()];
+        if !act.linkable || act.kind == Kind::Ready || act.end == End::Skip {
+            return None;
+        }
+        self.judge.linked(node, input);
+        Some(self.job(node, Some(input)))
+    }
+
+    fn finish(&mut self, node: NodeId, value: NodeId, drops: &mut Drops) {
+        assert_eq!(node, value, "a node is handed its own value");
+        self.judge.finished(node);
+        for other in &self.case.acts[node.index()].drops {
+            self.judge.drops_asked.insert(*other);
+            drops.push(*other);
+        }
+    }
+
+    fn fail(&mut self, node: NodeId, failure: Failure<String>, _: &mut Drops) {
+        self.judge.failed(node, &failure);
+    }
+
+    fn fallback(&mut self, node: NodeId, failure: &Failure<String>) -> Option<NodeId> {
+        self.judge.fell_back(node, failure);
+        Some(node)
+    }
+
+    fn release(&mut self, node: NodeId) {
+        self.judge.released(node);
+    }
+}
+
+fn run_case(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let sim = Sim::new(rng.bits());
+    let engine = sim.engine(&Config::default());
+    let mut listener = listen(&engine);
+    let clock = engine.clock();
+    let case = Case::new(&mut rng, clock.now());
+    let policies = Policies::repeating(case.policies.clone()).unwrap();
+    let mut actor = Actor { case: &case, clock: Arc::clone(clock), judge: Judge::new(&case) };
+    let run = engine.run(&case.dag, &policies, &mut actor, &case.options).unwrap();
+    let result = match case.patience {
+        None => Some(sim.block_on(run)),
+        Some(patience) => sim.block_on(with_patience(run, clock.sleep_until(clock.now() + patience))),
+    };
+    let ended_at = clock.now();
+    let mut judge = actor.judge;
+    judge.hear(&mut listener);
+    judge.verdict(result, ended_at);
+    // A run that is over leaves nothing behind: no task, no place among the active, and late results fall silent.
+    assert_eq!(sim.leftovers().tasks, 0, "tasks left behind");
+    let drained = sim.block_on(engine.drain(Duration::ZERO));
+    assert!(drained.cut.is_empty() && drained.stuck.is_empty(), "{drained:?}");
+    assert_eq!(sim.settle().jobs, 0);
+    assert!(listener.try_next().is_none(), "something happened after the end");
+}
+
+async fn with_patience<F: Future + Unpin>(
+    mut run: F,
+    patience: anabranch_engine::Sleep,
+) -> Option<F::Output> {
+    let mut patience = patience;
+    std::future::poll_fn(|cx| match Pin::new(&mut run).poll(cx) {
+        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+        std::task::Poll::Pending => patience.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+#[test]
+fn random_runs_keep_every_rule() {
+    let seeds: Vec<u64> = match std::env::var("ANABRANCH_SIM_SEED") {
+        Ok(seed) => vec![seed.parse().expect("ANABRANCH_SIM_SEED is a number")],
+        Err(_) => (0..CASES).collect(),
+    };
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        eprintln!("{info}");
+    }));
+    for seed in &seeds {
+        if let Err(payload) = std::panic::catch_unwind(|| run_case(*seed)) {
+            eprintln!("the case with seed {seed} failed; ./dev sim {seed} replays it");
+            std::panic::resume_unwind(payload);
+        }
+    }
+    std::panic::set_hook(quiet);
+    println!("{} simulated cases", seeds.len());
+}
+
+#[test]
+fn cases_cover_what_they_are_meant_to() {
+    let (mut deadlines, mut cancels, mut kinds) = (0, 0, HashSet::new());
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let sim = Sim::new(rng.bits());
+        let case = Case::new(&mut rng, sim.clock().now());
+        deadlines += usize::from(case.options.deadline.is_some());
+        cancels += usize::from(case.patience.is_some());
+        kinds.extend(case.policies.iter().map(|policy| format!("{:?} {:?}", policy.step, policy.on_error)));
+        assert_eq!(case.dag.node_count() as usize, case.acts.len());
+    }
+    assert!(deadlines > 40 && cancels > 20 && kinds.len() == 15, "{deadlines} {cancels} {}", kinds.len());
+}
