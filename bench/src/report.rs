@@ -62,19 +62,12 @@ fn machine() -> String {
     let load = first_line("/proc/loadavg", |line| line.get(..14));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let rustc = output_of("rustc", "-V");
-    format!("{cores} cores of {cpu}, {} {}, {rustc}; load average {load}", kernel(), std::env::consts::ARCH)
-}
-
-fn kernel() -> String {
-    first_line("/proc/sys/kernel/osrelease", Some)
-        .split('-')
-        .next()
-        .map_or_else(String::new, |version| format!("{} {version}", std::env::consts::OS))
+    format!("{cores} cores of {cpu}, {}, {rustc}; load average {load}", output_of("uname", "-sm"))
 }
 
 fn first_line(file: &str, pick: impl Fn(&str) -> Option<&str>) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().find_map(|line| pick(line)).map_or_else(|| "(unknown)".to_owned(), str::to_owned)
+    text.lines().find_map(pick).map_or_else(|| "(unknown)".to_owned(), str::to_owned)
 }
 
 fn output_of(command: &str, argument: &str) -> String {

@@ -93,7 +93,7 @@ fn with_policies(shape: &Arc<Shape>, entries: usize) -> Ours {
     let policy = Policy { timeout, on_error: OnError::Fallback(0), ..Policy::default() };
     let policies = Policies::repeating(vec![policy; entries]).expect("there is an entry");
     let deadline = Some(Instant::now() + Duration::from_secs(3600));
-    Ours { policies, options: Options { deadline, ..Options::default() }, ..Ours::new(shape, Kind::Inline) }
+    Ours::new(shape, Kind::Inline).with(policies, Options { deadline, ..Options::default() })
 }
 
 fn allocations() -> Vec<Aim> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use anabranch_engine::{Graph, NodeId};
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::{Kind, Later};
 
@@ -15,11 +15,13 @@ pub(crate) struct Bare {
     kind: Kind,
 }
 
-impl Contender for Bare {
+impl Peer for Bare {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Bare, &'static str> {
         Ok(Bare { shape: Arc::clone(shape), kind })
     }
+}
 
+impl Contender for Bare {
     async fn run(&mut self) -> u64 {
         result(&self.shape, self.kind)
     }

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::task::spawn_blocking;
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
@@ -16,14 +16,16 @@ pub(crate) struct Blocking {
     kind: Kind,
 }
 
-impl Contender for Blocking {
+impl Peer for Blocking {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Blocking, &'static str> {
         if kind == Kind::Async {
             return Err("carries out CPU work only");
         }
         Ok(Blocking { shape: Arc::clone(shape), kind })
     }
+}
 
+impl Contender for Blocking {
     async fn run(&mut self) -> u64 {
         let Blocking { shape, kind } = self;
         let (dag, kind) = (&shape.dag, *kind);

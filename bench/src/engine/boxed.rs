@@ -8,7 +8,7 @@ use anabranch_engine::{Graph, NodeId};
 use futures_util::FutureExt;
 use futures_util::future::{Shared, join_all};
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
@@ -22,14 +22,16 @@ type Node = Shared<Pin<Box<dyn Future<Output = u64> + Send>>>;
 /// A wake-up is passed from node to node up to the sink, which is polled down to where it came from.
 const DEEPEST_ASYNC: u32 = 1_000;
 
-impl Contender for Boxed {
+impl Peer for Boxed {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Boxed, &'static str> {
         if kind == Kind::Async && shape.depth > DEEPEST_ASYNC {
             return Err("each wake-up polls the whole path from the sink, which is quadratic: minutes");
         }
         Ok(Boxed { shape: Arc::clone(shape), kind })
     }
+}
 
+impl Contender for Boxed {
     async fn run(&mut self) -> u64 {
         let mut memo: Vec<Node> = Vec::with_capacity(self.shape.dag.node_count() as usize);
         for node in self.shape.nodes() {

@@ -18,9 +18,6 @@ pub(crate) trait Contender: Send + Sized + 'static {
     /// Runs that one `reset` allows.
     const RUNS_PER_RESET: u32 = u32::MAX;
 
-    /// Everything that is done once for many runs, or why it cannot be.
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Self, &'static str>;
-
     /// Makes the next runs possible; not timed.
     fn reset(&mut self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
@@ -30,6 +27,12 @@ pub(crate) trait Contender: Send + Sized + 'static {
     fn run(&mut self) -> impl Future<Output = u64> + Send;
 }
 
+/// A contender that takes the graphs that all take.
+pub(crate) trait Peer: Contender {
+    /// Does what is done once for many runs, or says why it cannot.
+    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Self, &'static str>;
+}
+
 /// Runs are timed in batches of at least this long, or the clock would be measured.
 const BATCH: Duration = Duration::from_millis(1);
 /// Time for a measurement, warm-up aside, and the fewest batches should it not suffice.
@@ -37,8 +40,8 @@ const BUDGET: Duration = Duration::from_millis(120);
 const FEWEST: u32 = 2;
 
 /// Time a node, of the fastest of several batches of runs.
-pub(crate) fn measure<C: Contender>(shape: &Arc<Shape>, kind: Kind) -> Result<Share, &'static str> {
-    Ok(measure_this(C::prepare(shape, kind)?, shape, kind))
+pub(crate) fn measure<P: Peer>(shape: &Arc<Shape>, kind: Kind) -> Result<Share, &'static str> {
+    Ok(measure_this(P::prepare(shape, kind)?, shape, kind))
 }
 
 pub(crate) fn measure_this<C: Contender>(contender: C, shape: &Shape, kind: Kind) -> Share {

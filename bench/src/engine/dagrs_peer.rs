@@ -5,10 +5,10 @@ use std::sync::Arc;
 use anabranch_engine::Graph as _;
 use async_trait::async_trait;
 use dagrs::{
-    Action, Content, DefaultNode, EnvVar, Graph, InChannels, Node, NodeId, NodeTable, OutChannels, Output,
+    Action, Content, DefaultNode, EnvVar, Graph, InChannels, NodeId, NodeTable, OutChannels, Output,
 };
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
@@ -17,10 +17,7 @@ pub(crate) struct Dagrs {
     sinks: Vec<NodeId>,
 }
 
-impl Contender for Dagrs {
-    /// Channels close with a run; `reset` makes new ones.
-    const RUNS_PER_RESET: u32 = 1;
-
+impl Peer for Dagrs {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Dagrs, &'static str> {
         let mut table = NodeTable::new();
         let mut graph = Graph::new();
@@ -39,6 +36,11 @@ impl Contender for Dagrs {
         let sinks = shape.sinks().iter().map(|sink| ids[sink.index()]).collect();
         Ok(Dagrs { graph, sinks })
     }
+}
+
+impl Contender for Dagrs {
+    /// Channels close with a run; `reset` makes new ones.
+    const RUNS_PER_RESET: u32 = 1;
 
     async fn reset(&mut self) {
         self.graph.reset().await.expect("its own nodes are not locked");

@@ -11,10 +11,10 @@ use anabranch_engine::{
 };
 
 use super::blocking::Blocking;
-use super::contender::{Contender, latency};
+use super::contender::{Contender, Peer, latency, runtime};
 use super::digits;
 use super::ours::{Ours, Pooled};
-use super::shapes::{Shape, chain};
+use super::shapes::chain;
 use super::work::Kind;
 use crate::report::{Report, row};
 use crate::watch::Spread;
@@ -123,7 +123,7 @@ impl Scores {
     /// How many nodes a run sends to the pool, by its events.
     fn count_offloaded(&mut self) -> usize {
         let mut listener = self.engine.events().listen(NonZeroUsize::new(1_000).expect("it is not 0"));
-        super::contender::runtime(1).block_on(self.run());
+        runtime(1).block_on(self.run());
         let events = std::iter::from_fn(|| listener.try_next());
         let to_pool = |heard: &Heard| matches!(heard, Heard::Event(event) if matches!(event.what, What::Started(_, Place::Pool)));
         events.filter(to_pool).count()
@@ -131,10 +131,6 @@ impl Scores {
 }
 
 impl Contender for Scores {
-    fn prepare(_: &Arc<Shape>, _: Kind) -> Result<Scores, &'static str> {
-        Err("has a graph of its own")
-    }
-
     async fn run(&mut self) -> u64 {
         let run = self.engine.run(&self.graph, &self.policies, &mut self.work, &self.options);
         run.expect("the engine has room").await.expect("no node fails");

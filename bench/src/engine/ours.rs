@@ -9,15 +9,15 @@ use anabranch_engine::{
     StepKind, Workload,
 };
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::{CPU_COST, Kind, Later};
 
 /// The engine with default policies: a job's cost says where it goes, which is in place.
 pub(crate) struct Ours {
-    pub(crate) engine: Engine,
-    pub(crate) policies: Policies,
-    pub(crate) options: Options,
+    engine: Engine,
+    policies: Policies,
+    options: Options,
     shape: Arc<Shape>,
     kind: Kind,
     values: Vec<u64>,
@@ -34,13 +34,19 @@ impl Ours {
             values: shape.nodes().map(|_| 0).collect(),
         }
     }
+
+    pub(crate) fn with(self, policies: Policies, options: Options) -> Ours {
+        Ours { policies, options, ..self }
+    }
 }
 
-impl Contender for Ours {
+impl Peer for Ours {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Ours, &'static str> {
         Ok(Ours::new(shape, kind))
     }
+}
 
+impl Contender for Ours {
     async fn run(&mut self) -> u64 {
         let mut work = Numbers { shape: &self.shape, kind: self.kind, values: &mut self.values };
         let run = self.engine.run(&self.shape.dag, &self.policies, &mut work, &self.options);
@@ -55,15 +61,17 @@ pub(crate) struct Pooled(Ours);
 impl Pooled {
     pub(crate) fn new(shape: &Arc<Shape>, kind: Kind) -> Pooled {
         let policies = Policies::uniform(Policy { step: StepKind::Pool, ..Policy::default() });
-        Pooled(Ours { policies, ..Ours::new(shape, kind) })
+        Pooled(Ours::new(shape, kind).with(policies, Options::default()))
+    }
+}
+
+impl Peer for Pooled {
+    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Pooled, &'static str> {
+        Ok(Pooled::new(shape, kind))
     }
 }
 
 impl Contender for Pooled {
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Pooled, &'static str> {
-        Ok(Pooled::new(shape, kind))
-    }
-
     async fn run(&mut self) -> u64 {
         self.0.run().await
     }
@@ -82,10 +90,6 @@ impl Heard {
 
 impl Contender for Heard {
     const RUNS_PER_RESET: u32 = 1;
-
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Heard, &'static str> {
-        Ok(Heard::new(Ours::new(shape, kind)))
-    }
 
     async fn reset(&mut self) {
         while self.1.try_next().is_some() {}

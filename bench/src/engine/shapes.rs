@@ -40,7 +40,7 @@ fn random(nodes: u32) -> Shape {
     let mut seed = 1u64;
     let mut draw = move |below: u32| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        ((seed >> 32) * u64::from(below) >> 32) as u32
+        (((seed >> 32) * u64::from(below)) >> 32) as u32
     };
     let edges = (1..nodes).flat_map(|node| {
         let mut inputs: Vec<u32> = (0..=draw(3)).map(|_| draw(node)).collect();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use anabranch_engine::{Graph, NodeId};
 use tokio::sync::Notify;
 
-use super::contender::Contender;
+use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
@@ -16,12 +16,14 @@ pub(crate) struct TokioTasks<const N: usize> {
     kind: Kind,
 }
 
-impl<const N: usize> Contender for TokioTasks<N> {
-    const THREADS: usize = N;
-
+impl<const N: usize> Peer for TokioTasks<N> {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<TokioTasks<N>, &'static str> {
         Ok(TokioTasks { shape: Arc::clone(shape), kind })
     }
+}
+
+impl<const N: usize> Contender for TokioTasks<N> {
+    const THREADS: usize = N;
 
     async fn run(&mut self) -> u64 {
         let shape = &self.shape;

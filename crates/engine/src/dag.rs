@@ -78,8 +78,9 @@ impl Dag {
                 edges.iter().map(|&(input, dependent, kind)| (dependent, input, kind)),
             ),
         };
-        dag.refuse_duplicates()?;
-        dag.refuse_cycles()?;
+        let mut scratch = vec![0; node_count as usize];
+        dag.refuse_duplicates(&mut scratch)?;
+        dag.refuse_cycles(&mut scratch)?;
         Ok(dag)
     }
 
@@ -88,7 +89,8 @@ impl Dag {
     /// This is the reserve that a late node must leave to the rest of its run.
     pub fn time_after(&self, time_of: impl Fn(NodeId) -> Duration) -> Vec<Duration> {
         let mut after = vec![Duration::ZERO; self.node_count() as usize];
-        self.visit_topologically(&self.inputs, &self.dependents, |node| {
+        let mut waiting = vec![0; after.len()];
+        visit_topologically(&self.inputs, &self.dependents, &mut waiting, |node| {
             let from_start = after[node.index()] + time_of(node);
             self.inputs(node, |input, _| {
                 let longest = &mut after[input.index()];
@@ -98,9 +100,9 @@ impl Dag {
         after
     }
 
-    fn refuse_duplicates(&self) -> Result<(), Error> {
+    fn refuse_duplicates(&self, last_dependent_of: &mut [u32]) -> Result<(), Error> {
         const NOBODY: u32 = u32::MAX;
-        let mut last_dependent_of = vec![NOBODY; self.node_count() as usize];
+        last_dependent_of.fill(NOBODY);
         for dependent in (0..self.node_count()).map(NodeId) {
             let mut twice = None;
             self.inputs(dependent, |input, _| {
@@ -116,20 +118,15 @@ impl Dag {
         Ok(())
     }
 
-    fn refuse_cycles(&self) -> Result<(), Error> {
-        let mut visited = vec![false; self.node_count() as usize];
-        let count =
-            self.visit_topologically(&self.dependents, &self.inputs, |node| visited[node.index()] = true);
-        if count == self.node_count() {
-            return Ok(());
-        }
-        Err(Error::Cycle(self.find_cycle(&visited)))
+    fn refuse_cycles(&self, waiting: &mut [u32]) -> Result<(), Error> {
+        let count = visit_topologically(&self.dependents, &self.inputs, waiting, |_| {});
+        if count == self.node_count() { Ok(()) } else { Err(Error::Cycle(self.find_cycle(waiting))) }
     }
 
-    /// Every unvisited node has an unvisited input, so walking up inputs must come round.
-    fn find_cycle(&self, visited: &[bool]) -> Vec<NodeId> {
-        let start = visited.iter().position(|&seen| !seen).expect("a cycle leaves nodes unvisited");
-        let mut step_of = vec![u32::MAX; visited.len()];
+    /// Every node that still waits has an input that does, so walking up inputs must come round.
+    fn find_cycle(&self, waiting: &[u32]) -> Vec<NodeId> {
+        let start = waiting.iter().position(|&count| count > 0).expect("a cycle leaves nodes waiting");
+        let mut step_of = vec![u32::MAX; waiting.len()];
         let mut path = Vec::new();
         let mut at = NodeId(start as u32);
         while step_of[at.index()] == u32::MAX {
@@ -137,11 +134,11 @@ impl Dag {
             path.push(at);
             let mut next = None;
             self.inputs(at, |input, _| {
-                if !visited[input.index()] {
+                if waiting[input.index()] > 0 {
                     next = Some(input);
                 }
             });
-            at = next.expect("an unvisited node has an unvisited input");
+            at = next.expect("a waiting node has a waiting input");
         }
         let mut circle = path.split_off(step_of[at.index()] as usize);
         circle.reverse();
@@ -149,30 +146,39 @@ impl Dag {
         circle.rotate_left(lowest);
         circle
     }
+}
 
-    /// Visits nodes so that all of `before` a node come first; returns how many it reached.
-    fn visit_topologically(
-        &self,
-        after: &Adjacency,
-        before: &Adjacency,
-        mut visit: impl FnMut(NodeId),
-    ) -> u32 {
-        let nodes = || (0..self.node_count()).map(NodeId);
-        let mut waiting: Vec<u32> = nodes().map(|node| before.count(node)).collect();
-        let mut next: Vec<NodeId> = nodes().filter(|node| waiting[node.index()] == 0).collect();
-        let mut count = 0;
-        while let Some(node) = next.pop() {
-            visit(node);
-            count += 1;
-            after.visit(node, |other, _| {
-                waiting[other.index()] -= 1;
-                if waiting[other.index()] == 0 {
-                    next.push(other);
-                }
-            });
+/// Visits nodes so that all of `before` a node come first; returns how many it reached. What `waiting` then holds is
+/// more than 0 for the others. Nodes to visit form a list through their own entries, which need no count any more.
+fn visit_topologically(
+    after: &Adjacency,
+    before: &Adjacency,
+    waiting: &mut [u32],
+    mut visit: impl FnMut(NodeId),
+) -> u32 {
+    const END: u32 = u32::MAX;
+    let mut next = END;
+    for (number, entry) in (0..).zip(waiting.iter_mut()) {
+        *entry = before.count(NodeId(number));
+        if *entry == 0 {
+            *entry = std::mem::replace(&mut next, number);
         }
-        count
     }
+    let mut count = 0;
+    while next != END {
+        let node = NodeId(next);
+        next = std::mem::replace(&mut waiting[node.index()], 0);
+        visit(node);
+        count += 1;
+        after.visit(node, |other, _| {
+            let entry = &mut waiting[other.index()];
+            *entry -= 1;
+            if *entry == 0 {
+                *entry = std::mem::replace(&mut next, other.0);
+            }
+        });
+    }
+    count
 }
 
 impl Graph for Dag {
@@ -222,13 +228,14 @@ impl Adjacency {
         for (from, _, _) in edges.clone() {
             starts[from.index() + 1] += 1;
         }
-        for node in 1..starts.len() {
-            starts[node] += starts[node - 1];
+        // Entry `n + 1` counts up from the start of n's slice while it is filled, and so ends as its end.
+        let mut total = 0;
+        for entry in &mut starts[1..] {
+            total += std::mem::replace(entry, total);
         }
-        let mut ends = vec![0u32; starts[node_count as usize] as usize];
-        let mut fill = starts.clone();
+        let mut ends = vec![0u32; total as usize];
         for (from, to, kind) in edges {
-            let place = &mut fill[from.index()];
+            let place = &mut starts[from.index() + 1];
             ends[*place as usize] = if kind == Edge::After { to.0 | AFTER } else { to.0 };
             *place += 1;
         }

@@ -89,7 +89,7 @@ fn test_module_lines(item: &syn::Item) -> Option<std::ops::RangeInclusive<usize>
     Some(module.mod_token.span.start().line..=brace.span.close().end().line)
 }
 
-/// Each test binary links the whole crate once more, so there is one: `tests/tests.rs`, with modules.
+/// Each test binary links the whole crate once more, so there is one: `tests/tests/main.rs`, with modules.
 fn test_binaries(member: &Crate, tree: &Workspace, policy: &Policy) -> Option<Violation> {
     let folder = format!("{}/tests", member.folder);
     let files: Vec<&str> = tree.paths_in(&folder).map(|path| &path[folder.len() + 1..]).collect();
@@ -104,7 +104,7 @@ fn test_binaries(member: &Crate, tree: &Workspace, policy: &Policy) -> Option<Vi
         .map_or_else(|| BTreeSet::from(["tests"]), |names| names.iter().map(String::as_str).collect());
     (binaries != expected).then(|| {
         let what = format!("has the integration-test binaries {binaries:?}, not {expected:?}");
-        let way_out = "make them modules of tests/tests.rs, or list them in crates/tidy/policy.toml";
+        let way_out = "make them modules of tests/tests/main.rs, or list them in crates/tidy/policy.toml";
         Violation::new(folder, what, way_out)
     })
 }
@@ -147,7 +147,7 @@ mod tests {
         check(&[], &expect![]);
         check(
             &[
-                ("crates/a/tests/tests.rs", ""),
+                ("crates/a/tests/tests/main.rs", ""),
                 ("crates/a/tests/run.rs.txt", ""),
                 ("crates/a/tests/b/c.rs", ""),
             ],
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn there_is_one_test_binary() {
         check(
-            &[("crates/a/tests/tests.rs", ""), ("crates/a/tests/more.rs", "")],
+            &[("crates/a/tests/tests/main.rs", ""), ("crates/a/tests/more.rs", "")],
             &expect![[
                 r#"crates/a/tests: has the integration-test binaries {"more", "tests"}, not {"tests"}"#
             ]],

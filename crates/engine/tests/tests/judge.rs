@@ -175,11 +175,10 @@ impl<'a> Judge<'a> {
     fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {
         let mut may = fates[node.index()] == Fate::Open;
         self.case.dag.inputs(node, |input, edge| {
-            may &= match (edge, fates[input.index()]) {
-                (_, Fate::Finished) => true,
-                (Edge::After, Fate::Failed | Fate::Dropped) => true,
-                _ => false,
-            };
+            may &= matches!(
+                (edge, fates[input.index()]),
+                (_, Fate::Finished) | (Edge::After, Fate::Failed | Fate::Dropped)
+            );
         });
         may
     }

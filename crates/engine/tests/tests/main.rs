@@ -1,11 +1,23 @@
 //! The engine's tests. Start with `seeds`: what the engine promises, one test a promise.
 #![allow(missing_docs, reason = "tests document themselves")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests"
+)]
 
+mod alloc;
+mod judge;
 mod script;
 
 mod dag;
+mod drain;
+mod event;
 mod frontier;
-mod judge;
+mod handoff;
+mod real;
 mod run;
+mod scale;
 mod seeds;
 mod sim;

@@ -253,17 +253,12 @@ fn random_runs_keep_every_rule() {
         Ok(seed) => vec![seed.parse().expect("ANABRANCH_SIM_SEED is a number")],
         Err(_) => (0..CASES).collect(),
     };
-    let quiet = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        eprintln!("{info}");
-    }));
     for seed in &seeds {
         if let Err(payload) = std::panic::catch_unwind(|| run_case(*seed)) {
             eprintln!("the case with seed {seed} failed; ./dev sim {seed} replays it");
             std::panic::resume_unwind(payload);
         }
     }
-    std::panic::set_hook(quiet);
     println!("{} simulated cases", seeds.len());
 }
 

@@ -1,0 +1,154 @@
+//! The pool and the mailbox under shuttle: the engine's own source files, compiled against its primitives, so that
+//! each interleaving of threads is chosen, not met by luck.
+
+mod sync {
+    pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+
+#[path = "../../src/mailbox.rs"]
+mod mailbox;
+#[allow(dead_code, reason = "some of it serves the engine alone")]
+#[path = "../../src/pool.rs"]
+mod pool;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use mailbox::Mailbox;
+use pool::{Cost, Task, ThreadPool};
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::thread;
+
+const SCHEDULES: usize = 2_000;
+
+fn check(test: impl Fn() + Send + Sync + 'static) {
+    let test = Arc::new(test);
+    let random = Arc::clone(&test);
+    shuttle::check_random(move || random(), SCHEDULES);
+    shuttle::check_pct(move || test(), SCHEDULES, 3);
+}
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPool::new("test", threads, |_, body| {
+        drop(thread::spawn(body));
+        Ok(())
+    })
+}
+
+fn task(run: impl FnOnce() + Send + 'static) -> Task {
+    Task { cost: Cost::About(Duration::ZERO), run: Box::new(run) }
+}
+
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for `count` messages the way a run does: take, else ask to be woken and sleep.
+fn receive(mailbox: &Mailbox<usize>, count: usize) -> Vec<usize> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut inbox, mut received) = (VecDeque::new(), Vec::new());
+    while received.len() < count {
+        mailbox.take(&mut inbox);
+        received.extend(inbox.drain(..));
+        if received.len() < count && mailbox.wait(&waker) {
+            thread::park();
+        }
+    }
+    received
+}
+
+#[test]
+fn every_result_reaches_the_owner_and_no_wake_up_is_lost() {
+    check(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let pool = pool(2);
+        for number in 0..3 {
+            let mailbox = Arc::clone(&mailbox);
+            pool.push(task(move || mailbox.push(number)));
+        }
+        let mut received = receive(&mailbox, 3);
+        received.sort_unstable();
+        assert_eq!(received, [0, 1, 2]);
+    });
+}
+
+#[test]
+fn a_task_is_run_or_dropped_exactly_once_when_the_pool_goes() {
+    struct Count(Arc<AtomicUsize>);
+    impl Drop for Count {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    check(|| {
+        let (ran, gone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let threads = pool(2);
+        for _ in 0..3 {
+            let (ran, count) = (Arc::clone(&ran), Count(Arc::clone(&gone)));
+            threads.push(task(move || {
+                let _count = count;
+                ran.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        drop(threads);
+        while gone.load(Ordering::SeqCst) < 3 {
+            thread::yield_now();
+        }
+        assert!(ran.load(Ordering::SeqCst) <= 3);
+        assert_eq!(gone.load(Ordering::SeqCst), 3);
+    });
+}
+
+#[test]
+fn mail_to_a_run_that_is_gone_is_dropped_at_once() {
+    check(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let value = Arc::new(());
+        let sender = {
+            let (mailbox, value) = (Arc::clone(&mailbox), Arc::clone(&value));
+            thread::spawn(move || mailbox.push(value))
+        };
+        mailbox.close();
+        sender.join().unwrap();
+        assert_eq!(Arc::strong_count(&value), 1, "nothing keeps the value");
+    });
+}
+
+#[test]
+fn a_pool_runs_no_more_tasks_at_a_time_than_it_has_threads() {
+    check(|| {
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mailbox = Arc::new(Mailbox::new());
+        let pool = pool(2);
+        for number in 0..4 {
+            let (running, most, mailbox) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&mailbox));
+            pool.push(task(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::yield_now();
+                running.fetch_sub(1, Ordering::SeqCst);
+                mailbox.push(number);
+            }));
+        }
+        receive(&mailbox, 4);
+        assert!(most.load(Ordering::SeqCst) <= 2);
+    });
+}
+
+#[test]
+fn without_any_thread_tasks_are_dropped_not_kept() {
+    let test = || {
+        let pool = ThreadPool::new("test", 2, |_, _| Err(std::io::Error::other("no threads left")));
+        let value = Arc::new(());
+        let held = Arc::clone(&value);
+        pool.push(task(move || drop(held)));
+        assert_eq!(Arc::strong_count(&value), 1);
+    };
+    shuttle::check_random(test, 1);
+}

@@ -1,0 +1,354 @@
+//! Real threads, real time. Claims on time are met by one of a few tries, since the machine may be busy.
+#![allow(clippy::disallowed_methods, reason = "these tests are about real time and real tasks")]
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use anabranch_engine::{
+    Budget, Check, Class, Config, Cost, Dag, Drops, Edge, Engine, Failure, NodeId, OnError, Options,
+    Policies, Policy, Pool, Seams, Step, StepKind, Stopped, SystemClock, Task, TokioTasks, Workload,
+};
+
+type Outcome = Result<u64, String>;
+type BoxedFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type BoxedJob = Box<dyn FnOnce(Option<u64>, &Check<'_>) -> Outcome + Send>;
+
+/// A workload given as a closure from node to step.
+struct Steps<F> {
+    step: F,
+}
+
+enum Do {
+    Nothing,
+    Future(BoxedFuture),
+    Job(BoxedJob),
+}
+
+impl<F: FnMut(NodeId) -> Do> Workload for Steps<F> {
+    type Value = u64;
+    type Error = String;
+    type Future = BoxedFuture;
+    type Job = BoxedJob;
+
+    fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
+        match (self.step)(node) {
+            Do::Nothing => Step::Ready(Ok(0)),
+            Do::Future(future) => Step::Future(future),
+            Do::Job(job) => Step::Job(job, Cost::Unknown),
+        }
+    }
+
+    fn finish(&mut self, _: NodeId, _: u64, _: &mut Drops) {}
+}
+
+fn steps<F: FnMut(NodeId) -> Do>(step: F) -> Steps<F> {
+    Steps { step }
+}
+
+fn future(future: impl Future<Output = Outcome> + Send + 'static) -> Do {
+    Do::Future(Box::pin(future))
+}
+
+fn job(job: impl FnOnce(&Check<'_>) -> Outcome + Send + 'static) -> Do {
+    Do::Job(Box::new(move |_, check| job(check)))
+}
+
+/// Burns CPU for `time`, looking up every now and then.
+fn burn(time: Duration, check: &Check<'_>) -> Outcome {
+    let began = Instant::now();
+    while began.elapsed() < time && !check.should_stop() {
+        std::hint::black_box((0..2_000u64).sum::<u64>());
+    }
+    Ok(0)
+}
+
+fn engine() -> Engine {
+    Engine::new(&Config { cpu_threads: 2, batch_threads: 2, blocking_threads: 2, ..Config::default() })
+        .unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+/// Whether `attempt` takes no longer than `longest` in one of five tries.
+fn in_time(longest: Duration, mut attempt: impl FnMut()) {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        attempt();
+        best = best.min(began.elapsed());
+        if best <= longest {
+            return;
+        }
+    }
+    panic!("took {best:?} at best, not {longest:?}");
+}
+
+#[test]
+fn fail_fast_next_to_an_800_ms_sibling_returns_in_under_20_ms() {
+    let (engine, dag, policies) = (engine(), Dag::new(3, &[]).unwrap(), Policies::default());
+    in_time(Duration::from_millis(20), || {
+        let mut work = steps(|node| match node.0 {
+            0 => job(|check| burn(Duration::from_millis(800), check)),
+            1 => future(async {
+                tokio::time::sleep(Duration::from_millis(800)).await;
+                Ok(0)
+            }),
+            _ => future(async {
+                tokio::task::yield_now().await;
+                Err("broke".to_owned())
+            }),
+        });
+        let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
+        assert_eq!(ended.unwrap_err().to_string(), "node #2 failed: broke");
+    });
+}
+
+#[test]
+fn a_600_ms_cpu_node_under_a_50_ms_deadline_answers_by_60_ms() {
+    let (engine, dag, policies) = (engine(), Dag::new(1, &[]).unwrap(), Policies::default());
+    in_time(Duration::from_millis(60), || {
+        let mut work = steps(|_| job(|check| burn(Duration::from_millis(600), check)));
+        let options =
+            Options { deadline: Some(Instant::now() + Duration::from_millis(50)), ..Options::default() };
+        let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
+        assert!(matches!(ended, Err(Stopped::Deadline { .. } | Stopped::Node { .. })), "{ended:?}");
+    });
+}
+
+#[test]
+fn an_opaque_600_ms_call_that_never_looks_up_does_not_delay_the_answer_either() {
+    let (engine, dag, policies) = (engine(), Dag::new(1, &[]).unwrap(), Policies::default());
+    in_time(Duration::from_millis(60), || {
+        let (release, blocked) = mpsc::channel::<()>();
+        let mut blocked = Some(blocked);
+        let mut work = steps(|_| {
+            let blocked = blocked.take().unwrap();
+            job(move |_| {
+                let _ = blocked.recv_timeout(Duration::from_millis(600));
+                Ok(0)
+            })
+        });
+        let options =
+            Options { deadline: Some(Instant::now() + Duration::from_millis(50)), ..Options::default() };
+        let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
+        assert!(matches!(ended, Err(Stopped::Deadline { .. })), "{ended:?}");
+        drop(release);
+    });
+}
+
+#[test]
+fn dropping_a_run_quiets_its_cpu_work_within_a_check_interval() {
+    let (engine, dag, policies) = (engine(), Dag::new(2, &[]).unwrap(), Policies::default());
+    let busy = Arc::new(AtomicUsize::new(0));
+    let mut work = steps(|_| {
+        let busy = Arc::clone(&busy);
+        job(move |check| {
+            busy.fetch_add(1, Ordering::SeqCst);
+            let outcome = burn(Duration::from_secs(60), check);
+            busy.fetch_sub(1, Ordering::SeqCst);
+            outcome
+        })
+    });
+    runtime().block_on(async {
+        let mut run = engine.run(&dag, &policies, &mut work, &Options::default()).unwrap();
+        tokio::select! {
+            biased;
+            _ = &mut run => panic!("ended"),
+            () = async { while busy.load(Ordering::SeqCst) < 2 { tokio::task::yield_now().await } } => {}
+        }
+    });
+    let dropped = Instant::now();
+    while busy.load(Ordering::SeqCst) > 0 {
+        assert!(dropped.elapsed() < Duration::from_secs(5), "still busy");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn dropping_a_run_drops_its_futures_and_tasks() {
+    struct Guard(Arc<AtomicUsize>);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let policies = [StepKind::Auto, StepKind::Spawned].map(|step| Policy { step, ..Policy::default() });
+    let policies = Policies::repeating(policies.into()).unwrap();
+    let (engine, dag) = (engine(), Dag::new(2, &[]).unwrap());
+    let mut work = steps(|_| {
+        let guard = Guard(Arc::clone(&dropped));
+        future(async move {
+            let _guard = guard;
+            std::future::pending().await
+        })
+    });
+    runtime().block_on(async {
+        let mut run = engine.run(&dag, &policies, &mut work, &Options::default()).unwrap();
+        tokio::select! {
+            biased;
+            _ = &mut run => panic!("ended"),
+            () = async { for _ in 0..5 { tokio::task::yield_now().await } } => {}
+        }
+        drop(run);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(dropped.load(Ordering::SeqCst), 2);
+    });
+}
+
+/// Fills a pool with calls that wait, then runs one node of another kind beside them.
+fn runs_beside(blocked: (StepKind, Class), other: impl Fn() -> (StepKind, Class, bool)) {
+    let engine = engine();
+    let dag = Dag::new(8, &[]).unwrap();
+    let (release, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(std::sync::Mutex::new(wait));
+    let mut blockers = steps(|_| {
+        let wait = Arc::clone(&wait);
+        job(move |_| {
+            let _ = wait.lock().unwrap().recv();
+            Ok(0)
+        })
+    });
+    let policies = Policies::uniform(Policy { step: blocked.0, ..Policy::default() });
+    let options = Options { class: blocked.1, ..Options::default() };
+    runtime().block_on(async {
+        let mut blocking = engine.run(&dag, &policies, &mut blockers, &options).unwrap();
+        let (step, class, is_future) = other();
+        let mut quick = steps(|_| {
+            if is_future {
+                future(async {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    Ok(0)
+                })
+            } else {
+                job(|_| Ok(0))
+            }
+        });
+        let one = Dag::new(1, &[]).unwrap();
+        let policies = Policies::uniform(Policy { step, ..Policy::default() });
+        let options = Options { class, ..Options::default() };
+        let run = engine.run(&one, &policies, &mut quick, &options).unwrap();
+        tokio::select! {
+            biased;
+            _ = &mut blocking => panic!("the blocked calls ended"),
+            ended = run => assert_eq!(ended.unwrap().finished, 1),
+        }
+        drop(release);
+        assert_eq!(blocking.await.unwrap().finished, 8);
+    });
+}
+
+#[test]
+fn a_blocking_pool_full_of_blocked_calls_never_delays_compute() {
+    runs_beside((StepKind::Blocking, Class::Latency), || (StepKind::Pool, Class::Latency, false));
+}
+
+#[test]
+fn a_cpu_pool_full_of_work_never_delays_io_or_blocking_calls() {
+    runs_beside((StepKind::Pool, Class::Latency), || (StepKind::Auto, Class::Latency, true));
+    runs_beside((StepKind::Pool, Class::Latency), || (StepKind::Blocking, Class::Latency, false));
+}
+
+#[test]
+fn batch_work_never_delays_latency_work_nor_the_other_way_round() {
+    runs_beside((StepKind::Pool, Class::Batch), || (StepKind::Pool, Class::Latency, false));
+    runs_beside((StepKind::Pool, Class::Latency), || (StepKind::Pool, Class::Batch, false));
+}
+
+#[test]
+fn a_run_of_inline_work_lets_others_on_its_thread_go_on() {
+    let (engine, dag, policies) = (engine(), Dag::new(2_000, &[]).unwrap(), Policies::default());
+    let mut work = steps(|_| {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_micros(20) {}
+        Do::Nothing
+    });
+    runtime().block_on(async {
+        let done = Arc::new(AtomicBool::new(false));
+        let turns = {
+            let done = Arc::clone(&done);
+            tokio::spawn(async move {
+                let mut turns = 0;
+                while !done.load(Ordering::SeqCst) {
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                }
+                turns
+            })
+        };
+        engine.run(&dag, &policies, &mut work, &Options::default()).unwrap().await.unwrap();
+        done.store(true, Ordering::SeqCst);
+        // 2,000 nodes of 20 us in slices of 100 us (and one node over) are at least 333 slices.
+        let turns = turns.await.unwrap();
+        assert!(turns > 300, "the other task had {turns} turns");
+    });
+}
+
+#[test]
+fn runs_can_move_between_threads_and_share_an_engine() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let edges: Vec<_> = (1..64).map(|node| (NodeId(node / 2), NodeId(node), Edge::Needs)).collect();
+    let edges: Vec<_> = edges.into_iter().filter(|edge| edge.0 != edge.1).collect();
+    let shared = Arc::new((engine(), Dag::new(64, &edges).unwrap()));
+    runtime.block_on(async {
+        let mut runs = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let shared = Arc::clone(&shared);
+            runs.spawn(async move {
+                let policies = Policies::default();
+                let mut work = steps(|node| match node.0 % 3 {
+                    0 => Do::Nothing,
+                    1 => job(|_| Ok(1)),
+                    _ => future(async {
+                        tokio::task::yield_now().await;
+                        Ok(1)
+                    }),
+                });
+                shared
+                    .0
+                    .run(&shared.1, &policies, &mut work, &Options::default())
+                    .unwrap()
+                    .await
+                    .unwrap()
+                    .finished
+            });
+        }
+        while let Some(finished) = runs.join_next().await {
+            assert_eq!(finished.unwrap(), 64);
+        }
+    });
+}
+
+#[test]
+fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
+    struct Closed;
+    impl Pool for Closed {
+        fn submit(&self, task: Task) {
+            drop(task);
+        }
+    }
+    let seams = Seams {
+        clock: Arc::new(SystemClock),
+        tasks: Arc::new(TokioTasks),
+        latency: Arc::new(Closed),
+        batch: Arc::new(Closed),
+        blocking: Arc::new(Closed),
+    };
+    let engine = Engine::with_seams(seams, &Config::default());
+    let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)]).unwrap();
+    let isolate = Policies::uniform(Policy { on_error: OnError::Isolate, ..Policy::default() });
+    let mut work = steps(|_| job(|_| Ok(0)));
+    let report =
+        runtime().block_on(engine.run(&dag, &isolate, &mut work, &Options::default()).unwrap()).unwrap();
+    assert_eq!((report.failed, report.dropped), (1, 1));
+    let policies = Policies::default();
+    let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
+    assert!(matches!(ended, Err(Stopped::Node { failure: Failure::Abandoned, .. })), "{ended:?}");
+}
