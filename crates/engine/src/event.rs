@@ -29,8 +29,12 @@ pub struct RunId(pub u64);
 pub enum What {
     /// A run of this many nodes was admitted.
     RunStarted(u32),
+    /// A node could start but for this; it starts, or starts again, when it is over.
+    Waiting(NodeId, Wait),
     /// A node started.
     Started(NodeId, Place),
+    /// A pool's thread took up a node that had started: until then it stood in the pool's queue.
+    Running(NodeId),
     /// A node finished.
     Finished(NodeId),
     /// A node failed, and a stand-in value took its place.
@@ -41,6 +45,15 @@ pub enum What {
     Dropped(NodeId),
     /// The run ended: every node ended, or it was stopped early.
     RunEnded(Ending),
+}
+
+/// What a node that could start waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A slot of a limit.
+    Limit,
+    /// The pause before another attempt.
+    Retry,
 }
 
 /// Where a node is carried out.

@@ -61,7 +61,7 @@ pub use check::Check;
 pub use clock::{Clock, Sleep, SystemClock};
 pub use dag::{Dag, Error as GraphError};
 pub use engine::{Class, Config, Engine, Options, Reserve, Seams, ZeroSetting};
-pub use event::{Ending, Event, Events, Heard, Listener, Place, Reason, RunId, What};
+pub use event::{Ending, Event, Events, Heard, Listener, Place, Reason, RunId, Wait, What};
 pub use frontier::{Change, Counts, Frontier, Phase};
 pub use graph::{Edge, Graph, NodeId};
 pub use policy::{OnError, Policies, Policy, StepKind};

@@ -206,6 +206,9 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         };
         let nodes: Vec<NodeId> = on_trip.nodes[..=reached].iter().map(|(node, _)| *node).collect();
         self.slots.release(ticket.slot);
+        if let Some(began) = marks.first() {
+            self.log.at(*began, What::Running(nodes[0]));
+        }
         for link in 0..reached {
             if let Some(end) = marks.get(link + 1) {
                 self.log.at(*end, What::Finished(nodes[link]));

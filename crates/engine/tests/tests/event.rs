@@ -36,6 +36,7 @@ fn a_run_is_told_from_start_to_end() {
             "Started(#0, Future)",
             "Started(#2, Pool)",
             "Started(#3, Spawned)",
+            "Running(#2)",
             "FellBack(#2, Error)",
             "Finished(#3)",
             "Failed(#0, Error)",

@@ -8,7 +8,7 @@ mod sync {
 
 #[path = "../../src/mailbox.rs"]
 mod mailbox;
-#[allow(dead_code, reason = "some of it serves the engine alone")]
+#[allow(dead_code, unreachable_pub, reason = "some of it serves the engine alone")]
 #[path = "../../src/pool.rs"]
 mod pool;
 

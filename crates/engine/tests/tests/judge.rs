@@ -151,7 +151,7 @@ impl<'a> Judge<'a> {
             clock = clock.max(Some(*at));
             match *what {
                 What::RunStarted(count) => assert_eq!(count as usize, fates.len()),
-                What::RunEnded(_) => {}
+                What::RunEnded(_) | What::Running(_) | What::Waiting(..) => {}
                 What::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
                 What::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
                 What::FellBack(node, _) => {

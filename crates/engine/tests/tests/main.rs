@@ -1,4 +1,5 @@
 //! The engine's tests. Start with `seeds`: what the engine promises, one test a promise.
+#![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 #![allow(missing_docs, reason = "tests document themselves")]
 #![allow(
     clippy::unwrap_used,

@@ -116,13 +116,14 @@ pub(crate) struct Player<'a> {
 }
 
 type Outcome = Result<(), String>;
+type BoxedJob = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send>;
 
 impl<'a> Player<'a> {
     pub(crate) fn new(script: &'a Script, clock: &Arc<dyn Clock>) -> Player<'a> {
         Player { script, clock: Arc::clone(clock), calls: Vec::new() }
     }
 
-    fn job(&self, node: NodeId) -> Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send> {
+    fn job(&self, node: NodeId) -> BoxedJob {
         let end = self.script.acts[node.index()].end;
         Box::new(move |_, _| finish(end))
     }
@@ -144,7 +145,7 @@ impl Workload for Player<'_> {
     type Value = ();
     type Error = String;
     type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-    type Job = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send>;
+    type Job = BoxedJob;
 
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
         let Act { place, time, end, .. } = self.script.acts[node.index()];
@@ -252,7 +253,7 @@ fn timeline(script: &Script, listener: &mut Listener, began: Instant) -> String 
             What::Failed(node, _) => end(node, at, " failed"),
             What::FellBack(node, _) => end(node, at, " fell back"),
             What::Dropped(node) => end(node, at, " dropped"),
-            What::RunStarted(_) | What::RunEnded(_) => {}
+            _ => {}
         }
     }
     let mut rows: Vec<(u128, NodeId, String)> = Vec::new();
