@@ -97,10 +97,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if place == Place::Pool {
             self.extend_chain(&mut links);
         }
-        let ticket = self.take_slot(node, due);
         let trip = Arc::new(Trip::new(self.slice.now));
         let nodes = links.iter().map(|link| (link.node, link.timeout)).collect();
-        self.slots.hold(ticket, Hold::Trip(OnTrip { trip: Arc::clone(&trip), nodes }));
+        let on_trip = OnTrip { trip: Arc::clone(&trip), nodes };
+        let ticket = self.take_slot(node, trip::earlier(due, on_trip.look_at(self.slice.now)));
+        self.slots.hold(ticket, Hold::Trip(on_trip));
         let luggage = Luggage {
             trip,
             reply: Reply::new(Arc::clone(self.mail()), ticket),
@@ -159,13 +160,12 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     fn take_slot(&mut self, node: NodeId, due: Option<Instant>) -> Ticket {
         let ticket = self.slots.take(node);
         self.frontier.set_ticket(node, ticket.slot);
-        if let Some(at) = due {
-            self.set_timer(at, ticket);
-        }
+        self.set_timer(due, ticket);
         ticket
     }
 
-    fn set_timer(&mut self, at: Instant, ticket: Ticket) {
+    fn set_timer(&mut self, at: Option<Instant>, ticket: Ticket) {
+        let Some(at) = at else { return };
         let Run { timer, slots, .. } = self;
         timer.set(at, ticket, slots.in_flight(), |ticket| slots.live(ticket).is_some());
     }
@@ -237,21 +237,18 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     fn expire_slot(&mut self, ticket: Ticket) {
         let now = self.slice.now;
         let Some(slot) = self.slots.live(ticket) else { return };
-        let (mut node, mut reached, mut began) = (slot.node, 0, None);
+        let (mut node, mut reached) = (slot.node, 0);
+        let mut look_at = None;
         if let Hold::Trip(on_trip) = &slot.hold {
-            let (link, since) = on_trip.trip.progress();
-            (node, reached, began) = (on_trip.nodes[link].0, link, (link > 0).then_some(since));
+            let (link, _) = on_trip.trip.progress();
+            (node, reached, look_at) = (on_trip.nodes[link].0, link, on_trip.look_at(now));
         }
         let policy = *self.policies.of(node);
-        // The first link's time is what came up; a later one has its own, counted from when it began.
-        if let Some(began) = began {
-            match trip::after(began, policy.timeout) {
-                None => return,
-                Some(due) if due > now => return self.set_timer(due, ticket),
-                Some(_) => {}
-            }
-        }
         let by_deadline = self.limits.cutoff(node, &policy).is_some_and(|cutoff| now >= cutoff);
+        if !by_deadline && let Some(later) = look_at.filter(|at| *at > now) {
+            // The link whose time this was is done; the ones behind it have their own.
+            return self.set_timer(trip::earlier(Some(later), self.limits.cutoff(node, &policy)), ticket);
+        }
         let failure = match policy.timeout {
             Some(timeout) if !by_deadline => Failure::Timeout(timeout),
             _ => Failure::Deadline,

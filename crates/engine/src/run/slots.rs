@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Message;
 use super::timer::Ticket;
-use super::trip::Trip;
+use super::trip::{self, Trip};
 use crate::graph::NodeId;
 use crate::mailbox::Mailbox;
 use crate::threads::AbortOnDrop;
@@ -45,6 +45,15 @@ pub(super) enum Hold {
 pub(super) struct OnTrip {
     pub(super) trip: Arc<Trip>,
     pub(super) nodes: Vec<(NodeId, Option<Duration>)>,
+}
+
+impl OnTrip {
+    /// The earliest time at which a link can be over its timeout, going by what is known `now`.
+    pub(super) fn look_at(&self, now: Instant) -> Option<Instant> {
+        let (link, began) = self.trip.progress();
+        let shortest_to_come = self.nodes[link + 1..].iter().filter_map(|(_, timeout)| *timeout).min();
+        trip::earlier(trip::after(began, self.nodes[link].1), trip::after(now, shortest_to_come))
+    }
 }
 
 impl Drop for OnTrip {

@@ -142,6 +142,27 @@ fn a_pool_runs_no_more_tasks_at_a_time_than_it_has_threads() {
 }
 
 #[test]
+fn an_idle_thread_is_not_counted_on_twice() {
+    check(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let pool = pool(2);
+        let first = Arc::clone(&mailbox);
+        pool.push(task(move || first.push(0)));
+        receive(&mailbox, 1);
+        // Each waits until the other runs too: on one thread they would wait for ever.
+        let met = Arc::new(shuttle::sync::Barrier::new(2));
+        for number in 0..2 {
+            let (mailbox, met) = (Arc::clone(&mailbox), Arc::clone(&met));
+            pool.push(task(move || {
+                met.wait();
+                mailbox.push(number);
+            }));
+        }
+        receive(&mailbox, 2);
+    });
+}
+
+#[test]
 fn without_any_thread_tasks_are_dropped_not_kept() {
     let test = || {
         let pool = ThreadPool::new("test", 2, |_, _| Err(std::io::Error::other("no threads left")));

@@ -326,6 +326,65 @@ fn runs_can_move_between_threads_and_share_an_engine() {
     });
 }
 
+/// Two linked jobs; the second never looks up and is over its own timeout long before it ends.
+struct Linked {
+    second: Option<BoxedJob>,
+}
+
+impl Workload for Linked {
+    type Value = u64;
+    type Error = String;
+    type Future = BoxedFuture;
+    type Job = BoxedJob;
+
+    fn step(&mut self, _: NodeId, _: Budget) -> Step<Self> {
+        let first: BoxedJob = Box::new(|_, check| burn(Duration::from_millis(5), check));
+        Step::Job(first, Cost::Unknown)
+    }
+
+    fn link(&mut self, _: NodeId, _: NodeId) -> Option<BoxedJob> {
+        self.second.take()
+    }
+
+    fn finish(&mut self, _: NodeId, _: u64, _: &mut Drops) {}
+}
+
+#[test]
+fn a_linked_job_has_a_timeout_of_its_own_whatever_the_first_ones_is() {
+    let engine = engine();
+    let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)]).unwrap();
+    for first in [None, Some(Duration::from_secs(100)), Some(Duration::from_millis(60))] {
+        let (release, blocked) = mpsc::channel::<()>();
+        let second: BoxedJob = Box::new(move |_, _| {
+            let _ = blocked.recv_timeout(Duration::from_secs(60));
+            Ok(0)
+        });
+        let policies =
+            [first, Some(Duration::from_millis(40))].map(|timeout| Policy { timeout, ..Policy::default() });
+        let policies = Policies::repeating(policies.into()).unwrap();
+        let mut work = Linked { second: Some(second) };
+        let began = Instant::now();
+        let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
+        assert_eq!(
+            ended.unwrap_err().to_string(),
+            "node #1 failed: did not finish within its timeout of 40ms"
+        );
+        assert!(began.elapsed() < Duration::from_secs(30));
+        drop(release);
+    }
+}
+
+#[test]
+fn a_job_done_in_place_that_was_told_it_is_late_is_late() {
+    let (engine, dag) = (engine(), Dag::new(1, &[]).unwrap());
+    let policy =
+        Policy { step: StepKind::Inline, timeout: Some(Duration::from_millis(5)), ..Policy::default() };
+    let mut work = steps(|_| job(|check| burn(Duration::from_secs(60), check)));
+    let policies = Policies::uniform(policy);
+    let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
+    assert!(matches!(ended, Err(Stopped::Node { failure: Failure::Timeout(_), .. })), "{ended:?}");
+}
+
 #[test]
 fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
     struct Closed;

@@ -227,3 +227,17 @@ fn an_empty_graph_ends_at_once() {
     let run = engine.run(&dag, &policies, &mut player, &Options::default()).unwrap();
     assert_eq!(sim.block_on(run).unwrap().finished, 0);
 }
+
+#[test]
+fn an_ended_run_holds_nothing_even_before_it_is_dropped() {
+    let script = Script::parse("bad: io 1 fail; task: spawn 100; io: io 100; cpu: cpu 100");
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let mut player = Player::new(&script, engine.clock());
+    let mut run = engine.run(&script.dag, &script.policies, &mut player, &Options::default()).unwrap();
+    assert!(sim.block_on(&mut run).is_err());
+    assert_eq!(sim.leftovers().tasks, 0);
+    let drained = sim.block_on(engine.drain(Duration::ZERO));
+    assert!(drained.cut.is_empty(), "it has left: {drained:?}");
+    drop(run);
+}

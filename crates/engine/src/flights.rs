@@ -1,0 +1,222 @@
+//! Single flight: callers who want the same key at the same time share one computation.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The computations that are underway, by key; clones are handles to the same table.
+///
+/// The table remembers no result, good or bad: whoever waits when a flight lands is given it, and the next caller
+/// opens another flight. What is worth keeping, the work itself publishes.
+///
+/// ```
+/// use anabranch_engine::Flights;
+/// use std::sync::{Arc, Mutex};
+///
+/// let flights = Flights::default();
+/// let memo = Arc::new(Mutex::new(None));
+/// let join = || {
+///     let (seen, publish) = (Arc::clone(&memo), Arc::clone(&memo));
+///     flights.join("six times seven", move || *seen.lock().unwrap(), move || async move {
+///         *publish.lock().unwrap() = Some(42);
+///         42
+///     })
+/// };
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let (first, second) = (join(), join());
+/// assert_eq!((flights.open(), flights.waiters()), (1, 2));
+/// drop(first);
+/// assert_eq!(second.await, Ok(42));
+/// assert_eq!(flights.open(), 0);
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Flights<K, V> {
+    table: Arc<Table<K, V>>,
+}
+
+/// A place in a flight: a future of the result, which leaves the flight when dropped.
+///
+/// Waiters carry the work forward when they are polled, so one that is kept must be polled when woken, like any
+/// future: the others count on it.
+#[must_use = "a waiter that is dropped has left its flight"]
+pub struct Waiter<K: Eq + Hash, V> {
+    table: Arc<Table<K, V>>,
+    key: K,
+    flight: Arc<Flight<V>>,
+    place: u64,
+}
+
+/// The work of a flight panicked, with this message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("panicked: {0}")]
+pub struct Panicked(pub String);
+
+/// Enough that callers of different keys seldom meet at a lock.
+const SHARDS: usize = 16;
+
+/// A flight is in its shard from when it opens until its result is in it, or until its cancelled work is dropped.
+/// Locks are taken shard first, then flight; no code of a caller runs under either but that of its key, and the
+/// clone of a value.
+struct Table<K, V> {
+    shards: [Shard<K, V>; SHARDS],
+    hasher: RandomState,
+}
+
+type Shard<K, V> = Mutex<HashMap<K, Arc<Flight<V>>>>;
+
+type Work<V> = Pin<Box<dyn Future<Output = V> + Send>>;
+
+struct Flight<V> {
+    state: Mutex<State<V>>,
+}
+
+struct State<V> {
+    waiters: usize,
+    next_place: u64,
+    /// Of the waiters that have been polled, by place. The first of them drives.
+    wakers: BTreeMap<u64, Waker>,
+    /// The work, unless somebody has it in hand.
+    work: Option<Work<V>>,
+    /// Nobody may take the work: a waiter polls it, or the last to leave drops the one before it, or it is done.
+    held: bool,
+    /// The work asks to be polled.
+    due: bool,
+    landed: Option<Result<V, Panicked>>,
+}
+
+impl<K, V> Default for Flights<K, V> {
+    fn default() -> Self {
+        let shards = std::array::from_fn(|_| Mutex::new(HashMap::new()));
+        Flights { table: Arc::new(Table { shards, hasher: RandomState::new() }) }
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
+    /// Joins the flight of `key`, or opens one.
+    ///
+    /// An open flight ignores `look` and `work`. A new one, when first polled, asks `look` whether the result has
+    /// been published meanwhile, and only if not begins `work`, which publishes its result before it ends. As the
+    /// flight stays open until then, a caller who missed the published result either meets the flight, or opens one
+    /// whose `look` finds it: nothing is computed twice.
+    ///
+    /// Whichever waiter is awake polls the work. It is cancelled only when the last one leaves, and then the key is
+    /// free as soon as it is dropped: no two works of a key are ever alive together. A panic, also in `look`, is
+    /// every present waiter's result. A work must not wait, in any roundabout way, for its own key.
+    pub fn join<F>(
+        &self,
+        key: K,
+        look: impl FnOnce() -> Option<V> + Send + 'static,
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Waiter<K, V>
+    where
+        F: Future<Output = V> + Send + 'static,
+    {
+        let mut flights = self.table.shard(&key);
+        let flight = match flights.get(&key) {
+            Some(flight) => Arc::clone(flight),
+            None => {
+                let flight = Arc::new(Flight::new());
+                flights.insert(key.clone(), Arc::clone(&flight));
+                flight
+            }
+        };
+        let mut state = flight.lock();
+        if state.waiters == 0 {
+            // The flight is new, or the last to leave it is still dropping the work it had.
+            state.work = Some(begin(look, work));
+            state.due = true;
+        }
+        let place = state.enter();
+        drop(state);
+        drop(flights);
+        Waiter { table: Arc::clone(&self.table), key, flight, place }
+    }
+}
+
+impl<K, V> Flights<K, V> {
+    /// How many flights are open.
+    pub fn open(&self) -> usize {
+        self.table.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// How many waiters the open flights have in all.
+    pub fn waiters(&self) -> usize {
+        let in_shard = |shard| lock::<HashMap<K, Arc<Flight<V>>>>(shard).values().map(|it| it.lock().waiters).sum::<usize>();
+        self.table.shards.iter().map(in_shard).sum()
+    }
+}
+
+fn begin<V: Send + 'static, F>(
+    look: impl FnOnce() -> Option<V> + Send + 'static,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> Work<V>
+where
+    F: Future<Output = V> + Send + 'static,
+{
+    Box::pin(async move {
+        match look() {
+            Some(published) => published,
+            None => work().await,
+        }
+    })
+}
+
+impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
+    type Output = Result<V, Panicked>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(work) = self.flight.take_work(self.place, cx.waker()) {
+            self.drive(work);
+        }
+        self.flight.lock().landed.clone().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
+    /// Polls the work and puts it back, or lands its result; what is done is dropped first.
+    fn drive(&self, mut work: Work<V>) {
+        let waker = Waker::from(Arc::clone(&self.flight));
+        let polled = catch_unwind(AssertUnwindSafe(move || {
+            match work.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => Ok(value),
+                Poll::Pending => Err(work),
+            }
+        }));
+        match polled {
+            Ok(Ok(value)) => self.land(Ok(value)),
+            Ok(Err(work)) => self.flight.put_back(work),
+            Err(payload) => self.land(Err(Panicked(message(&*payload)))),
+        }
+    }
+
+    fn land(&self, result: Result<V, Panicked>) {
+        let mut state = self.flight.lock();
+        state.landed = Some(result);
+        let mut wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        self.table.shard(&self.key).remove(&self.key);
+        wakers.remove(&self.place);
+        wakers.into_values().for_each(Waker::wake);
+    }
+}
+
+impl<K: Eq + Hash, V> Drop for Waiter<K, V> {
+    fn drop(&mut self) {
+        let mut state = self.flight.lock();
+        let _waker = state.wakers.remove(&self.place);
+        state.waiters -= 1;
+        if state.waiters > 0 {
+            return state.call_next();
+        }
+        let _leftover = (state.work.take(), state.landed.take());
+        let closing = !std::mem::replace(&mut state.held, true);
+        drop(state);
+        let _closing = closing.then(|| Closing(self));
+    }
+}
