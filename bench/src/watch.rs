@@ -55,6 +55,7 @@ fn cpu_time() -> Duration {
 /// How latencies are spread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
+    pub(crate) p10: Duration,
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
 }
@@ -63,6 +64,6 @@ impl Spread {
     pub(crate) fn of(mut latencies: Vec<Duration>) -> Spread {
         latencies.sort_unstable();
         let at = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
-        Spread { p50: at(50), p99: at(99) }
+        Spread { p10: at(10), p50: at(50), p99: at(99) }
     }
 }

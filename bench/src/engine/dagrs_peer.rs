@@ -19,6 +19,10 @@ pub(crate) struct Dagrs {
 
 impl Peer for Dagrs {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Dagrs, &'static str> {
+        let nodes = shape.dag.node_count();
+        if nodes > 10_000 && shape.depth < nodes / 2 {
+            return Err("a wide graph of this size takes it 5 to 35 s a run");
+        }
         let mut table = NodeTable::new();
         let mut graph = Graph::new();
         let mut ids = Vec::new();

@@ -121,8 +121,9 @@ impl Workload for Numbers<'_> {
         }
     }
 
-    fn link(&mut self, node: NodeId, _: NodeId) -> Option<Spin> {
-        Some(Spin(self.kind, u64::from(node.0)))
+    fn link(&mut self, node: NodeId, input: NodeId) -> Option<Spin> {
+        let others = |other: NodeId| if other == input { 0 } else { self.values[other.index()] };
+        Some(Spin(self.kind, self.shape.gather(node, others)))
     }
 
     fn finish(&mut self, node: NodeId, value: u64, _: &mut Drops) {

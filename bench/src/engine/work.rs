@@ -46,7 +46,7 @@ fn mix(x: u64) -> u64 {
 /// Each round waits for the one before, so that the time is the rounds' latency.
 #[inline(never)]
 fn spin(sum: u64) -> u64 {
-    const ROUNDS: u32 = 100;
+    const ROUNDS: u32 = 140;
     (0..ROUNDS).fold(sum, |x, _| mix(x))
 }
 

@@ -78,7 +78,8 @@ struct Flight<V> {
 
 struct State<V> {
     waiters: usize,
-    next_place: u64,
+    /// How many have ever entered; the newest has this place.
+    entered: u64,
     /// Of the waiters that have been polled, by place. The first of them drives.
     wakers: BTreeMap<u64, Waker>,
     /// The work, unless somebody has it in hand.
@@ -132,7 +133,9 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
             state.work = Some(begin(look, work));
             state.due = true;
         }
-        let place = state.enter();
+        state.waiters += 1;
+        state.entered += 1;
+        let place = state.entered;
         drop(state);
         drop(flights);
         Waiter { table: Arc::clone(&self.table), key, flight, place }
@@ -147,7 +150,8 @@ impl<K, V> Flights<K, V> {
 
     /// How many waiters the open flights have in all.
     pub fn waiters(&self) -> usize {
-        let in_shard = |shard| lock::<HashMap<K, Arc<Flight<V>>>>(shard).values().map(|it| it.lock().waiters).sum::<usize>();
+        let in_shard =
+            |shard: &Shard<K, V>| -> usize { lock(shard).values().map(|flight| flight.lock().waiters).sum() };
         self.table.shards.iter().map(in_shard).sum()
     }
 }
@@ -212,11 +216,103 @@ impl<K: Eq + Hash, V> Drop for Waiter<K, V> {
         let _waker = state.wakers.remove(&self.place);
         state.waiters -= 1;
         if state.waiters > 0 {
-            return state.call_next();
+            return call_next(state);
         }
-        let _leftover = (state.work.take(), state.landed.take());
-        let closing = !std::mem::replace(&mut state.held, true);
+        let leftover = (state.work.take(), state.landed.take());
+        let held = std::mem::replace(&mut state.held, true);
         drop(state);
-        let _closing = closing.then(|| Closing(self));
+        // Held already: the result is in, or another who was the last is dropping an earlier work and will close.
+        let _closing = (!held).then(|| Closing(self));
+        drop(leftover);
     }
+}
+
+/// Frees the key once the cancelled work is dropped, even if that panics; or lets those who came meanwhile begin.
+struct Closing<'a, K: Eq + Hash, V>(&'a Waiter<K, V>);
+
+impl<K: Eq + Hash, V> Drop for Closing<'_, K, V> {
+    fn drop(&mut self) {
+        let Waiter { table, key, flight, .. } = self.0;
+        let mut flights = table.shard(key);
+        let mut state = flight.lock();
+        state.held = false;
+        if state.waiters == 0 {
+            flights.remove(key);
+        }
+        drop(flights);
+        call_next(state);
+    }
+}
+
+impl<K: Eq + Hash, V> Table<K, V> {
+    fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, Arc<Flight<V>>>> {
+        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
+    }
+}
+
+impl<V> Flight<V> {
+    fn new() -> Flight<V> {
+        let (work, landed, wakers) = (None, None, BTreeMap::new());
+        let state = State { waiters: 0, entered: 0, wakers, work, held: false, due: false, landed };
+        Flight { state: Mutex::new(state) }
+    }
+
+    /// The work, if it asks to be polled and nobody has it. If not, `waker` is woken when there is news.
+    fn take_work(&self, place: u64, waker: &Waker) -> Option<Work<V>> {
+        // Outlives the lock: the last waker of a task drops the task, and with it perhaps a waiter.
+        let _stale;
+        let mut state = self.lock();
+        if state.landed.is_some() {
+            return None;
+        }
+        if !state.wakers.get(&place).is_some_and(|known| known.will_wake(waker)) {
+            _stale = state.wakers.insert(place, waker.clone());
+        }
+        if state.held || !state.due {
+            return None;
+        }
+        (state.held, state.due) = (true, false);
+        state.work.take()
+    }
+
+    fn put_back(&self, work: Work<V>) {
+        let mut state = self.lock();
+        state.work = Some(work);
+        state.held = false;
+        call_next(state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<V>> {
+        lock(&self.state)
+    }
+}
+
+/// The waker of the work. It reaches whoever drives when it fires, so a driver may leave at any time.
+impl<V: Send + 'static> Wake for Flight<V> {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.lock();
+        state.due = true;
+        call_next(state);
+    }
+}
+
+/// Wakes the driver if there is work for it. Ends whatever may have made some, or have made another the driver.
+fn call_next<V>(state: MutexGuard<'_, State<V>>) {
+    let is_wanted = state.due && !state.held;
+    let driver = state.wakers.values().next().filter(|_| is_wanted).cloned();
+    drop(state);
+    if let Some(driver) = driver {
+        driver.wake();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The text of a panic, where it has one.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(no message)").to_owned()
 }

@@ -53,6 +53,7 @@ mod pool;
 mod threads;
 mod event;
 mod admission;
+mod flights;
 mod engine;
 mod run;
 
@@ -62,6 +63,7 @@ pub use clock::{Clock, Sleep, SystemClock};
 pub use dag::{Dag, Error as GraphError};
 pub use engine::{Class, Config, Engine, Options, Reserve, Seams, ZeroSetting};
 pub use event::{Ending, Event, Events, Heard, Listener, Place, Reason, RunId, Wait, What};
+pub use flights::{Flights, Panicked, Waiter};
 pub use frontier::{Change, Counts, Frontier, Phase};
 pub use graph::{Edge, Graph, NodeId};
 pub use policy::{OnError, Policies, Policy, StepKind};

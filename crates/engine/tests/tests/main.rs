@@ -15,6 +15,7 @@ mod script;
 mod dag;
 mod drain;
 mod event;
+mod flights;
 mod frontier;
 mod handoff;
 mod real;

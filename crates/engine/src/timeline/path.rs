@@ -1,0 +1,43 @@
+//! The critical path: back from the node that ended last, each time through the input that ended last.
+
+use std::time::Duration;
+
+use super::build::Draft;
+use super::{Category, Outcome, Spent};
+use crate::graph::NodeId;
+
+/// The path in order, and the time along it.
+pub(super) fn find(drafts: &[Draft], wall: Duration) -> (Vec<NodeId>, Spent) {
+    let mut spent = Spent::default();
+    let mut path = Vec::new();
+    let numbered = (0..).map(NodeId).zip(drafts);
+    let last = numbered.filter(|(_, draft)| draft.track.outcome != Outcome::Unheard);
+    let last = last.max_by_key(|(_, draft)| (end(draft, wall), weight(draft), draft.order));
+    spent[Category::Outside] = last.map_or(wall, |(_, draft)| wall - end(draft, wall));
+    let mut next = last.map(|(node, _)| node);
+    while let Some(node) = next {
+        let draft = &drafts[node.index()];
+        path.push(node);
+        next = draft.input;
+        let since = next.map_or(Duration::ZERO, |input| end(&drafts[input.index()], wall));
+        let mut own = draft.track.spent;
+        // Waiting for inputs is the inputs' time, but for a node dropped before they ended.
+        own[Category::Inputs] -= since;
+        spent += own;
+    }
+    path.reverse();
+    (path, spent)
+}
+
+fn end(draft: &Draft, wall: Duration) -> Duration {
+    draft.track.ended.unwrap_or(wall)
+}
+
+/// Of those that ended at the same time: one that did something and ended, one cut short, one that never started.
+fn weight(draft: &Draft) -> u8 {
+    match draft.track.outcome {
+        Outcome::Dropped(_) if draft.track.started.is_none() => 0,
+        Outcome::Open | Outcome::Unheard => 1,
+        Outcome::Dropped(_) | Outcome::Finished | Outcome::FellBack(_) | Outcome::Failed(_) => 2,
+    }
+}
