@@ -8,14 +8,14 @@ use anabranch_engine::{Dag, Edge, Graph, NodeId, OnError, Options, Policies, Pol
 use super::bare::{self, Bare};
 use super::blocking::Blocking;
 use super::boxed;
-use super::contender::{Contender, latency, measure, measure_this, runtime};
+use super::contender::{Contender, Peer, latency, measure, measure_this, runtime};
 use super::digits;
 use super::ours::{Heard, Ours, Pooled};
 use super::shapes::{Shape, chain, fan, ranking};
 use super::work::{Kind, Later};
 use crate::counting::{Counted, count};
 use crate::report::{Report, row};
-use crate::watch::Watch;
+use crate::watch::{Share, Watch};
 
 pub(crate) fn report(report: &mut Report) {
     report.heading("Aims");
@@ -149,33 +149,28 @@ fn bare_futures() -> f64 {
 
 fn against_blocking() -> Vec<Aim> {
     let shape = Arc::new(chain(100));
-    let cpu = Kind::Cpu;
-    let job = measure::<Bare>(&shape, cpu).expect("bare takes any graph");
-    let blocking = measure::<Blocking>(&shape, cpu).expect("a chain of jobs");
+    let [job, blocking] = [calmest::<Bare>(&shape), calmest::<Blocking>(&shape)];
+    let wall = [blocking, job].map(|share| digits(share.wall));
     let mut aims = vec![aside(
         "chain of 100 jobs by `spawn_blocking`; the bare job",
-        format!(
-            "{} ns wall, {} ns CPU; {} ns",
-            digits(blocking.wall),
-            digits(blocking.cpu),
-            digits(job.wall)
-        ),
+        format!("{} ns wall, {} ns CPU; {} ns", wall[0], digits(blocking.cpu), wall[1]),
     )];
     for (what, ours) in
-        [("inline by cost", measure::<Ours>(&shape, cpu)), ("one fused trip", measure::<Pooled>(&shape, cpu))]
+        [("inline by cost", calmest::<Ours>(&shape).wall), ("one fused trip", calmest::<Pooled>(&shape).wall)]
     {
-        let ours = ours.expect("ours takes any graph");
-        let all = blocking.wall / ours.wall;
-        let added = (blocking.wall - job.wall) / (ours.wall - job.wall);
+        let all = blocking.wall / ours;
+        let added = (blocking.wall - job.wall) / (ours - job.wall);
         let measured =
-            format!("{} ns: {}x, without the job itself {}x", digits(ours.wall), digits(all), digits(added));
-        aims.push(aim(
-            format!("the same, {what}: >= 100x cheaper, without the job"),
-            measured,
-            added >= 100.0,
-        ));
+            format!("{} ns: {}x, {}x without the job itself", digits(ours), digits(all), digits(added));
+        aims.push(aim(format!("the same, {what}: >= 100x cheaper"), measured, all >= 100.0));
     }
     aims
+}
+
+/// The fastest of several measurements: what crosses threads depends on where the system happens to put them.
+fn calmest<P: Peer>(shape: &Arc<Shape>) -> Share {
+    let once = || measure::<P>(shape, Kind::Cpu).expect("it takes a chain of jobs");
+    (0..8).map(|_| once()).min_by(|a, b| a.wall.total_cmp(&b.wall)).expect("there are eight")
 }
 
 fn small_graph() -> Vec<Aim> {

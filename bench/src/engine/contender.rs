@@ -33,11 +33,12 @@ pub(crate) trait Peer: Contender {
     fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Self, &'static str>;
 }
 
-/// Runs are timed in batches of at least this long, or the clock would be measured.
-const BATCH: Duration = Duration::from_millis(1);
+/// Short runs are timed in batches, or the clock would be measured. This is for as many runs as slow as the first,
+/// which is cold; the others take a fraction of it.
+const BATCH: Duration = Duration::from_millis(5);
 /// Time for a measurement, warm-up aside, and the fewest batches should it not suffice.
 const BUDGET: Duration = Duration::from_millis(120);
-const FEWEST: u32 = 2;
+const FEWEST: usize = 2;
 
 /// Time a node, of the fastest of several batches of runs.
 pub(crate) fn measure<P: Peer>(shape: &Arc<Shape>, kind: Kind) -> Result<Share, &'static str> {
@@ -55,11 +56,11 @@ async fn fastest<C: Contender>(mut contender: C, expected: u64) -> Share {
     contender.reset().await;
     let warm_up = Instant::now();
     assert_eq!(contender.run().await, expected, "a contender computed something else");
-    let runs =
-        (BATCH.as_nanos() / warm_up.elapsed().as_nanos()).clamp(1, u128::from(C::RUNS_PER_RESET)) as u64;
+    let fitting = BATCH.as_nanos() / warm_up.elapsed().as_nanos();
+    let runs = fitting.clamp(1, u128::from(C::RUNS_PER_RESET)) as u64;
     let began = Instant::now();
     let mut batches: Vec<Share> = Vec::new();
-    while began.elapsed() < BUDGET || batches.len() < FEWEST as usize {
+    while began.elapsed() < BUDGET || batches.len() < FEWEST {
         contender.reset().await;
         let watch = Watch::start();
         for _ in 0..runs {

@@ -13,7 +13,7 @@ mod aims;
 mod scores;
 mod offload;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ const CPU_ONLY: [Column; 2] = [("pooled", measure::<Pooled>), ("blocking", measu
 fn compare(report: &mut Report, title: &str, kind: Kind, columns: &[Column]) {
     let heading = ["graph", "nodes"].into_iter().chain(columns.iter().map(|column| column.0));
     let mut rows = vec![heading.map(str::to_owned).collect::<Vec<_>>()];
-    let mut notes = BTreeSet::new();
+    let mut left_out: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for make in SHAPES {
         for nodes in [10, 1_000, 100_000] {
             let shape = Arc::new(make(nodes));
@@ -79,7 +79,8 @@ fn compare(report: &mut Report, title: &str, kind: Kind, columns: &[Column]) {
                 row.push(match measure(&shape, kind) {
                     Ok(share) => cell(share, *ours.get_or_insert(share.wall)),
                     Err(reason) => {
-                        notes.insert(format!("`{name}`, {} of {nodes}: left out; {reason}.", shape.name));
+                        let graph = format!("{} of {nodes}", shape.name);
+                        left_out.entry((name, reason)).or_default().push(graph);
                         "-".to_owned()
                     }
                 });
@@ -89,8 +90,8 @@ fn compare(report: &mut Report, title: &str, kind: Kind, columns: &[Column]) {
     }
     report.say(format_args!("\n{title}:\n"));
     report.table(&rows);
-    if !notes.is_empty() {
-        report.say(format_args!("\n{}", Vec::from_iter(notes).join("\n")));
+    for ((name, reason), graphs) in left_out {
+        report.say(format_args!("\n`{name}` without {}: {reason}.", graphs.join(", ")));
     }
 }
 

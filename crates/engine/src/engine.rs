@@ -7,6 +7,7 @@ use crate::admission::{Active, Drained, Refused};
 use crate::clock::{Clock, SystemClock};
 use crate::event::Events;
 use crate::graph::Graph;
+use crate::limit::Limits;
 use crate::policy::Policies;
 use crate::pool::Pool;
 use crate::run::Run;
@@ -73,7 +74,7 @@ pub struct Seams {
 }
 
 /// What one run is allowed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// A name for reports.
     pub label: &'static str,
@@ -87,6 +88,10 @@ pub struct Options {
     pub in_flight: usize,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
+    /// The limits that policies name by key; without it they name nothing and bind nothing.
+    pub limits: Option<Limits>,
+    /// Spreads the pauses before another try.
+    pub seed: u64,
 }
 
 impl Default for Options {
@@ -98,6 +103,8 @@ impl Default for Options {
             class: Class::Latency,
             in_flight: 1024,
             inline_threshold: None,
+            limits: None,
+            seed: 0,
         }
     }
 }

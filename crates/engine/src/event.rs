@@ -8,6 +8,7 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use crate::graph::NodeId;
+use crate::limit::{LimitKey, Moved};
 
 /// One fact about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum What {
     Failed(NodeId, Reason),
     /// A node was dropped.
     Dropped(NodeId),
+    /// A call's end moved a limit.
+    Limit(LimitKey, Moved),
     /// The run ended: every node ended, or it was stopped early.
     RunEnded(Ending),
 }

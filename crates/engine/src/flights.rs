@@ -12,7 +12,8 @@ use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The computations that are underway, by key; clones are handles to the same table.
 ///
 /// The table remembers no result, good or bad: whoever waits when a flight lands is given it, and the next caller
-/// opens another flight. What is worth keeping, the work itself publishes.
+/// opens another flight. What is worth keeping, the work itself publishes. Each waiter gets a clone, so let the
+/// value be an `Arc`, or a `Result` of one.
 ///
 /// ```
 /// use anabranch_engine::Flights;
@@ -46,7 +47,7 @@ pub struct Flights<K, V> {
 /// future: the others count on it.
 #[must_use = "a waiter that is dropped has left its flight"]
 pub struct Waiter<K: Eq + Hash, V> {
-    table: Arc<Table<K, V>>,
+    shard: Arc<Shard<K, V>>,
     key: K,
     flight: Arc<Flight<V>>,
     place: u64,
@@ -61,10 +62,10 @@ pub struct Panicked(pub String);
 const SHARDS: usize = 16;
 
 /// A flight is in its shard from when it opens until its result is in it, or until its cancelled work is dropped.
-/// Locks are taken shard first, then flight; no code of a caller runs under either but that of its key, and the
-/// clone of a value.
+/// Locks are taken shard first, then flight. Of a caller's code only that of its key and the clones of its value and
+/// wakers run under them; nothing of the caller's but a key is dropped there.
 struct Table<K, V> {
-    shards: [Shard<K, V>; SHARDS],
+    shards: [Arc<Shard<K, V>>; SHARDS],
     hasher: RandomState,
 }
 
@@ -93,7 +94,7 @@ struct State<V> {
 
 impl<K, V> Default for Flights<K, V> {
     fn default() -> Self {
-        let shards = std::array::from_fn(|_| Mutex::new(HashMap::new()));
+        let shards = std::array::from_fn(|_| Arc::new(Mutex::new(HashMap::new())));
         Flights { table: Arc::new(Table { shards, hasher: RandomState::new() }) }
     }
 }
@@ -118,7 +119,8 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
     where
         F: Future<Output = V> + Send + 'static,
     {
-        let mut flights = self.table.shard(&key);
+        let shard = &self.table.shards[self.table.hasher.hash_one(&key) as usize % SHARDS];
+        let mut flights = lock(shard);
         let flight = match flights.get(&key) {
             Some(flight) => Arc::clone(flight),
             None => {
@@ -138,7 +140,7 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
         let place = state.entered;
         drop(state);
         drop(flights);
-        Waiter { table: Arc::clone(&self.table), key, flight, place }
+        Waiter { shard: Arc::clone(shard), key, flight, place }
     }
 }
 
@@ -150,8 +152,9 @@ impl<K, V> Flights<K, V> {
 
     /// How many waiters the open flights have in all.
     pub fn waiters(&self) -> usize {
-        let in_shard =
-            |shard: &Shard<K, V>| -> usize { lock(shard).values().map(|flight| flight.lock().waiters).sum() };
+        let in_shard = |shard: &Arc<Shard<K, V>>| -> usize {
+            lock(shard).values().map(|flight| flight.lock().waiters).sum()
+        };
         self.table.shards.iter().map(in_shard).sum()
     }
 }
@@ -199,12 +202,13 @@ impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
         }
     }
 
+    /// The result is in the flight before the flight leaves the table, so whoever meets it there is served.
     fn land(&self, result: Result<V, Panicked>) {
         let mut state = self.flight.lock();
         state.landed = Some(result);
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        self.table.shard(&self.key).remove(&self.key);
+        lock(&self.shard).remove(&self.key);
         wakers.remove(&self.place);
         wakers.into_values().for_each(Waker::wake);
     }
@@ -232,8 +236,8 @@ struct Closing<'a, K: Eq + Hash, V>(&'a Waiter<K, V>);
 
 impl<K: Eq + Hash, V> Drop for Closing<'_, K, V> {
     fn drop(&mut self) {
-        let Waiter { table, key, flight, .. } = self.0;
-        let mut flights = table.shard(key);
+        let Waiter { shard, key, flight, .. } = self.0;
+        let mut flights = lock(shard);
         let mut state = flight.lock();
         state.held = false;
         if state.waiters == 0 {
@@ -241,12 +245,6 @@ impl<K: Eq + Hash, V> Drop for Closing<'_, K, V> {
         }
         drop(flights);
         call_next(state);
-    }
-}
-
-impl<K: Eq + Hash, V> Table<K, V> {
-    fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, Arc<Flight<V>>>> {
-        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
 }
 

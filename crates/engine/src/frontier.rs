@@ -136,6 +136,19 @@ impl<'g, G: Graph> Frontier<'g, G> {
         self.nodes[node.index()].word = pack(Phase::InFlight, ticket);
     }
 
+    /// Takes the number off a node in flight again.
+    pub fn clear_ticket(&mut self, node: NodeId) {
+        if self.phase(node) == Phase::InFlight {
+            self.nodes[node.index()].word = pack(Phase::InFlight, NO_TICKET);
+        }
+    }
+
+    /// The number left on a node in flight.
+    pub fn ticket(&self, node: NodeId) -> Option<u32> {
+        let number = self.nodes[node.index()].word >> PHASE_BITS;
+        (self.phase(node) == Phase::InFlight && number != NO_TICKET).then_some(number)
+    }
+
     /// Ends a node in flight with success. A node that has already ended stays as it is: the answer is then `false`.
     #[inline]
     pub fn finish(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
@@ -207,14 +220,13 @@ impl<'g, G: Graph> Frontier<'g, G> {
     }
 
     fn drop_one(&mut self, node: NodeId, changed: &mut impl FnMut(Change)) -> bool {
-        let word = self.nodes[node.index()].word;
         let ticket = match self.phase(node) {
             Phase::Waiting => None,
             Phase::Ready => {
                 self.ready.remove(node.0);
                 None
             }
-            Phase::InFlight => Some(word >> PHASE_BITS).filter(|ticket| *ticket != NO_TICKET),
+            Phase::InFlight => self.ticket(node),
             Phase::Finished | Phase::Failed | Phase::Dropped => return false,
         };
         self.nodes[node.index()].word = Phase::Dropped as u32;

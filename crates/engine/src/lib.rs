@@ -43,6 +43,8 @@ mod graph;
 mod dag;
 mod ready;
 mod frontier;
+mod limit;
+mod retry;
 mod policy;
 mod workload;
 mod check;
@@ -56,6 +58,9 @@ mod admission;
 mod flights;
 mod engine;
 mod run;
+mod timeline;
+mod progress;
+mod metrics;
 
 pub use admission::{Drained, Refused};
 pub use check::Check;
@@ -66,8 +71,16 @@ pub use event::{Ending, Event, Events, Heard, Listener, Place, Reason, RunId, Wa
 pub use flights::{Flights, Panicked, Waiter};
 pub use frontier::{Change, Counts, Frontier, Phase};
 pub use graph::{Edge, Graph, NodeId};
-pub use policy::{OnError, Policies, Policy, StepKind};
+pub use limit::{
+    Adaptive, Allowance, Bounds, Bucket, Call, Concurrency, Error as LimitError, Learned, LimitKey, Limits,
+    Moved, Quota, Ramp, Rate, Standing, Verdict, Why,
+};
+pub use metrics::{Metrics, Pause, Snapshot, Times};
+pub use policy::{OnError, Policies, Policy, SerialKey, StepKind};
 pub use pool::{Cost, Pool, Task, ThreadPool};
+pub use progress::{Progress, Tally};
+pub use retry::{Classified, Retry, Severity};
 pub use run::{Report, Run, Stopped};
 pub use threads::{AbortOnDrop, Tasks, TokioTasks};
+pub use timeline::{Category, Error as TimelineError, Outcome, Spent, Timeline, Track};
 pub use workload::{Budget, Drops, Failure, Job, Step, Workload};

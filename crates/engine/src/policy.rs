@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::graph::NodeId;
+use crate::limit::LimitKey;
+use crate::retry::Retry;
 
 /// How one node is carried out and what happens when it does not make it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +15,19 @@ pub struct Policy {
     pub timeout: Option<Duration>,
     /// What its failure means.
     pub on_error: OnError,
+    /// Whether it is tried again first.
+    pub retry: Option<Retry>,
+    /// The limit its calls count against.
+    pub limit: Option<LimitKey>,
+    /// What one call is expected to use of that limit's tokens.
+    pub tokens: u32,
+    /// Something that takes one node of the run at a time, the lowest number first.
+    pub serial: Option<SerialKey>,
 }
+
+/// Names something that only one node at a time may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SerialKey(pub u32);
 
 /// Where a step is carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

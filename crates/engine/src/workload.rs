@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::check::Check;
 use crate::graph::NodeId;
 use crate::pool::Cost;
+use crate::retry::Classified;
 
 /// The meaning of a graph's nodes. The engine decides when and where; the workload keeps every value.
 ///
@@ -13,7 +14,7 @@ pub trait Workload {
     /// What a finished node hands over.
     type Value: Send + 'static;
     /// How a node fails.
-    type Error: Send + 'static;
+    type Error: Classified + Send + 'static;
     /// Asynchronous work.
     type Future: Future<Output = Result<Self::Value, Self::Error>> + Send + 'static;
     /// CPU work and blocking calls.

@@ -43,7 +43,7 @@ struct State {
     /// By time, then at random, then in order of arrival.
     agenda: BTreeMap<(Instant, u64, u64), Action>,
     arrivals: u64,
-    tasks: Vec<Option<Boxed>>,
+    tasks: Vec<Option<(Boxed, Waker)>>,
     /// Tasks to poll; the main future is [`MAIN`].
     runnable: Vec<usize>,
 }
@@ -94,11 +94,11 @@ impl Sim {
     /// Runs `future` to its end, moving time as needed.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
+        let waker = self.world.waker(MAIN);
         self.world.lock().runnable.push(MAIN);
         loop {
             match self.world.pick() {
                 Some(MAIN) => {
-                    let waker = self.world.waker(MAIN);
                     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                         self.world.lock().runnable.retain(|task| *task != MAIN);
                         return output;
@@ -153,10 +153,9 @@ impl World {
     }
 
     fn poll_task(self: &Arc<Self>, task: usize) {
-        let Some(mut future) = self.lock().tasks[task].take() else { return };
-        let waker = self.waker(task);
+        let Some((mut future, waker)) = self.lock().tasks[task].take() else { return };
         if future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-            self.lock().tasks[task] = Some(future);
+            self.lock().tasks[task] = Some((future, waker));
         }
     }
 
@@ -229,11 +228,15 @@ impl Clock for SimClock {
 
     fn sleep_until(&self, at: Instant) -> Sleep {
         let world = Arc::clone(&self.0);
+        let mut sleeper: Option<Waker> = None;
         Box::pin(std::future::poll_fn(move |cx| {
             if world.lock().now >= at {
                 return Poll::Ready(());
             }
-            world.at(at, Action::Wake(cx.waker().clone()));
+            if !sleeper.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+                sleeper = Some(cx.waker().clone());
+                world.at(at, Action::Wake(cx.waker().clone()));
+            }
             Poll::Pending
         }))
     }
@@ -262,8 +265,8 @@ struct SimTasks(Arc<World>);
 impl Tasks for SimTasks {
     fn spawn(&self, future: Boxed) -> AbortOnDrop {
         let mut state = self.0.lock();
-        state.tasks.push(Some(future));
-        let task = state.tasks.len() - 1;
+        let task = state.tasks.len();
+        state.tasks.push(Some((future, self.0.waker(task))));
         state.runnable.push(task);
         drop(state);
         let world = Arc::clone(&self.0);

@@ -7,12 +7,13 @@ use std::task::Poll;
 use std::time::Instant;
 
 use super::slots::{Hold, OnTrip};
-use super::timer::Ticket;
+use super::timer::{Due, Ticket};
 use super::trip::{self, Link, Luggage, MAX_LINKS, Outcome, Reply, Trip};
 use super::{Doing, Run, panic_message};
 use crate::check::Check;
 use crate::engine::Class;
 use crate::event::{Place, What};
+use crate::frontier::Phase;
 use crate::graph::{Edge, Graph, NodeId};
 use crate::policy::{OnError, Policy, StepKind};
 use crate::pool::{Cost, Task};
@@ -22,7 +23,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn begin(&mut self, node: NodeId) {
         let policies = self.policies;
         let policy = policies.of(node);
-        let cutoff = self.limits.cutoff(node, policy);
+        let cutoff = self.cutoff(node, policy);
         if cutoff.is_some_and(|cutoff| self.slice.now >= cutoff) {
             return self.failed(node, Failure::Deadline);
         }
@@ -118,8 +119,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         pool.submit(Task { cost, run: Box::new(move || luggage.travel(links)) });
     }
 
-    /// While the last node has one dependent, which waits for it alone and is CPU work without a fallback (that
-    /// would want the value the job before it hands over), that dependent travels along.
+    /// While the last node has one dependent, which waits for it alone and is CPU work without a fallback or retry
+    /// (these would want the value that the job before it hands over), that dependent travels along.
     fn extend_chain(&mut self, links: &mut Vec<Link<W::Job>>) {
         let graph = self.frontier.graph();
         while links.len() < MAX_LINKS {
@@ -132,7 +133,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             let Some(node) = follower.filter(|node| self.frontier.waiting_on(*node) == 1) else { return };
             let policy = self.policies.of(node);
             let is_cpu = matches!(policy.step, StepKind::Auto | StepKind::Inline | StepKind::Pool);
-            if !is_cpu || matches!(policy.on_error, OnError::Fallback(_)) {
+            let waits = policy.limit.is_some() || policy.serial.is_some() || policy.retry.is_some();
+            if !is_cpu || waits || matches!(policy.on_error, OnError::Fallback(_)) {
                 return;
             }
             let Some(job) = self.work.link(node, input) else { return };
@@ -158,23 +160,26 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     fn take_slot(&mut self, node: NodeId, due: Option<Instant>) -> Ticket {
-        let ticket = self.slots.take(node);
+        let ticket = self.slots.take(node, self.permit.take());
         self.frontier.set_ticket(node, ticket.slot);
-        self.set_timer(due, ticket);
+        self.set_timer(due, Due::Slot(ticket));
         ticket
     }
 
-    fn set_timer(&mut self, at: Option<Instant>, ticket: Ticket) {
+    pub(super) fn set_timer(&mut self, at: Option<Instant>, due: Due) {
         let Some(at) = at else { return };
-        let Run { timer, slots, .. } = self;
-        timer.set(at, ticket, slots.in_flight(), |ticket| slots.live(ticket).is_some());
+        let Run { timer, slots, frontier, .. } = self;
+        timer.set(at, due, slots.in_flight(), |due| match due {
+            Due::Slot(ticket) => slots.live(ticket).is_some(),
+            Due::Node(node) => frontier.phase(node) == Phase::InFlight,
+        });
     }
 
     pub(super) fn poll_slot(&mut self, slot: u32) {
         self.doing = Doing::Polling(slot);
         if let Poll::Ready(result) = self.slots.poll_future(slot) {
             let node = self.slots.node(slot);
-            self.slots.release(slot);
+            self.permit = self.slots.release(slot);
             match result {
                 Ok(value) => self.finished(node, value),
                 Err(error) => self.failed(node, Failure::Error(error)),
@@ -201,25 +206,27 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let slot = self.slots.live(ticket).expect("asked for a live slot");
         let Hold::Trip(on_trip) = &slot.hold else {
             let node = slot.node;
-            self.slots.release(ticket.slot);
+            self.permit = self.slots.release(ticket.slot);
             return Some(node);
         };
         let nodes: Vec<NodeId> = on_trip.nodes[..=reached].iter().map(|(node, _)| *node).collect();
-        self.slots.release(ticket.slot);
+        self.permit = self.slots.release(ticket.slot);
         if let Some(began) = marks.first() {
             self.log.at(*began, What::Running(nodes[0]));
         }
         for link in 0..reached {
-            if let Some(end) = marks.get(link + 1) {
-                self.log.at(*end, What::Finished(nodes[link]));
+            // Without marks the trip is still underway: when exactly a link ended is not known here.
+            let mark = marks.get(link + 1);
+            match mark {
+                Some(end) => self.log.at(*end, What::Finished(nodes[link])),
+                None => self.log.now(What::Finished(nodes[link])),
             }
             self.end_finished(nodes[link]);
             if !self.frontier.start(nodes[link + 1]) {
                 return None;
             }
-            if let Some(start) = marks.get(link + 1) {
-                self.log.started(Some(*start), nodes[link + 1], Place::Pool);
-            }
+            let start = mark.copied().or_else(|| self.log.start_time());
+            self.log.started(start.filter(|_| self.log.is_heard()), nodes[link + 1], Place::Pool);
         }
         Some(nodes[reached])
     }
@@ -227,9 +234,12 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     /// Turns nodes that are over their time into failures.
     pub(super) fn expire(&mut self) {
         while self.over.is_none()
-            && let Some(ticket) = self.timer.pop_due(self.slice.now)
+            && let Some(due) = self.timer.pop_due(self.slice.now)
         {
-            self.expire_slot(ticket);
+            match due {
+                Due::Slot(ticket) => self.expire_slot(ticket),
+                Due::Node(node) => self.expire_node(node),
+            }
         }
         self.check_deadline();
     }
@@ -244,10 +254,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             (node, reached, look_at) = (on_trip.nodes[link].0, link, on_trip.look_at(now));
         }
         let policy = *self.policies.of(node);
-        let by_deadline = self.limits.cutoff(node, &policy).is_some_and(|cutoff| now >= cutoff);
+        let by_deadline = self.cutoff(node, &policy).is_some_and(|cutoff| now >= cutoff);
         if !by_deadline && let Some(later) = look_at.filter(|at| *at > now) {
             // The link whose time this was is done; the ones behind it have their own.
-            return self.set_timer(trip::earlier(Some(later), self.limits.cutoff(node, &policy)), ticket);
+            return self.set_timer(trip::earlier(Some(later), self.cutoff(node, &policy)), Due::Slot(ticket));
         }
         let failure = match policy.timeout {
             Some(timeout) if !by_deadline => Failure::Timeout(timeout),

@@ -5,6 +5,7 @@ mod log;
 mod slots;
 mod timer;
 mod trip;
+mod waits;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,12 +20,14 @@ use crate::engine::{Class, Engine, Options, Reserve};
 use crate::event::{Ending, Place, Reason, What};
 use crate::frontier::{Change, Frontier, Phase};
 use crate::graph::{Graph, NodeId};
+use crate::limit::{self, Ended, LimitKey, Permit, Verdict};
 use crate::policy::{OnError, Policies, Policy};
 use crate::workload::{Drops, Failure, Workload};
 use log::Log;
 use slots::{Mail, Slots};
 use timer::{Ticket, Timer};
 use trip::Outcome;
+use waits::Waits;
 
 /// A run: a future that carries out every node of a graph and then says how it went.
 ///
@@ -42,9 +45,12 @@ pub struct Run<'a, G, W: Workload> {
     mail: Option<Arc<Mail<W::Value, W::Error>>>,
     inbox: VecDeque<Message<W::Value, W::Error>>,
     drops: Drops,
-    /// Slots of nodes that were dropped in flight, to be stopped.
-    cancelled: Vec<u32>,
+    /// Nodes just dropped, with their slots if in flight, to be stopped.
+    cancelled: Vec<(NodeId, Option<u32>)>,
     fell_back: u32,
+    waits: Option<Box<Waits>>,
+    /// The limit's slot of the node at hand, on its way into or out of the run's own slots.
+    permit: Option<Permit>,
     slice: Slice,
     doing: Doing,
     over: Option<Result<(), Stopped<W::Error>>>,
@@ -96,6 +102,10 @@ enum Message<V, E> {
     Poll(u32),
     /// A trip or task is back.
     Done(Ticket, Outcome<V, E>),
+    /// A limit has a slot for the run.
+    Granted(Permit),
+    /// A limit's queue wants to be looked after at that time.
+    LookAt(LimitKey, Instant),
     /// The engine wants the run to stop.
     Cut,
 }
@@ -112,6 +122,8 @@ struct Limits {
     class: Class,
     in_flight: usize,
     inline_threshold: Duration,
+    table: Option<limit::Limits>,
+    seed: u64,
 }
 
 enum TailReserve {
@@ -176,6 +188,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             drops: Drops::default(),
             cancelled: Vec::new(),
             fell_back: 0,
+            waits: None,
+            permit: None,
             slice: Slice { now, began: now, stride: 1, until_check: 1 },
             doing: Doing::Bookkeeping(NodeId(0)),
             over: None,
@@ -196,12 +210,16 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             }
         }
         self.expire();
+        if self.waits.is_some() {
+            self.wake_waits();
+            self.serve_starved();
+        }
         while self.over.is_none() {
             if self.slots.in_flight() >= self.limits.in_flight {
                 return Turn::Idle;
             }
-            let Some(node) = self.frontier.start_next() else { break };
-            self.begin(node);
+            let Some(node) = self.frontier.start_next().or_else(|| self.next_again()) else { break };
+            self.admit(node);
             if self.over.is_none() && self.must_yield() {
                 return Turn::Yield;
             }
@@ -216,12 +234,17 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         match message {
             Message::Poll(slot) => self.poll_slot(slot),
             Message::Done(ticket, outcome) => self.returned(ticket, outcome),
+            Message::Granted(permit) => self.granted(permit),
+            Message::LookAt(key, at) => self.look_at(key, at),
             Message::Cut => self.over = Some(Err(Stopped::Cut { late: self.late() })),
         }
     }
 
     fn finished(&mut self, node: NodeId, value: W::Value) {
         self.doing = Doing::Node(node);
+        if self.permit.is_some() {
+            self.report(Ended { verdict: Verdict::Done, retry_after: None });
+        }
         self.work.finish(node, value, &mut self.drops);
         self.log.now(What::Finished(node));
         self.end_finished(node);
@@ -231,7 +254,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.doing = Doing::Bookkeeping(node);
         let Run { frontier, work, log, cancelled, .. } = self;
         frontier.finish(node, |change| note(change, &mut **work, log, cancelled));
-        self.drop_asked();
+        self.after_end(node);
     }
 
     fn failed(&mut self, node: NodeId, failure: Failure<W::Error>) {
@@ -239,6 +262,12 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             return;
         }
         self.doing = Doing::Bookkeeping(node);
+        if self.permit.is_some() {
+            self.report_failure(&failure);
+        }
+        if self.try_again(node, &failure) {
+            return;
+        }
         match self.policies.of(node).on_error {
             OnError::FailRun => self.stop_with(node, failure),
             OnError::Fallback(_) => match self.work.fallback(node, &failure) {
@@ -255,7 +284,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
                 self.work.fail(node, failure, &mut self.drops);
                 let Run { frontier, work, log, cancelled, .. } = self;
                 frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
-                self.drop_asked();
+                self.after_end(node);
             }
         }
     }
@@ -269,17 +298,25 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.doing = Doing::Bookkeeping(node);
         let Run { frontier, work, log, cancelled, .. } = self;
         frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
-        self.drop_asked();
+        self.after_end(node);
     }
 
-    /// Drops what the workload asked for and stops what was in flight of it.
-    fn drop_asked(&mut self) {
+    /// Drops what the workload asked for, stops what was in flight of it, and lets go of turns.
+    fn after_end(&mut self, node: NodeId) {
+        if self.waits.is_some() {
+            self.pass_turn(node);
+        }
         while let Some(node) = self.drops.0.pop() {
             let Run { frontier, work, log, cancelled, .. } = self;
             frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
         }
-        while let Some(slot) = self.cancelled.pop() {
-            self.slots.release(slot);
+        while let Some((node, ticket)) = self.cancelled.pop() {
+            if let Some(slot) = ticket {
+                drop(self.slots.release(slot));
+            }
+            if self.waits.is_some() {
+                self.pass_turn(node);
+            }
         }
     }
 
@@ -287,9 +324,24 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     fn late(&mut self) -> Vec<NodeId> {
         let mut late = self.slots.nodes_in_flight();
         if late.is_empty() {
+            late.extend(self.waits.as_ref().and_then(|waits| waits.some_node()));
+        }
+        if late.is_empty() {
             late.extend(self.frontier.start_next());
         }
         late
+    }
+
+    /// When a node that has a fallback must give way to it. Behind a result there is nothing to leave time for.
+    fn cutoff(&self, node: NodeId, policy: &Policy) -> Option<Instant> {
+        let deadline = self.limits.deadline?;
+        let reserve = match (policy.on_error, &self.limits.reserve) {
+            (OnError::FailRun | OnError::Isolate, _) => return None,
+            _ if self.frontier.graph().dependent_count(node) == 0 => Duration::ZERO,
+            (OnError::Fallback(_), TailReserve::Fixed(reserve)) => *reserve,
+            (OnError::Fallback(_), TailReserve::PerNode(table)) => table[node.index()],
+        };
+        Some(deadline.checked_sub(reserve).unwrap_or(deadline))
     }
 
     /// Whether others on this thread should have a turn. Also where inline work notices its deadline.
@@ -332,7 +384,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             Doing::Node(node) => node,
             Doing::Polling(slot) => {
                 let node = self.slots.node(slot);
-                self.slots.release(slot);
+                self.permit = self.slots.release(slot);
                 node
             }
         };
@@ -352,7 +404,9 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
 
     /// Asks to be woken by time or mail; `false` when there is more to do at once.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Some(at) = trip::earlier(self.timer.earliest(), self.limits.deadline) {
+        let waits = self.waits.as_ref().and_then(|waits| waits.earliest());
+        let due = trip::earlier(self.timer.earliest(), self.limits.deadline);
+        if let Some(at) = trip::earlier(due, waits) {
             let clock = &self.engine.seams.clock;
             if self.timer.poll(at, &**clock, cx).is_ready() {
                 self.slice.now = clock.now();
@@ -411,6 +465,8 @@ impl<G, W: Workload> Run<'_, G, W> {
         if self.admitted.is_none() {
             return;
         }
+        self.waits = None;
+        self.permit = None;
         self.slots.clear();
         self.inbox.clear();
         if let Some(mail) = &self.mail {
@@ -485,22 +541,9 @@ impl Limits {
             class: options.class,
             in_flight: options.in_flight,
             inline_threshold: options.inline_threshold.unwrap_or(engine.inline_threshold),
+            table: options.limits.clone(),
+            seed: options.seed,
         })
-    }
-
-    /// When a node that has a fallback must give way to it.
-    fn cutoff(&self, node: NodeId, policy: &Policy) -> Option<Instant> {
-        let deadline = self.deadline?;
-        match policy.on_error {
-            OnError::FailRun | OnError::Isolate => None,
-            OnError::Fallback(_) => {
-                let reserve = match &self.reserve {
-                    TailReserve::Fixed(reserve) => *reserve,
-                    TailReserve::PerNode(table) => table[node.index()],
-                };
-                Some(deadline.checked_sub(reserve).unwrap_or(deadline))
-            }
-        }
     }
 }
 
@@ -521,12 +564,17 @@ impl Slice {
     }
 }
 
-fn note<W: Workload>(change: Change, work: &mut W, log: &mut Log, cancelled: &mut Vec<u32>) {
+fn note<W: Workload>(
+    change: Change,
+    work: &mut W,
+    log: &mut Log,
+    cancelled: &mut Vec<(NodeId, Option<u32>)>,
+) {
     match change {
         Change::Released(node) => work.release(node),
         Change::Dropped { node, ticket } => {
             log.now(What::Dropped(node));
-            cancelled.extend(ticket);
+            cancelled.push((node, ticket));
         }
     }
 }

@@ -10,6 +10,7 @@ use super::Message;
 use super::timer::Ticket;
 use super::trip::{self, Trip};
 use crate::graph::NodeId;
+use crate::limit::Permit;
 use crate::mailbox::Mailbox;
 use crate::threads::AbortOnDrop;
 use crate::workload::Workload;
@@ -25,6 +26,8 @@ pub(super) struct Slot<W: Workload> {
     /// The node; for a trip, its first.
     pub(super) node: NodeId,
     pub(super) hold: Hold,
+    /// The limit's slot that the work occupies.
+    permit: Option<Permit>,
     generation: u32,
     future: Option<Pin<Box<Option<W::Future>>>>,
     waker: Option<SlotHandle<W::Value, W::Error>>,
@@ -71,22 +74,30 @@ impl<W: Workload> Slots<W> {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn take(&mut self, node: NodeId) -> Ticket {
+    pub(super) fn take(&mut self, node: NodeId, permit: Option<Permit>) -> Ticket {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                let empty = Slot { node, hold: Hold::Nothing, generation: 0, future: None, waker: None };
+                let empty = Slot {
+                    node,
+                    hold: Hold::Nothing,
+                    permit: None,
+                    generation: 0,
+                    future: None,
+                    waker: None,
+                };
                 self.slots.push(empty);
                 self.slots.len() as u32 - 1
             }
         };
         let entry = &mut self.slots[slot as usize];
         entry.node = node;
+        entry.permit = permit;
         Ticket { slot, generation: entry.generation }
     }
 
     /// Stops what the slot holds, and takes nothing more from it.
-    pub(super) fn release(&mut self, slot: u32) {
+    pub(super) fn release(&mut self, slot: u32) -> Option<Permit> {
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
         if let Hold::Future = std::mem::replace(&mut entry.hold, Hold::Nothing)
@@ -95,6 +106,7 @@ impl<W: Workload> Slots<W> {
             future.as_mut().set(None);
         }
         self.free.push(slot);
+        entry.permit.take()
     }
 
     /// The slot, if this use of it is not over.

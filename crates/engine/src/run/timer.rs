@@ -6,12 +6,22 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::clock::{Clock, Sleep};
+use crate::graph::NodeId;
 
 /// Entries of slots that ended early stay until they come up or outnumber the live ones.
 #[derive(Default)]
 pub(super) struct Timer {
-    due: BinaryHeap<Reverse<(Instant, Ticket)>>,
+    due: BinaryHeap<Reverse<(Instant, Due)>>,
     sleep: Option<(Instant, Sleep)>,
+}
+
+/// What comes due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// One use of a slot.
+    Slot(Ticket),
+    /// A node that waits without one.
+    Node(NodeId),
 }
 
 /// Names one use of a slot.
@@ -22,17 +32,11 @@ pub(super) struct Ticket {
 }
 
 impl Timer {
-    pub(super) fn set(
-        &mut self,
-        at: Instant,
-        ticket: Ticket,
-        in_flight: usize,
-        is_live: impl Fn(Ticket) -> bool,
-    ) {
+    pub(super) fn set(&mut self, at: Instant, due: Due, in_flight: usize, is_live: impl Fn(Due) -> bool) {
         if self.due.len() > 2 * in_flight + 64 {
-            self.due.retain(|Reverse((_, ticket))| is_live(*ticket));
+            self.due.retain(|Reverse((_, due))| is_live(*due));
         }
-        self.due.push(Reverse((at, ticket)));
+        self.due.push(Reverse((at, due)));
     }
 
     #[inline]
@@ -42,11 +46,11 @@ impl Timer {
 
     /// Takes one entry that is due by `now`.
     #[inline]
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Ticket> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         if self.earliest()? > now {
             return None;
         }
-        self.due.pop().map(|Reverse((_, ticket))| ticket)
+        self.due.pop().map(|Reverse((_, due))| due)
     }
 
     /// Waits for `at` or something earlier; ready when it is time to look again.

@@ -96,7 +96,7 @@ fn refuse_other_graph<G: Graph>(graph: &G, events: impl Iterator<Item = Event>) 
 
 fn node_of(what: What) -> Option<NodeId> {
     match what {
-        What::RunStarted(_) | What::RunEnded(_) => None,
+        What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => None,
         What::Waiting(node, _)
         | What::Started(node, _)
         | What::Running(node)
@@ -116,7 +116,7 @@ impl Draft {
             attempts: 0,
             place: None,
             outcome: Outcome::Unheard,
-            spent: Spent([Duration::ZERO; Category::ALL.len()]),
+            spent: Spent::ZERO,
         },
         first: None,
         open: None,
@@ -138,7 +138,7 @@ impl Builder {
         draft.first.get_or_insert(at);
         draft.order = order;
         match event.what {
-            What::RunStarted(_) | What::RunEnded(_) => {}
+            What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => {}
             What::Waiting(_, Wait::Limit) => self.turn_to(node, at, Category::Limit),
             What::Waiting(_, Wait::Retry) => self.turn_to(node, at, Category::Retry),
             What::Started(_, place) => self.start(node, at, place),
@@ -162,9 +162,7 @@ impl Builder {
     fn run(&mut self, node: NodeId, at: Duration) {
         let draft = &mut self.drafts[node.index()];
         let work = match &mut draft.open {
-            Some((category, _)) if category.is_in_flight() => {
-                std::mem::replace(category, Category::Queue)
-            }
+            Some((category, _)) if category.is_in_flight() => std::mem::replace(category, Category::Queue),
             _ => {
                 draft.track.attempts += 1;
                 draft.track.started.get_or_insert(at);

@@ -68,13 +68,22 @@ impl Bar {
     pub(super) fn spans<'a>(&self, timeline: &'a Timeline) -> &'a [Span] {
         &timeline.spans[self.first_span..self.first_span + self.span_count]
     }
+
+    /// What the node waited for right before.
+    pub(super) fn waits<'a>(&self, timeline: &'a Timeline) -> &'a [Span] {
+        let before = &timeline.spans[..self.first_span];
+        let is_wait = |span: &&Span| span.node == self.node && !span.category.is_in_flight();
+        &before[before.len() - before.iter().rev().take_while(is_wait).count()..]
+    }
 }
 
 fn bars(timeline: &Timeline) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     for (at, span) in timeline.spans.iter().enumerate().filter(|(_, span)| span.category.is_in_flight()) {
         match bars.last_mut() {
-            Some(bar) if bar.node == span.node && bar.to == span.from && bar.first_span + bar.span_count == at => {
+            Some(bar)
+                if bar.node == span.node && bar.to == span.from && bar.first_span + bar.span_count == at =>
+            {
                 bar.to = span.to;
                 bar.span_count += 1;
             }

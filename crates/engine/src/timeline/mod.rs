@@ -4,6 +4,7 @@
 //! A node's time is cut into [`Category`]s without gap, from the moment its last input ended to its own end. So the
 //! times along the critical path, plus what lies outside of any node, add up to the run's.
 
+mod spent;
 mod build;
 mod path;
 mod escape;
@@ -16,11 +17,11 @@ mod summary;
 mod svg;
 mod html;
 
-use std::ops::{AddAssign, Index, IndexMut};
 use std::time::Duration;
 
 use crate::event::{Ending, Heard, Place, Reason, RunId};
 use crate::graph::{Graph, NodeId};
+pub use spent::{Category, Spent};
 
 /// What became of a run and its nodes; times count from the run's start.
 pub struct Timeline {
@@ -71,33 +72,6 @@ pub enum Outcome {
     /// Nothing was heard of it.
     Unheard,
 }
-
-/// What time is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    /// Waiting for inputs.
-    Inputs,
-    /// Ready, with no reason heard why it did not start: the run's slots or its task were busy.
-    Slot,
-    /// Waiting for a slot of a limit.
-    Limit,
-    /// The pause before another attempt.
-    Retry,
-    /// Standing in a pool's queue.
-    Queue,
-    /// Carried out as a future, a task or a blocking call.
-    Io,
-    /// Carried out in place or by a CPU pool.
-    Cpu,
-    /// Events that would say are missing.
-    Unknown,
-    /// Outside of any node.
-    Outside,
-}
-
-/// Time by category.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent([Duration; Category::ALL.len()]);
 
 /// Why there is no timeline.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -193,90 +167,6 @@ impl Timeline {
         let from = self.spans.partition_point(|span| span.node < node);
         let count = self.spans[from..].partition_point(|span| span.node == node);
         &self.spans[from..from + count]
-    }
-}
-
-impl Category {
-    /// All of them: waits, then work, then what is neither.
-    pub const ALL: [Category; 9] = [
-        Category::Inputs,
-        Category::Slot,
-        Category::Limit,
-        Category::Retry,
-        Category::Queue,
-        Category::Io,
-        Category::Cpu,
-        Category::Unknown,
-        Category::Outside,
-    ];
-
-    /// In words.
-    pub fn label(self) -> &'static str {
-        match self {
-            Category::Inputs => "waiting for inputs",
-            Category::Slot => "waiting for a turn",
-            Category::Limit => "waiting for a limit",
-            Category::Retry => "waiting to retry",
-            Category::Queue => "in a pool's queue",
-            Category::Io => "I/O",
-            Category::Cpu => "CPU",
-            Category::Unknown => "unknown (events missing)",
-            Category::Outside => "outside of any node",
-        }
-    }
-
-    /// The class in style sheets, the key in traces.
-    fn key(self) -> &'static str {
-        match self {
-            Category::Inputs => "inputs",
-            Category::Slot => "slot",
-            Category::Limit => "limit",
-            Category::Retry => "retry",
-            Category::Queue => "queue",
-            Category::Io => "io",
-            Category::Cpu => "cpu",
-            Category::Unknown => "unknown",
-            Category::Outside => "outside",
-        }
-    }
-
-    /// Whether a node in this state takes up a place among those in flight.
-    fn is_in_flight(self) -> bool {
-        matches!(self, Category::Queue | Category::Io | Category::Cpu)
-    }
-}
-
-impl Spent {
-    /// The sum.
-    pub fn total(&self) -> Duration {
-        self.0.iter().sum()
-    }
-
-    /// Each category that took any time.
-    pub fn parts(&self) -> impl Iterator<Item = (Category, Duration)> + '_ {
-        Category::ALL.into_iter().map(|category| (category, self[category])).filter(|part| !part.1.is_zero())
-    }
-}
-
-impl Index<Category> for Spent {
-    type Output = Duration;
-
-    fn index(&self, category: Category) -> &Duration {
-        &self.0[category as usize]
-    }
-}
-
-impl IndexMut<Category> for Spent {
-    fn index_mut(&mut self, category: Category) -> &mut Duration {
-        &mut self.0[category as usize]
-    }
-}
-
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
-            *sum += more;
-        }
     }
 }
 

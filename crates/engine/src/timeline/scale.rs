@@ -10,6 +10,9 @@ const LONG: u64 = 120 * SECOND;
 /// Three digits and a unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`, `2m 05s`, `1h 02m`.
 pub(super) fn words(time: Duration) -> String {
     let nanos = nanos(time);
+    if nanos == 0 {
+        return "0".to_owned();
+    }
     if nanos >= LONG {
         return long(nanos);
     }
@@ -35,7 +38,7 @@ pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
         0 => "0".to_owned(),
         at if wall >= LONG => long(at),
         at => {
-            let decimals = if step % unit == 0 { 0 } else { 1 };
+            let decimals = if step.is_multiple_of(unit) { 0 } else { 1 };
             format!("{:.decimals$} {name}", at as f64 / unit as f64)
         }
     };
@@ -46,7 +49,7 @@ pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
 fn step(nanos: u64) -> u64 {
     const LONG_STEPS: [u64; 10] = [60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
     let decimal = |power: u32| [1, 2, 5].map(|digit| digit * 10_u64.pow(power));
-    let short = (0..10).flat_map(decimal).filter(|step| *step <= 20 * SECOND);
+    let short = (0..11).flat_map(decimal).filter(|step| *step <= 20 * SECOND);
     let mut steps = short.chain(LONG_STEPS.map(|seconds| seconds * SECOND));
     let day = 86_400 * SECOND;
     steps.find(|step| *step >= nanos).unwrap_or_else(|| nanos.div_ceil(day) * day)

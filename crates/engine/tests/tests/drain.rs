@@ -8,10 +8,10 @@ use anabranch_engine::{Config, Drained, Engine, Options, Refused, Report, Stoppe
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
-use crate::script::{Player, Script};
+use crate::script::{Broken, Player, Script};
 
 /// Polls both until both are done.
-async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
+pub(crate) async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut a, mut b) = (None, None);
     std::future::poll_fn(|cx| {
@@ -35,7 +35,7 @@ fn poll_into<F: Future>(
     }
 }
 
-fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<String>>, Drained, u128) {
+fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>, Drained, u128) {
     let script = Script::parse(script);
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());

@@ -126,11 +126,18 @@ fn a_wake_up_that_its_driver_did_not_live_to_use_goes_to_another() {
 fn the_driver_alone_is_woken_while_pending_and_all_are_once_at_the_end() {
     let flights = Flights::default();
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-    let work = || async move {
-        while receiver.recv().await != Some(7) {}
-        Ok(7)
-    };
-    let mut callers = vec![Caller::new(flights.join(1, || None, work))];
+    let polls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&polls);
+    let work = poll_fn(move |cx| {
+        count.fetch_add(1, Ordering::SeqCst);
+        while let Poll::Ready(number) = receiver.poll_recv(cx) {
+            if number == Some(7) {
+                return Poll::Ready(Ok(7));
+            }
+        }
+        Poll::Pending
+    });
+    let mut callers = vec![Caller::new(flights.join(1, || None, || work))];
     callers.extend((0..4).map(|_| join(&flights)));
     assert!(callers.iter_mut().all(|caller| caller.poll().is_pending()));
     for number in [5, 6, 7] {
@@ -138,6 +145,7 @@ fn the_driver_alone_is_woken_while_pending_and_all_are_once_at_the_end() {
         assert_eq!(callers[0].poll().is_ready(), number == 7);
     }
     assert_eq!(callers.iter().map(Caller::wakes).collect::<Vec<_>>(), [3, 1, 1, 1, 1]);
+    assert_eq!(polls.load(Ordering::SeqCst), 4, "others who are polled do not poll the work");
 }
 
 #[test]
@@ -199,7 +207,7 @@ fn work_is_cancelled_when_the_last_waiter_leaves_and_its_key_is_free() {
     let flights = Flights::default();
     let cancelled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&cancelled);
-    let work = || until_dropped(move || drop(count.fetch_add(1, Ordering::SeqCst)));
+    let work = || until_dropped(move || _ = count.fetch_add(1, Ordering::SeqCst));
     let mut first = Caller::new(flights.join(1, || None, work));
     let second = join(&flights);
     assert!(first.poll().is_pending());
@@ -261,6 +269,28 @@ fn cancelled_work_that_panics_when_dropped_frees_its_key_all_the_same() {
     let mut caller = Caller::new(flights.join(1, || None, || until_dropped(|| panic!("boom"))));
     assert!(caller.poll().is_pending());
     assert!(catch_unwind(AssertUnwindSafe(|| drop(caller))).is_err());
+    assert_eq!(flights.open(), 0);
+}
+
+#[test]
+fn a_waker_may_own_a_waiter_of_the_same_flight() {
+    struct Owner {
+        _waiter: Caller,
+    }
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {}
+    }
+    let flights = Flights::default();
+    let (_sender, mut caller) = open(&flights);
+    for _ in 0..2 {
+        let owner = Waker::from(Arc::new(Owner { _waiter: join(&flights) }));
+        assert!(caller.waiter.as_mut().poll(&mut Context::from_waker(&owner)).is_pending());
+        drop(owner);
+        assert_eq!(flights.waiters(), 2);
+        assert!(caller.poll().is_pending());
+        assert_eq!(flights.waiters(), 1, "the waker was replaced, and the waiter in it has left");
+    }
+    drop(caller);
     assert_eq!(flights.open(), 0);
 }
 

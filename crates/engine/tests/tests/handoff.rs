@@ -1,4 +1,4 @@
-//! The pool and the mailbox under shuttle: the engine's own source files, compiled against its primitives, so that
+//! The pool, the mailbox and the limits under shuttle: the engine's own source files, compiled against its primitives, so that
 //! each interleaving of threads is chosen, not met by luck.
 
 mod sync {
@@ -11,6 +11,13 @@ mod mailbox;
 #[allow(dead_code, unreachable_pub, reason = "some of it serves the engine alone")]
 #[path = "../../src/pool.rs"]
 mod pool;
+
+mod clock {
+    pub(crate) use anabranch_engine::Clock;
+}
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "some of it serves the engine alone")]
+#[path = "../../src/limit/mod.rs"]
+mod limit;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -172,4 +179,116 @@ fn without_any_thread_tasks_are_dropped_not_kept() {
         assert_eq!(Arc::strong_count(&value), 1);
     };
     shuttle::check_random(test, 1);
+}
+
+/// A clock that stands still.
+struct Still(std::time::Instant);
+
+impl anabranch_engine::Clock for Still {
+    fn now(&self) -> std::time::Instant {
+        self.0
+    }
+
+    fn sleep_until(&self, _: std::time::Instant) -> anabranch_engine::Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A thread that waits for a slot, or has gone.
+struct Asker {
+    state: shuttle::sync::Mutex<Asking>,
+    thread: thread::Thread,
+}
+
+enum Asking {
+    Waiting,
+    Granted(limit::Permit),
+    Gone,
+}
+
+impl limit::Customer for Asker {
+    fn granted(&self, permit: limit::Permit) {
+        let mut state = self.state.lock().unwrap();
+        if matches!(*state, Asking::Waiting) {
+            *state = Asking::Granted(permit);
+            drop(state);
+            self.thread.unpark();
+        } else {
+            // As a closed mailbox does: the slot goes to the next, with no lock held.
+            drop(state);
+            drop(permit);
+        }
+    }
+
+    fn look_at(&self, _: limit::LimitKey, _: std::time::Instant) {}
+}
+
+/// Asks for a slot, and gives up its place at once or waits, then holds the slot while others may run.
+fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &AtomicUsize) {
+    let asker =
+        Arc::new(Asker { state: shuttle::sync::Mutex::new(Asking::Waiting), thread: thread::current() });
+    let customer: Arc<dyn limit::Customer> = Arc::clone(&asker) as Arc<dyn limit::Customer>;
+    let permit = match limits.ask(key, 0, &customer) {
+        limit::Asked::Granted(permit) => Some(permit),
+        limit::Asked::Queued(place) if !patient => {
+            let state = std::mem::replace(&mut *asker.state.lock().unwrap(), Asking::Gone);
+            drop(place);
+            drop(state);
+            None
+        }
+        limit::Asked::Queued(place) => Some(wait_for_slot(&asker, place)),
+    };
+    if let Some(permit) = permit {
+        assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two hold the only slot");
+        thread::yield_now();
+        running.fetch_sub(1, Ordering::SeqCst);
+        permit.end(limit::Ended { verdict: limit::Verdict::Done, retry_after: None });
+    }
+}
+
+fn wait_for_slot(asker: &Asker, place: limit::Place) -> limit::Permit {
+    loop {
+        let mut state = asker.state.lock().unwrap();
+        if let Asking::Granted(_) = *state
+            && let Asking::Granted(permit) = std::mem::replace(&mut *state, Asking::Gone)
+        {
+            drop(state);
+            drop(place);
+            return permit;
+        }
+        drop(state);
+        thread::park();
+    }
+}
+
+#[test]
+fn a_limit_grants_every_patient_asker_one_at_a_time_and_ends_empty() {
+    #[allow(clippy::disallowed_methods, reason = "any instant will do")]
+    let now = std::time::Instant::now();
+    check(move || {
+        let limits = limit::Limits::new(Arc::new(Still(now)));
+        let allowance = limit::Allowance {
+            concurrency: limit::Concurrency::Fixed(1),
+            requests: None,
+            tokens: None,
+            parent: None,
+        };
+        let parent = limits.add("account", allowance).unwrap();
+        let key = limits.add("backend", limit::Allowance { parent: Some(parent), ..allowance }).unwrap();
+        let running = Arc::new(AtomicUsize::new(0));
+        let askers: Vec<_> = [true, false, true, true]
+            .into_iter()
+            .map(|patient| {
+                let (limits, running) = (limits.clone(), Arc::clone(&running));
+                thread::spawn(move || call(&limits, key, patient, &running))
+            })
+            .collect();
+        for asker in askers {
+            asker.join().unwrap();
+        }
+        for key in [key, parent] {
+            let standing = limits.standing(key);
+            assert_eq!((standing.in_flight, standing.waiting), (0, 0));
+        }
+    });
 }

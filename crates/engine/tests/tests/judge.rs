@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use anabranch_engine::{
-    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, What,
+    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, Wait, What,
 };
 
-use crate::sim::Case;
+use crate::sim::{Broken, Case};
 
 pub(crate) struct Judge<'a> {
     case: &'a Case,
@@ -19,7 +19,7 @@ pub(crate) struct Judge<'a> {
 
 #[derive(Clone, Default)]
 struct Seen {
-    stepped: bool,
+    stepped: u32,
     linked: bool,
     handed_on: bool,
     finished: bool,
@@ -31,6 +31,7 @@ struct Seen {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fate {
     Open,
+    Pausing,
     InFlight(Instant, Place),
     Finished,
     Failed,
@@ -45,8 +46,11 @@ impl<'a> Judge<'a> {
 
     pub(crate) fn stepped(&mut self, node: NodeId, budget: Budget) {
         let seen = &mut self.nodes[node.index()];
-        assert!(!seen.stepped, "{node} started twice");
-        seen.stepped = true;
+        assert!(
+            seen.stepped == 0 || self.case.policies[node.index()].retry.is_some(),
+            "{node} started twice"
+        );
+        seen.stepped += 1;
         if let (Some(due), Some(deadline)) = (budget.due(), self.case.options.deadline) {
             assert!(due <= deadline, "{node} was given more than the run has");
         }
@@ -59,6 +63,11 @@ impl<'a> Judge<'a> {
         });
     }
 
+    /// How often `node` was begun.
+    pub(crate) fn tries(&self, node: NodeId) -> u32 {
+        self.nodes[node.index()].stepped
+    }
+
     pub(crate) fn linked(&mut self, node: NodeId, input: NodeId) {
         self.nodes[node.index()].linked = true;
         self.nodes[input.index()].handed_on = true;
@@ -66,27 +75,27 @@ impl<'a> Judge<'a> {
 
     pub(crate) fn finished(&mut self, node: NodeId) {
         let seen = &mut self.nodes[node.index()];
-        assert!(seen.stepped || seen.linked || seen.fell_back, "{node} finished out of nowhere");
+        assert!(seen.stepped > 0 || seen.linked || seen.fell_back, "{node} finished out of nowhere");
         assert!(!seen.finished && !seen.failed, "{node} ended twice");
         seen.finished = true;
     }
 
-    pub(crate) fn failed(&mut self, node: NodeId, failure: &Failure<String>) {
+    pub(crate) fn failed(&mut self, node: NodeId, failure: &Failure<Broken>) {
         let seen = &mut self.nodes[node.index()];
         assert!(!seen.finished && !seen.failed, "{node} ended twice");
         seen.failed = true;
         self.name_matches(node, failure);
     }
 
-    pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<String>) {
+    pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<Broken>) {
         assert!(matches!(self.case.policies[node.index()].on_error, OnError::Fallback(_)));
         self.nodes[node.index()].fell_back = true;
         self.name_matches(node, failure);
     }
 
-    fn name_matches(&self, node: NodeId, failure: &Failure<String>) {
+    fn name_matches(&self, node: NodeId, failure: &Failure<Broken>) {
         if let Failure::Error(error) = failure {
-            assert_eq!(*error, format!("{node} broke"), "a node is given its own error");
+            assert_eq!(error.0, node, "a node is given its own error");
         }
         if let Failure::Timeout(timeout) = failure {
             assert_eq!(Some(*timeout), self.case.policies[node.index()].timeout);
@@ -108,7 +117,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Replays the events with a model of its own, then looks at how the run ended.
-    pub(crate) fn verdict(&mut self, result: Option<Result<Report, Stopped<String>>>, ended_at: Instant) {
+    pub(crate) fn verdict(&mut self, result: Option<Result<Report, Stopped<Broken>>>, ended_at: Instant) {
         let fates = self.replay();
         if let Some(deadline) = self.case.options.deadline {
             assert!(ended_at <= deadline, "ended {:?} past the deadline", ended_at - deadline);
@@ -151,7 +160,16 @@ impl<'a> Judge<'a> {
             clock = clock.max(Some(*at));
             match *what {
                 What::RunStarted(count) => assert_eq!(count as usize, fates.len()),
-                What::RunEnded(_) | What::Running(_) | What::Waiting(..) => {}
+                What::RunEnded(_) | What::Running(_) | What::Limit(..) => {}
+                What::Waiting(node, Wait::Retry) => {
+                    assert!(matches!(fates[node.index()], Fate::InFlight(..)));
+                    assert!(self.case.policies[node.index()].retry.is_some());
+                    fates[node.index()] = Fate::Pausing;
+                }
+                What::Waiting(node, Wait::Limit) => {
+                    assert!(self.case.policies[node.index()].limit.is_some());
+                    assert!(matches!(fates[node.index()], Fate::Open | Fate::Pausing));
+                }
                 What::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
                 What::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
                 What::FellBack(node, _) => {
@@ -173,7 +191,7 @@ impl<'a> Judge<'a> {
     }
 
     fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {
-        let mut may = fates[node.index()] == Fate::Open;
+        let mut may = matches!(fates[node.index()], Fate::Open | Fate::Pausing);
         self.case.dag.inputs(node, |input, edge| {
             may &= matches!(
                 (edge, fates[input.index()]),
@@ -185,13 +203,40 @@ impl<'a> Judge<'a> {
 
     fn replay_start(&self, fates: &mut [Fate], node: NodeId, at: Instant, place: Place) {
         assert!(self.may_start(fates, node), "{node} started before its inputs ended as its edges ask");
-        if !self.nodes[node.index()].linked {
-            let passed_over = (0..node.0).map(NodeId).find(|lower| self.may_start(fates, *lower));
+        let gated = |node: NodeId| {
+            let policy = &self.case.policies[node.index()];
+            policy.limit.is_some() || policy.serial.is_some() || policy.retry.is_some()
+        };
+        if !self.nodes[node.index()].linked && !gated(node) {
+            let passed_over =
+                (0..node.0).map(NodeId).find(|lower| !gated(*lower) && self.may_start(fates, *lower));
             assert_eq!(passed_over, None, "a lower number was ready when {node} started");
         }
+        self.respects_turn(fates, node);
         fates[node.index()] = Fate::InFlight(at, place);
+        self.respects_limits(fates);
         let in_flight = |fate: &&Fate| matches!(fate, Fate::InFlight(_, place) if *place != Place::Inline);
         assert!(fates.iter().filter(in_flight).count() <= self.case.options.in_flight, "too many in flight");
+    }
+
+    fn respects_turn(&self, fates: &[Fate], node: NodeId) {
+        let Some(key) = self.case.policies[node.index()].serial else { return };
+        let holds = |(number, fate): (usize, &Fate)| {
+            self.case.policies[number].serial == Some(key)
+                && number != node.index()
+                && matches!(fate, Fate::InFlight(..) | Fate::Pausing)
+        };
+        assert!(!fates.iter().enumerate().any(holds), "{node} took a turn that was not its own");
+    }
+
+    fn respects_limits(&self, fates: &[Fate]) {
+        for (key, limit) in &self.case.limits {
+            let holds = |(number, fate): &(usize, &Fate)| {
+                self.case.policies[*number].limit == Some(*key) && matches!(fate, Fate::InFlight(..))
+            };
+            let holding = fates.iter().enumerate().filter(holds).count();
+            assert!(holding <= *limit as usize, "{holding} calls where {limit} are allowed");
+        }
     }
 
     fn replay_end(&self, fates: &mut [Fate], node: NodeId, at: Instant, fate: Fate) {
@@ -213,7 +258,7 @@ impl<'a> Judge<'a> {
         });
         assert!(lost_input || self.drops_asked.contains(&node), "{node} was dropped without a reason");
         assert!(
-            matches!(fates[node.index()], Fate::Open | Fate::InFlight(..)),
+            matches!(fates[node.index()], Fate::Open | Fate::Pausing | Fate::InFlight(..)),
             "{node} was dropped after it ended"
         );
         fates[node.index()] = Fate::Dropped;

@@ -11,15 +11,22 @@
 mod alloc;
 mod judge;
 mod script;
+mod tape;
 
+mod backends;
 mod dag;
 mod drain;
 mod event;
 mod flights;
 mod frontier;
 mod handoff;
+mod limit_machines;
+mod metrics;
+mod progress;
 mod real;
 mod run;
 mod scale;
 mod seeds;
 mod sim;
+mod timeline;
+mod waits;

@@ -2,8 +2,9 @@
 //!
 //! A node is a name, words after a colon, and inputs after an arrow (`~` marks an after-edge). Words: `io MS`,
 //! `spawn MS`, `cpu MS`, `block MS` say how long and where (none: done in place); `fail`, `panic`, `skip` how it
-//! ends (none: it finishes); `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked` set its policy;
-//! `drops NAME` drops another node when it finishes.
+//! ends (none: it finishes), `flaky N` that the first N tries fail, `throttled N MS` that the first N are refused for
+//! so long; `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked`, `limit N`, `tokens N`, `serial N`, `retry N` (the
+//! first after 8 ms) set its policy; `drops NAME` drops another node when it finishes.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{
-    Budget, Check, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Listener, NodeId, OnError,
-    Options, Policies, Policy, Report, Step, StepKind, Stopped, What, Workload,
+    Budget, Check, Classified, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, LimitKey,
+    Limits, Listener, NodeId, OnError, Options, Policies, Policy, Report, Retry, SerialKey, Severity, Step,
+    StepKind, Stopped, What, Workload,
 };
 use anabranch_testkit::Sim;
 
@@ -31,6 +33,39 @@ struct Act {
     end: End,
     linked: bool,
     drops: Vec<NodeId>,
+    flaky: u32,
+    throttled: u32,
+    retry_after: Duration,
+}
+
+/// How a scripted node fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Broken {
+    Permanent,
+    Flaky,
+    Throttled(Duration),
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Broken::Permanent => "broke",
+            Broken::Flaky => "flaked",
+            Broken::Throttled(_) => "throttled",
+        })
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl Classified for Broken {
+    fn severity(&self) -> Severity {
+        match self {
+            Broken::Permanent => Severity::Permanent,
+            Broken::Flaky => Severity::Transient,
+            Broken::Throttled(pause) => Severity::Throttled { retry_after: Some(*pause) },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,6 +87,11 @@ enum End {
 
 impl Script {
     pub(crate) fn parse(text: &str) -> Script {
+        Script::parse_with(text, &[])
+    }
+
+    /// `limit N` in the text means the Nth of `limits`.
+    pub(crate) fn parse_with(text: &str, limits: &[LimitKey]) -> Script {
         let parts: Vec<(&str, &str, &str)> = text.split(';').map(split_node).collect();
         let names: Vec<String> = parts.iter().map(|(name, _, _)| (*name).to_owned()).collect();
         let numbers: HashMap<&str, NodeId> =
@@ -63,7 +103,7 @@ impl Script {
                 let kind = if input.starts_with('~') { Edge::After } else { Edge::Needs };
                 edges.push((numbers[input.trim_start_matches('~')], numbers[name], kind));
             }
-            let (policy, act) = parse_words(words, &numbers);
+            let (policy, act) = parse_words(words, &numbers, limits);
             policies.push(policy);
             acts.push(act);
         }
@@ -82,10 +122,38 @@ fn split_node(text: &str) -> (&str, &str, &str) {
     (name.trim(), words, inputs)
 }
 
-fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>) -> (Policy, Act) {
+fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>, limits: &[LimitKey]) -> (Policy, Act) {
     let (mut policy, mut act) = (Policy::default(), Act::default());
     let mut words = words.split_whitespace();
+    let number = |words: &mut std::str::SplitWhitespace<'_>| words.next().unwrap().parse::<u32>().unwrap();
     while let Some(word) = words.next() {
+        match word {
+            "limit" => policy.limit = Some(limits[number(&mut words) as usize]),
+            "tokens" => policy.tokens = number(&mut words),
+            "serial" => policy.serial = Some(SerialKey(number(&mut words))),
+            "retry" => {
+                let (base, longest) = (Duration::from_millis(8), Duration::from_millis(100));
+                policy.retry = Some(Retry { rounds: number(&mut words), base, longest });
+            }
+            "flaky" => act.flaky = number(&mut words),
+            "throttled" => {
+                act.throttled = number(&mut words);
+                act.retry_after = Duration::from_millis(number(&mut words).into());
+            }
+            _ => parse_word(word, &mut words, numbers, &mut policy, &mut act),
+        }
+    }
+    (policy, act)
+}
+
+fn parse_word(
+    word: &str,
+    words: &mut std::str::SplitWhitespace<'_>,
+    numbers: &HashMap<&str, NodeId>,
+    policy: &mut Policy,
+    act: &mut Act,
+) {
+    {
         let mut millis = || Duration::from_secs_f64(words.next().unwrap().parse::<f64>().unwrap() / 1e3);
         match word {
             "io" => (act.place, act.time) = (Place::Io, millis()),
@@ -105,7 +173,6 @@ fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>) -> (Policy, Act) {
             other => panic!("unknown word `{other}`"),
         }
     }
-    (policy, act)
 }
 
 /// The calls a run made, in words.
@@ -113,19 +180,31 @@ pub(crate) struct Player<'a> {
     pub(crate) script: &'a Script,
     clock: Arc<dyn Clock>,
     pub(crate) calls: Vec<String>,
+    tries: Vec<u32>,
 }
 
-type Outcome = Result<(), String>;
+type Outcome = Result<(), Broken>;
 type BoxedJob = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send>;
 
 impl<'a> Player<'a> {
     pub(crate) fn new(script: &'a Script, clock: &Arc<dyn Clock>) -> Player<'a> {
-        Player { script, clock: Arc::clone(clock), calls: Vec::new() }
+        Player { script, clock: Arc::clone(clock), calls: Vec::new(), tries: vec![0; script.names.len()] }
     }
 
     fn job(&self, node: NodeId) -> BoxedJob {
-        let end = self.script.acts[node.index()].end;
-        Box::new(move |_, _| finish(end))
+        let outcome = self.outcome(node);
+        Box::new(move |_, _| outcome())
+    }
+
+    /// What the current try of `node` comes to, when its time comes.
+    fn outcome(&self, node: NodeId) -> impl FnOnce() -> Outcome + Send + 'static {
+        let Act { end, flaky, throttled, retry_after, .. } = self.script.acts[node.index()];
+        let tries = self.tries[node.index()].max(1);
+        move || match tries {
+            tries if tries <= throttled => Err(Broken::Throttled(retry_after)),
+            tries if tries <= throttled + flaky => Err(Broken::Flaky),
+            _ => finish(end),
+        }
     }
 
     fn say(&mut self, what: &str, node: NodeId) {
@@ -135,7 +214,7 @@ impl<'a> Player<'a> {
 
 fn finish(end: End) -> Outcome {
     match end {
-        End::Fail => Err("broke".to_owned()),
+        End::Fail => Err(Broken::Permanent),
         End::Panic => panic!("boom"),
         End::Finish | End::Skip => Ok(()),
     }
@@ -143,7 +222,7 @@ fn finish(end: End) -> Outcome {
 
 impl Workload for Player<'_> {
     type Value = ();
-    type Error = String;
+    type Error = Broken;
     type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
     type Job = BoxedJob;
 
@@ -152,13 +231,15 @@ impl Workload for Player<'_> {
         if end == End::Skip {
             return Step::Drop;
         }
+        self.tries[node.index()] += 1;
+        let outcome = self.outcome(node);
         match place {
-            Place::Ready => Step::Ready(finish(end)),
+            Place::Ready => Step::Ready(outcome()),
             Place::Io => {
                 let sleep = self.clock.sleep_until(budget.now() + time);
                 let future: Self::Future = Box::pin(async move {
                     sleep.await;
-                    finish(end)
+                    outcome()
                 });
                 Step::Future(future)
             }
@@ -181,11 +262,11 @@ impl Workload for Player<'_> {
         }
     }
 
-    fn fail(&mut self, node: NodeId, failure: Failure<String>, _: &mut Drops) {
+    fn fail(&mut self, node: NodeId, failure: Failure<Broken>, _: &mut Drops) {
         self.calls.push(format!("fail {}: {failure}", self.script.name(node)));
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<String>) -> Option<()> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Option<()> {
         self.calls.push(format!("fallback {}: {failure}", self.script.name(node)));
         Some(())
     }
@@ -197,7 +278,7 @@ impl Workload for Player<'_> {
 
 /// What came of a script on the virtual machine.
 pub(crate) struct Played {
-    pub(crate) result: Result<Report, Stopped<String>>,
+    pub(crate) result: Result<Report, Stopped<Broken>>,
     pub(crate) calls: Vec<String>,
     /// `start..end name` a node in milliseconds, in order of start; how it ended if it did not finish.
     pub(crate) timeline: String,
@@ -214,12 +295,23 @@ pub(crate) fn play_by(text: &str, deadline_ms: u64) -> Played {
 }
 
 pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
-    let script = Script::parse(text);
+    play_limited(text, |_| Vec::new(), adjust)
+}
+
+/// Plays on limits that `add` makes.
+pub(crate) fn play_limited(
+    text: &str,
+    add: impl FnOnce(&Limits) -> Vec<LimitKey>,
+    adjust: impl FnOnce(&mut Options, Instant),
+) -> Played {
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let keys = add(&limits);
+    let script = Script::parse_with(text, &keys);
     let mut listener = listen(&engine);
     let began = engine.clock().now();
-    let mut options = Options::default();
+    let mut options = Options { limits: Some(limits.clone()), ..Options::default() };
     adjust(&mut options, began);
     let mut player = Player::new(&script, engine.clock());
     let result = sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap());
@@ -227,6 +319,10 @@ pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) 
     let calls = std::mem::take(&mut player.calls);
     let leftovers = sim.settle();
     assert_eq!((leftovers.tasks, leftovers.jobs), (0, 0), "left behind");
+    for key in keys {
+        let standing = limits.standing(key);
+        assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
+    }
     Played { result, calls, timeline: timeline(&script, &mut listener, began), took }
 }
 

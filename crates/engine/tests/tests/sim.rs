@@ -2,14 +2,17 @@
 //!
 //! `./dev sim SEED` replays one case.
 
+mod crowd;
+
 use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_engine::{
-    Budget, Check, Clock, Config, Cost, Dag, Drops, Edge, Failure, Graph, NodeId, OnError, Options, Policies,
-    Policy, Step, StepKind, Workload,
+    Allowance, Budget, Check, Classified, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Failure, Graph,
+    LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step, StepKind,
+    Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -24,6 +27,8 @@ pub(crate) struct Case {
     pub(crate) policies: Vec<Policy>,
     acts: Vec<Act>,
     pub(crate) options: Options,
+    /// The keys that policies name, and how many calls each allows at a time.
+    pub(crate) limits: Vec<(LimitKey, u32)>,
     /// How long until the owner loses patience and drops the run.
     patience: Option<Duration>,
 }
@@ -50,23 +55,37 @@ enum End {
     Fail,
     Panic,
     Skip,
+    Flaky(u32),
+    Throttled(u32, Duration),
 }
 
 impl Case {
-    fn new(rng: &mut Rng, now: Instant) -> Case {
+    fn new(rng: &mut Rng, clock: &Arc<dyn Clock>) -> Case {
+        let now = clock.now();
+        let table = Limits::new(Arc::clone(clock));
+        let limits = limits(rng, &table);
         let node_count = rng.within(1..40) as u32;
         let dag = Dag::new(node_count, &edges(rng, node_count)).unwrap();
         // Some cases are rough, some smooth, so that long runs happen too.
         let trouble = *rng.choose(&[0, 3, 20]);
-        let policies = (0..node_count).map(|_| policy(rng)).collect();
+        let policies = (0..node_count).map(|_| policy(rng, &limits)).collect();
         let acts = (0..node_count).map(|_| act(rng, node_count, trouble)).collect();
         let options = Options {
             deadline: rng.percent(40).then(|| now + rng.micros(1..60_000)),
             in_flight: rng.within(1..9) as usize,
             inline_threshold: rng.percent(50).then(|| rng.micros(0..3_000)),
+            limits: Some(table),
+            seed: rng.bits(),
             ..Options::default()
         };
-        Case { dag, policies, acts, options, patience: rng.percent(20).then(|| rng.micros(0..20_000)) }
+        Case {
+            dag,
+            policies,
+            acts,
+            options,
+            limits,
+            patience: rng.percent(20).then(|| rng.micros(0..20_000)),
+        }
     }
 }
 
@@ -89,7 +108,20 @@ fn edges(rng: &mut Rng, node_count: u32) -> Vec<(NodeId, NodeId, Edge)> {
     edges
 }
 
-fn policy(rng: &mut Rng) -> Policy {
+/// Up to three limits, the later ones under the first at times.
+fn limits(rng: &mut Rng, table: &Limits) -> Vec<(LimitKey, u32)> {
+    let mut keys: Vec<(LimitKey, u32)> = Vec::new();
+    for _ in 0..rng.within(0..4) {
+        let limit = rng.within(1..4) as u32;
+        let parent = keys.first().filter(|_| rng.percent(50)).map(|(key, _)| *key);
+        let allowance =
+            Allowance { concurrency: Concurrency::Fixed(limit), requests: None, tokens: None, parent };
+        keys.push((table.add("backend", allowance).unwrap(), limit));
+    }
+    keys
+}
+
+fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
     let kinds = [
         StepKind::Auto,
         StepKind::Auto,
@@ -103,6 +135,14 @@ fn policy(rng: &mut Rng) -> Policy {
         step: *rng.choose(&kinds),
         timeout: rng.percent(15).then(|| rng.micros(1..8_000)),
         on_error: *rng.choose(&modes),
+        limit: (!limits.is_empty() && rng.percent(40)).then(|| rng.choose(limits).0),
+        retry: rng.percent(30).then(|| Retry {
+            rounds: rng.within(0..3) as u32,
+            base: rng.micros(0..2_000),
+            longest: Duration::from_millis(3),
+        }),
+        serial: rng.percent(10).then(|| SerialKey(rng.within(0..2) as u32)),
+        tokens: 0,
     }
 }
 
@@ -113,8 +153,9 @@ fn act(rng: &mut Rng, node_count: u32, trouble: u64) -> Act {
         1 => Kind::Future,
         _ => Kind::Job(rng.percent(70).then_some(time)),
     };
-    let end =
-        if rng.percent(trouble) { *rng.choose(&[End::Fail, End::Panic, End::Skip]) } else { End::Finish };
+    let (times, pause) = (rng.within(1..4) as u32, rng.micros(0..3_000));
+    let troubles = [End::Fail, End::Panic, End::Skip, End::Flaky(times), End::Throttled(times, pause)];
+    let end = if rng.percent(trouble) { *rng.choose(&troubles) } else { End::Finish };
     let drops = if rng.percent(trouble / 3) {
         vec![NodeId(rng.within(0..u64::from(node_count)) as u32)]
     } else {
@@ -130,11 +171,27 @@ struct Actor<'a> {
     judge: Judge<'a>,
 }
 
-type Outcome = Result<NodeId, String>;
+/// Which node broke, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Broken(pub(crate) NodeId, Severity);
 
-fn end(node: NodeId, end: End) -> Outcome {
+impl Classified for Broken {
+    fn severity(&self) -> Severity {
+        self.1
+    }
+}
+
+type Outcome = Result<NodeId, Broken>;
+
+/// How try `tries` (from 1) of `node` ends.
+fn end(node: NodeId, end: End, tries: u32) -> Outcome {
     match end {
-        End::Fail => Err(format!("{node} broke")),
+        End::Fail => Err(Broken(node, Severity::Permanent)),
+        End::Flaky(times) if tries <= times => Err(Broken(node, Severity::Transient)),
+        End::Throttled(times, pause) if tries <= times => {
+            Err(Broken(node, Severity::Throttled { retry_after: Some(pause) }))
+        }
+        End::Flaky(_) | End::Throttled(..) => Ok(node),
         End::Panic => std::panic::resume_unwind(Box::new("planned")),
         End::Finish | End::Skip => Ok(node),
     }
@@ -142,17 +199,17 @@ fn end(node: NodeId, end: End) -> Outcome {
 
 impl Actor<'_> {
     fn job(&self, node: NodeId, input: Option<NodeId>) -> <Self as Workload>::Job {
-        let how = self.case.acts[node.index()].end;
+        let (how, tries) = (self.case.acts[node.index()].end, self.judge.tries(node).max(1));
         Box::new(move |handed, _| {
             assert_eq!(handed, input, "the value of the job before is handed over");
-            end(node, how)
+            end(node, how, tries)
         })
     }
 }
 
 impl Workload for Actor<'_> {
     type Value = NodeId;
-    type Error = String;
+    type Error = Broken;
     type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
     type Job = Box<dyn FnOnce(Option<NodeId>, &Check<'_>) -> Outcome + Send>;
 
@@ -164,12 +221,13 @@ impl Workload for Actor<'_> {
             return Step::Drop;
         }
         match act.kind {
-            Kind::Ready => Step::Ready(end(node, act.end)),
+            Kind::Ready => Step::Ready(end(node, act.end, self.judge.tries(node))),
             Kind::Future => {
                 let (sleep, how) = (self.clock.sleep_until(budget.now() + act.time), act.end);
+                let tries = self.judge.tries(node);
                 let future: Self::Future = Box::pin(async move {
                     sleep.await;
-                    end(node, how)
+                    end(node, how, tries)
                 });
                 Step::Future(future)
             }
@@ -195,11 +253,11 @@ impl Workload for Actor<'_> {
         }
     }
 
-    fn fail(&mut self, node: NodeId, failure: Failure<String>, _: &mut Drops) {
+    fn fail(&mut self, node: NodeId, failure: Failure<Broken>, _: &mut Drops) {
         self.judge.failed(node, &failure);
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<String>) -> Option<NodeId> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Option<NodeId> {
         self.judge.fell_back(node, failure);
         Some(node)
     }
@@ -215,7 +273,7 @@ fn run_case(seed: u64) {
     let engine = sim.engine(&Config::default());
     let mut listener = listen(&engine);
     let clock = engine.clock();
-    let case = Case::new(&mut rng, clock.now());
+    let case = Case::new(&mut rng, clock);
     let policies = Policies::repeating(case.policies.clone()).unwrap();
     let mut actor = Actor { case: &case, clock: Arc::clone(clock), judge: Judge::new(&case) };
     let run = engine.run(&case.dag, &policies, &mut actor, &case.options).unwrap();
@@ -229,6 +287,10 @@ fn run_case(seed: u64) {
     judge.verdict(result, ended_at);
     // A run that is over leaves nothing behind: no task, no place among the active, and late results fall silent.
     assert_eq!(sim.leftovers().tasks, 0, "tasks left behind");
+    for (key, _) in &case.limits {
+        let standing = case.options.limits.as_ref().unwrap().standing(*key);
+        assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
+    }
     let drained = sim.block_on(engine.drain(Duration::ZERO));
     assert!(drained.cut.is_empty() && drained.stuck.is_empty(), "{drained:?}");
     assert_eq!(sim.settle().jobs, 0);
@@ -268,7 +330,7 @@ fn cases_cover_what_they_are_meant_to() {
     for seed in 0..200 {
         let mut rng = Rng::new(seed);
         let sim = Sim::new(rng.bits());
-        let case = Case::new(&mut rng, sim.clock().now());
+        let case = Case::new(&mut rng, &sim.clock());
         deadlines += usize::from(case.options.deadline.is_some());
         cancels += usize::from(case.patience.is_some());
         kinds.extend(case.policies.iter().map(|policy| format!("{:?} {:?}", policy.step, policy.on_error)));

@@ -153,8 +153,7 @@ fn run_case(seed: u64) -> BTreeMap<&'static str, u64> {
         assert_eq!((world.flights.open(), world.flights.waiters()), (0, 0));
         assert!(world.books().alive.is_empty());
     }
-    let tally = world.books().tally.clone();
-    tally
+    world.books().tally.clone()
 }
 
 #[test]

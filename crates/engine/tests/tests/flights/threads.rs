@@ -76,11 +76,12 @@ impl Signal {
     }
 }
 
-/// The works that were begun, and those alive.
+/// How many works were begun, are alive, and were most at a time.
 #[derive(Default)]
 struct Works {
     begun: AtomicUsize,
     alive: AtomicUsize,
+    most: AtomicUsize,
 }
 
 struct Alive(Arc<Works>);
@@ -88,7 +89,7 @@ struct Alive(Arc<Works>);
 impl Works {
     fn begin(self: &Arc<Self>) -> Alive {
         self.begun.fetch_add(1, Ordering::SeqCst);
-        assert_eq!(self.alive.fetch_add(1, Ordering::SeqCst), 0, "two works of one key");
+        self.most.fetch_max(1 + self.alive.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
         Alive(Arc::clone(self))
     }
 }
@@ -96,7 +97,7 @@ impl Works {
 impl Drop for Alive {
     fn drop(&mut self) {
         thread::yield_now();
-        assert_eq!(self.0.alive.fetch_sub(1, Ordering::SeqCst), 1, "dropped once");
+        self.0.alive.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -112,16 +113,19 @@ impl World {
     fn join(self: &Arc<Self>, end: fn() -> u64) -> Waiter<u64, u64> {
         let world = Arc::clone(self);
         let work = move || async move {
-            let _alive = world.works.begin();
+            let alive = world.works.begin();
             world.signal.wait().await;
+            // Shuttle must not switch threads inside a panic: they share one, and all would seem to panic.
+            drop(alive);
             end()
         };
         self.flights.join(1, || None, work)
     }
 
-    fn assert_empty(&self) {
+    fn assert_over(&self) {
         assert_eq!((self.flights.open(), self.flights.waiters()), (0, 0));
         assert_eq!(self.works.alive.load(Ordering::SeqCst), 0);
+        assert!(self.works.most.load(Ordering::SeqCst) <= 1, "two works of one key at a time");
     }
 }
 
@@ -141,7 +145,7 @@ fn come_and_go(end: fn() -> u64, expected: &Result<u64, Panicked>) {
     for caller in callers {
         caller.join().unwrap();
     }
-    world.assert_empty();
+    world.assert_over();
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_wake_up_that_meets_a_leaving_driver_is_not_lost() {
         assert_eq!(other.join().unwrap(), Ok(7));
         raiser.join().unwrap();
         assert_eq!(world.works.begun.load(Ordering::SeqCst), 1);
-        world.assert_empty();
+        world.assert_over();
     });
 }
 
@@ -184,7 +188,7 @@ fn the_last_to_leave_and_the_next_to_come_never_share_or_overlap() {
         for caller in callers {
             caller.join().unwrap();
         }
-        world.assert_empty();
+        world.assert_over();
     });
 }
 
@@ -212,6 +216,6 @@ fn derivas_remove_before_publish_race_computes_once() {
             caller.join().unwrap();
         }
         assert_eq!(world.works.begun.load(Ordering::SeqCst), 1);
-        world.assert_empty();
+        world.assert_over();
     });
 }

@@ -1,0 +1,44 @@
+//! A slot of a limit, for as long as it is held.
+
+use std::time::Duration;
+
+use super::adaptive::{Call, Moved, Verdict};
+use super::table::{LONGEST_PAUSE, LimitKey, Limits};
+
+/// One call allowed by a limit and all above it. Dropped without a word it counts as a call that says nothing of load.
+pub(crate) struct Permit {
+    held: Option<(Limits, Call)>,
+    key: LimitKey,
+}
+
+/// What a call's end tells its limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) verdict: Verdict,
+    /// How long the backend asked to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Permit {
+    pub(crate) fn new(limits: Limits, key: LimitKey, call: Call) -> Permit {
+        Permit { held: Some((limits, call)), key }
+    }
+
+    pub(crate) fn key(&self) -> LimitKey {
+        self.key
+    }
+
+    pub(crate) fn end(mut self, ended: Ended) -> Option<Moved> {
+        let retry_after = ended.retry_after.map(|pause| pause.min(LONGEST_PAUSE));
+        let (limits, call) = self.held.take()?;
+        limits.end(self.key, call, Ended { retry_after, ..ended })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some((limits, call)) = self.held.take() {
+            limits.end(self.key, call, Ended { verdict: Verdict::Failed, retry_after: None });
+        }
+    }
+}

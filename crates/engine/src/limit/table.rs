@@ -1,0 +1,429 @@
+//! Limits by key: who may call a backend now, and who is next.
+//!
+//! A key's queue holds runs, not nodes: a run waits once, however many of its nodes could start, and gives the slot
+//! it gets to the best of them. So a million ready nodes cost one place in a queue, and runs take turns.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::super::clock::Clock;
+use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use super::adaptive::{Adaptive, Call, Learned, Moved};
+use super::bounds::Bounds;
+use super::bucket::{Bucket, Quota, Rate};
+use super::error::Error;
+use super::permit::{Ended, Permit};
+
+/// The limits of a process's backends. A handle: clones share them.
+#[derive(Clone)]
+pub struct Limits {
+    clock: Arc<dyn Clock>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// Names one limit of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimitKey(u32);
+
+impl std::fmt::Display for LimitKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What one key allows.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    /// Calls in flight.
+    pub concurrency: Concurrency,
+    /// Calls in a time.
+    pub requests: Option<Rate>,
+    /// Tokens (whatever the backend counts by) in a time.
+    pub tokens: Option<Rate>,
+    /// A limit that this one's calls count against as well: an account that several keys share.
+    pub parent: Option<LimitKey>,
+}
+
+/// How many calls may be in flight.
+#[derive(Clone, Copy, Debug)]
+pub enum Concurrency {
+    /// So many.
+    Fixed(u32),
+    /// As many as the backend turns out to take.
+    Adaptive(Bounds),
+}
+
+/// What a key is doing now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Calls that may be in flight.
+    pub limit: u32,
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Runs that wait for a slot.
+    pub waiting: usize,
+    /// Until when the backend asked to be left alone.
+    pub cooling_until: Option<Instant>,
+}
+
+/// A run as a limit sees it. Called without any lock held.
+pub(crate) trait Customer: Send + Sync {
+    /// A slot is yours.
+    fn granted(&self, permit: Permit);
+    /// Nothing will happen to this key before `at`: ask for its queue to be served then.
+    fn look_at(&self, key: LimitKey, at: Instant);
+}
+
+/// What asking for a slot gives.
+pub(crate) enum Asked {
+    Granted(Permit),
+    /// The answer comes later, to the customer; dropping this gives up the place.
+    Queued(Place),
+}
+
+struct Table {
+    keys: Vec<Entry>,
+    arrivals: u64,
+}
+
+struct Entry {
+    name: String,
+    concurrency: Fitted,
+    requests: Option<Bucket>,
+    tokens: Option<Bucket>,
+    parent: Option<u32>,
+    in_flight: u32,
+    cooling_until: Option<Instant>,
+    waiting: BTreeMap<u64, Waiting>,
+    /// For a key without parent: it and the keys below it that have waiting runs, in turn.
+    turns: VecDeque<u32>,
+    /// The customer last told when to look, and that time.
+    told: Option<(u64, Instant)>,
+}
+
+enum Fitted {
+    Fixed(u32),
+    Adaptive(Box<Adaptive>),
+}
+
+struct Waiting {
+    customer: Arc<dyn Customer>,
+    tokens: u32,
+}
+
+/// What to say to customers once the lock is gone.
+enum News {
+    Granted(Arc<dyn Customer>, Granted),
+    LookAt(Arc<dyn Customer>, LimitKey, Instant),
+}
+
+struct Granted {
+    key: u32,
+    call: Call,
+}
+
+impl Limits {
+    /// A table without keys.
+    pub fn new(clock: Arc<dyn Clock>) -> Limits {
+        Limits { clock, table: Arc::new(Mutex::new(Table { keys: Vec::new(), arrivals: 0 })) }
+    }
+
+    /// Adds a limit. `name` is what [`save`](Self::save) files it under.
+    pub fn add(&self, name: &str, allowance: Allowance) -> Result<LimitKey, Error> {
+        let now = self.clock.now();
+        let concurrency = match allowance.concurrency {
+            Concurrency::Fixed(0) => return Err(Error::Zero { field: "concurrency" }),
+            Concurrency::Fixed(limit) => Fitted::Fixed(limit),
+            Concurrency::Adaptive(bounds) => Fitted::Adaptive(Box::new(Adaptive::new(bounds)?)),
+        };
+        let bucket = |rate: Option<Rate>| rate.map(|rate| Bucket::new(rate, now)).transpose();
+        let (requests, tokens) = (bucket(allowance.requests)?, bucket(allowance.tokens)?);
+        let mut table = self.lock();
+        let key = table.keys.len() as u32;
+        if allowance.parent.is_some_and(|parent| parent.0 >= key) {
+            return Err(Error::NoParent);
+        }
+        table.keys.push(Entry {
+            name: name.to_owned(),
+            concurrency,
+            requests,
+            tokens,
+            parent: allowance.parent.map(|parent| parent.0),
+            in_flight: 0,
+            cooling_until: None,
+            waiting: BTreeMap::new(),
+            turns: VecDeque::new(),
+            told: None,
+        });
+        Ok(LimitKey(key))
+    }
+
+    /// What `key` is doing now.
+    pub fn standing(&self, key: LimitKey) -> Standing {
+        let table = self.lock();
+        let entry = &table.keys[key.0 as usize];
+        Standing {
+            limit: entry.limit(),
+            in_flight: entry.in_flight,
+            waiting: entry.waiting.len(),
+            cooling_until: entry.cooling_until.filter(|until| *until > self.clock.now()),
+        }
+    }
+
+    /// What the adaptive limits have learned, by name.
+    pub fn save(&self) -> Vec<(String, Learned)> {
+        let table = self.lock();
+        let learned = table.keys.iter().filter_map(|entry| match &entry.concurrency {
+            Fitted::Fixed(_) => None,
+            Fitted::Adaptive(adaptive) => Some((entry.name.clone(), adaptive.save())),
+        });
+        learned.collect()
+    }
+
+    /// Goes on from what was saved; names without an adaptive limit here are passed over.
+    pub fn load(&self, learned: &[(String, Learned)]) {
+        let mut table = self.lock();
+        for entry in &mut table.keys {
+            let known = learned.iter().find(|(name, _)| *name == entry.name);
+            if let (Fitted::Adaptive(adaptive), Some((_, learned))) = (&mut entry.concurrency, known) {
+                adaptive.load(*learned);
+            }
+        }
+    }
+
+    /// Corrects the tokens counted for a call by what it really used.
+    pub fn used(&self, key: LimitKey, counted: u32, used: u32) {
+        self.change(key.0, |entry, now| {
+            if let Some(tokens) = &mut entry.tokens {
+                tokens.settle(now, counted.into(), used.into());
+            }
+        });
+    }
+
+    /// Takes the backend's own word on requests left.
+    pub fn feed_requests(&self, key: LimitKey, quota: Quota) {
+        self.change(key.0, |entry, now| entry.requests.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
+    }
+
+    /// Takes the backend's own word on tokens left.
+    pub fn feed_tokens(&self, key: LimitKey, quota: Quota) {
+        self.change(key.0, |entry, now| entry.tokens.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
+    }
+
+    /// Asks for a slot. Whoever already waits goes first.
+    pub(crate) fn ask(&self, key: LimitKey, tokens: u32, customer: &Arc<dyn Customer>) -> Asked {
+        let now = self.clock.now();
+        let mut table = self.lock();
+        if table.keys[key.0 as usize].waiting.is_empty()
+            && let Ok(granted) = table.grant(key.0, tokens, now)
+        {
+            drop(table);
+            return Asked::Granted(self.permit(&granted));
+        }
+        let arrival = table.arrivals;
+        table.arrivals += 1;
+        let waiting = Waiting { customer: Arc::clone(customer), tokens };
+        table.keys[key.0 as usize].waiting.insert(arrival, waiting);
+        table.take_turn(key.0);
+        let news = table.serve(key.0, now);
+        drop(table);
+        self.tell(news);
+        Asked::Queued(Place { limits: self.clone(), key: key.0, arrival })
+    }
+
+    /// Serves the queue of `key` as far as it goes now.
+    pub(crate) fn look(&self, key: LimitKey) {
+        self.change(key.0, |entry, _| entry.told = None);
+    }
+
+    /// A call has ended.
+    pub(crate) fn end(&self, key: LimitKey, call: Call, ended: Ended) -> Option<Moved> {
+        let now = self.clock.now();
+        let mut table = self.lock();
+        let moved = table.end(key.0, now, call, ended);
+        let news = table.serve(key.0, now);
+        drop(table);
+        self.tell(news);
+        moved
+    }
+
+    fn change(&self, key: u32, change: impl FnOnce(&mut Entry, Instant)) {
+        let now = self.clock.now();
+        let mut table = self.lock();
+        change(&mut table.keys[key as usize], now);
+        let news = table.serve(key, now);
+        drop(table);
+        self.tell(news);
+    }
+
+    fn tell(&self, news: Vec<News>) {
+        for item in news {
+            match item {
+                News::Granted(customer, granted) => customer.granted(self.permit(&granted)),
+                News::LookAt(customer, key, at) => customer.look_at(key, at),
+            }
+        }
+    }
+
+    fn permit(&self, granted: &Granted) -> Permit {
+        Permit::new(self.clone(), LimitKey(granted.key), granted.call)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run's place in a key's queue, given up when dropped.
+pub(crate) struct Place {
+    limits: Limits,
+    key: u32,
+    arrival: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let arrival = self.arrival;
+        // Being first in the queue includes looking after it in time: the next one takes that over.
+        self.limits.change(self.key, |entry, _| drop(entry.waiting.remove(&arrival)));
+    }
+}
+
+impl Table {
+    /// The key, its parent, and so on up.
+    fn line(&self, key: u32) -> impl Iterator<Item = u32> + use<'_> {
+        std::iter::successors(Some(key), |key| self.keys[*key as usize].parent)
+    }
+
+    /// Takes a slot of the key and of all above it, or none; the error is when it is worth asking again, if that is
+    /// a matter of time.
+    fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<Granted, Option<Instant>> {
+        let line: Vec<u32> = self.line(key).collect();
+        for place in &line {
+            self.keys[*place as usize].has_room(now)?;
+        }
+        for (taken, place) in line.iter().enumerate() {
+            if let Err(at) = self.keys[*place as usize].take(tokens, now) {
+                for place in &line[..taken] {
+                    self.keys[*place as usize].put_back(tokens, now);
+                }
+                return Err(Some(at));
+            }
+        }
+        for place in &line {
+            self.keys[*place as usize].in_flight += 1;
+        }
+        Ok(Granted { key, call: Call { began: now, in_flight: self.keys[key as usize].in_flight } })
+    }
+
+    fn end(&mut self, key: u32, now: Instant, call: Call, ended: Ended) -> Option<Moved> {
+        let line: Vec<u32> = self.line(key).collect();
+        for place in &line {
+            self.keys[*place as usize].in_flight -= 1;
+        }
+        let entry = &mut self.keys[key as usize];
+        if let Some(pause) = ended.retry_after {
+            let until = now + pause;
+            entry.cooling_until = Some(entry.cooling_until.map_or(until, |known| known.max(until)));
+        }
+        let mut moved = None;
+        for place in line {
+            let entry = &mut self.keys[place as usize];
+            let in_flight = entry.in_flight + 1;
+            let call = if place == key { call } else { Call { in_flight, ..call } };
+            if let Fitted::Adaptive(adaptive) = &mut entry.concurrency {
+                let change = adaptive.ended(now, call, in_flight, ended.verdict);
+                moved = moved.or(change);
+            }
+        }
+        moved
+    }
+
+    fn take_turn(&mut self, key: u32) {
+        let root = self.root(key);
+        let turns = &mut self.keys[root as usize].turns;
+        if !turns.contains(&key) {
+            turns.push_back(key);
+        }
+    }
+
+    fn root(&self, key: u32) -> u32 {
+        self.line(key).last().expect("a line has its key")
+    }
+
+    /// Grants what can be granted under the key's root: keys in turn, and in a key whoever came first.
+    fn serve(&mut self, key: u32, now: Instant) -> Vec<News> {
+        let root = self.root(key);
+        let mut turns = std::mem::take(&mut self.keys[root as usize].turns);
+        let (mut news, mut refused) = (Vec::new(), 0);
+        while refused < turns.len()
+            && let Some(key) = turns.pop_front()
+        {
+            let Some((&arrival, waiting)) = self.keys[key as usize].waiting.first_key_value() else {
+                continue;
+            };
+            match self.grant(key, waiting.tokens, now) {
+                Ok(granted) => {
+                    let first = self.keys[key as usize].waiting.remove(&arrival).expect("was just seen");
+                    news.push(News::Granted(first.customer, granted));
+                    refused = 0;
+                }
+                Err(at) => {
+                    news.extend(at.and_then(|at| self.keys[key as usize].tell_first(LimitKey(key), at)));
+                    refused += 1;
+                }
+            }
+            turns.push_back(key);
+        }
+        self.keys[root as usize].turns = turns;
+        news
+    }
+}
+
+impl Entry {
+    fn limit(&self) -> u32 {
+        match &self.concurrency {
+            Fitted::Fixed(limit) => *limit,
+            Fitted::Adaptive(adaptive) => adaptive.limit(),
+        }
+    }
+
+    fn has_room(&self, now: Instant) -> Result<(), Option<Instant>> {
+        match self.cooling_until {
+            Some(until) if until > now => Err(Some(until)),
+            _ if self.in_flight >= self.limit() => Err(None),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, tokens: u32, now: Instant) -> Result<(), Instant> {
+        if let Some(bucket) = &mut self.requests {
+            bucket.take(now, 1)?;
+        }
+        if let Some(bucket) = &mut self.tokens
+            && let Err(at) = bucket.take(now, tokens.into())
+        {
+            self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 0));
+            return Err(at);
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self, tokens: u32, now: Instant) {
+        self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 0));
+        self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), 0));
+    }
+
+    /// Tells whoever is first when to look, once.
+    fn tell_first(&mut self, key: LimitKey, at: Instant) -> Option<News> {
+        let (&arrival, first) = self.waiting.first_key_value()?;
+        if self.told == Some((arrival, at)) {
+            return None;
+        }
+        self.told = Some((arrival, at));
+        Some(News::LookAt(Arc::clone(&first.customer), key, at))
+    }
+}
+
+/// The longest pause a backend can ask for; more is taken for this.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(3600);

@@ -1,0 +1,309 @@
+//! Counters, gauges and histograms from events, in memory that does not grow with what runs.
+
+mod snapshot;
+mod render;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::event::{Event, Heard, Place, RunId, Wait, What};
+use crate::graph::NodeId;
+use crate::limit::LimitKey;
+pub use snapshot::{Pause, Snapshot, Times};
+
+/// Follows the events of any number of runs and keeps count.
+///
+/// Start times are kept of what is open. A lost end would leave one behind for ever; so after a loss whatever stays
+/// silent for a minute is forgotten: it still counts when it ends, but is not timed.
+pub struct Metrics {
+    counts: Counts,
+    node_times: [Clocked; 5],
+    waits: [Clocked; 3],
+    run_times: Clocked,
+    runs: HashMap<RunId, OpenRun>,
+    /// Tables of ended runs, to be used again.
+    spare: Vec<HashMap<NodeId, OpenNode>>,
+    open_nodes: usize,
+    /// Where adaptive limits last moved to; as many as there are limits.
+    limits: BTreeMap<LimitKey, u32>,
+    latest: Option<Instant>,
+    lost_at: Option<Instant>,
+    forget_at: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Counts {
+    runs_started: u64,
+    runs_ended: [u64; 5],
+    attempts: u64,
+    finished: u64,
+    dropped: u64,
+    fell_back: [u64; 5],
+    failed: [u64; 5],
+    /// Open nodes by [`State::group`].
+    open: [u64; 3],
+    lost: u64,
+    untimed: u64,
+}
+
+struct OpenRun {
+    /// `None` when its start was not heard.
+    started: Option<Instant>,
+    latest: Instant,
+    nodes: HashMap<NodeId, OpenNode>,
+}
+
+#[derive(Clone, Copy)]
+struct OpenNode {
+    since: Instant,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    On(Wait),
+    Started(Place),
+}
+
+const MAX_OPEN_RUNS: usize = 1 << 16;
+const MAX_OPEN_NODES: usize = 1 << 17;
+const MAX_SPARE: usize = 64;
+/// Larger tables are given back to the allocator.
+const MAX_SPARE_CAPACITY: usize = 1_024;
+const GRACE: Duration = Duration::from_secs(60);
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// All zero.
+    pub fn new() -> Metrics {
+        Metrics {
+            counts: Counts::default(),
+            node_times: std::array::from_fn(|_| Clocked::new()),
+            waits: std::array::from_fn(|_| Clocked::new()),
+            run_times: Clocked::new(),
+            runs: HashMap::new(),
+            spare: Vec::new(),
+            open_nodes: 0,
+            limits: BTreeMap::new(),
+            latest: None,
+            lost_at: None,
+            forget_at: None,
+        }
+    }
+
+    /// Takes in one thing heard.
+    pub fn hear(&mut self, heard: &Heard) {
+        match heard {
+            Heard::Event(event) => self.event(event),
+            Heard::Lost(count) => self.lost(*count),
+        }
+    }
+
+    /// The numbers as they are now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self)
+    }
+
+    fn event(&mut self, event: &Event) {
+        let Event { run, at, what } = *event;
+        self.latest = self.latest.max(Some(at));
+        if self.forget_at.is_some_and(|due| at >= due) {
+            self.forget();
+        }
+        match what {
+            What::RunStarted(_) => {
+                self.counts.runs_started += 1;
+                if let Some(run) = self.run(run, at) {
+                    run.started = Some(at);
+                }
+            }
+            What::RunEnded(ending) => {
+                self.counts.runs_ended[ending as usize] += 1;
+                self.end_run(run, at);
+            }
+            What::Limit(key, moved) => {
+                self.limits.insert(key, moved.to);
+            }
+            What::Waiting(node, wait) => self.turn(run, node, at, State::On(wait)),
+            What::Started(node, place) => {
+                self.counts.attempts += 1;
+                self.turn(run, node, at, State::Started(place));
+            }
+            What::Running(node) => self.running(run, node, at),
+            What::Finished(node) => {
+                self.counts.finished += 1;
+                self.end(run, node, at);
+            }
+            What::FellBack(node, reason) => {
+                self.counts.fell_back[reason as usize] += 1;
+                self.end(run, node, at);
+            }
+            What::Failed(node, reason) => {
+                self.counts.failed[reason as usize] += 1;
+                self.end(run, node, at);
+            }
+            What::Dropped(node) => {
+                self.counts.dropped += 1;
+                self.take(run, node, at);
+            }
+        }
+    }
+
+    /// The run's entry, made if there is room.
+    fn run(&mut self, run: RunId, at: Instant) -> Option<&mut OpenRun> {
+        if self.runs.len() >= MAX_OPEN_RUNS && !self.runs.contains_key(&run) {
+            self.counts.untimed += 1;
+            return None;
+        }
+        let spare = &mut self.spare;
+        let entry = self.runs.entry(run).or_insert_with(|| OpenRun {
+            started: None,
+            latest: at,
+            nodes: spare.pop().unwrap_or_default(),
+        });
+        entry.latest = entry.latest.max(at);
+        Some(entry)
+    }
+
+    fn end_run(&mut self, run: RunId, at: Instant) {
+        let Some(open) = self.runs.remove(&run) else { return };
+        if let Some(started) = open.started {
+            self.run_times.record(at.saturating_duration_since(started));
+        }
+        self.close(open);
+    }
+
+    fn close(&mut self, open: OpenRun) {
+        let mut nodes = open.nodes;
+        self.open_nodes -= nodes.len();
+        for node in nodes.values() {
+            self.counts.open[node.state.group()] -= 1;
+        }
+        if self.spare.len() < MAX_SPARE && nodes.capacity() <= MAX_SPARE_CAPACITY {
+            nodes.clear();
+            self.spare.push(nodes);
+        }
+    }
+
+    /// A node goes from one state to another, or opens.
+    fn turn(&mut self, run: RunId, node: NodeId, at: Instant, state: State) {
+        let is_full = self.open_nodes >= MAX_OPEN_NODES;
+        let Some(open) = self.run(run, at) else { return };
+        let before = match open.nodes.get_mut(&node) {
+            Some(entry) => Some(std::mem::replace(entry, OpenNode { since: at, state })),
+            None if is_full => {
+                self.counts.untimed += 1;
+                return;
+            }
+            None => open.nodes.insert(node, OpenNode { since: at, state }),
+        };
+        self.counts.open[state.group()] += 1;
+        match before {
+            None => self.open_nodes += 1,
+            Some(before) => self.leave(before, at),
+        }
+    }
+
+    fn running(&mut self, run: RunId, node: NodeId, at: Instant) {
+        let entry = self.runs.get_mut(&run).and_then(|open| open.nodes.get_mut(&node));
+        if let Some(OpenNode { since, state: State::Started(_) }) = entry {
+            let queued = at.saturating_duration_since(*since);
+            *since = at.max(*since);
+            self.waits[Pause::Queue as usize].record(queued);
+        }
+    }
+
+    fn end(&mut self, run: RunId, node: NodeId, at: Instant) {
+        if let Some(open) = self.take(run, node, at) {
+            self.time(open, at);
+        }
+    }
+
+    fn take(&mut self, run: RunId, node: NodeId, at: Instant) -> Option<OpenNode> {
+        let open = self.runs.get_mut(&run)?;
+        open.latest = open.latest.max(at);
+        let node = open.nodes.remove(&node)?;
+        self.open_nodes -= 1;
+        self.counts.open[node.state.group()] -= 1;
+        Some(node)
+    }
+
+    fn leave(&mut self, open: OpenNode, at: Instant) {
+        self.counts.open[open.state.group()] -= 1;
+        self.time(open, at);
+    }
+
+    fn time(&mut self, open: OpenNode, at: Instant) {
+        let clocked = match open.state {
+            State::Started(place) => &mut self.node_times[place as usize],
+            State::On(Wait::Limit) => &mut self.waits[Pause::Limit as usize],
+            State::On(Wait::Retry) => &mut self.waits[Pause::Retry as usize],
+        };
+        clocked.record(at.saturating_duration_since(open.since));
+    }
+
+    fn lost(&mut self, count: u64) {
+        self.counts.lost += count;
+        let Some(latest) = self.latest else { return };
+        self.lost_at = Some(latest);
+        self.forget_at.get_or_insert(latest + GRACE);
+    }
+
+    /// Drops what has not moved since before the loss that is now a while ago.
+    #[cold]
+    fn forget(&mut self) {
+        let Some(due) = self.forget_at.take() else { return };
+        let is_stale = |at: Instant| at + GRACE <= due;
+        let silent: Vec<RunId> =
+            self.runs.iter().filter(|(_, open)| is_stale(open.latest)).map(|(run, _)| *run).collect();
+        for run in silent {
+            let open = self.runs.remove(&run).expect("was just seen");
+            self.close(open);
+        }
+        for open in self.runs.values_mut() {
+            open.nodes.retain(|_, node| {
+                let keep = !is_stale(node.since);
+                self.open_nodes -= usize::from(!keep);
+                self.counts.open[node.state.group()] -= u64::from(!keep);
+                keep
+            });
+        }
+        self.forget_at = self.lost_at.map(|at| at + GRACE).filter(|next| *next > due);
+    }
+}
+
+impl State {
+    fn group(self) -> usize {
+        match self {
+            State::Started(_) => 0,
+            State::On(Wait::Limit) => 1,
+            State::On(Wait::Retry) => 2,
+        }
+    }
+}
+
+/// Times of one kind: two digits hold from a nanosecond to a day, in some forty kilobytes.
+struct Clocked {
+    histogram: Histogram<u64>,
+    sum: Duration,
+}
+
+impl Clocked {
+    fn new() -> Clocked {
+        const DAY: u64 = 86_400_000_000_000;
+        let histogram = Histogram::new_with_bounds(1, DAY, 2).expect("the bounds are in order");
+        Clocked { histogram, sum: Duration::ZERO }
+    }
+
+    fn record(&mut self, time: Duration) {
+        self.histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.sum = self.sum.saturating_add(time);
+    }
+}

@@ -1,0 +1,164 @@
+//! The numbers as text that Prometheus reads.
+
+use std::fmt::{self, Display, Write};
+
+use super::snapshot::{Pause, Snapshot, Times};
+use crate::event::{Ending, Place, Reason};
+
+impl Snapshot {
+    /// In the text format of Prometheus: names start with `prefix`, every line has `labels`.
+    ///
+    /// # Panics
+    /// When the prefix or a label's name is not one that the format allows.
+    pub fn render(&self, prefix: &str, labels: &[(&str, &str)]) -> String {
+        for name in labels.iter().map(|(name, _)| name).chain([&prefix]) {
+            assert!(is_name(name), "`{name}` is not a name: letters, digits and `_`, no digit first");
+        }
+        let mut page = Page { out: String::new(), prefix, labels };
+        self.counters(&mut page).and_then(|()| self.gauges(&mut page)).expect("a String takes it all");
+        self.histograms(&mut page).expect("a String takes it all");
+        page.out
+    }
+
+    fn counters(&self, page: &mut Page<'_>) -> fmt::Result {
+        let by_reason =
+            |counts: [(Reason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
+        page.counter("runs_started", "Runs that were admitted.", self.runs_started)?;
+        let ended = self.runs_ended.map(|(ending, count)| (ending_word(ending), count));
+        page.counters("runs_ended", "Runs that ended, by how.", "ending", ended)?;
+        page.counter("node_attempts", "Starts of nodes, every attempt counted.", self.attempts)?;
+        page.counter("nodes_finished", "Nodes that finished by themselves.", self.finished)?;
+        let fell_back = by_reason(self.fell_back);
+        page.counters("nodes_fell_back", "Nodes whose value is a stand-in, by why.", "reason", fell_back)?;
+        page.counters("nodes_failed", "Nodes that failed, by why.", "reason", by_reason(self.failed))?;
+        page.counter("nodes_dropped", "Nodes that were dropped.", self.dropped)?;
+        page.counter("events_lost", "Events that were lost: all counts are too low.", self.lost)?;
+        page.counter("starts_untimed", "Starts not timed because too many were open.", self.untimed)
+    }
+
+    fn gauges(&self, page: &mut Page<'_>) -> fmt::Result {
+        page.gauge("runs_open", "Runs that are open.", &[("", "", self.runs_open)])?;
+        page.gauge("nodes_in_flight", "Nodes that have started and not ended.", &[("", "", self.in_flight)])?;
+        let waiting = [("on", "limit", self.on_limit), ("on", "retry", self.on_retry)];
+        page.gauge("nodes_waiting", "Nodes that could start but for this.", &waiting)?;
+        if self.limits.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = self.limits.iter().map(|(key, _)| key.to_string()).collect();
+        let limits =
+            keys.iter().zip(&self.limits).map(|(key, (_, limit))| ("key", key.as_str(), u64::from(*limit)));
+        page.gauge("limit", "Calls that may be in flight, by adaptive limit.", &limits.collect::<Vec<_>>())
+    }
+
+    fn histograms(&self, page: &mut Page<'_>) -> fmt::Result {
+        let node_times = self.node_times.each_ref().map(|(place, times)| (place_word(*place), times));
+        page.histogram("node_seconds", "How long attempts took once taken up.", "place", &node_times)?;
+        let waits = self.waits.each_ref().map(|(pause, times)| (pause_word(*pause), times));
+        page.histogram("wait_seconds", "How long nodes waited, by what for.", "on", &waits)?;
+        page.histogram("run_seconds", "How long runs took.", "", &[("", &self.run_times)])
+    }
+}
+
+/// The text while it is written.
+struct Page<'a> {
+    out: String,
+    prefix: &'a str,
+    labels: &'a [(&'a str, &'a str)],
+}
+
+impl Page<'_> {
+    fn counter(&mut self, name: &str, help: &str, count: u64) -> fmt::Result {
+        let name = format!("{name}_total");
+        self.head(&name, help, "counter")?;
+        self.line(&name, &[], count)
+    }
+
+    fn counters(&mut self, name: &str, help: &str, label: &str, counts: [(&str, u64); 5]) -> fmt::Result {
+        let name = format!("{name}_total");
+        self.head(&name, help, "counter")?;
+        counts.iter().try_for_each(|(value, count)| self.line(&name, &[(label, value)], count))
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, values: &[(&str, &str, u64)]) -> fmt::Result {
+        self.head(name, help, "gauge")?;
+        values.iter().try_for_each(|(label, value, count)| self.line(name, &[(*label, *value)], count))
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, label: &str, rows: &[(&str, &Times)]) -> fmt::Result {
+        self.head(name, help, "histogram")?;
+        for (value, times) in rows {
+            for (bound, count) in Times::BOUNDS.iter().zip(times.within) {
+                let bound = bound.as_secs_f64().to_string();
+                self.line(&format!("{name}_bucket"), &[(label, value), ("le", &bound)], count)?;
+            }
+            self.line(&format!("{name}_bucket"), &[(label, value), ("le", "+Inf")], times.count)?;
+            self.line(&format!("{name}_sum"), &[(label, value)], times.sum.as_secs_f64())?;
+            self.line(&format!("{name}_count"), &[(label, value)], times.count)?;
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) -> fmt::Result {
+        let prefix = self.prefix;
+        writeln!(self.out, "# HELP {prefix}_{name} {help}\n# TYPE {prefix}_{name} {kind}")
+    }
+
+    fn line(&mut self, name: &str, own: &[(&str, &str)], value: impl Display) -> fmt::Result {
+        write!(self.out, "{}_{name}", self.prefix)?;
+        let labels = self.labels.iter().chain(own).filter(|(label, _)| !label.is_empty());
+        let mut open = '{';
+        for (label, value) in labels {
+            write!(self.out, "{open}{label}=\"{}\"", escaped(value))?;
+            open = ',';
+        }
+        writeln!(self.out, "{} {value}", if open == ',' { "}" } else { "" })
+    }
+}
+
+/// As the format has it: backslash, quote and line feed, nothing else.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn is_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit()) && name.chars().all(is_word)
+}
+
+fn ending_word(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Complete => "complete",
+        Ending::Failed => "failed",
+        Ending::Deadline => "deadline",
+        Ending::Cut => "cut",
+        Ending::Dropped => "dropped",
+    }
+}
+
+fn reason_word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Error => "error",
+        Reason::Panic => "panic",
+        Reason::Timeout => "timeout",
+        Reason::Deadline => "deadline",
+        Reason::Abandoned => "abandoned",
+    }
+}
+
+fn place_word(place: Place) -> &'static str {
+    match place {
+        Place::Inline => "inline",
+        Place::Future => "future",
+        Place::Spawned => "spawned",
+        Place::Pool => "pool",
+        Place::Blocking => "blocking",
+    }
+}
+
+fn pause_word(pause: Pause) -> &'static str {
+    match pause {
+        Pause::Limit => "limit",
+        Pause::Retry => "retry",
+        Pause::Queue => "queue",
+    }
+}

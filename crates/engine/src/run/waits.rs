@@ -1,0 +1,333 @@
+//! Nodes that could start but for a limit, a turn or a pause. None of them holds a slot or is a future.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::timer::Due;
+use super::{Message, Run};
+use crate::event::{Wait, What};
+use crate::frontier::Phase;
+use crate::graph::{Graph, NodeId};
+use crate::limit::{Asked, Customer, Ended, LimitKey, Permit, Place, Verdict};
+use crate::mailbox::Mailbox;
+use crate::policy::{Policy, SerialKey};
+use crate::retry::{MAX_REFUSALS, Severity, Spread};
+use crate::workload::{Failure, Workload};
+
+/// Made when a run first has such a node.
+pub(super) struct Waits {
+    limits: HashMap<LimitKey, Queue>,
+    serials: HashMap<SerialKey, Turn>,
+    /// Nodes that pause before another try.
+    pausing: BinaryHeap<Reverse<(Instant, NodeId)>>,
+    /// Nodes whose pause is over; they go behind fresh work.
+    again: BinaryHeap<Reverse<Rank>>,
+    tries: HashMap<NodeId, Tries>,
+    spread: Spread,
+}
+
+/// Fresh nodes before those tried before, then the lowest number.
+type Rank = (u32, NodeId);
+
+/// What of a run waits for one limit: at most one place in its queue, for the best of these nodes.
+#[derive(Default)]
+struct Queue {
+    nodes: BinaryHeap<Reverse<Rank>>,
+    place: Option<Place>,
+    look_at: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Turn {
+    holder: Option<NodeId>,
+    nodes: BinaryHeap<Reverse<Rank>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    failed: u32,
+    refused: u32,
+}
+
+impl Waits {
+    pub(super) fn new(seed: u64) -> Waits {
+        Waits {
+            limits: HashMap::new(),
+            serials: HashMap::new(),
+            pausing: BinaryHeap::new(),
+            again: BinaryHeap::new(),
+            tries: HashMap::new(),
+            spread: Spread(seed),
+        }
+    }
+
+    /// When something here needs to be looked at.
+    pub(super) fn earliest(&self) -> Option<Instant> {
+        let pause = self.pausing.peek().map(|Reverse((at, _))| *at);
+        let looks = self.limits.values().filter_map(|queue| queue.look_at);
+        looks.chain(pause).min()
+    }
+
+    /// A node that waits here, if any.
+    pub(super) fn some_node(&self) -> Option<NodeId> {
+        let queued = self.limits.values().filter_map(|queue| queue.nodes.peek());
+        let queued = queued.chain(self.again.peek()).map(|Reverse((_, node))| *node);
+        queued.chain(self.pausing.iter().map(|Reverse((_, node))| *node)).min()
+    }
+
+    fn rank(&self, node: NodeId) -> Rank {
+        let tries = self.tries.get(&node).copied().unwrap_or_default();
+        (tries.failed + tries.refused, node)
+    }
+}
+
+impl<V: Send, E: Send> Customer for Mailbox<Message<V, E>> {
+    fn granted(&self, permit: Permit) {
+        self.push(Message::Granted(permit));
+    }
+
+    fn look_at(&self, key: LimitKey, at: Instant) {
+        self.push(Message::LookAt(key, at));
+    }
+}
+
+impl<G: Graph, W: Workload> Run<'_, G, W> {
+    fn waits(&mut self) -> &mut Waits {
+        let seed = self.limits.seed;
+        self.waits.get_or_insert_with(|| Box::new(Waits::new(seed)))
+    }
+
+    /// Starts a node that the frontier or an ended pause gave, as soon as turn and limit allow.
+    pub(super) fn admit(&mut self, node: NodeId) {
+        let policy = self.policies.of(node);
+        match policy.serial {
+            Some(key) if !self.takes_turn(key, node) => {}
+            _ => self.ask_limit(node, policy),
+        }
+    }
+
+    /// The next node whose pause is over.
+    pub(super) fn next_again(&mut self) -> Option<NodeId> {
+        let waits = self.waits.as_mut()?;
+        while let Some(Reverse((_, node))) = waits.again.pop() {
+            if self.frontier.phase(node) == Phase::InFlight {
+                return Some(node);
+            }
+        }
+        None
+    }
+
+    /// Looks after what time has brought about.
+    pub(super) fn wake_waits(&mut self) {
+        let now = self.slice.now;
+        let Some(waits) = self.waits.as_mut() else { return };
+        while waits.pausing.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            let Reverse((_, node)) = waits.pausing.pop().expect("was just seen");
+            let rank = waits.rank(node);
+            waits.again.push(Reverse(rank));
+        }
+        let due =
+            |(key, queue): (&LimitKey, &mut Queue)| queue.look_at.take_if(|at| *at <= now).map(|_| *key);
+        let keys: Vec<LimitKey> = waits.limits.iter_mut().filter_map(due).collect();
+        if let Some(limits) = &self.limits.table {
+            keys.into_iter().for_each(|key| limits.look(key));
+        }
+    }
+
+    fn takes_turn(&mut self, key: SerialKey, node: NodeId) -> bool {
+        let waits = self.waits();
+        let rank = waits.rank(node);
+        let turn = waits.serials.entry(key).or_default();
+        match turn.holder {
+            None => turn.holder = Some(node),
+            Some(holder) if holder == node => {}
+            Some(_) => turn.nodes.push(Reverse(rank)),
+        }
+        turn.holder == Some(node)
+    }
+
+    /// Gives up a node's turn; the next in line takes it.
+    pub(super) fn pass_turn(&mut self, node: NodeId) {
+        let Some(key) = self.policies.of(node).serial else { return };
+        let Some(turn) = self.waits.as_mut().and_then(|waits| waits.serials.get_mut(&key)) else { return };
+        if turn.holder != Some(node) {
+            return;
+        }
+        turn.holder = None;
+        while let Some(Reverse((_, next))) = turn.nodes.pop() {
+            if self.frontier.phase(next) == Phase::InFlight {
+                turn.holder = Some(next);
+                let rank = self.waits().rank(next);
+                self.waits().again.push(Reverse(rank));
+                return;
+            }
+        }
+    }
+
+    fn ask_limit(&mut self, node: NodeId, policy: &Policy) {
+        let Some(key) = policy.limit.filter(|_| self.limits.table.is_some()) else { return self.begin(node) };
+        let waits = self.waits();
+        let rank = waits.rank(node);
+        waits.limits.entry(key).or_default().nodes.push(Reverse(rank));
+        self.serve_key(key);
+        if self.over.is_none()
+            && self.frontier.phase(node) == Phase::InFlight
+            && self.frontier.ticket(node).is_none()
+        {
+            self.log.now(What::Waiting(node, Wait::Limit));
+            let cutoff = self.cutoff(node, policy);
+            self.set_timer(cutoff, Due::Node(node));
+        }
+    }
+
+    /// Starts nodes of `key` while slots are to be had, then waits in its queue if there are more.
+    pub(super) fn serve_key(&mut self, key: LimitKey) {
+        while self.over.is_none() && self.slots.in_flight() < self.limits.in_flight {
+            let Some(node) = self.best_of(key) else { return };
+            if self.waits().limits[&key].place.is_some() {
+                return;
+            }
+            let customer: Arc<dyn Customer> = Arc::clone(self.mail()) as Arc<dyn Customer>;
+            let tokens = self.policies.of(node).tokens;
+            let Some(limits) = &self.limits.table else { return };
+            match limits.ask(key, tokens, &customer) {
+                Asked::Granted(permit) => self.begin_with(permit),
+                Asked::Queued(place) => {
+                    let queue = self.waits().limits.get_mut(&key).expect("has nodes");
+                    queue.place = Some(place);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A slot came. A run that has as much in flight as it may gives it back and asks again later.
+    pub(super) fn granted(&mut self, permit: Permit) {
+        let key = permit.key();
+        if let Some(queue) = self.waits().limits.get_mut(&key) {
+            queue.place = None;
+            queue.look_at = None;
+        }
+        if self.slots.in_flight() < self.limits.in_flight {
+            self.begin_with(permit);
+        } else {
+            drop(permit);
+        }
+        self.serve_key(key);
+    }
+
+    pub(super) fn look_at(&mut self, key: LimitKey, at: Instant) {
+        if let Some(queue) = self.waits().limits.get_mut(&key)
+            && queue.place.is_some()
+        {
+            queue.look_at = Some(at);
+        }
+    }
+
+    /// Asks again for keys that had no slot of the run's own to spare.
+    pub(super) fn serve_starved(&mut self) {
+        let Some(waits) = &self.waits else { return };
+        let starved = |(key, queue): (&LimitKey, &Queue)| {
+            (queue.place.is_none() && !queue.nodes.is_empty()).then_some(*key)
+        };
+        let keys: Vec<LimitKey> = waits.limits.iter().filter_map(starved).collect();
+        keys.into_iter().for_each(|key| self.serve_key(key));
+    }
+
+    fn begin_with(&mut self, permit: Permit) {
+        let key = permit.key();
+        let Some(node) = self.best_of(key) else { return };
+        if let Some(queue) = self.waits().limits.get_mut(&key) {
+            queue.nodes.pop();
+        }
+        self.permit = Some(permit);
+        self.begin(node);
+        // A node done in place, dropped or skipped no longer needs it.
+        self.permit = None;
+    }
+
+    /// The best node that waits for `key` and was not dropped meanwhile.
+    fn best_of(&mut self, key: LimitKey) -> Option<NodeId> {
+        let queue = self.waits.as_mut()?.limits.get_mut(&key)?;
+        while let Some(Reverse((_, node))) = queue.nodes.peek() {
+            if self.frontier.phase(*node) == Phase::InFlight && self.frontier.ticket(*node).is_none() {
+                return Some(*node);
+            }
+            queue.nodes.pop();
+        }
+        queue.place = None;
+        None
+    }
+
+    /// Tells the limit how the node at hand ended.
+    pub(super) fn report(&mut self, ended: Ended) {
+        if let Some(permit) = self.permit.take() {
+            let key = permit.key();
+            if let Some(moved) = permit.end(ended) {
+                self.log.now(What::Limit(key, moved));
+            }
+        }
+    }
+
+    pub(super) fn report_failure(&mut self, failure: &Failure<W::Error>) {
+        let retry_after = match failure.severity() {
+            Severity::Throttled { retry_after } => Some(retry_after),
+            Severity::Transient | Severity::Permanent => None,
+        };
+        let verdict = match failure {
+            Failure::Timeout(_) => Verdict::TimedOut,
+            _ if retry_after.is_some() => Verdict::Refused,
+            _ => Verdict::Failed,
+        };
+        self.report(Ended { verdict, retry_after: retry_after.flatten() });
+    }
+
+    /// Puts a failed node aside for another try, if its policy and failure allow one.
+    pub(super) fn try_again(&mut self, node: NodeId, failure: &Failure<W::Error>) -> bool {
+        let policy = self.policies.of(node);
+        let Some(retry) = policy.retry else { return false };
+        let severity = failure.severity();
+        if severity == Severity::Permanent {
+            return false;
+        }
+        let has_limit = policy.limit.is_some() && self.limits.table.is_some();
+        let waits = self.waits();
+        let random = waits.spread.next();
+        let tries = waits.tries.entry(node).or_default();
+        let pause = match severity {
+            Severity::Throttled { retry_after } => {
+                tries.refused += 1;
+                // The limit keeps the pause that the backend asked for, for all nodes of the key.
+                match retry_after {
+                    Some(_) if has_limit => std::time::Duration::ZERO,
+                    Some(pause) => pause,
+                    None => retry.pause(tries.refused.min(8) - 1, random),
+                }
+            }
+            _ => {
+                tries.failed += 1;
+                retry.pause(tries.failed - 1, random)
+            }
+        };
+        if tries.failed > retry.rounds || tries.refused > MAX_REFUSALS {
+            return false;
+        }
+        let Some(at) = self.slice.now.checked_add(pause) else { return false };
+        self.waits().pausing.push(Reverse((at, node)));
+        self.frontier.clear_ticket(node);
+        self.log.now(What::Waiting(node, Wait::Retry));
+        let cutoff = self.cutoff(node, policy);
+        self.set_timer(cutoff, Due::Node(node));
+        true
+    }
+
+    /// A node with a fallback has waited as long as it may.
+    pub(super) fn expire_node(&mut self, node: NodeId) {
+        let waiting = self.frontier.phase(node) == Phase::InFlight && self.frontier.ticket(node).is_none();
+        if waiting {
+            self.failed(node, Failure::Deadline);
+        }
+    }
+}

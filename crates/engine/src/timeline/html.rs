@@ -1,0 +1,85 @@
+//! The page: the picture, buttons and a script that zoom it, and the critical path as a table.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use super::escape::{Markup, shorten};
+use super::svg::Thousands;
+use super::{Category, Timeline, scale, summary, svg};
+use crate::graph::NodeId;
+
+/// Rows of the table: the nodes that took longest.
+const MAX_LINES: usize = 50;
+
+pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
+    let picture = svg::write(timeline, title, name);
+    let table = table(timeline, name).expect("a String takes it all");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}</style>\n</head>\n\
+         <body>\n<p class=\"tools\"><span>wheel zooms, drag moves</span><button id=\"out\" title=\"zoom out (-)\">−</button>\
+         <button id=\"in\" title=\"zoom in (+)\">+</button><button id=\"all\" title=\"show all (0)\">all</button></p>\n\
+         {picture}{table}<script>{}</script>\n</body>\n</html>\n",
+        Markup(&shorten(title, 80)),
+        include_str!("page.css"),
+        include_str!("page.js"),
+    )
+}
+
+fn table(timeline: &Timeline, name: &dyn Fn(NodeId) -> String) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    let mut lines: Vec<(usize, Line)> =
+        timeline.path.iter().map(|node| Line::of(timeline, *node)).enumerate().collect();
+    lines.sort_by_key(|(at, line)| (std::cmp::Reverse(line.waited + line.queued + line.worked), *at));
+    let left_out = lines.split_off(lines.len().min(MAX_LINES));
+    lines.sort_by_key(|(at, _)| *at);
+    write!(
+        out,
+        "<h2>Critical path</h2>\n<table>\n<tr><th>#</th><th>node</th><th>waited</th><th>queued</th><th>worked</th>\
+         <th>share</th><th>attempts</th><th>outcome</th></tr>\n"
+    )?;
+    for (at, line) in &lines {
+        let track = timeline.track(line.node);
+        writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            Thousands(*at as u64 + 1),
+            Markup(&shorten(&name(line.node), 120)),
+            summary::shown(line.waited),
+            summary::shown(line.queued),
+            summary::shown(line.worked),
+            summary::share(timeline, line.waited + line.queued + line.worked),
+            track.attempts,
+            Markup(&track.outcome.words(name)),
+        )?;
+    }
+    out.push_str("</table>\n");
+    if !left_out.is_empty() {
+        let time: Duration = left_out.iter().map(|(_, line)| line.waited + line.queued + line.worked).sum();
+        let count = Thousands(left_out.len() as u64);
+        writeln!(out, "<p>and {count} shorter ones, {} together</p>", scale::words(time))?;
+    }
+    Ok(out)
+}
+
+/// A node's part of the critical path.
+struct Line {
+    node: NodeId,
+    waited: Duration,
+    queued: Duration,
+    worked: Duration,
+}
+
+impl Line {
+    fn of(timeline: &Timeline, node: NodeId) -> Line {
+        let mut line = Line { node, waited: Duration::ZERO, queued: Duration::ZERO, worked: Duration::ZERO };
+        for span in timeline.spans_of(node) {
+            *match span.category {
+                Category::Io | Category::Cpu => &mut line.worked,
+                Category::Queue => &mut line.queued,
+                _ => &mut line.waited,
+            } += span.to - span.from;
+        }
+        line
+    }
+}

@@ -1,0 +1,160 @@
+//! The picture's head: what ran, how it ended, and where the time went, which is also the legend.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use super::escape::{Markup, shorten};
+use super::svg::{Layout, Thousands, WIDTH};
+use super::{Category, Outcome, Timeline, scale};
+use crate::event::Ending;
+
+const LEFT: usize = 24;
+const LINE: usize = 18;
+
+/// The head and its height.
+pub(super) fn write(
+    timeline: &Timeline,
+    title: &str,
+    layout: &Layout,
+) -> Result<(String, usize), fmt::Error> {
+    let mut out = String::new();
+    let mut y = 32;
+    writeln!(out, "<text class=\"title\" x=\"{LEFT}\" y=\"{y}\">{}</text>", Markup(&shorten(title, 80)))?;
+    y += 20;
+    writeln!(out, "<text class=\"muted\" x=\"{LEFT}\" y=\"{y}\">{}</text>", facts(timeline))?;
+    if timeline.lost > 0 {
+        y += LINE;
+        let lost = Thousands(timeline.lost);
+        let note = "events were lost before they were heard: some times are missing, others may be too long";
+        writeln!(out, "<text class=\"warn\" x=\"{LEFT}\" y=\"{y}\">{lost} {note}</text>")?;
+    }
+    y += 28;
+    let end = table(&mut out, timeline, y)?;
+    let end = end.max(signs(&mut out, timeline, layout, y)?);
+    Ok((out, end + 20))
+}
+
+/// `10 nodes, 8 finished, 2 failed; 63 ms; complete`.
+pub(super) fn facts(timeline: &Timeline) -> String {
+    let count = |wanted: fn(Outcome) -> bool| {
+        timeline.tracks.iter().filter(|track| wanted(track.outcome)).count() as u64
+    };
+    let counts = [
+        (count(|outcome| outcome == Outcome::Finished), "finished"),
+        (count(|outcome| matches!(outcome, Outcome::FellBack(_))), "fell back"),
+        (count(|outcome| matches!(outcome, Outcome::Failed(_))), "failed"),
+        (count(|outcome| matches!(outcome, Outcome::Dropped(_))), "dropped"),
+        (count(|outcome| outcome == Outcome::Open), "under way"),
+        (count(|outcome| outcome == Outcome::Unheard), "never heard of"),
+    ];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", Thousands(count)))
+        .collect();
+    let ending = match timeline.ending {
+        Some(Ending::Complete) => "complete",
+        Some(Ending::Failed) => "ended by a node's failure",
+        Some(Ending::Deadline) => "ended by its deadline",
+        Some(Ending::Cut) => "cut by the engine's shutdown",
+        Some(Ending::Dropped) => "dropped by its owner",
+        None => "no end heard",
+    };
+    format!(
+        "run {} · {} · {} nodes: {} · {ending}",
+        timeline.run.0,
+        scale::words(timeline.wall),
+        Thousands(timeline.tracks.len() as u64),
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
+    )
+}
+
+fn table(out: &mut String, timeline: &Timeline, top: usize) -> Result<usize, fmt::Error> {
+    const ON_PATH: usize = 330;
+    const SHARE: usize = 390;
+    const ALL: usize = 490;
+    writeln!(
+        out,
+        "<text class=\"head\" x=\"{LEFT}\" y=\"{top}\">Where the time went</text>\
+         <text class=\"muted num\" x=\"{SHARE}\" y=\"{top}\">on the critical path</text>\
+         <text class=\"muted num\" x=\"{ALL}\" y=\"{top}\">all nodes</text>\
+         <line class=\"rule\" x1=\"{LEFT}\" x2=\"{ALL}\" y1=\"{0}\" y2=\"{0}\"/>",
+        top + 6
+    )?;
+    let mut y = top + 6;
+    let mut line = |swatch: &str, label: &str, on_path, over_all: &str| {
+        y += LINE;
+        let share = share(timeline, on_path);
+        writeln!(
+            out,
+            "{swatch}<text x=\"{0}\" y=\"{y}\">{label}</text>\
+             <text class=\"num\" x=\"{ON_PATH}\" y=\"{y}\">{1}</text>\
+             <text class=\"num\" x=\"{SHARE}\" y=\"{y}\">{share}</text>\
+             <text class=\"num muted\" x=\"{ALL}\" y=\"{y}\">{over_all}</text>",
+            LEFT + 24,
+            shown(on_path),
+        )
+    };
+    let mut row = top + 6;
+    for category in Category::ALL {
+        let (on_path, over_all) = (timeline.on_path[category], timeline.over_all[category]);
+        if on_path.is_zero() && over_all.is_zero() {
+            continue;
+        }
+        row += LINE;
+        let key = category.key();
+        let swatch =
+            format!("<rect class=\"{key}\" x=\"{LEFT}\" y=\"{}\" width=\"14\" height=\"10\"/>", row - 9);
+        line(&swatch, category.label(), on_path, &shown(over_all))?;
+    }
+    line("", "the run", timeline.wall, "")?;
+    Ok(row + LINE)
+}
+
+/// `time` in words, if there was any.
+pub(super) fn shown(time: Duration) -> String {
+    if time.is_zero() { "–".to_owned() } else { scale::words(time) }
+}
+
+/// `time` as a share of the run.
+pub(super) fn share(timeline: &Timeline, time: Duration) -> String {
+    match timeline.wall.is_zero() {
+        _ if time.is_zero() => "–".to_owned(),
+        true => "100%".to_owned(),
+        false => format!("{:.0}%", time.as_secs_f64() / timeline.wall.as_secs_f64() * 100.0),
+    }
+}
+
+/// What signs mean, as far as there are any; gives the lowest line.
+fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> Result<usize, fmt::Error> {
+    let x = WIDTH - 620;
+    let has = |wanted: fn(Outcome) -> bool| timeline.tracks.iter().any(|track| wanted(track.outcome));
+    let is_single = !matches!(layout, Layout::Blocks(_));
+    let letter = |class: &str, sign: &str| format!("<text class=\"{class}\" x=\"7\">{sign}</text>");
+    let swatch = |class: &str| format!("<rect class=\"{class}\" y=\"-9\" width=\"14\" height=\"10\"/>");
+    let shades = "<rect class=\"io d1\" y=\"-9\" width=\"7\" height=\"10\"/>\
+                  <rect class=\"io\" x=\"7\" y=\"-9\" width=\"7\" height=\"10\"/>";
+    let signs = [
+        (is_single, swatch("edge"), "on the critical path"),
+        (!is_single, shades.to_owned(), "how busy the slots of a row were, and mostly with what"),
+        (has(|outcome| outcome == Outcome::Open), swatch("io open"), "under way at the end"),
+        (is_single && has(|outcome| matches!(outcome, Outcome::Failed(_))), letter("bad", "×"), "failed"),
+        (
+            is_single && has(|outcome| matches!(outcome, Outcome::FellBack(_))),
+            letter("soft", "!"),
+            "a stand-in took its place",
+        ),
+        (
+            matches!(layout, Layout::Rows) && has(|outcome| matches!(outcome, Outcome::Dropped(_))),
+            letter("gone", "–"),
+            "dropped",
+        ),
+    ];
+    writeln!(out, "<text class=\"head\" x=\"{x}\" y=\"{top}\">Signs</text>")?;
+    let mut y = top + 6;
+    for (_, sign, meaning) in signs.into_iter().filter(|(is_there, ..)| *is_there) {
+        y += LINE;
+        writeln!(out, "<g transform=\"translate({x} {y})\">{sign}<text x=\"24\">{meaning}</text></g>")?;
+    }
+    Ok(y)
+}

@@ -1,0 +1,174 @@
+//! The picture: a summary that is also the legend, an axis, the critical path, then the lanes.
+//!
+//! What lies along the axis is placed in percent of a nested `svg`, so that a page zooms by setting one width.
+
+use std::fmt::{self, Display, Formatter, Write};
+use std::time::Duration;
+
+use super::lanes::Lanes;
+use super::{Timeline, scale, summary};
+use crate::graph::NodeId;
+
+pub(super) const WIDTH: usize = 1200;
+/// Room for the lanes' names.
+pub(super) const GUTTER: usize = 180;
+pub(super) const PLOT_WIDTH: usize = 1000;
+const AXIS: usize = 22;
+/// Up to this many nodes each has a lane of its own.
+const MAX_ROWS: usize = 40;
+/// More bars or lanes than this cannot be told apart and are merged.
+const MAX_BARS: usize = 2_000;
+const MAX_LANES: usize = 48;
+
+pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
+    let mut on_path = vec![false; timeline.tracks.len()];
+    timeline.path.iter().for_each(|node| on_path[node.index()] = true);
+    let mut canvas = Canvas { plot: String::new(), gutter: String::new(), timeline, name, on_path };
+    canvas.write(title).expect("a String takes it all")
+}
+
+/// What the lanes are.
+pub(super) enum Layout {
+    /// A lane a node.
+    Rows,
+    /// A lane a slot, a bar an attempt.
+    Slots(Lanes),
+    /// Some slots to a lane, some bars to a block.
+    Blocks(Lanes),
+}
+
+impl Layout {
+    fn of(timeline: &Timeline) -> Layout {
+        if timeline.tracks.len() <= MAX_ROWS {
+            return Layout::Rows;
+        }
+        let lanes = Lanes::of_slots(timeline);
+        if lanes.bars.len() > MAX_BARS || lanes.count > MAX_LANES {
+            return Layout::Blocks(lanes);
+        }
+        Layout::Slots(lanes)
+    }
+}
+
+/// Draws along the axis; heights count from the plot's upper edge.
+pub(super) struct Canvas<'a> {
+    pub(super) plot: String,
+    pub(super) gutter: String,
+    pub(super) timeline: &'a Timeline,
+    pub(super) name: &'a dyn Fn(NodeId) -> String,
+    pub(super) on_path: Vec<bool>,
+}
+
+impl Canvas<'_> {
+    fn write(&mut self, title: &str) -> Result<String, fmt::Error> {
+        let layout = Layout::of(self.timeline);
+        let height = self.draw(&layout)? + 4;
+        let (head, top) = summary::write(self.timeline, title, &layout)?;
+        let axis = self.axis(height)?;
+        let full = top + height + 12;
+        let mut out = String::with_capacity(self.plot.len() + self.gutter.len() + 16_384);
+        write!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"timeline\" viewBox=\"0 0 {WIDTH} {full}\" \
+             width=\"{WIDTH}\" height=\"{full}\" data-wall=\"{}\">\n<style>{}</style>\n{}\
+             <rect class=\"paper\" width=\"{WIDTH}\" height=\"{full}\"/>\n{head}",
+            scale::nanos(self.timeline.wall),
+            include_str!("picture.css"),
+            include_str!("hatches.svg"),
+        )?;
+        write!(
+            out,
+            "<g transform=\"translate(0 {top})\">\n{}</g>\n\
+             <svg class=\"plot\" x=\"{GUTTER}\" y=\"{top}\" width=\"{PLOT_WIDTH}\" height=\"{height}\">\
+             <rect class=\"ground\" y=\"{AXIS}\" width=\"100%\" height=\"100%\"/>\
+             <svg class=\"view\" width=\"100%\" height=\"{height}\">\n\
+             <g class=\"axis\" data-height=\"{height}\">{axis}</g>\n{}</svg></svg>\n</svg>\n",
+            self.gutter, self.plot
+        )?;
+        Ok(out)
+    }
+
+    fn draw(&mut self, layout: &Layout) -> Result<usize, fmt::Error> {
+        let y = self.path_lane(AXIS + 6)?;
+        match layout {
+            Layout::Rows => self.rows(y),
+            Layout::Slots(lanes) => {
+                let y = self.loads(y)?;
+                self.slots(lanes, y)
+            }
+            Layout::Blocks(lanes) => {
+                let y = self.loads(y)?;
+                self.blocks(lanes, y)
+            }
+        }
+    }
+
+    fn axis(&self, height: usize) -> Result<String, fmt::Error> {
+        let mut out = String::new();
+        for (at, label) in scale::ticks(self.timeline.wall) {
+            let x = self.x(at);
+            let anchor = match x.0 {
+                0.0..1.0 => "start",
+                97.0.. => "end",
+                _ => "middle",
+            };
+            write!(
+                out,
+                "<line x1=\"{x}%\" x2=\"{x}%\" y1=\"{AXIS}\" y2=\"{height}\"/>\
+                 <text x=\"{x}%\" y=\"14\" text-anchor=\"{anchor}\">{label}</text>"
+            )?;
+        }
+        Ok(out)
+    }
+
+    /// What stands left of a lane.
+    pub(super) fn name_lane(&mut self, y: usize, class: &str, text: impl Display) -> fmt::Result {
+        writeln!(
+            self.gutter,
+            "<text class=\"{class}\" x=\"{}\" y=\"{y}\" text-anchor=\"end\">{text}</text>",
+            GUTTER - 10
+        )
+    }
+
+    pub(super) fn x(&self, at: Duration) -> Percent {
+        Percent(at.as_secs_f64() / self.timeline.wall.max(Duration::from_nanos(1)).as_secs_f64() * 100.0)
+    }
+
+    /// The width of a stretch: at least the least that is drawn at all.
+    pub(super) fn width(&self, from: Duration, to: Duration) -> Percent {
+        Percent(self.x(to - from).0.max(0.0001))
+    }
+}
+
+/// A share of the plot's width.
+#[derive(Clone, Copy)]
+pub(super) struct Percent(pub(super) f64);
+
+impl Percent {
+    pub(super) fn pixels(self) -> f64 {
+        self.0 / 100.0 * PLOT_WIDTH as f64
+    }
+}
+
+impl Display for Percent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:.4}", self.0);
+        f.write_str(digits.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub(super) struct Thousands(pub(super) u64);
+
+impl Display for Thousands {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_char(',')?;
+            }
+            f.write_char(digit)?;
+        }
+        Ok(())
+    }
+}

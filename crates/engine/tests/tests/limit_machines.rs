@@ -1,0 +1,302 @@
+//! How a limit follows simulated backends; `world` has those, `bucket` the tests of token buckets.
+
+mod bucket;
+mod world;
+
+use std::time::Duration;
+
+use anabranch_engine::{
+    Adaptive, Bounds, Call, Clock, Learned, LimitError, Moved, Ramp, SystemClock, Verdict, Why,
+};
+use expect_test::{Expect, expect};
+
+use world::{Arrival, Ended, Spread, least_limit, mean_limit, play, refused_share, timeouts};
+
+const SEEDS: std::ops::Range<u64> = 0..24;
+
+fn up_to(max: u32) -> Adaptive {
+    Adaptive::new(Bounds { min: 1, max, start: 8.min(max), ramp: Ramp::Double }).unwrap()
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A backend that answers 429, after `refusal`, to every call above the ceiling.
+fn with_ceiling(
+    limit: &mut Adaptive,
+    seed: u64,
+    calls: usize,
+    (service, refusal, spread): (Duration, Duration, Spread),
+    ceiling: &dyn Fn(Duration) -> u32,
+) -> Vec<Ended> {
+    play(limit, seed, calls, &mut |rng, Arrival { at, served }| match served < ceiling(at) {
+        true => (Verdict::Done, service.mul_f64(spread.draw(rng))),
+        false => (Verdict::Refused, refusal),
+    })
+}
+
+#[test]
+fn settles_at_a_hard_ceiling() {
+    let paces = [(1000, 20), (1000, 1000), (50, 10)].map(|(service, refusal)| (millis(service), millis(refusal)));
+    for ceiling in [1, 2, 5, 40, 200] {
+        for (service, refusal) in paces {
+            for spread in [Spread::None, Spread::Half, Spread::Heavy] {
+                for seed in SEEDS {
+                    let calls = 1500.max(ceiling as usize * 50);
+                    let pace = (service, refusal, spread);
+                    let ended = with_ceiling(&mut up_to(400), seed, calls, pace, &|_| ceiling);
+                    let (mean, refused) = (mean_limit(&ended[calls / 3..]), refused_share(&ended[200..]));
+                    let wanted = f64::from(ceiling);
+                    let case = format!("seed {seed}, ceiling {ceiling}, {pace:?}: {mean} {refused}");
+                    assert!((mean - wanted).abs() <= (wanted * 0.1).max(1.0), "{case}");
+                    assert!(refused <= 0.03, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn follows_a_ceiling_down_within_three_round_trips_and_up_within_2000_calls() {
+    let (down, up) = (Duration::from_secs(100), Duration::from_secs(250));
+    let ceiling = |at| if at < down { 40 } else { if at < up { 15 } else { 60 } };
+    for spread in [Spread::None, Spread::Half, Spread::Heavy] {
+        for seed in SEEDS {
+            let pace = (millis(1000), millis(20), spread);
+            let ended = with_ceiling(&mut up_to(400), seed, 10_000, pace, &ceiling);
+            let first = |from: Duration| ended.iter().position(|end| end.at >= from).unwrap();
+            let fallen = ended[first(down)..].iter().find(|end| end.limit <= 16).unwrap();
+            assert!(fallen.at - down <= Duration::from_secs(3), "seed {seed}, {spread:?}: {:?}", fallen.at);
+            let calls = ended[first(up)..].iter().position(|end| end.limit >= 54).unwrap();
+            assert!(calls <= 2000, "seed {seed}, {spread:?}: {calls}");
+            let refused = refused_share(&ended[200..]);
+            assert!(refused <= 0.03, "seed {seed}, {spread:?}: {refused}");
+        }
+    }
+}
+
+/// How a backend that refuses nothing comes to be slow.
+#[derive(Clone, Copy, Debug)]
+enum Queue {
+    /// Beyond the knee, all calls take longer in proportion.
+    Shared,
+    /// Beyond the knee, calls wait for their turn.
+    Line,
+}
+
+const BASE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Calls a backend that serves `knee` calls at full speed; also tells which part of its capacity was used since `from`.
+fn with_knee(
+    limit: &mut Adaptive,
+    seed: u64,
+    calls: usize,
+    (queue, spread): (Queue, Spread),
+    (knee, from): (&dyn Fn(Duration) -> f64, Duration),
+) -> (Vec<Ended>, f64) {
+    let mut servers = vec![Duration::ZERO; knee(Duration::ZERO) as usize];
+    let mut work: Vec<(Duration, f64)> = Vec::new();
+    let ended = play(limit, seed, calls, &mut |rng, Arrival { at, served }| {
+        let (knee, factor) = (knee(at), spread.draw(rng));
+        let service = BASE.mul_f64(factor);
+        let takes = match queue {
+            Queue::Shared => service.mul_f64((f64::from(served + 1) / knee).max(1.0)),
+            Queue::Line => {
+                let server = servers[..knee as usize].iter_mut().min().unwrap();
+                *server = at.max(*server) + service;
+                *server - at
+            }
+        };
+        if takes > TIMEOUT {
+            return (Verdict::TimedOut, TIMEOUT);
+        }
+        work.push((at + takes / 2, service.as_secs_f64() / knee));
+        (Verdict::Done, takes)
+    });
+    let end = ended[ended.len() - 1].at;
+    let used: f64 = work.iter().filter(|(at, _)| (from..end).contains(at)).map(|(_, work)| work).sum();
+    (ended, used / (end - from).as_secs_f64())
+}
+
+#[test]
+fn backs_off_from_a_queue_before_anything_times_out() {
+    for knee in [5, 20, 100] {
+        for queue in [Queue::Shared, Queue::Line] {
+            for spread in [Spread::None, Spread::Half] {
+                for seed in SEEDS {
+                    let shape = (queue, spread);
+                    let knee_at = |_| f64::from(knee);
+                    let calls = 3000.max(knee as usize * 100);
+                    let from = Duration::from_secs(20);
+                    let (ended, used) =
+                        with_knee(&mut up_to(400), seed, calls, shape, (&knee_at, from));
+                    let mean = mean_limit(&ended[calls / 3..]);
+                    let case = format!("seed {seed}, knee {knee}, {shape:?}: {used} {mean}");
+                    assert_eq!(timeouts(&ended), 0, "{case}");
+                    assert!(used >= 0.9, "{case}");
+                    assert!(mean <= 3.0 * f64::from(knee), "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn follows_a_backend_that_degrades_slowly() {
+    for fading in [60.0, 600.0] {
+        let knee = |at: Duration| 100.0 - 80.0 * ((at.as_secs_f64() - 30.0) / fading).clamp(0.0, 1.0);
+        for queue in [Queue::Shared, Queue::Line] {
+            for spread in [Spread::None, Spread::Half] {
+                for seed in SEEDS {
+                    let shape = (queue, spread);
+                    let calls = 200 * (90 + fading as usize * 6 / 10);
+                    let from = Duration::from_secs(20);
+                    let (ended, used) = with_knee(&mut up_to(100), seed, calls, shape, (&knee, from));
+                    let limit = mean_limit(&ended[calls * 9 / 10..]);
+                    let case = format!("seed {seed}, {fading} s, {shape:?}: {used} {limit}");
+                    assert_eq!(timeouts(&ended), 0, "{case}");
+                    assert!(used >= 0.9, "{case}");
+                    assert!(limit <= 4.0 * 20.0, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn falls_to_the_least_when_calls_only_time_out_and_stays_there() {
+    for seed in SEEDS {
+        let dies = Duration::from_secs(20 * (seed % 2));
+        let ended = play(&mut up_to(100), seed, 4000, &mut |rng, Arrival { at, .. }| match at < dies {
+            true => (Verdict::Done, BASE.mul_f64(Spread::Half.draw(rng))),
+            false => (Verdict::TimedOut, TIMEOUT.mul_f64(Spread::Half.draw(rng))),
+        });
+        let dead = ended.iter().position(|end| end.at >= dies + BASE * 2).unwrap();
+        let moves: Vec<Moved> = ended[dead..].iter().filter_map(|end| end.moved).collect();
+        assert!(moves.iter().all(|moved| moved.to < moved.from), "seed {seed}: {moves:?}");
+        assert_eq!(ended[3999].limit, 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rare_timeout_costs_little() {
+    for spread in [Spread::Half, Spread::Heavy, Spread::Exponential] {
+        for seed in SEEDS {
+            let ended = play(&mut up_to(100), seed, 15_000, &mut |rng, _| match rng.within(0..200) {
+                0 => (Verdict::TimedOut, TIMEOUT),
+                _ => (Verdict::Done, BASE.mul_f64(spread.draw(rng))),
+            });
+            let mean = mean_limit(&ended[3000..]);
+            assert!(mean >= 80.0, "seed {seed}, {spread:?}: {mean}");
+        }
+    }
+}
+
+#[test]
+fn noise_does_not_lower_it() {
+    for max in [4, 20, 100, 400] {
+        for spread in [Spread::Half, Spread::Heavy] {
+            for seed in SEEDS {
+                let ended = play(&mut up_to(max), seed, 12_000, &mut |rng, _| {
+                    (Verdict::Done, BASE.mul_f64(spread.draw(rng)))
+                });
+                let least = least_limit(&ended[5000..]);
+                assert!(f64::from(least) >= 0.7 * f64::from(max), "seed {seed}, {spread:?}, {max}: {least}");
+            }
+        }
+    }
+}
+
+#[test]
+fn returns_when_slowness_is_not_of_its_making() {
+    for spread in [Spread::None, Spread::Half, Spread::Heavy] {
+        for seed in SEEDS {
+            let ended = play(&mut up_to(100), seed, 25_000, &mut |rng, Arrival { at, .. }| {
+                let kind = if at.as_secs() / 100 % 2 == 0 { 1.0 } else { 4.0 };
+                (Verdict::Done, BASE.mul_f64(kind * spread.draw(rng)))
+            });
+            let mean = mean_limit(&ended[4000..]);
+            assert!(mean >= 90.0, "seed {seed}, {spread:?}: {mean}");
+        }
+    }
+}
+
+#[test]
+fn does_not_grow_unless_it_is_used() {
+    for verdict in [Verdict::Done, Verdict::Failed] {
+        for in_flight in [1, 6] {
+            let mut limit = up_to(100);
+            let mut now = SystemClock.now();
+            for _ in 0..10_000 {
+                let call = Call { began: now, in_flight };
+                now += BASE;
+                assert_eq!(limit.ended(now, call, in_flight, verdict), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failure_without_meaning_changes_nothing() {
+    let mut limit = up_to(100);
+    let call = Call { began: SystemClock.now(), in_flight: 8 };
+    for _ in 0..1000 {
+        assert_eq!(limit.ended(call.began + BASE, call, 8, Verdict::Failed), None);
+    }
+}
+
+#[test]
+fn a_burst_of_refusals_counts_once() {
+    let mut limit = Adaptive::new(Bounds { min: 1, max: 100, start: 100, ramp: Ramp::Double }).unwrap();
+    let began = SystemClock.now();
+    let refuse = |limit: &mut Adaptive, began, level| {
+        limit.ended(began + millis(20), Call { began, in_flight: level }, level, Verdict::Refused)
+    };
+    let moves: Vec<_> = (41..=100).rev().filter_map(|level| refuse(&mut limit, began, level)).collect();
+    assert_eq!(moves, [Moved { from: 100, to: 75, why: Why::Refused }]);
+    assert_eq!(refuse(&mut limit, began + millis(20), 75).unwrap().to, 56);
+}
+
+#[test]
+fn goes_on_from_what_was_stored() {
+    let pace = (millis(1000), millis(20), Spread::Half);
+    for seed in SEEDS {
+        let mut first = up_to(400);
+        with_ceiling(&mut first, seed, 3000, pace, &|_| 40);
+        let learned = first.save();
+        let mut second = up_to(400);
+        second.load(learned);
+        assert_eq!(second.save(), learned, "seed {seed}");
+        let ended = with_ceiling(&mut second, seed + 1000, 1000, pace, &|_| 40);
+        let (mean, refused) = (mean_limit(&ended), refused_share(&ended));
+        assert!((36.0..=44.0).contains(&mean) && refused <= 0.03, "seed {seed}: {mean} {refused}");
+    }
+}
+
+#[test]
+fn what_was_stored_is_kept_within_bounds() {
+    let mut limit = Adaptive::new(Bounds { min: 2, max: 10, start: 4, ramp: Ramp::One }).unwrap();
+    let load = |limit: &mut Adaptive, stored| {
+        limit.load(Learned { limit: stored, ceiling: None, latency: None });
+        limit.limit()
+    };
+    assert_eq!([0, 5, 400].map(|stored| load(&mut limit, stored)), [2, 5, 10]);
+}
+
+fn check_bounds((min, start, max): (u32, u32, u32), expected: Expect) {
+    let made = Adaptive::new(Bounds { min, max, start, ramp: Ramp::One });
+    expected.assert_eq(&made.map_or_else(|error: LimitError| error.to_string(), |_| "fine".into()));
+}
+
+#[test]
+fn bounds_are_checked() {
+    check_bounds((1, 1, 1), expect!["fine"]);
+    check_bounds((0, 1, 1), expect!["`min` is 0; a limit needs at least 1"]);
+    check_bounds((1, 0, 1), expect!["`start` is 0; a limit needs at least 1"]);
+    check_bounds((1, 1, 0), expect!["`max` is 0; a limit needs at least 1"]);
+    check_bounds((5, 7, 4), expect!["`min` is 5, above `max`, which is 4"]);
+    check_bounds((5, 4, 9), expect!["`min` is 5, above `start`, which is 4"]);
+    check_bounds((1, 10, 9), expect!["`start` is 10, above `max`, which is 9"]);
+}

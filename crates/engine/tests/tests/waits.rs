@@ -1,0 +1,297 @@
+//! Limits, retries and turns in runs, on the virtual machine: what waits holds nothing, and each wait is exact.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Allowance, Concurrency, Config, Heard, LimitKey, Limits, Options, Quota, Rate, What};
+use anabranch_testkit::Sim;
+use expect_test::expect;
+
+use crate::drain::both;
+use crate::script::{Played, Player, Script, listen, play, play_limited};
+
+fn fixed(limit: u32) -> Allowance {
+    Allowance { concurrency: Concurrency::Fixed(limit), requests: None, tokens: None, parent: None }
+}
+
+fn play_fixed(script: &str, limits: &[u32]) -> Played {
+    play_limited(
+        script,
+        |table| limits.iter().map(|limit| table.add("backend", fixed(*limit)).unwrap()).collect(),
+        |_, _| {},
+    )
+}
+
+#[test]
+fn a_limit_lets_so_many_through_lowest_number_first() {
+    let played = play_fixed(
+        "a: io 10 limit 0; b: io 10 limit 0; c: io 10 limit 0; free: io 10; d: io 10 limit 0",
+        &[2],
+    );
+    expect!["0..10 a | 0..10 b | 0..10 free | 10..20 c | 10..20 d"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_lower_number_that_becomes_ready_later_still_goes_first() {
+    let played = play_fixed(
+        "late: io 5 limit 0 <- gate; b: io 10 limit 0; c: io 10 limit 0; d: io 10 limit 0; gate: io 3",
+        &[1],
+    );
+    expect!["0..10 b | 0..3 gate | 10..15 late | 15..25 c | 25..35 d"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn every_kind_of_step_gives_its_slot_back() {
+    for step in ["", "io 1", "spawn 1", "cpu 1", "cpu 0.001", "block 1", "skip"] {
+        for end in ["", "fail isolate", "panic isolate", "timeout 0.5 isolate", "panic fallback"] {
+            let script = format!("a: {step} {end} limit 0; b: io 1 limit 0; c: io 1 limit 0 drops b");
+            play_fixed(&script, &[1]).result.unwrap();
+        }
+        let stopped = play_fixed(&format!("a: {step} limit 0; b: fail limit 0"), &[2]);
+        assert!(stopped.result.is_err());
+    }
+}
+
+#[test]
+fn keys_under_one_account_share_its_limit() {
+    let script = "a: io 10 limit 1; b: io 10 limit 1; c: io 10 limit 2; d: io 10 limit 2; e: io 10 limit 2";
+    let played = play_limited(
+        script,
+        |table| {
+            let account = table.add("account", fixed(3)).unwrap();
+            let child = Allowance { parent: Some(account), ..fixed(2) };
+            vec![account, table.add("x", child).unwrap(), table.add("y", child).unwrap()]
+        },
+        |_, _| {},
+    );
+    expect!["0..10 a | 0..10 b | 0..10 c | 10..20 d | 10..20 e"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn retry_after_is_honoured_to_the_millisecond_and_cools_that_key_only() {
+    let played = play_fixed(
+        "a: io 10 limit 0 retry 1 throttled 1 137; b: io 10 limit 0; other1: io 10 limit 1; other2: io 10 limit 1; \
+         c: io 10 limit 0",
+        &[1, 1],
+    );
+    expect!["0..177 a | 0..10 other1 | 10..20 other2 | 147..157 b | 157..167 c | 167..177 a"]
+        .assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_refusal_is_no_failed_try() {
+    let played = play_fixed("a: io 1 limit 0 retry 0 throttled 5 10", &[1]);
+    assert_eq!(played.result.unwrap().finished, 1);
+    assert_eq!(played.took.as_millis(), 6 + 5 * 10);
+}
+
+#[test]
+fn without_a_limit_the_refused_node_waits_by_itself() {
+    let played = play("a: io 1 retry 1 throttled 1 50; b: io 60");
+    expect!["0..52 a | 0..60 b | 51..52 a"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_transient_failure_is_tried_again_so_often_and_no_more() {
+    assert_eq!(play("a: io 1 flaky 2 retry 2").result.unwrap().finished, 1);
+    assert_eq!(play("a: io 1 flaky 3 retry 2").result.unwrap_err().to_string(), "node #0 failed: flaked");
+    assert_eq!(play("a: io 1 fail retry 9").took.as_millis(), 1, "a permanent failure is final");
+    assert_eq!(play("a: io 1 panic retry 9").took.as_millis(), 1, "and so is a panic");
+    let played = play("a: io 50 timeout 5 retry 1 isolate");
+    assert_eq!(played.result.unwrap().failed, 1, "a timeout is transient");
+    assert!(played.took.as_millis() > 10);
+}
+
+#[test]
+fn pauses_double_and_are_spread() {
+    // Three pauses of 8, 16 and 32 ms, each between three and five quarters of that.
+    let took = play("a: flaky 3 retry 3").took;
+    assert!((42..70).contains(&took.as_millis()), "{took:?}");
+    let script: Vec<String> = (0..20).map(|n| format!("n{n}: flaky 1 retry 1")).collect();
+    let played = play(&script.join("; "));
+    let ends: std::collections::HashSet<&str> =
+        played.timeline.split(" | ").filter(|part| !part.starts_with("0..")).collect();
+    assert!(ends.len() > 3, "tried again together: {ends:?}");
+}
+
+#[test]
+fn a_node_that_pauses_holds_no_slot_and_fresh_work_goes_first() {
+    let played = play_fixed(
+        "a: io 2 limit 0 flaky 1 retry 1; b: io 20 limit 0; c: io 20 limit 0; d: io 20 limit 0",
+        &[1],
+    );
+    // The pause is over while b runs; c and d were never tried and go before the second try.
+    expect!["0..64 a | 2..22 b | 22..42 c | 42..62 d | 62..64 a"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn nodes_that_share_a_serial_key_run_one_at_a_time_in_number_order() {
+    let played =
+        play("c: io 5 serial 1 <- gate; a: io 10 serial 1; b: io 10 serial 1; gate: io 3; x: io 10 serial 2");
+    expect!["0..10 a | 0..3 gate | 0..10 x | 10..15 c | 15..25 b"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_turn_is_kept_while_its_node_pauses_and_passed_on_however_it_ends() {
+    let played = play("a: io 1 serial 1 flaky 1 retry 1; b: io 1 serial 1");
+    let order: Vec<&String> = played.calls.iter().collect();
+    assert_eq!(order, ["finish a", "finish b"]);
+    for end in ["fail isolate", "panic isolate", "timeout 0.5 isolate", "skip", "fail fallback"] {
+        let played = play(&format!("a: io 1 serial 1 {end}; b: io 1 serial 1; c: io 1 serial 1"));
+        assert!(played.calls.contains(&"finish c".to_owned()), "{end}");
+    }
+    let played = play("a: io 50 serial 1; b: io 1 serial 1; killer: io 2 drops a");
+    assert!(played.calls.contains(&"finish b".to_owned()));
+    let played = play("a: io 5 serial 1; b: io 1 serial 1; c: io 1 serial 1; killer: io 2 drops b");
+    assert!(played.calls.contains(&"finish c".to_owned()));
+}
+
+#[test]
+fn a_node_with_a_fallback_does_not_wait_past_its_cutoff() {
+    let played = play_limited(
+        "hog: io 95 limit 0; late: io 1 limit 0 fallback; tail <- late",
+        |table| vec![table.add("backend", fixed(1)).unwrap()],
+        |options, now| options.deadline = Some(now + Duration::from_millis(100)),
+    );
+    assert_eq!(played.result.unwrap().fell_back, 1);
+    expect!["0..95 hog | 90 late fell back | 90..90 tail"].assert_eq(&played.timeline);
+    let played = play_limited(
+        "flaky: io 1 flaky 9 retry 9 fallback; tail <- flaky",
+        |_| vec![],
+        |options, now| options.deadline = Some(now + Duration::from_millis(100)),
+    );
+    assert_eq!((played.result.unwrap().fell_back, played.took.as_millis()), (1, 90));
+}
+
+#[test]
+fn a_deadline_names_nodes_that_only_wait() {
+    let played = play_limited(
+        "a: io 1 limit 0 throttled 1 1000 retry 1",
+        |table| vec![table.add("backend", fixed(1)).unwrap()],
+        |options, now| options.deadline = Some(now + Duration::from_millis(100)),
+    );
+    assert_eq!(played.result.unwrap_err().to_string(), "the deadline passed with [#0] still to finish");
+    assert_eq!(played.took.as_millis(), 100);
+}
+
+#[test]
+fn a_run_with_as_much_in_flight_as_it_may_hands_slots_on() {
+    let played = play_limited(
+        "a: io 10; b: io 10 limit 0; c: io 10 limit 0; d: io 10",
+        |table| vec![table.add("backend", fixed(5)).unwrap()],
+        |options, _| options.in_flight = 1,
+    );
+    assert_eq!(played.result.unwrap().finished, 4);
+    assert_eq!(played.took.as_millis(), 40);
+}
+
+/// Two runs on one engine and one limit; the order in which their nodes start.
+fn starts_of_two(first: &str, second: &str, allowance: Allowance) -> String {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let keys: Vec<LimitKey> = vec![limits.add("backend", allowance).unwrap()];
+    let mut listener = listen(&engine);
+    let scripts = [first, second].map(|text| Script::parse_with(text, &keys));
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let mut players = [0, 1].map(|number| Player::new(&scripts[number], engine.clock()));
+    let [one, two] = &mut players;
+    let runs = (
+        engine.run(&scripts[0].dag, &scripts[0].policies, one, &options).unwrap(),
+        engine.run(&scripts[1].dag, &scripts[1].policies, two, &options).unwrap(),
+    );
+    let (a, b) = sim.block_on(both(runs.0, runs.1));
+    a.unwrap();
+    b.unwrap();
+    let mut starts = Vec::new();
+    while let Some(Heard::Event(event)) = listener.try_next() {
+        if let What::Started(node, _) = event.what {
+            starts.push((event.at, scripts[event.run.0 as usize].name(node).to_owned()));
+        }
+    }
+    starts.sort();
+    starts.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn runs_take_turns_at_a_limit() {
+    let many: Vec<String> = (0..6).map(|n| format!("a{n}: io 10 limit 0")).collect();
+    let few: Vec<String> = (0..3).map(|n| format!("b{n}: io 10 limit 0")).collect();
+    assert_eq!(starts_of_two(&many.join("; "), &few.join("; "), fixed(1)), "a0 a1 b0 a2 b1 a3 b2 a4 a5");
+}
+
+#[test]
+fn many_small_calls_never_starve_a_large_one() {
+    // 100 tokens a second, 10 at once: the large call wants all ten while the other run takes two at a time.
+    let tokens = Rate { amount: 100, per: Duration::from_secs(1), burst: 10 };
+    let allowance = Allowance { tokens: Some(tokens), ..fixed(10) };
+    let small: Vec<String> = (0..12).map(|n| format!("s{n}: io 1 limit 0 tokens 2")).collect();
+    assert_eq!(
+        starts_of_two(&small.join("; "), "large: io 1 limit 0 tokens 10", allowance),
+        "s0 s1 s2 s3 s4 s5 large s6 s7 s8 s9 s10 s11"
+    );
+}
+
+#[test]
+fn calls_are_spread_to_the_rate_exactly() {
+    let requests = Rate { amount: 10, per: Duration::from_secs(1), burst: 2 };
+    let played = play_limited(
+        "a: io 1 limit 0; b: io 1 limit 0; c: io 1 limit 0; d: io 1 limit 0; free: io 1",
+        |table| vec![table.add("backend", Allowance { requests: Some(requests), ..fixed(9) }).unwrap()],
+        |_, _| {},
+    );
+    expect!["0..1 a | 0..1 b | 0..1 free | 100..101 c | 200..201 d"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn the_backends_own_word_on_what_is_left_counts() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let rate = Rate { amount: 600, per: Duration::from_secs(60), burst: 600 };
+    let key = limits.add("backend", Allowance { requests: Some(rate), ..fixed(9) }).unwrap();
+    limits.feed_requests(key, Quota { limit: Some(600), remaining: 0, full_at: None });
+    let script = Script::parse_with("a: io 1 limit 0", &[key]);
+    let mut player = Player::new(&script, engine.clock());
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let began = engine.clock().now();
+    sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
+    // Ten a second: the next is there after a tenth of one.
+    assert_eq!((engine.clock().now() - began).as_millis(), 101);
+}
+
+#[test]
+fn a_dropped_run_leaves_no_place_and_no_slot_and_the_next_is_served() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", fixed(1)).unwrap();
+    let script = Script::parse_with("a: io 100 limit 0; b: io 100 limit 0", &[key]);
+    let next = Script::parse_with("c: io 5 limit 0", &[key]);
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let (mut first, mut second) = (Player::new(&script, engine.clock()), Player::new(&next, engine.clock()));
+    let mut dropped = Some(engine.run(&script.dag, &script.policies, &mut first, &options).unwrap());
+    let waiting = engine.run(&next.dag, &next.policies, &mut second, &options).unwrap();
+    let began = engine.clock().now();
+    let mut patience = engine.clock().sleep_until(began + Duration::from_millis(20));
+    let hog = std::future::poll_fn(move |cx| {
+        if let Some(run) = &mut dropped {
+            assert!(std::pin::Pin::new(run).poll(cx).is_pending());
+        }
+        patience.as_mut().poll(cx).map(|()| dropped = None)
+    });
+    let ((), result) = sim.block_on(both(hog, waiting));
+    assert_eq!(result.unwrap().finished, 1);
+    assert_eq!((engine.clock().now() - began).as_millis(), 25);
+    let standing = limits.standing(key);
+    assert_eq!((standing.in_flight, standing.waiting), (0, 0));
+}
+
+#[test]
+fn limits_that_nothing_could_pass_are_refused() {
+    let limits = Limits::new(Sim::new(1).clock());
+    assert_eq!(
+        limits.add("x", fixed(0)).unwrap_err().to_string(),
+        "`concurrency` is 0; a limit needs at least 1"
+    );
+}
