@@ -1,12 +1,12 @@
 //! Single flight: callers who want the same key at the same time share one computation.
 
-use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 
+use super::panics;
 use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The computations that are underway, by key; clones are handles to the same table.
@@ -198,7 +198,7 @@ impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
         match polled {
             Ok(Ok(value)) => self.land(Ok(value)),
             Ok(Err(work)) => self.flight.put_back(work),
-            Err(payload) => self.land(Err(Panicked(message(&*payload)))),
+            Err(payload) => self.land(Err(Panicked(panics::message(&*payload)))),
         }
     }
 
@@ -306,11 +306,4 @@ fn call_next<V>(state: MutexGuard<'_, State<V>>) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The text of a panic, where it has one.
-fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").to_owned()
 }

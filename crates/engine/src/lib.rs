@@ -50,6 +50,7 @@ mod workload;
 mod check;
 mod clock;
 mod sync;
+mod panics;
 mod mailbox;
 mod pool;
 mod threads;

@@ -92,7 +92,8 @@ pub struct Adaptive {
     /// The limit that growth is judged against, and how long calls take there.
     anchor: Option<(u32, Mean)>,
     ground: Ground,
-    easing: Option<Easing>,
+    /// The limit before a cut because of slow calls, and how long they took, while the effect is watched.
+    easing: Option<(u32, Mean)>,
 }
 
 /// Whether calls are known not to queue at the anchor.
@@ -102,15 +103,6 @@ enum Ground {
     /// Calls timed out.
     Doubtful,
     Firm,
-}
-
-/// A cut made because of slow calls, while its effect is watched.
-#[derive(Clone, Copy, Debug)]
-struct Easing {
-    /// The limit before it, and how long calls took.
-    before: (u32, Mean),
-    /// The same for the cut before that one, which helped.
-    queued: Option<(u32, Mean)>,
 }
 
 /// How many times as long as when calm calls may take.
@@ -194,7 +186,6 @@ impl Adaptive {
 
     /// A lone timeout is a call that took very long; many are a backend that no longer answers.
     fn timed_out(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<Moved> {
-        self.goal = self.limit;
         self.timeouts += RARE;
         if self.timeouts <= RARE {
             return self.measure(now, call, in_flight);
@@ -218,8 +209,7 @@ impl Adaptive {
             self.settling -= 1;
             return None;
         }
-        let eased = self.easing.map(|easing| easing.before);
-        let usual = eased.or(self.anchor).map(|(_, mean)| mean).or(self.calm);
+        let usual = self.easing.or(self.anchor).map(|(_, mean)| mean).or(self.calm);
         self.window.add(now.saturating_duration_since(call.began), usual, in_flight);
         if !self.window.is_full(self.limit) {
             return None;
@@ -229,7 +219,7 @@ impl Adaptive {
             return None;
         }
         match (self.easing, self.anchor) {
-            (Some(easing), _) => self.judge_cut(now, easing),
+            (Some((from, before)), _) => self.judge_cut(now, from, before),
             (None, Some((level, mean))) if level < self.limit => self.judge_probe(now, level, mean),
             _ => self.judge_hold(now),
         }
@@ -241,7 +231,7 @@ impl Adaptive {
             None => false,
         };
         if slow || self.ground == Ground::Doubtful {
-            return self.ease(now, None);
+            return self.ease(now);
         }
         let mut mean = self.window.mean();
         if let Some((_, held)) = &mut self.anchor {
@@ -275,61 +265,55 @@ impl Adaptive {
     }
 
     /// Fewer calls at a time help when they take shorter by more than half of what was taken away.
-    fn judge_cut(&mut self, now: Instant, easing: Easing) -> Option<Moved> {
-        let (from, before) = easing.before;
+    fn judge_cut(&mut self, now: Instant, from: u32, before: Mean) -> Option<Moved> {
         let kept = f64::from(self.limit) / f64::from(from);
-        let mean = self.window.mean();
         let helped = self.window.side(before, kept.sqrt())? == Ordering::Less;
         if !helped {
-            self.eased(easing, mean);
-        } else if self.ground == Ground::Firm {
-            let goal = mean.fits(from, before).clamp(self.limit, from - 1);
-            self.ceiling.found(goal + 1);
-            self.place(self.limit);
-            self.goal = goal;
-        } else {
-            self.ceiling.found(self.limit + 1);
-            return self.ease(now, Some(easing.before));
+            self.eased(from);
+            return None;
         }
+        if self.ground != Ground::Firm {
+            self.ceiling.found(self.limit + 1);
+            return self.ease(now);
+        }
+        let fits = self.window.mean().fits(from, before).clamp(self.limit, from - 1);
+        self.ceiling.found(fits + 1);
+        self.place(self.limit);
         None
     }
 
     /// Gives up a probe that did not pay, for as many calls as the backend serves at a time.
     fn retreat(&mut self, now: Instant, level: u32, mean: Mean) -> Option<Moved> {
-        let before = (self.limit, self.window.mean());
-        let to = mean.fits(before.0, before.1).clamp(level, self.limit - 1);
+        let (from, before) = (self.limit, self.window.mean());
+        let to = mean.fits(from, before).clamp(level, from - 1);
         self.ceiling.found(to + 1);
         let moved = self.cut(now, to, Why::Slow);
-        // Too small a step back would show no effect even if the probe was rightly given up.
-        if f64::from(before.0) >= SMALL * f64::from(to) {
-            self.easing = Some(Easing { before, queued: None });
+        // A smaller step back would show no effect even if the probe was rightly given up.
+        if f64::from(from) >= SMALL * f64::from(to) {
+            self.easing = Some((from, before));
         }
         moved
     }
 
     /// Halves the limit, to see whether calls take shorter then.
-    fn ease(&mut self, now: Instant, queued: Option<(u32, Mean)>) -> Option<Moved> {
-        let before = (self.limit, self.window.mean());
-        let to = (self.limit / 2).max(self.bounds.min);
-        let easing = Easing { before, queued };
-        if to == self.limit {
-            self.eased(easing, before.1);
+    fn ease(&mut self, now: Instant) -> Option<Moved> {
+        let (from, before) = (self.limit, self.window.mean());
+        let to = (from / 2).max(self.bounds.min);
+        if to == from {
+            self.eased(from);
             return None;
         }
         let moved = self.cut(now, to, Why::Slow);
-        self.easing = Some(easing);
+        self.easing = Some((from, before));
         moved
     }
 
-    /// The last cut did not help: this is how long calls take when they do not queue.
-    fn eased(&mut self, easing: Easing, calm: Mean) {
-        let (from, _) = easing.before;
-        let goal = easing.queued.map_or(from, |(level, queued)| calm.fits(level, queued).clamp(from, level));
-        self.calm = Some(calm);
+    /// The last cut, from there, did not help: this is how long calls take when they do not queue.
+    fn eased(&mut self, from: u32) {
+        self.calm = Some(self.window.mean());
         self.ground = Ground::Firm;
-        self.ceiling.is_above(goal);
+        self.ceiling.is_above(from);
         self.place(self.limit);
-        self.goal = goal;
     }
 
     fn grow(&mut self) {

@@ -78,7 +78,7 @@ impl Bucket {
         self.refill(now);
         self.outstanding = self.outstanding.saturating_sub(taken);
         let left_over = self.grains(taken) - self.grains(used);
-        self.level = self.level.saturating_add(left_over).min(self.capacity());
+        self.level = self.level.saturating_add(left_over);
     }
 
     /// Takes a backend's word for what is left, given with the answer to a call that is settled already.

@@ -9,12 +9,13 @@ use std::time::Instant;
 use super::slots::{Hold, OnTrip};
 use super::timer::{Due, Ticket};
 use super::trip::{self, Link, Luggage, MAX_LINKS, Outcome, Reply, Trip};
-use super::{Doing, Run, panic_message};
+use super::{Doing, Run};
 use crate::check::Check;
 use crate::engine::Class;
 use crate::event::{Place, What};
 use crate::frontier::Phase;
 use crate::graph::{Edge, Graph, NodeId};
+use crate::panics;
 use crate::policy::{OnError, Policy, StepKind};
 use crate::pool::{Cost, Task};
 use crate::workload::{Budget, Failure, Step, Workload};
@@ -150,7 +151,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             let result = std::future::poll_fn(|cx| {
                 match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
                     Ok(polled) => polled.map_err(Failure::Error),
-                    Err(payload) => Poll::Ready(Err(Failure::Panic(panic_message(&*payload)))),
+                    Err(payload) => Poll::Ready(Err(Failure::Panic(panics::message(&*payload)))),
                 }
             })
             .await;

@@ -21,6 +21,7 @@ use crate::event::{Ending, Place, Reason, What};
 use crate::frontier::{Change, Frontier, Phase};
 use crate::graph::{Graph, NodeId};
 use crate::limit::{self, Ended, LimitKey, Permit, Verdict};
+use crate::panics;
 use crate::policy::{OnError, Policies, Policy};
 use crate::workload::{Drops, Failure, Workload};
 use log::Log;
@@ -374,7 +375,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     /// A panic in workload code is its node's failure; in the calls that follow an end it ends the run, whose books
     /// may be half written.
     fn panicked(&mut self, payload: &(dyn Any + Send)) {
-        let failure = Failure::Panic(panic_message(payload));
+        let failure = Failure::Panic(panics::message(payload));
         let node = match self.doing {
             Doing::Bookkeeping(node) => return self.stop_with(node, failure),
             Doing::Step(node, at) => {
@@ -389,7 +390,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             }
         };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.failed(node, failure))) {
-            self.stop_with(node, Failure::Panic(panic_message(&*payload)));
+            self.stop_with(node, Failure::Panic(panics::message(&*payload)));
         }
     }
 
@@ -587,11 +588,4 @@ fn reason<E>(failure: &Failure<E>) -> Reason {
         Failure::Deadline => Reason::Deadline,
         Failure::Abandoned => Reason::Abandoned,
     }
-}
-
-/// The text of a panic, where it has one.
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").to_owned()
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Message;
 use super::slots::Mail;
 use super::timer::Ticket;
-use super::{Message, panic_message};
 use crate::check::Check;
 use crate::clock::Clock;
 use crate::graph::NodeId;
+use crate::panics;
 use crate::workload::{Failure, Job};
 
 /// What the owner and the pool thread share of a trip.
@@ -115,7 +116,7 @@ pub(super) fn run_job<V, E, J: Job<V, E>>(
 ) -> Result<V, Failure<E>> {
     let result = catch_unwind(AssertUnwindSafe(|| job.run(input, check)));
     match (result, timeout) {
-        (Err(payload), _) => Err(Failure::Panic(panic_message(&*payload))),
+        (Err(payload), _) => Err(Failure::Panic(panics::message(&*payload))),
         (Ok(_), Some(timeout)) if check.told_late() => Err(Failure::Timeout(timeout)),
         (Ok(_), None) if check.told_late() => Err(Failure::Deadline),
         (Ok(result), _) => result.map_err(Failure::Error),

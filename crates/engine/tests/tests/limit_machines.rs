@@ -38,7 +38,8 @@ fn with_ceiling(
 
 #[test]
 fn settles_at_a_hard_ceiling() {
-    let paces = [(1000, 20), (1000, 1000), (50, 10)].map(|(service, refusal)| (millis(service), millis(refusal)));
+    let paces =
+        [(1000, 20), (1000, 1000), (50, 10)].map(|(service, refusal)| (millis(service), millis(refusal)));
     for ceiling in [1, 2, 5, 40, 200] {
         for (service, refusal) in paces {
             for spread in [Spread::None, Spread::Half, Spread::Heavy] {
@@ -60,7 +61,11 @@ fn settles_at_a_hard_ceiling() {
 #[test]
 fn follows_a_ceiling_down_within_three_round_trips_and_up_within_2000_calls() {
     let (down, up) = (Duration::from_secs(100), Duration::from_secs(250));
-    let ceiling = |at| if at < down { 40 } else { if at < up { 15 } else { 60 } };
+    let ceiling = |at| match at < up {
+        true if at < down => 40,
+        true => 15,
+        false => 60,
+    };
     for spread in [Spread::None, Spread::Half, Spread::Heavy] {
         for seed in SEEDS {
             let pace = (millis(1000), millis(20), spread);
@@ -130,8 +135,7 @@ fn backs_off_from_a_queue_before_anything_times_out() {
                     let knee_at = |_| f64::from(knee);
                     let calls = 3000.max(knee as usize * 100);
                     let from = Duration::from_secs(20);
-                    let (ended, used) =
-                        with_knee(&mut up_to(400), seed, calls, shape, (&knee_at, from));
+                    let (ended, used) = with_knee(&mut up_to(400), seed, calls, shape, (&knee_at, from));
                     let mean = mean_limit(&ended[calls / 3..]);
                     let case = format!("seed {seed}, knee {knee}, {shape:?}: {used} {mean}");
                     assert_eq!(timeouts(&ended), 0, "{case}");
@@ -161,6 +165,20 @@ fn follows_a_backend_that_degrades_slowly() {
                     assert!(limit <= 4.0 * 20.0, "{case}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn finds_its_way_down_from_far_above() {
+    for queue in [Queue::Shared, Queue::Line] {
+        for seed in SEEDS {
+            let mut limit =
+                Adaptive::new(Bounds { min: 1, max: 400, start: 32, ramp: Ramp::Double }).unwrap();
+            let from = Duration::from_secs(100);
+            let (ended, used) = with_knee(&mut limit, seed, 3000, (queue, Spread::Half), (&|_| 5.0, from));
+            let (late, mean) = (timeouts(&ended[1000..]), mean_limit(&ended[1000..]));
+            assert!(late == 0 && used >= 0.9 && mean <= 15.0, "seed {seed}, {queue:?}: {late} {used} {mean}");
         }
     }
 }
@@ -197,7 +215,7 @@ fn a_rare_timeout_costs_little() {
 #[test]
 fn noise_does_not_lower_it() {
     for max in [4, 20, 100, 400] {
-        for spread in [Spread::Half, Spread::Heavy] {
+        for spread in [Spread::Half, Spread::Heavy, Spread::Exponential] {
             for seed in SEEDS {
                 let ended = play(&mut up_to(max), seed, 12_000, &mut |rng, _| {
                     (Verdict::Done, BASE.mul_f64(spread.draw(rng)))
@@ -220,6 +238,19 @@ fn returns_when_slowness_is_not_of_its_making() {
             let mean = mean_limit(&ended[4000..]);
             assert!(mean >= 90.0, "seed {seed}, {spread:?}: {mean}");
         }
+    }
+}
+
+#[test]
+fn learns_that_calls_have_become_quick() {
+    for seed in SEEDS {
+        let mut limit = up_to(20);
+        play(&mut limit, seed, 4000, &mut |rng, Arrival { at, .. }| {
+            let kind = if at.as_secs() < 60 { 4.0 } else { 1.0 };
+            (Verdict::Done, BASE.mul_f64(kind * Spread::Half.draw(rng)))
+        });
+        let latency = limit.save().latency.unwrap();
+        assert!((BASE.mul_f64(0.8)..BASE.mul_f64(1.1)).contains(&latency), "seed {seed}: {latency:?}");
     }
 }
 
@@ -251,12 +282,12 @@ fn a_failure_without_meaning_changes_nothing() {
 fn a_burst_of_refusals_counts_once() {
     let mut limit = Adaptive::new(Bounds { min: 1, max: 100, start: 100, ramp: Ramp::Double }).unwrap();
     let began = SystemClock.now();
-    let refuse = |limit: &mut Adaptive, began, level| {
-        limit.ended(began + millis(20), Call { began, in_flight: level }, level, Verdict::Refused)
+    let refuse = |limit: &mut Adaptive, began, level, in_flight| {
+        limit.ended(began + millis(20), Call { began, in_flight: level }, in_flight, Verdict::Refused)
     };
-    let moves: Vec<_> = (41..=100).rev().filter_map(|level| refuse(&mut limit, began, level)).collect();
+    let moves: Vec<_> = (1..=60).filter_map(|level| refuse(&mut limit, began, level, 101 - level)).collect();
     assert_eq!(moves, [Moved { from: 100, to: 75, why: Why::Refused }]);
-    assert_eq!(refuse(&mut limit, began + millis(20), 75).unwrap().to, 56);
+    assert_eq!(refuse(&mut limit, began + millis(20), 75, 75).unwrap().to, 56);
 }
 
 #[test]

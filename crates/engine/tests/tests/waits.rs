@@ -193,7 +193,7 @@ fn starts_of_two(first: &str, second: &str, allowance: Allowance) -> String {
     let keys: Vec<LimitKey> = vec![limits.add("backend", allowance).unwrap()];
     let mut listener = listen(&engine);
     let scripts = [first, second].map(|text| Script::parse_with(text, &keys));
-    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let options = Options { limits: Some(limits), ..Options::default() };
     let mut players = [0, 1].map(|number| Player::new(&scripts[number], engine.clock()));
     let [one, two] = &mut players;
     let runs = (
@@ -253,7 +253,7 @@ fn the_backends_own_word_on_what_is_left_counts() {
     limits.feed_requests(key, Quota { limit: Some(600), remaining: 0, full_at: None });
     let script = Script::parse_with("a: io 1 limit 0", &[key]);
     let mut player = Player::new(&script, engine.clock());
-    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let options = Options { limits: Some(limits), ..Options::default() };
     let began = engine.clock().now();
     sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
     // Ten a second: the next is there after a tenth of one.

@@ -5,6 +5,8 @@ mod sync {
     pub(crate) use std::sync::PoisonError;
 }
 
+#[path = "../../../src/panics.rs"]
+mod panics;
 #[allow(dead_code, unreachable_pub, reason = "some of it serves the engine's callers alone")]
 #[path = "../../../src/flights.rs"]
 mod source;

@@ -107,6 +107,7 @@ fn is_not_full_before_the_backend_is() {
     feed(&mut bucket, 30, 50);
     assert_eq!(bucket.left(start + seconds(20)), 30);
     assert_eq!(bucket.left(start + seconds(49)), 59);
+    assert_eq!(bucket.take(start + seconds(10), 31), Err(start + seconds(21)));
     feed(&mut bucket, 0, 60);
     assert_eq!(bucket.take(start, 5), Err(start + seconds(5)));
     feed(&mut bucket, 0, 1);
@@ -127,8 +128,11 @@ fn rates_are_checked() {
 }
 
 fn rates() -> impl Strategy<Value = Rate> {
-    (1_u64..2000, 1_u64..100_000_000_000, 1_u64..500)
-        .prop_map(|(amount, per, burst)| Rate { amount, per: Duration::from_nanos(per), burst })
+    (1_u64..2000, 1_u64..100_000_000_000, 1_u64..500).prop_map(|(amount, per, burst)| Rate {
+        amount,
+        per: Duration::from_nanos(per),
+        burst,
+    })
 }
 
 proptest! {

@@ -93,10 +93,8 @@ pub(super) fn refused_share(ended: &[Ended]) -> f64 {
 
 /// The limit on average over time.
 pub(super) fn mean_limit(ended: &[Ended]) -> f64 {
-    let area: f64 = ended
-        .windows(2)
-        .map(|pair| f64::from(pair[0].limit) * (pair[1].at - pair[0].at).as_secs_f64())
-        .sum();
+    let area: f64 =
+        ended.windows(2).map(|pair| f64::from(pair[0].limit) * (pair[1].at - pair[0].at).as_secs_f64()).sum();
     area / (ended[ended.len() - 1].at - ended[0].at).as_secs_f64()
 }
 
