@@ -10,6 +10,7 @@ mod blocking;
 mod boxed;
 mod dagrs_peer;
 mod aims;
+mod flow;
 mod scores;
 mod offload;
 

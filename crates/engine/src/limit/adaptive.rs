@@ -239,11 +239,7 @@ impl Adaptive {
             mean = *held;
         }
         self.anchor = Some((self.limit, mean));
-        match &mut self.calm {
-            Some(calm) if calm.is_well_known() => calm.sink(mean),
-            Some(calm) => calm.learn(&self.window),
-            None => self.calm = Some(mean),
-        }
+        self.calm = Some(self.calm.map_or(mean, |calm| calm.least(mean)));
         self.grow();
         None
     }
@@ -251,14 +247,17 @@ impl Adaptive {
     /// More calls at a time pay when they take longer by less than half of what was added.
     fn judge_probe(&mut self, now: Instant, level: u32, mean: Mean) -> Option<Moved> {
         let growth = f64::from(self.limit) / f64::from(level);
+        let here = Some((self.limit, self.window.mean()));
         match self.window.side(mean, growth.sqrt()) {
             Some(Ordering::Greater) => return self.retreat(now, level, mean),
             Some(_) => {
-                self.anchor = Some((self.limit, self.window.mean()));
+                self.anchor = here;
                 self.ground = Ground::Firm;
             }
-            None if growth < SMALL => {}
-            None => return None,
+            None if growth >= SMALL => return None,
+            // There is no further growth to judge it by.
+            None if self.limit == self.bounds.max => self.anchor = here,
+            None => {}
         }
         self.grow();
         None
@@ -288,8 +287,7 @@ impl Adaptive {
         let to = mean.fits(from, before).clamp(level, from - 1);
         self.ceiling.found(to + 1);
         let moved = self.cut(now, to, Why::Slow);
-        // A smaller step back would show no effect even if the probe was rightly given up.
-        if f64::from(from) >= SMALL * f64::from(to) {
+        if self.ground != Ground::Firm {
             self.easing = Some((from, before));
         }
         moved
@@ -318,6 +316,9 @@ impl Adaptive {
 
     fn grow(&mut self) {
         self.window = Window::default();
+        if self.limit == self.bounds.max {
+            return;
+        }
         let goal = match self.ceiling.next(self.limit, self.held) {
             Next::Stay => return,
             Next::Return(goal) => {

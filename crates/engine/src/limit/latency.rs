@@ -49,16 +49,9 @@ impl Mean {
         self.calls = MOST.min(self.calls + window.calls);
     }
 
-    /// Falls to another mean, if both are well known. It does not rise: a backend that degrades slowly would never be
-    /// noticed.
-    pub(super) fn sink(&mut self, other: Mean) {
-        if self.is_well_known() && other.is_well_known() && other.seconds < self.seconds {
-            *self = other;
-        }
-    }
-
-    pub(super) fn is_well_known(&self) -> bool {
-        self.calls == MOST
+    /// The other one, if that is less and well known.
+    pub(super) fn least(self, other: Mean) -> Mean {
+        if other.calls == MOST && other.seconds < self.seconds { other } else { self }
     }
 
     /// How many calls in flight take this long each, when `level` of them queue and take `queued` each.

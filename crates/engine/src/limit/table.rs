@@ -4,6 +4,7 @@
 //! it gets to the best of them. So a million ready nodes cost one place in a queue, and runs take turns.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use super::super::clock::Clock;
@@ -295,47 +296,68 @@ impl Table {
         std::iter::successors(Some(key), |key| self.keys[*key as usize].parent)
     }
 
+    /// Does something to the entries of the key and of all above it, up to an error.
+    fn climb<E>(
+        &mut self,
+        key: u32,
+        mut each: impl FnMut(u32, &mut Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut place = Some(key);
+        while let Some(key) = place {
+            let entry = &mut self.keys[key as usize];
+            place = entry.parent;
+            each(key, entry)?;
+        }
+        Ok(())
+    }
+
     /// Takes a slot of the key and of all above it, or none; the error is when it is worth asking again, if that is
     /// a matter of time.
     fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<Granted, Option<Instant>> {
-        let line: Vec<u32> = self.line(key).collect();
-        for place in &line {
-            self.keys[*place as usize].has_room(now)?;
-        }
-        for (taken, place) in line.iter().enumerate() {
-            if let Err(at) = self.keys[*place as usize].take(tokens, now) {
-                for place in &line[..taken] {
-                    self.keys[*place as usize].put_back(tokens, now);
+        self.climb(key, |_, entry| entry.has_room(now))?;
+        let mut taken = 0;
+        let took = self.climb(key, |_, entry| entry.take(tokens, now).map(|()| taken += 1));
+        if let Err(at) = took {
+            let mut undo = |_, entry: &mut Entry| match taken {
+                0 => Err(()),
+                _ => {
+                    entry.put_back(tokens, now);
+                    taken -= 1;
+                    Ok(())
                 }
-                return Err(Some(at));
+            };
+            // Ends with an error where taking did.
+            let _ = self.climb(key, &mut undo);
+            return Err(Some(at));
+        }
+        let mut in_flight = 0;
+        let Ok(()) = self.climb(key, |place, entry| {
+            entry.in_flight += 1;
+            if place == key {
+                in_flight = entry.in_flight;
             }
-        }
-        for place in &line {
-            self.keys[*place as usize].in_flight += 1;
-        }
-        Ok(Granted { key, call: Call { began: now, in_flight: self.keys[key as usize].in_flight } })
+            Ok::<(), Infallible>(())
+        });
+        Ok(Granted { key, call: Call { began: now, in_flight } })
     }
 
     fn end(&mut self, key: u32, now: Instant, call: Call, ended: Ended) -> Option<Moved> {
-        let line: Vec<u32> = self.line(key).collect();
-        for place in &line {
-            self.keys[*place as usize].in_flight -= 1;
-        }
-        let entry = &mut self.keys[key as usize];
-        if let Some(pause) = ended.retry_after {
-            let until = now + pause;
-            entry.cooling_until = Some(entry.cooling_until.map_or(until, |known| known.max(until)));
-        }
         let mut moved = None;
-        for place in line {
-            let entry = &mut self.keys[place as usize];
-            let in_flight = entry.in_flight + 1;
+        let Ok(()) = self.climb(key, |place, entry| {
+            let in_flight = entry.in_flight;
+            entry.in_flight -= 1;
+            if place == key
+                && let Some(pause) = ended.retry_after
+            {
+                entry.cool(now + pause);
+            }
             let call = if place == key { call } else { Call { in_flight, ..call } };
             if let Fitted::Adaptive(adaptive) = &mut entry.concurrency {
                 let change = adaptive.ended(now, call, in_flight, ended.verdict);
                 moved = moved.or(change);
             }
-        }
+            Ok::<(), Infallible>(())
+        });
         moved
     }
 
@@ -354,6 +376,9 @@ impl Table {
     /// Grants what can be granted under the key's root: keys in turn, and in a key whoever came first.
     fn serve(&mut self, key: u32, now: Instant) -> Vec<News> {
         let root = self.root(key);
+        if self.keys[root as usize].turns.is_empty() {
+            return Vec::new();
+        }
         let mut turns = std::mem::take(&mut self.keys[root as usize].turns);
         let (mut news, mut refused) = (Vec::new(), 0);
         while refused < turns.len()
@@ -386,6 +411,10 @@ impl Entry {
             Fitted::Fixed(limit) => *limit,
             Fitted::Adaptive(adaptive) => adaptive.limit(),
         }
+    }
+
+    fn cool(&mut self, until: Instant) {
+        self.cooling_until = Some(self.cooling_until.map_or(until, |known| known.max(until)));
     }
 
     fn has_room(&self, now: Instant) -> Result<(), Option<Instant>> {

@@ -21,9 +21,7 @@ use crate::pool::{Cost, Task};
 use crate::workload::{Budget, Failure, Step, Workload};
 
 impl<G: Graph, W: Workload> Run<'_, G, W> {
-    pub(super) fn begin(&mut self, node: NodeId) {
-        let policies = self.policies;
-        let policy = policies.of(node);
+    pub(super) fn begin(&mut self, node: NodeId, policy: &Policy) {
         let cutoff = self.cutoff(node, policy);
         if cutoff.is_some_and(|cutoff| self.slice.now >= cutoff) {
             return self.failed(node, Failure::Deadline);

@@ -100,10 +100,12 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Starts a node that the frontier or an ended pause gave, as soon as turn and limit allow.
+    #[inline]
     pub(super) fn admit(&mut self, node: NodeId) {
         let policy = self.policies.of(node);
-        match policy.serial {
-            Some(key) if !self.takes_turn(key, node) => {}
+        match (policy.serial, policy.limit) {
+            (None, None) => self.begin(node, policy),
+            (Some(key), _) if !self.takes_turn(key, node) => {}
             _ => self.ask_limit(node, policy),
         }
     }
@@ -167,7 +169,9 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     fn ask_limit(&mut self, node: NodeId, policy: &Policy) {
-        let Some(key) = policy.limit.filter(|_| self.limits.table.is_some()) else { return self.begin(node) };
+        let Some(key) = policy.limit.filter(|_| self.limits.table.is_some()) else {
+            return self.begin(node, policy);
+        };
         let waits = self.waits();
         let rank = waits.rank(node);
         waits.limits.entry(key).or_default().nodes.push(Reverse(rank));
@@ -243,7 +247,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             queue.nodes.pop();
         }
         self.permit = Some(permit);
-        self.begin(node);
+        self.begin(node, self.policies.of(node));
         // A node done in place, dropped or skipped no longer needs it.
         self.permit = None;
     }

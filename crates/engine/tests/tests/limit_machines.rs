@@ -18,6 +18,15 @@ fn up_to(max: u32) -> Adaptive {
     Adaptive::new(Bounds { min: 1, max, start: 8.min(max), ramp: Ramp::Double }).unwrap()
 }
 
+/// Every first with every second, and the same third.
+fn crossed<A: Copy, B: Copy, C: Copy>(
+    first: impl IntoIterator<Item = A>,
+    second: impl IntoIterator<Item = B> + Clone,
+    third: C,
+) -> Vec<(C, A, B)> {
+    first.into_iter().flat_map(|a| second.clone().into_iter().map(move |b| (third, a, b))).collect()
+}
+
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -38,22 +47,20 @@ fn with_ceiling(
 
 #[test]
 fn settles_at_a_hard_ceiling() {
-    let paces =
-        [(1000, 20), (1000, 1000), (50, 10)].map(|(service, refusal)| (millis(service), millis(refusal)));
-    for ceiling in [1, 2, 5, 40, 200] {
-        for (service, refusal) in paces {
-            for spread in [Spread::None, Spread::Half, Spread::Heavy] {
-                for seed in SEEDS {
-                    let calls = 1500.max(ceiling as usize * 50);
-                    let pace = (service, refusal, spread);
-                    let ended = with_ceiling(&mut up_to(400), seed, calls, pace, &|_| ceiling);
-                    let (mean, refused) = (mean_limit(&ended[calls / 3..]), refused_share(&ended[200..]));
-                    let wanted = f64::from(ceiling);
-                    let case = format!("seed {seed}, ceiling {ceiling}, {pace:?}: {mean} {refused}");
-                    assert!((mean - wanted).abs() <= (wanted * 0.1).max(1.0), "{case}");
-                    assert!(refused <= 0.03, "{case}");
-                }
-            }
+    let paces = [(1000, 20), (1000, 1000), (50, 10)];
+    let spreads = [Spread::None, Spread::Half, Spread::Heavy];
+    for (ceiling, (service, refusal), spread) in
+        [1, 2, 5, 40, 200].into_iter().flat_map(|ceiling| crossed(paces, spreads, ceiling))
+    {
+        for seed in SEEDS {
+            let calls = 1500.max(ceiling as usize * 50);
+            let pace = (millis(service), millis(refusal), spread);
+            let ended = with_ceiling(&mut up_to(400), seed, calls, pace, &|_| ceiling);
+            let (mean, refused) = (mean_limit(&ended[calls / 3..]), refused_share(&ended[200..]));
+            let wanted = f64::from(ceiling);
+            let case = format!("seed {seed}, ceiling {ceiling}, {pace:?}: {mean} {refused}");
+            assert!((mean - wanted).abs() <= (wanted * 0.1).max(1.0), "{case}");
+            assert!(refused <= 0.03, "{case}");
         }
     }
 }
@@ -81,43 +88,53 @@ fn follows_a_ceiling_down_within_three_round_trips_and_up_within_2000_calls() {
     }
 }
 
-/// How a backend that refuses nothing comes to be slow.
-#[derive(Clone, Copy, Debug)]
-enum Queue {
-    /// Beyond the knee, all calls take longer in proportion.
-    Shared,
-    /// Beyond the knee, calls wait for their turn.
-    Line,
-}
-
 const BASE: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Calls a backend that serves `knee` calls at full speed; also tells which part of its capacity was used since `from`.
+/// A backend that refuses nothing but serves only so many calls at full speed.
+struct Knee<'a> {
+    at: &'a dyn Fn(Duration) -> f64,
+    queue: Queue,
+    spread: Spread,
+    timeout: Duration,
+}
+
+/// What becomes of calls beyond the knee.
+#[derive(Clone, Copy, Debug)]
+enum Queue {
+    /// All take longer in proportion.
+    Shared,
+    /// They wait for their turn.
+    Line,
+}
+
+const QUEUES: [Queue; 2] = [Queue::Shared, Queue::Line];
+
+/// Also tells which part of the backend's capacity was used since `from`.
 fn with_knee(
     limit: &mut Adaptive,
     seed: u64,
     calls: usize,
-    (queue, spread): (Queue, Spread),
-    (knee, from): (&dyn Fn(Duration) -> f64, Duration),
+    knee: &Knee<'_>,
+    from: Duration,
 ) -> (Vec<Ended>, f64) {
-    let mut servers = vec![Duration::ZERO; knee(Duration::ZERO) as usize];
+    let mut servers = vec![Duration::ZERO; (knee.at)(Duration::ZERO) as usize];
     let mut work: Vec<(Duration, f64)> = Vec::new();
     let ended = play(limit, seed, calls, &mut |rng, Arrival { at, served }| {
-        let (knee, factor) = (knee(at), spread.draw(rng));
-        let service = BASE.mul_f64(factor);
-        let takes = match queue {
-            Queue::Shared => service.mul_f64((f64::from(served + 1) / knee).max(1.0)),
+        let full = (knee.at)(at);
+        let service = BASE.mul_f64(knee.spread.draw(rng));
+        let takes = match knee.queue {
+            Queue::Shared => service.mul_f64((f64::from(served + 1) / full).max(1.0)),
             Queue::Line => {
-                let server = servers[..knee as usize].iter_mut().min().unwrap();
+                let server = servers[..full as usize].iter_mut().min().unwrap();
                 *server = at.max(*server) + service;
                 *server - at
             }
         };
-        if takes > TIMEOUT {
-            return (Verdict::TimedOut, TIMEOUT);
+        if takes > knee.timeout {
+            return (Verdict::TimedOut, knee.timeout);
         }
-        work.push((at + takes / 2, service.as_secs_f64() / knee));
+        work.push((at + takes / 2, service.as_secs_f64() / full));
         (Verdict::Done, takes)
     });
     let end = ended[ended.len() - 1].at;
@@ -127,56 +144,60 @@ fn with_knee(
 
 #[test]
 fn backs_off_from_a_queue_before_anything_times_out() {
-    for knee in [5, 20, 100] {
-        for queue in [Queue::Shared, Queue::Line] {
-            for spread in [Spread::None, Spread::Half] {
-                for seed in SEEDS {
-                    let shape = (queue, spread);
-                    let knee_at = |_| f64::from(knee);
-                    let calls = 3000.max(knee as usize * 100);
-                    let from = Duration::from_secs(20);
-                    let (ended, used) = with_knee(&mut up_to(400), seed, calls, shape, (&knee_at, from));
-                    let mean = mean_limit(&ended[calls / 3..]);
-                    let case = format!("seed {seed}, knee {knee}, {shape:?}: {used} {mean}");
-                    assert_eq!(timeouts(&ended), 0, "{case}");
-                    assert!(used >= 0.9, "{case}");
-                    assert!(mean <= 3.0 * f64::from(knee), "{case}");
-                }
-            }
+    let spreads = [Spread::None, Spread::Half];
+    for (full, queue, spread) in [5_u32, 20, 100].into_iter().flat_map(|full| crossed(QUEUES, spreads, full))
+    {
+        let knee = Knee { at: &|_| full.into(), queue, spread, timeout: TIMEOUT };
+        for seed in SEEDS {
+            let calls = 3000.max(full as usize * 100);
+            let (ended, used) = with_knee(&mut up_to(400), seed, calls, &knee, Duration::from_secs(20));
+            let mean = mean_limit(&ended[calls / 3..]);
+            let case = format!("seed {seed}, knee {full}, {queue:?}, {spread:?}: {used} {mean}");
+            assert_eq!(timeouts(&ended), 0, "{case}");
+            assert!(used >= 0.9 && mean <= 3.0 * f64::from(full), "{case}");
         }
     }
 }
 
 #[test]
 fn follows_a_backend_that_degrades_slowly() {
-    for fading in [60.0, 600.0] {
-        let knee = |at: Duration| 100.0 - 80.0 * ((at.as_secs_f64() - 30.0) / fading).clamp(0.0, 1.0);
-        for queue in [Queue::Shared, Queue::Line] {
-            for spread in [Spread::None, Spread::Half] {
-                for seed in SEEDS {
-                    let shape = (queue, spread);
-                    let calls = 200 * (90 + fading as usize * 6 / 10);
-                    let from = Duration::from_secs(20);
-                    let (ended, used) = with_knee(&mut up_to(100), seed, calls, shape, (&knee, from));
-                    let limit = mean_limit(&ended[calls * 9 / 10..]);
-                    let case = format!("seed {seed}, {fading} s, {shape:?}: {used} {limit}");
-                    assert_eq!(timeouts(&ended), 0, "{case}");
-                    assert!(used >= 0.9, "{case}");
-                    assert!(limit <= 4.0 * 20.0, "{case}");
-                }
-            }
+    for (fading, queue, spread) in
+        [60, 600].into_iter().flat_map(|fading| crossed(QUEUES, [Spread::None, Spread::Half], fading))
+    {
+        let left = |at: Duration| 1.0 - 0.8 * ((at.as_secs_f64() - 30.0) / f64::from(fading)).clamp(0.0, 1.0);
+        let knee = Knee { at: &|at| 100.0 * left(at), queue, spread, timeout: TIMEOUT };
+        for seed in SEEDS {
+            let calls = 200 * (90 + fading as usize * 6 / 10);
+            let (ended, used) = with_knee(&mut up_to(100), seed, calls, &knee, Duration::from_secs(20));
+            let mean = mean_limit(&ended[calls * 9 / 10..]);
+            let case = format!("seed {seed}, {fading} s, {queue:?}, {spread:?}: {used} {mean}");
+            assert_eq!(timeouts(&ended), 0, "{case}");
+            assert!(used >= 0.9 && mean <= 4.0 * 20.0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn does_not_drift_into_a_queue() {
+    for (_, queue, spread) in crossed(QUEUES, [Spread::Heavy, Spread::Exponential], ()) {
+        let knee = Knee { at: &|_| 5.0, queue, spread, timeout: Duration::MAX };
+        for seed in SEEDS {
+            let calls = 40_000;
+            let (ended, used) = with_knee(&mut up_to(400), seed, calls, &knee, Duration::from_secs(100));
+            let mean = mean_limit(&ended[calls * 3 / 4..]);
+            assert!(used >= 0.9 && mean <= 5.0 * 5.0, "seed {seed}, {queue:?}, {spread:?}: {used} {mean}");
         }
     }
 }
 
 #[test]
 fn finds_its_way_down_from_far_above() {
-    for queue in [Queue::Shared, Queue::Line] {
+    for queue in QUEUES {
+        let knee = Knee { at: &|_| 5.0, queue, spread: Spread::Half, timeout: TIMEOUT };
         for seed in SEEDS {
             let mut limit =
                 Adaptive::new(Bounds { min: 1, max: 400, start: 32, ramp: Ramp::Double }).unwrap();
-            let from = Duration::from_secs(100);
-            let (ended, used) = with_knee(&mut limit, seed, 3000, (queue, Spread::Half), (&|_| 5.0, from));
+            let (ended, used) = with_knee(&mut limit, seed, 3000, &knee, Duration::from_secs(100));
             let (late, mean) = (timeouts(&ended[1000..]), mean_limit(&ended[1000..]));
             assert!(late == 0 && used >= 0.9 && mean <= 15.0, "seed {seed}, {queue:?}: {late} {used} {mean}");
         }
