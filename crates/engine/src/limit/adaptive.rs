@@ -80,7 +80,7 @@ pub struct Adaptive {
     ceiling: Ceiling,
     /// Calls that ended at this limit.
     held: u32,
-    /// Calls begun before the last cut tell nothing of the limit as it is.
+    /// Calls begun by the last cut tell nothing of the limit as it is.
     cut_at: Option<Instant>,
     /// [`RARE`] for each timeout, less one for each call that ended well since.
     timeouts: u32,
@@ -159,7 +159,7 @@ impl Adaptive {
 
     /// Takes note of a call's end, with so many in flight, itself included; tells if the limit moved.
     pub fn ended(&mut self, now: Instant, call: Call, in_flight: u32, verdict: Verdict) -> Option<Moved> {
-        if self.cut_at.is_some_and(|cut| call.began < cut) {
+        if self.cut_at.is_some_and(|cut| call.began <= cut) {
             return None;
         }
         match verdict {

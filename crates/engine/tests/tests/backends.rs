@@ -155,8 +155,9 @@ fn settled(calls: &[(bool, u32)]) -> (f64, f64) {
 fn a_hard_ceiling_is_found_and_kept_with_few_refusals() {
     for ceiling in [10, 40, 150] {
         for seed in 0..4 {
-            let (result, calls, _) = call(Nature::Ceiling(ceiling), 6_000, seed);
-            assert_eq!(result.unwrap().finished, 6_000, "every node gets its answer");
+            let nodes = 3_000.max(ceiling * 60);
+            let (result, calls, _) = call(Nature::Ceiling(ceiling), nodes, seed);
+            assert_eq!(result.unwrap().finished, nodes, "every node gets its answer");
             let (refused, limit) = settled(&calls);
             assert!(refused <= 0.03, "seed {seed}: {:.1}% refused at {ceiling}", refused * 100.0);
             let off = (limit - f64::from(ceiling)).abs();

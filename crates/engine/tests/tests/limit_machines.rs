@@ -308,7 +308,7 @@ fn a_burst_of_refusals_counts_once() {
     };
     let moves: Vec<_> = (1..=60).filter_map(|level| refuse(&mut limit, began, level, 101 - level)).collect();
     assert_eq!(moves, [Moved { from: 100, to: 75, why: Why::Refused }]);
-    assert_eq!(refuse(&mut limit, began + millis(20), 75, 75).unwrap().to, 56);
+    assert_eq!(refuse(&mut limit, began + millis(21), 75, 75).unwrap().to, 56);
 }
 
 #[test]
