@@ -117,6 +117,11 @@ impl<'g, G: Graph> Frontier<'g, G> {
         Some(node)
     }
 
+    /// The ready node with the lowest number.
+    pub fn first_ready(&self) -> Option<NodeId> {
+        self.ready.first().map(NodeId)
+    }
+
     /// Starts this node, if it is ready.
     pub fn start(&mut self, node: NodeId) -> bool {
         if self.phase(node) != Phase::Ready {

@@ -92,6 +92,7 @@ pub struct Adaptive {
     /// The limit that growth is judged against, and how long calls take there.
     anchor: Option<(u32, Mean)>,
     ground: Ground,
+    retreats: u32,
     /// The limit before a cut because of slow calls, and how long they took, while the effect is watched.
     easing: Option<(u32, Mean)>,
 }
@@ -109,6 +110,8 @@ enum Ground {
 const TOLERANCE: f64 = 2.0;
 /// Growth up to this factor may stay unjudged while its effect could be chance.
 const SMALL: f64 = 1.5;
+/// After so many retreats it is tested whether calls queue at the anchor too.
+const TESTED: u32 = 32;
 /// More than one timeout for so many calls that end well is a backend that no longer answers.
 const RARE: u32 = 4;
 
@@ -129,6 +132,7 @@ impl Adaptive {
             calm: None,
             anchor: None,
             ground: Ground::Untested,
+            retreats: 0,
             easing: None,
         })
     }
@@ -283,6 +287,10 @@ impl Adaptive {
 
     /// Gives up a probe that did not pay, for as many calls as the backend serves at a time.
     fn retreat(&mut self, now: Instant, level: u32, mean: Mean) -> Option<Moved> {
+        self.retreats = self.retreats.wrapping_add(1);
+        if self.retreats.is_multiple_of(TESTED) {
+            self.ground = Ground::Doubtful;
+        }
         let (from, before) = (self.limit, self.window.mean());
         let to = mean.fits(from, before).clamp(level, from - 1);
         self.ceiling.found(to + 1);

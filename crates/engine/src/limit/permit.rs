@@ -5,10 +5,13 @@ use std::time::Duration;
 use super::adaptive::{Call, Moved, Verdict};
 use super::table::{LONGEST_PAUSE, LimitKey, Limits};
 
-/// One call allowed by a limit and all above it. Dropped without a word it counts as a call that says nothing of load.
+/// One call allowed by a limit and all above it. Dropped, it counts as a call that says nothing of load, or as none
+/// at all if none was made.
 pub(crate) struct Permit {
     held: Option<(Limits, Call)>,
     key: LimitKey,
+    /// What was taken of the limit's tokens, while no call was made.
+    unused: Option<u32>,
 }
 
 /// What a call's end tells its limit.
@@ -20,8 +23,14 @@ pub(crate) struct Ended {
 }
 
 impl Permit {
-    pub(crate) fn new(limits: Limits, key: LimitKey, call: Call) -> Permit {
-        Permit { held: Some((limits, call)), key }
+    pub(crate) fn new(limits: Limits, key: LimitKey, call: Call, tokens: u32) -> Permit {
+        Permit { held: Some((limits, call)), key, unused: Some(tokens) }
+    }
+
+    /// The call is made.
+    pub(crate) fn used(mut self) -> Permit {
+        self.unused = None;
+        self
     }
 
     pub(crate) fn key(&self) -> LimitKey {
@@ -31,14 +40,14 @@ impl Permit {
     pub(crate) fn end(mut self, ended: Ended) -> Option<Moved> {
         let retry_after = ended.retry_after.map(|pause| pause.min(LONGEST_PAUSE));
         let (limits, call) = self.held.take()?;
-        limits.end(self.key, call, Ended { retry_after, ..ended })
+        limits.end(self.key, call, Ended { retry_after, ..ended }, None)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some((limits, call)) = self.held.take() {
-            limits.end(self.key, call, Ended { verdict: Verdict::Failed, retry_after: None });
+            limits.end(self.key, call, Ended { verdict: Verdict::Failed, retry_after: None }, self.unused);
         }
     }
 }

@@ -121,6 +121,7 @@ enum News {
 struct Granted {
     key: u32,
     call: Call,
+    tokens: u32,
 }
 
 impl Limits {
@@ -237,10 +238,16 @@ impl Limits {
         self.change(key.0, |entry, _| entry.told = None);
     }
 
-    /// A call has ended.
-    pub(crate) fn end(&self, key: LimitKey, call: Call, ended: Ended) -> Option<Moved> {
+    /// A call has ended, or was not made and gives back the tokens taken for it.
+    pub(crate) fn end(&self, key: LimitKey, call: Call, ended: Ended, unused: Option<u32>) -> Option<Moved> {
         let now = self.clock.now();
         let mut table = self.lock();
+        if let Some(tokens) = unused {
+            let Ok(()) = table.climb(key.0, |_, entry| {
+                entry.put_back(tokens, now);
+                Ok::<(), Infallible>(())
+            });
+        }
         let moved = table.end(key.0, now, call, ended);
         let news = table.serve(key.0, now);
         drop(table);
@@ -267,7 +274,7 @@ impl Limits {
     }
 
     fn permit(&self, granted: &Granted) -> Permit {
-        Permit::new(self.clone(), LimitKey(granted.key), granted.call)
+        Permit::new(self.clone(), LimitKey(granted.key), granted.call, granted.tokens)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -338,7 +345,7 @@ impl Table {
             }
             Ok::<(), Infallible>(())
         });
-        Ok(Granted { key, call: Call { began: now, in_flight } })
+        Ok(Granted { key, call: Call { began: now, in_flight }, tokens })
     }
 
     fn end(&mut self, key: u32, now: Instant, call: Call, ended: Ended) -> Option<Moved> {

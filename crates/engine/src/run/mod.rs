@@ -219,7 +219,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             if self.slots.in_flight() >= self.limits.in_flight {
                 return Turn::Idle;
             }
-            let Some(node) = self.frontier.start_next().or_else(|| self.next_again()) else { break };
+            let Some(node) = self.next_node() else { break };
             self.admit(node);
             if self.over.is_none() && self.must_yield() {
                 return Turn::Yield;

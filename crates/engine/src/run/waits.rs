@@ -110,11 +110,26 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// The next node whose pause is over.
-    pub(super) fn next_again(&mut self) -> Option<NodeId> {
+    /// The next node to start: of those that are ready and those whose turn or pause came, the best.
+    #[inline]
+    pub(super) fn next_node(&mut self) -> Option<NodeId> {
+        if self.waits.is_some()
+            && let Some(node) = self.next_again()
+        {
+            return Some(node);
+        }
+        self.frontier.start_next()
+    }
+
+    fn next_again(&mut self) -> Option<NodeId> {
         let waits = self.waits.as_mut()?;
-        while let Some(Reverse((_, node))) = waits.again.pop() {
-            if self.frontier.phase(node) == Phase::InFlight {
+        while let Some(Reverse((tries, node))) = waits.again.peek().copied() {
+            let wanted = self.frontier.phase(node) == Phase::InFlight;
+            if wanted && self.frontier.first_ready().is_some_and(|ready| (0, ready) < (tries, node)) {
+                return None;
+            }
+            waits.again.pop();
+            if wanted {
                 return Some(node);
             }
         }
@@ -176,10 +191,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let rank = waits.rank(node);
         waits.limits.entry(key).or_default().nodes.push(Reverse(rank));
         self.serve_key(key);
-        if self.over.is_none()
-            && self.frontier.phase(node) == Phase::InFlight
-            && self.frontier.ticket(node).is_none()
-        {
+        let untried = self.waits().rank(node) == rank;
+        if self.over.is_none() && untried && self.is_waiting(node) {
             self.log.now(What::Waiting(node, Wait::Limit));
             let cutoff = self.cutoff(node, policy);
             self.set_timer(cutoff, Due::Node(node));
@@ -246,7 +259,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if let Some(queue) = self.waits().limits.get_mut(&key) {
             queue.nodes.pop();
         }
-        self.permit = Some(permit);
+        self.permit = Some(permit.used());
         self.begin(node, self.policies.of(node));
         // A node done in place, dropped or skipped no longer needs it.
         self.permit = None;
@@ -329,9 +342,13 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// A node with a fallback has waited as long as it may.
     pub(super) fn expire_node(&mut self, node: NodeId) {
-        let waiting = self.frontier.phase(node) == Phase::InFlight && self.frontier.ticket(node).is_none();
-        if waiting {
+        if self.is_waiting(node) {
             self.failed(node, Failure::Deadline);
         }
+    }
+
+    /// Whether a node that has left the frontier's ready set is yet to start, or to start again.
+    fn is_waiting(&self, node: NodeId) -> bool {
+        self.frontier.phase(node) == Phase::InFlight && self.frontier.ticket(node).is_none()
     }
 }

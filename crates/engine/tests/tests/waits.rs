@@ -132,6 +132,33 @@ fn nodes_that_share_a_serial_key_run_one_at_a_time_in_number_order() {
 }
 
 #[test]
+fn a_turn_that_comes_is_as_good_as_being_ready() {
+    // When `a` passes its turn to `b`, the higher numbers have been ready all along.
+    let played = play_limited(
+        "a: io 1 serial 1; b: io 1 serial 1; c: io 1; d: io 1; e: io 1",
+        |_| vec![],
+        |options, _| options.in_flight = 1,
+    );
+    expect!["0..1 a | 1..2 b | 2..3 c | 3..4 d | 4..5 e"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_slot_that_came_too_late_gives_its_tokens_back() {
+    // The run has no slot of its own to spare when the limit's comes.
+    let tokens = Rate { amount: 1, per: Duration::from_secs(1), burst: 10 };
+    let played = play_limited(
+        "hog: io 50 limit 1; b: io 5 limit 0 tokens 5; c: io 5 limit 0 tokens 5; d: io 100",
+        |table| {
+            let limited = Allowance { tokens: Some(tokens), ..fixed(1) };
+            vec![table.add("backend", limited).unwrap(), table.add("other", fixed(1)).unwrap()]
+        },
+        |options, _| options.in_flight = 2,
+    );
+    assert_eq!(played.result.unwrap().finished, 4);
+    assert!(played.took < Duration::from_secs(1), "waited for tokens that were there: {:?}", played.took);
+}
+
+#[test]
 fn a_turn_is_kept_while_its_node_pauses_and_passed_on_however_it_ends() {
     let played = play("a: io 1 serial 1 flaky 1 retry 1; b: io 1 serial 1");
     let order: Vec<&String> = played.calls.iter().collect();
