@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Allowance, Concurrency, Config, Heard, LimitKey, Limits, Options, Quota, Rate, What};
-use anabranch_testkit::Sim;
+use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 
 use crate::drain::both;
@@ -245,6 +245,66 @@ fn runs_take_turns_at_a_limit() {
     let many: Vec<String> = (0..6).map(|n| format!("a{n}: io 10 limit 0")).collect();
     let few: Vec<String> = (0..3).map(|n| format!("b{n}: io 10 limit 0")).collect();
     assert_eq!(starts_of_two(&many.join("; "), &few.join("; "), fixed(1)), "a0 a1 b0 a2 b1 a3 b2 a4 a5");
+}
+
+/// Runs scripts beside each other under one limit; which run started a node, in order.
+fn starts_of_all(scripts: &[String], limit: u32, seed: u64) -> Vec<usize> {
+    let sim = Sim::new(seed);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", fixed(limit)).unwrap();
+    let mut listener = listen(&engine);
+    let scripts: Vec<Script> = scripts.iter().map(|text| Script::parse_with(text, &[key])).collect();
+    let options = Options { limits: Some(limits), ..Options::default() };
+    let mut players: Vec<Player<'_>> =
+        scripts.iter().map(|script| Player::new(script, engine.clock())).collect();
+    let runs = scripts
+        .iter()
+        .zip(&mut players)
+        .map(|(script, player)| engine.run(&script.dag, &script.policies, player, &options).unwrap());
+    let mut runs: Vec<_> = runs.collect();
+    sim.block_on(std::future::poll_fn(|cx| {
+        runs.retain_mut(|run| std::pin::Pin::new(run).poll(cx).is_pending());
+        if runs.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }));
+    let events = std::iter::from_fn(|| listener.try_next());
+    let starts = events.filter_map(|heard| match heard {
+        Heard::Event(event) if matches!(event.what, What::Started(..)) => {
+            Some((event.at, event.run.0 as usize))
+        }
+        _ => None,
+    });
+    let mut starts: Vec<_> = starts.collect();
+    starts.sort_by_key(|(at, _)| *at);
+    starts.into_iter().map(|(_, run)| run).collect()
+}
+
+#[test]
+fn no_run_starves_between_two_of_its_starts_every_other_has_at_most_one_turn() {
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let limit = rng.within(1..4) as u32;
+        let scripts: Vec<String> = (0..rng.within(2..6))
+            .map(|_| {
+                let nodes = (0..rng.within(1..12)).map(|n| format!("n{n}: io {} limit 0", rng.within(1..9)));
+                nodes.collect::<Vec<_>>().join("; ")
+            })
+            .collect();
+        let starts = starts_of_all(&scripts, limit, seed);
+        for run in 0..scripts.len() {
+            let own: Vec<usize> = (0..starts.len()).filter(|place| starts[*place] == run).collect();
+            for pair in own.windows(2) {
+                for other in (0..scripts.len()).filter(|other| *other != run) {
+                    let turns = starts[pair[0]..pair[1]].iter().filter(|start| **start == other).count();
+                    // Starts at one instant are heard run by run, so up to all slots may stand together.
+                    assert!(
+                        turns <= limit as usize + 1,
+                        "seed {seed}: run {other} had {turns} turns before {run}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]
