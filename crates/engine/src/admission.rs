@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::event::RunId;
+use crate::limit::LimitKey;
 
 /// Why a run could not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum Refused {
     /// A run that may have nothing in flight can never move.
     #[error("`in_flight` is 0; a run needs at least 1 node in flight to move")]
     ZeroInFlight,
+    /// A policy names a limit that the run's options do not have.
+    #[error("a policy names limit {0}, which is not in `limits` of the run's options")]
+    UnknownLimit(LimitKey),
     /// The reserve table does not fit the graph.
     #[error("the reserve table has {entries} entries for {node_count} nodes; give one a node")]
     ReserveCount {

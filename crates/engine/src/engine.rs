@@ -88,7 +88,7 @@ pub struct Options {
     pub in_flight: usize,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
-    /// The limits that policies name by key; without it they name nothing and bind nothing.
+    /// The limits that policies name by key.
     pub limits: Option<Limits>,
     /// Spreads the pauses before another try.
     pub seed: u64,

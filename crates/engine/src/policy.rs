@@ -61,26 +61,35 @@ pub enum OnError {
 ///
 /// One entry serves a whole graph, one a node a graph with named nodes, and one a column a grid numbered row by row.
 #[derive(Clone, Debug)]
-pub struct Policies(Box<[Policy]>);
+pub struct Policies {
+    entries: Box<[Policy]>,
+    /// The highest limit that any of them names.
+    highest_limit: Option<LimitKey>,
+}
 
 impl Policies {
     /// The same policy for all nodes.
     pub fn uniform(policy: Policy) -> Policies {
-        Policies(Box::new([policy]))
+        Policies { highest_limit: policy.limit, entries: Box::new([policy]) }
     }
 
     /// A policy a node, repeating from the start when there are more nodes than policies.
     ///
     /// `None` when the list is empty.
     pub fn repeating(policies: Vec<Policy>) -> Option<Policies> {
-        if policies.is_empty() { None } else { Some(Policies(policies.into())) }
+        let highest_limit = policies.iter().filter_map(|policy| policy.limit).max();
+        if policies.is_empty() { None } else { Some(Policies { entries: policies.into(), highest_limit }) }
     }
 
     /// The policy of `node`.
     #[inline]
     pub fn of(&self, node: NodeId) -> &Policy {
-        let number = node.index();
-        if number < self.0.len() { &self.0[number] } else { &self.0[number % self.0.len()] }
+        let (number, count) = (node.index(), self.entries.len());
+        if number < count { &self.entries[number] } else { &self.entries[number % count] }
+    }
+
+    pub(crate) fn highest_limit(&self) -> Option<LimitKey> {
+        self.highest_limit
     }
 }
 

@@ -295,7 +295,7 @@ impl Adaptive {
         let to = mean.fits(from, before).clamp(level, from - 1);
         self.ceiling.found(to + 1);
         let moved = self.cut(now, to, Why::Slow);
-        if self.ground != Ground::Firm {
+        if self.ground == Ground::Untested {
             self.easing = Some((from, before));
         }
         moved

@@ -160,6 +160,11 @@ impl Limits {
         Ok(LimitKey(key))
     }
 
+    /// Whether this table gave out `key`, or another one as high.
+    pub(crate) fn has(&self, key: LimitKey) -> bool {
+        (key.0 as usize) < self.lock().keys.len()
+    }
+
     /// What `key` is doing now.
     pub fn standing(&self, key: LimitKey) -> Standing {
         let table = self.lock();

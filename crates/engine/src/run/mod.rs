@@ -173,6 +173,11 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     ) -> Result<Self, Refused> {
         let now = engine.seams.clock.now();
         let limits = Limits::new(engine, options, graph.node_count(), now)?;
+        if let Some(key) = policies.highest_limit()
+            && !options.limits.as_ref().is_some_and(|limits| limits.has(key))
+        {
+            return Err(Refused::UnknownLimit(key));
+        }
         let admitted = engine.active.enter(options.label)?;
         let mut log = Log::new(engine.events.clone(), Arc::clone(&engine.seams.clock), admitted.run);
         log.at(now, What::RunStarted(graph.node_count()));

@@ -184,7 +184,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     fn ask_limit(&mut self, node: NodeId, policy: &Policy) {
-        let Some(key) = policy.limit.filter(|_| self.limits.table.is_some()) else {
+        let Some(key) = policy.limit else {
             return self.begin(node, policy);
         };
         let waits = self.waits();
@@ -309,7 +309,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if severity == Severity::Permanent {
             return false;
         }
-        let has_limit = policy.limit.is_some() && self.limits.table.is_some();
+        let has_limit = policy.limit.is_some();
         let waits = self.waits();
         let random = waits.spread.next();
         let tries = waits.tries.entry(node).or_default();

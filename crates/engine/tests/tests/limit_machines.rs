@@ -12,7 +12,7 @@ use expect_test::{Expect, expect};
 
 use world::{Arrival, Ended, Spread, least_limit, mean_limit, play, refused_share, timeouts};
 
-const SEEDS: std::ops::Range<u64> = 0..24;
+const SEEDS: std::ops::Range<u64> = 0..400;
 
 fn up_to(max: u32) -> Adaptive {
     Adaptive::new(Bounds { min: 1, max, start: 8.min(max), ramp: Ramp::Double }).unwrap()

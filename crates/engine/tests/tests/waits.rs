@@ -382,3 +382,21 @@ fn limits_that_nothing_could_pass_are_refused() {
         "`concurrency` is 0; a limit needs at least 1"
     );
 }
+
+#[test]
+fn a_policy_that_names_a_limit_of_no_table_is_refused() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", fixed(1)).unwrap();
+    let script = Script::parse_with("a: io 1 limit 0", &[key]);
+    for limits in [None, Some(Limits::new(Arc::clone(engine.clock())))] {
+        let mut player = Player::new(&script, engine.clock());
+        let options = Options { limits, ..Options::default() };
+        let refused = engine.run(&script.dag, &script.policies, &mut player, &options).err().unwrap();
+        assert_eq!(
+            refused.to_string(),
+            "a policy names limit 0, which is not in `limits` of the run's options"
+        );
+    }
+}
