@@ -183,8 +183,8 @@ fn does_not_drift_into_a_queue() {
     for (full, queue, spread) in [2, 5].into_iter().flat_map(|full| crossed(QUEUES, spreads, full)) {
         let knee = Knee { at: &|_| full.into(), queue, spread, timeout: Duration::MAX };
         for seed in SEEDS {
-            let (ended, used) = with_knee(&mut up_to(400), seed, 30_000, &knee, Duration::from_secs(200));
-            let mean = mean_limit(&ended[20_000..]);
+            let (ended, used) = with_knee(&mut up_to(400), seed, 40_000, &knee, Duration::from_secs(200));
+            let mean = mean_limit(&ended[30_000..]);
             let case = format!("seed {seed}, knee {full}, {queue:?}, {spread:?}: {used} {mean}");
             assert!(used >= 0.9 && mean <= 6.0 * f64::from(full), "{case}");
         }

@@ -317,6 +317,9 @@ fn many_small_calls_never_starve_a_large_one() {
         starts_of_two(&small.join("; "), "large: io 1 limit 0 tokens 10", allowance),
         "s0 s1 s2 s3 s4 s5 large s6 s7 s8 s9 s10 s11"
     );
+    // When `s` asks there are tokens enough for it, but not yet for the one that asked before.
+    let latecomer = "drain: io 1 limit 0 tokens 10; gate: io 30; s: io 1 limit 0 tokens 2 <- gate";
+    assert_eq!(starts_of_two(latecomer, "large: io 1 limit 0 tokens 10", allowance), "drain gate large s");
 }
 
 #[test]
