@@ -92,6 +92,7 @@ pub struct Adaptive {
     /// The limit that growth is judged against, and how long calls take there.
     anchor: Option<(u32, Mean)>,
     ground: Ground,
+    /// Probes that did not pay.
     retreats: u32,
     /// The limit before a cut because of slow calls, and how long they took, while the effect is watched.
     easing: Option<(u32, Mean)>,
@@ -101,7 +102,7 @@ pub struct Adaptive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
     Untested,
-    /// Calls timed out.
+    /// Calls timed out, or the last test is long ago.
     Doubtful,
     Firm,
 }
@@ -110,7 +111,7 @@ enum Ground {
 const TOLERANCE: f64 = 2.0;
 /// Growth up to this factor may stay unjudged while its effect could be chance.
 const SMALL: f64 = 1.5;
-/// After so many retreats it is tested whether calls queue at the anchor too.
+/// After so many retreats it is tested whether calls queue at the anchor too: no judgement by chance lasts for ever.
 const TESTED: u32 = 32;
 /// More than one timeout for so many calls that end well is a backend that no longer answers.
 const RARE: u32 = 4;

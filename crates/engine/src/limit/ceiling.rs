@@ -53,9 +53,9 @@ impl Ceiling {
         self.step = 1;
     }
 
-    /// So many calls in flight are not too many.
+    /// So many calls in flight are not too many, and can be returned to.
     pub(super) fn is_above(&mut self, limit: u32) {
-        self.level = self.level.map(|level| level.max(limit.saturating_add(1)));
+        self.level = self.level.max(Some(limit.saturating_add(1)));
     }
 
     /// Where a limit goes that has been what it is for `held` calls.
@@ -68,7 +68,9 @@ impl Ceiling {
                 if self.level.is_some() || self.ramp == Ramp::Double {
                     self.step = self.step.saturating_mul(2).min(goal);
                 }
-                self.is_above(limit);
+                if self.level.is_some() {
+                    self.is_above(limit);
+                }
                 Next::Probe(goal)
             }
         }
