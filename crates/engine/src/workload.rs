@@ -25,7 +25,8 @@ pub trait Workload {
 
     /// The job of `node`, to run right behind that of `input` on the same thread, with `input`'s value handed over.
     ///
-    /// Asked only when `node` is the one dependent of `input` and waits for nothing else. The value of `input` then
+    /// Asked only when `node` is the one dependent of `input` and its other inputs, if any, have ended. Asked again
+    /// when `input` is tried again. The value of `input` then
     /// never reaches [`finish`](Self::finish), though its [`release`](Self::release) is told. `None` makes `node` an ordinary step.
     fn link(&mut self, node: NodeId, input: NodeId) -> Option<Self::Job> {
         let _ = (node, input);

@@ -13,6 +13,8 @@ pub(super) struct Ceiling {
     step: u32,
     /// How often in a row it was found in about the same place, up to [`SURE`].
     confirmed: u32,
+    /// A window was well since it was found. Else this is rather a backend that refuses all it is asked.
+    held: bool,
 }
 
 /// Where a limit goes after a window in which all was well.
@@ -38,7 +40,7 @@ impl Ceiling {
             Ramp::Double => start,
             Ramp::One => 1,
         };
-        Ceiling { level: None, ramp, step, confirmed: 0 }
+        Ceiling { level: None, ramp, step, confirmed: 0, held: false }
     }
 
     pub(super) fn level(&self) -> Option<u32> {
@@ -48,7 +50,8 @@ impl Ceiling {
     /// So many calls in flight are too many.
     pub(super) fn found(&mut self, level: u32) {
         let same = self.level.is_some_and(|known| known.abs_diff(level) <= 1 + known / 8);
-        self.confirmed = if same { SURE.min(self.confirmed + 1) } else { 0 };
+        self.confirmed = if same && self.held { SURE.min(self.confirmed + 1) } else { 0 };
+        self.held = false;
         self.level = Some(level);
         self.step = 1;
     }
@@ -60,6 +63,7 @@ impl Ceiling {
 
     /// Where a limit goes that has been what it is for `held` calls.
     pub(super) fn next(&mut self, limit: u32, held: u32) -> Next {
+        self.held = true;
         match self.level {
             Some(level) if limit.saturating_add(1) < level => Next::Return(level - 1),
             Some(_) if self.step == 1 && held < self.patience(limit) => Next::Stay,

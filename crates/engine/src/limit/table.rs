@@ -18,8 +18,12 @@ use super::permit::{Ended, Permit};
 /// The limits of a process's backends. A handle: clones share them.
 #[derive(Clone)]
 pub struct Limits {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     clock: Arc<dyn Clock>,
-    table: Arc<Mutex<Table>>,
+    table: Mutex<Table>,
 }
 
 /// Names one limit of a table.
@@ -127,12 +131,13 @@ struct Granted {
 impl Limits {
     /// A table without keys.
     pub fn new(clock: Arc<dyn Clock>) -> Limits {
-        Limits { clock, table: Arc::new(Mutex::new(Table { keys: Vec::new(), arrivals: 0 })) }
+        let table = Mutex::new(Table { keys: Vec::new(), arrivals: 0 });
+        Limits { shared: Arc::new(Shared { clock, table }) }
     }
 
     /// Adds a limit. `name` is what [`save`](Self::save) files it under.
     pub fn add(&self, name: &str, allowance: Allowance) -> Result<LimitKey, Error> {
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         let concurrency = match allowance.concurrency {
             Concurrency::Fixed(0) => return Err(Error::Zero { field: "concurrency" }),
             Concurrency::Fixed(limit) => Fitted::Fixed(limit),
@@ -173,7 +178,7 @@ impl Limits {
             limit: entry.limit(),
             in_flight: entry.in_flight,
             waiting: entry.waiting.len(),
-            cooling_until: entry.cooling_until.filter(|until| *until > self.clock.now()),
+            cooling_until: entry.cooling_until.filter(|until| *until > self.shared.clock.now()),
         }
     }
 
@@ -218,8 +223,13 @@ impl Limits {
     }
 
     /// Asks for a slot. Whoever already waits goes first.
-    pub(crate) fn ask(&self, key: LimitKey, tokens: u32, customer: &Arc<dyn Customer>) -> Asked {
-        let now = self.clock.now();
+    pub(crate) fn ask(
+        &self,
+        key: LimitKey,
+        tokens: u32,
+        customer: impl FnOnce() -> Arc<dyn Customer>,
+    ) -> Asked {
+        let now = self.shared.clock.now();
         let mut table = self.lock();
         if table.keys[key.0 as usize].waiting.is_empty()
             && let Ok(granted) = table.grant(key.0, tokens, now)
@@ -229,7 +239,7 @@ impl Limits {
         }
         let arrival = table.arrivals;
         table.arrivals += 1;
-        let waiting = Waiting { customer: Arc::clone(customer), tokens };
+        let waiting = Waiting { customer: customer(), tokens };
         table.keys[key.0 as usize].waiting.insert(arrival, waiting);
         table.take_turn(key.0);
         let news = table.serve(key.0, now);
@@ -245,7 +255,7 @@ impl Limits {
 
     /// A call has ended, or was not made and gives back the tokens taken for it.
     pub(crate) fn end(&self, key: LimitKey, call: Call, ended: Ended, unused: Option<u32>) -> Option<Moved> {
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         let mut table = self.lock();
         if let Some(tokens) = unused {
             let Ok(()) = table.climb(key.0, |_, entry| {
@@ -261,7 +271,7 @@ impl Limits {
     }
 
     fn change(&self, key: u32, change: impl FnOnce(&mut Entry, Instant)) {
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         let mut table = self.lock();
         change(&mut table.keys[key as usize], now);
         let news = table.serve(key, now);
@@ -283,7 +293,7 @@ impl Limits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

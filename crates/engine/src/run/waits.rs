@@ -206,10 +206,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             if self.waits().limits[&key].place.is_some() {
                 return;
             }
-            let customer: Arc<dyn Customer> = Arc::clone(self.mail()) as Arc<dyn Customer>;
+            self.mail();
             let tokens = self.policies.of(node).tokens;
-            let Some(limits) = &self.limits.table else { return };
-            match limits.ask(key, tokens, &customer) {
+            let (Some(limits), Some(mail)) = (&self.limits.table, &self.mail) else { return };
+            match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn Customer>) {
                 Asked::Granted(permit) => self.begin_with(permit),
                 Asked::Queued(place) => {
                     let queue = self.waits().limits.get_mut(&key).expect("has nodes");

@@ -227,8 +227,7 @@ impl limit::Customer for Asker {
 fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &AtomicUsize) {
     let asker =
         Arc::new(Asker { state: shuttle::sync::Mutex::new(Asking::Waiting), thread: thread::current() });
-    let customer: Arc<dyn limit::Customer> = Arc::clone(&asker) as Arc<dyn limit::Customer>;
-    let permit = match limits.ask(key, 0, &customer) {
+    let permit = match limits.ask(key, 0, || Arc::clone(&asker) as Arc<dyn limit::Customer>) {
         limit::Asked::Granted(permit) => Some(permit),
         limit::Asked::Queued(place) if !patient => {
             let state = std::mem::replace(&mut *asker.state.lock().unwrap(), Asking::Gone);

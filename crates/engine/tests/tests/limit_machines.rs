@@ -88,6 +88,18 @@ fn follows_a_ceiling_down_within_three_round_trips_and_up_within_2000_calls() {
     }
 }
 
+#[test]
+fn comes_back_within_130_round_trips_after_everything_was_refused() {
+    let (from, to) = (Duration::from_secs(60), Duration::from_secs(90));
+    for seed in SEEDS {
+        let ceiling = |at| if (from..to).contains(&at) { 0 } else { 64 };
+        let pace = (millis(1000), millis(20), Spread::Half);
+        let ended = with_ceiling(&mut up_to(64), seed, 14_000, pace, &ceiling);
+        let back = ended.iter().find(|end| end.at > to && end.limit >= 58).unwrap();
+        assert!(back.at - to <= Duration::from_secs(130), "seed {seed}: {:?}", back.at - to);
+    }
+}
+
 const BASE: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
