@@ -75,9 +75,14 @@ impl Bucket {
 
     /// Corrects an amount taken beforehand by what was really used; the bucket may go into debt.
     pub fn settle(&mut self, now: Instant, taken: u64, used: u64) {
-        self.refill(now);
         self.outstanding = self.outstanding.saturating_sub(taken);
-        let left_over = self.grains(taken) - self.grains(used);
+        self.correct(now, taken, used);
+    }
+
+    /// Corrects what was counted for a call that is settled on its own.
+    pub fn correct(&mut self, now: Instant, counted: u64, used: u64) {
+        self.refill(now);
+        let left_over = self.grains(counted) - self.grains(used);
         self.level = self.level.saturating_add(left_over);
     }
 

@@ -10,8 +10,16 @@ use super::table::{LONGEST_PAUSE, LimitKey, Limits};
 pub(crate) struct Permit {
     held: Option<(Limits, Call)>,
     key: LimitKey,
-    /// What was taken of the limit's tokens, while no call was made.
-    unused: Option<u32>,
+    /// What was counted of the limit's tokens.
+    tokens: u32,
+    made: Made,
+}
+
+/// Whether the call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Yes,
+    No,
 }
 
 /// What a call's end tells its limit.
@@ -20,16 +28,23 @@ pub(crate) struct Ended {
     pub(crate) verdict: Verdict,
     /// How long the backend asked to be left alone.
     pub(crate) retry_after: Option<Duration>,
+    pub(crate) made: Made,
+}
+
+impl Ended {
+    pub(crate) fn with(verdict: Verdict) -> Ended {
+        Ended { verdict, retry_after: None, made: Made::Yes }
+    }
 }
 
 impl Permit {
     pub(crate) fn new(limits: Limits, key: LimitKey, call: Call, tokens: u32) -> Permit {
-        Permit { held: Some((limits, call)), key, unused: Some(tokens) }
+        Permit { held: Some((limits, call)), key, tokens, made: Made::No }
     }
 
     /// The call is made.
     pub(crate) fn used(mut self) -> Permit {
-        self.unused = None;
+        self.made = Made::Yes;
         self
     }
 
@@ -40,14 +55,15 @@ impl Permit {
     pub(crate) fn end(mut self, ended: Ended) -> Option<Moved> {
         let retry_after = ended.retry_after.map(|pause| pause.min(LONGEST_PAUSE));
         let (limits, call) = self.held.take()?;
-        limits.end(self.key, call, Ended { retry_after, ..ended }, None)
+        limits.end(self.key, call, self.tokens, Ended { retry_after, ..ended })
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some((limits, call)) = self.held.take() {
-            limits.end(self.key, call, Ended { verdict: Verdict::Failed, retry_after: None }, self.unused);
+            let ended = Ended { made: self.made, ..Ended::with(Verdict::Failed) };
+            limits.end(self.key, call, self.tokens, ended);
         }
     }
 }

@@ -13,7 +13,7 @@ use super::adaptive::{Adaptive, Call, Learned, Moved};
 use super::bounds::Bounds;
 use super::bucket::{Bucket, Quota, Rate};
 use super::error::Error;
-use super::permit::{Ended, Permit};
+use super::permit::{Ended, Made, Permit};
 
 /// The limits of a process's backends. A handle: clones share them.
 #[derive(Clone)]
@@ -203,21 +203,26 @@ impl Limits {
         }
     }
 
-    /// Corrects the tokens counted for a call by what it really used.
+    /// Corrects the tokens counted for a call, its policy's `tokens`, by what it really used; for the limits above
+    /// `key` too.
     pub fn used(&self, key: LimitKey, counted: u32, used: u32) {
-        self.change(key.0, |entry, now| {
-            if let Some(tokens) = &mut entry.tokens {
-                tokens.settle(now, counted.into(), used.into());
-            }
+        let now = self.shared.clock.now();
+        let mut table = self.lock();
+        let Ok(()) = table.climb(key.0, |_, entry| {
+            entry.tokens.iter_mut().for_each(|bucket| bucket.correct(now, counted.into(), used.into()));
+            Ok::<(), Infallible>(())
         });
+        let news = table.serve(key.0, now);
+        drop(table);
+        self.tell(news);
     }
 
-    /// Takes the backend's own word on requests left.
+    /// Takes the backend's own word on requests left to this key; feed the limit above where it speaks of that.
     pub fn feed_requests(&self, key: LimitKey, quota: Quota) {
         self.change(key.0, |entry, now| entry.requests.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
     }
 
-    /// Takes the backend's own word on tokens left.
+    /// Takes the backend's own word on tokens left to this key.
     pub fn feed_tokens(&self, key: LimitKey, quota: Quota) {
         self.change(key.0, |entry, now| entry.tokens.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
     }
@@ -253,17 +258,11 @@ impl Limits {
         self.change(key.0, |entry, _| entry.told = None);
     }
 
-    /// A call has ended, or was not made and gives back the tokens taken for it.
-    pub(crate) fn end(&self, key: LimitKey, call: Call, ended: Ended, unused: Option<u32>) -> Option<Moved> {
+    /// A call has ended, or was not made.
+    pub(crate) fn end(&self, key: LimitKey, call: Call, tokens: u32, ended: Ended) -> Option<Moved> {
         let now = self.shared.clock.now();
         let mut table = self.lock();
-        if let Some(tokens) = unused {
-            let Ok(()) = table.climb(key.0, |_, entry| {
-                entry.put_back(tokens, now);
-                Ok::<(), Infallible>(())
-            });
-        }
-        let moved = table.end(key.0, now, call, ended);
+        let moved = table.end(key.0, now, (call, tokens), ended);
         let news = table.serve(key.0, now);
         drop(table);
         self.tell(news);
@@ -363,11 +362,15 @@ impl Table {
         Ok(Granted { key, call: Call { began: now, in_flight }, tokens })
     }
 
-    fn end(&mut self, key: u32, now: Instant, call: Call, ended: Ended) -> Option<Moved> {
+    fn end(&mut self, key: u32, now: Instant, (call, tokens): (Call, u32), ended: Ended) -> Option<Moved> {
         let mut moved = None;
         let Ok(()) = self.climb(key, |place, entry| {
             let in_flight = entry.in_flight;
             entry.in_flight -= 1;
+            match ended.made {
+                Made::Yes => entry.settle(tokens, now),
+                Made::No => entry.put_back(tokens, now),
+            }
             if place == key
                 && let Some(pause) = ended.retry_after
             {
@@ -458,6 +461,11 @@ impl Entry {
             return Err(at);
         }
         Ok(())
+    }
+
+    fn settle(&mut self, tokens: u32, now: Instant) {
+        self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 1));
+        self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), tokens.into()));
     }
 
     fn put_back(&mut self, tokens: u32, now: Instant) {

@@ -249,7 +249,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     fn finished(&mut self, node: NodeId, value: W::Value) {
         self.doing = Doing::Node(node);
         if self.permit.is_some() {
-            self.report(Ended { verdict: Verdict::Done, retry_after: None });
+            self.report(Ended::with(Verdict::Done));
         }
         self.work.finish(node, value, &mut self.drops);
         self.log.now(What::Finished(node));

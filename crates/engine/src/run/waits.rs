@@ -298,7 +298,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             _ if retry_after.is_some() => Verdict::Refused,
             _ => Verdict::Failed,
         };
-        self.report(Ended { verdict, retry_after: retry_after.flatten() });
+        self.report(Ended { retry_after: retry_after.flatten(), ..Ended::with(verdict) });
     }
 
     /// Puts a failed node aside for another try, if its policy and failure allow one.

@@ -241,7 +241,7 @@ fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &A
         assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two hold the only slot");
         thread::yield_now();
         running.fetch_sub(1, Ordering::SeqCst);
-        permit.end(limit::Ended { verdict: limit::Verdict::Done, retry_after: None });
+        permit.used().end(limit::Ended::with(limit::Verdict::Done));
     }
 }
 

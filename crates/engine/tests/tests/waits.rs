@@ -343,11 +343,39 @@ fn the_backends_own_word_on_what_is_left_counts() {
     limits.feed_requests(key, Quota { limit: Some(600), remaining: 0, full_at: None });
     let script = Script::parse_with("a: io 1 limit 0", &[key]);
     let mut player = Player::new(&script, engine.clock());
-    let options = Options { limits: Some(limits), ..Options::default() };
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
     let began = engine.clock().now();
     sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
     // Ten a second: the next is there after a tenth of one.
     assert_eq!((engine.clock().now() - began).as_millis(), 101);
+    // What ended is no longer outstanding, so a kinder word is believed.
+    limits.feed_requests(key, Quota { limit: Some(600), remaining: 500, full_at: None });
+    let began = engine.clock().now();
+    let mut player = Player::new(&script, engine.clock());
+    sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
+    assert_eq!((engine.clock().now() - began).as_millis(), 1);
+}
+
+#[test]
+fn tokens_counted_for_a_call_are_corrected_by_what_it_used_all_the_way_up() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let tokens = Some(Rate { amount: 100, per: Duration::from_secs(1), burst: 100 });
+    let account = limits.add("account", Allowance { tokens, ..fixed(9) }).unwrap();
+    let key = limits.add("backend", Allowance { tokens, parent: Some(account), ..fixed(9) }).unwrap();
+    let script = Script::parse_with("a: io 1 limit 0 tokens 100", &[key]);
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let took = || {
+        let began = engine.clock().now();
+        let mut player = Player::new(&script, engine.clock());
+        sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
+        (engine.clock().now() - began).as_millis()
+    };
+    assert_eq!(took(), 1);
+    limits.used(key, 100, 1);
+    assert!((5..15).contains(&took()), "99 came back");
+    assert!(took() > 900, "and nothing after the next");
 }
 
 #[test]
