@@ -116,7 +116,9 @@ fn allocations() -> Vec<Aim> {
     ] {
         let [small, large] = [1_000, LARGE].map(|nodes| count_run(&Arc::new(make(nodes)), kind).calls);
         let measured = format!("{small} and {large} allocations a run of 1,000 and 100,000");
-        aims.push(aim(format!("no allocation a node: {what}"), measured, large < small + 200));
+        // A run that had more in flight made more slots, of two allocations each.
+        let met = large <= small.max(2 * 1_024 + 64);
+        aims.push(aim(format!("no allocation a node: {what}"), measured, met));
     }
     aims
 }

@@ -50,14 +50,17 @@ struct Shared {
 struct State {
     queue: VecDeque<Task>,
     threads: usize,
+    /// Threads that wait and were not called.
     idle: usize,
+    /// Threads that were called and have not woken up yet.
+    called: usize,
     closed: bool,
 }
 
 impl ThreadPool {
     /// A pool of at most `max_threads`, each started by `start_thread`.
     pub(crate) fn new(name: &'static str, max_threads: usize, start_thread: StartThread) -> ThreadPool {
-        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, closed: false };
+        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, called: 0, closed: false };
         let (state, work_or_close) = (Mutex::new(state), Condvar::new());
         ThreadPool { shared: Arc::new(Shared { name, max_threads, start_thread, state, work_or_close }) }
     }
@@ -71,9 +74,13 @@ impl ThreadPool {
             return;
         }
         state.queue.push_back(task);
-        if state.idle >= state.queue.len() || state.threads == self.shared.max_threads {
+        if state.call() {
             drop(state);
             self.shared.work_or_close.notify_one();
+            return;
+        }
+        let waiting_for_a_thread = state.queue.len() > state.called;
+        if state.idle > 0 || state.threads == self.shared.max_threads || !waiting_for_a_thread {
             return;
         }
         state.threads += 1;
@@ -104,23 +111,50 @@ impl Drop for ThreadPool {
     }
 }
 
+impl State {
+    /// Decides to wake a waiting thread. One at a time: whoever wakes up calls the next if there is more, which wakes
+    /// threads away from the caller's core and leaves the caller to its own work.
+    fn call(&mut self) -> bool {
+        let calls = self.idle > 0 && self.called == 0;
+        if calls {
+            self.idle -= 1;
+            self.called += 1;
+        }
+        calls
+    }
+}
+
 impl Shared {
     fn work(&self) {
         let mut state = self.lock();
         loop {
             if let Some(task) = state.queue.pop_front() {
+                let calls = !state.queue.is_empty() && state.call();
                 drop(state);
+                if calls {
+                    self.work_or_close.notify_one();
+                }
                 // A task catches its own panics; one that slips through must not cost the pool a thread.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task.run));
                 state = self.lock();
             } else if state.closed {
                 return;
             } else {
-                state.idle += 1;
-                state = self.work_or_close.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.idle -= 1;
+                state = self.wait(state);
             }
         }
+    }
+
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.idle += 1;
+        while state.called == 0 && !state.closed {
+            state = self.work_or_close.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.called {
+            0 => state.idle -= 1,
+            _ => state.called -= 1,
+        }
+        state
     }
 
     /// The system refused a thread: the others serve the queue, and without any its tasks are dropped, which tells
