@@ -27,7 +27,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return self.failed(node, Failure::Deadline);
         }
         let own_due = trip::earlier(trip::after(self.slice.now, policy.timeout), cutoff);
-        let due = trip::earlier(own_due, self.limits.deadline);
+        let due = trip::earlier(own_due, self.terms.deadline);
         let at = self.log.start_time();
         self.doing = Doing::Step(node, at);
         let step = self.work.step(node, Budget { now: self.slice.now, due });
@@ -70,7 +70,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             (StepKind::Inline, _) => Place::Inline,
             (StepKind::Blocking, _) => Place::Blocking,
             (StepKind::Auto | StepKind::Spawned, Cost::About(cost))
-                if cost <= self.limits.inline_threshold =>
+                if cost <= self.terms.inline_threshold =>
             {
                 Place::Inline
             }
@@ -106,11 +106,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             trip,
             reply: Reply::new(Arc::clone(self.mail()), ticket),
             clock: Arc::clone(&self.engine.seams.clock),
-            limit: self.limits.deadline,
+            limit: self.terms.deadline,
             keep_marks: self.log.is_heard(),
         };
         let seams = &self.engine.seams;
-        let pool = match (place, self.limits.class) {
+        let pool = match (place, self.terms.class) {
             (Place::Blocking, _) => &seams.blocking,
             (_, Class::Latency) => &seams.latency,
             (_, Class::Batch) => &seams.batch,

@@ -1,13 +1,15 @@
 //! One execution of a graph: a future that owns all its state.
 
+mod terms;
+mod slice;
 mod carry;
-mod log;
-mod slots;
-mod timer;
-mod trip;
+mod ends;
 mod waits;
+mod slots;
+mod trip;
+mod timer;
+mod log;
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -16,16 +18,17 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::admission::{Admitted, Cut, Refused};
-use crate::engine::{Class, Engine, Options, Reserve};
-use crate::event::{Ending, Place, Reason, What};
-use crate::frontier::{Change, Frontier, Phase};
+use crate::engine::{Engine, Options};
+use crate::event::{Ending, What};
+use crate::frontier::Frontier;
 use crate::graph::{Graph, NodeId};
-use crate::limit::{self, Ended, LimitKey, Permit, Verdict};
-use crate::panics;
+use crate::limit::{LimitKey, Permit};
 use crate::policy::{OnError, Policies, Policy};
 use crate::workload::{Drops, Failure, Workload};
 use log::Log;
+use slice::Slice;
 use slots::{Mail, Slots};
+use terms::{TailReserve, Terms};
 use timer::{Ticket, Timer};
 use trip::Outcome;
 use waits::Waits;
@@ -40,7 +43,7 @@ pub struct Run<'a, G, W: Workload> {
     frontier: Frontier<'a, G>,
     policies: &'a Policies,
     work: &'a mut W,
-    limits: Limits,
+    terms: Terms,
     slots: Slots<W>,
     timer: Timer,
     mail: Option<Arc<Mail<W::Value, W::Error>>>,
@@ -117,21 +120,6 @@ impl<V: Send, E: Send> Cut for Mail<V, E> {
     }
 }
 
-struct Limits {
-    deadline: Option<Instant>,
-    reserve: TailReserve,
-    class: Class,
-    in_flight: usize,
-    inline_threshold: Duration,
-    table: Option<limit::Limits>,
-    seed: u64,
-}
-
-enum TailReserve {
-    Fixed(Duration),
-    PerNode(Arc<[Duration]>),
-}
-
 /// The workload code being called, so that a panic finds its node.
 #[derive(Clone, Copy)]
 enum Doing {
@@ -149,20 +137,6 @@ enum Turn {
     Over,
 }
 
-/// Inline work since the last yield. The clock is read every few nodes, as few as their pace asks for.
-struct Slice {
-    now: Instant,
-    began: Instant,
-    stride: u32,
-    until_check: u32,
-}
-
-/// A run that works inline lets others on its thread go first after this long.
-const SLICE: Duration = Duration::from_micros(100);
-/// Aim of the time between two looks at the clock.
-const LOOK_EVERY: Duration = Duration::from_micros(20);
-const MAX_STRIDE: u32 = 64;
-
 impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     pub(crate) fn new(
         engine: &'a Engine,
@@ -172,7 +146,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         options: &Options,
     ) -> Result<Self, Refused> {
         let now = engine.seams.clock.now();
-        let limits = Limits::new(engine, options, graph.node_count(), now)?;
+        let terms = Terms::new(engine, options, graph.node_count(), now)?;
         if let Some(key) = policies.highest_limit()
             && !options.limits.as_ref().is_some_and(|limits| limits.has(key))
         {
@@ -186,7 +160,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             frontier: Frontier::new(graph),
             policies,
             work,
-            limits,
+            terms,
             slots: Slots::new(),
             timer: Timer::default(),
             mail: None,
@@ -196,7 +170,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             fell_back: 0,
             waits: None,
             permit: None,
-            slice: Slice { now, began: now, stride: 1, until_check: 1 },
+            slice: Slice::new(now),
             doing: Doing::Bookkeeping(NodeId(0)),
             over: None,
             log,
@@ -221,7 +195,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             self.serve_starved();
         }
         while self.over.is_none() {
-            if self.slots.in_flight() >= self.limits.in_flight {
+            if self.slots.in_flight() >= self.terms.in_flight {
                 return Turn::Idle;
             }
             let Some(node) = self.next_node() else { break };
@@ -246,86 +220,6 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         }
     }
 
-    fn finished(&mut self, node: NodeId, value: W::Value) {
-        self.doing = Doing::Node(node);
-        if self.permit.is_some() {
-            self.report(Ended::with(Verdict::Done));
-        }
-        self.work.finish(node, value, &mut self.drops);
-        self.log.now(What::Finished(node));
-        self.end_finished(node);
-    }
-
-    fn end_finished(&mut self, node: NodeId) {
-        self.doing = Doing::Bookkeeping(node);
-        let Run { frontier, work, log, cancelled, .. } = self;
-        frontier.finish(node, |change| note(change, &mut **work, log, cancelled));
-        self.after_end(node);
-    }
-
-    fn failed(&mut self, node: NodeId, failure: Failure<W::Error>) {
-        if self.frontier.phase(node) != Phase::InFlight {
-            return;
-        }
-        self.doing = Doing::Bookkeeping(node);
-        if self.permit.is_some() {
-            self.report_failure(&failure);
-        }
-        if self.try_again(node, &failure) {
-            return;
-        }
-        match self.policies.of(node).on_error {
-            OnError::FailRun => self.stop_with(node, failure),
-            OnError::Fallback(_) => match self.work.fallback(node, &failure) {
-                Some(value) => {
-                    self.fell_back += 1;
-                    self.log.now(What::FellBack(node, reason(&failure)));
-                    self.work.finish(node, value, &mut self.drops);
-                    self.end_finished(node);
-                }
-                None => self.stop_with(node, failure),
-            },
-            OnError::Isolate => {
-                self.log.now(What::Failed(node, reason(&failure)));
-                self.work.fail(node, failure, &mut self.drops);
-                let Run { frontier, work, log, cancelled, .. } = self;
-                frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
-                self.after_end(node);
-            }
-        }
-    }
-
-    fn stop_with(&mut self, node: NodeId, failure: Failure<W::Error>) {
-        self.log.now(What::Failed(node, reason(&failure)));
-        self.over = Some(Err(Stopped::Node { node, failure }));
-    }
-
-    fn drop_node(&mut self, node: NodeId) {
-        self.doing = Doing::Bookkeeping(node);
-        let Run { frontier, work, log, cancelled, .. } = self;
-        frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
-        self.after_end(node);
-    }
-
-    /// Drops what the workload asked for, stops what was in flight of it, and lets go of turns.
-    fn after_end(&mut self, node: NodeId) {
-        if self.waits.is_some() {
-            self.pass_turn(node);
-        }
-        while let Some(node) = self.drops.0.pop() {
-            let Run { frontier, work, log, cancelled, .. } = self;
-            frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
-        }
-        while let Some((node, ticket)) = self.cancelled.pop() {
-            if let Some(slot) = ticket {
-                drop(self.slots.release(slot));
-            }
-            if self.waits.is_some() {
-                self.pass_turn(node);
-            }
-        }
-    }
-
     /// The nodes being worked on; failing these, the one that would be next.
     fn late(&mut self) -> Vec<NodeId> {
         let mut late = self.slots.nodes_in_flight();
@@ -340,8 +234,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
 
     /// When a node that has a fallback must give way to it. Behind a result there is nothing to leave time for.
     fn cutoff(&self, node: NodeId, policy: &Policy) -> Option<Instant> {
-        let deadline = self.limits.deadline?;
-        let reserve = match (policy.on_error, &self.limits.reserve) {
+        let deadline = self.terms.deadline?;
+        let reserve = match (policy.on_error, &self.terms.reserve) {
             (OnError::FailRun | OnError::Isolate, _) => return None,
             _ if self.frontier.graph().dependent_count(node) == 0 => Duration::ZERO,
             (OnError::Fallback(_), TailReserve::Fixed(reserve)) => *reserve,
@@ -365,37 +259,15 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         } else {
             self.check_deadline();
         }
-        self.slice.now - self.slice.began >= SLICE
+        self.slice.is_over()
     }
 
     fn check_deadline(&mut self) {
         if self.over.is_none()
             && !self.frontier.is_done()
-            && self.limits.deadline.is_some_and(|deadline| self.slice.now >= deadline)
+            && self.terms.deadline.is_some_and(|deadline| self.slice.now >= deadline)
         {
             self.over = Some(Err(Stopped::Deadline { late: self.late() }));
-        }
-    }
-
-    /// A panic in workload code is its node's failure; in the calls that follow an end it ends the run, whose books
-    /// may be half written.
-    fn panicked(&mut self, payload: &(dyn Any + Send)) {
-        let failure = Failure::Panic(panics::message(payload));
-        let node = match self.doing {
-            Doing::Bookkeeping(node) => return self.stop_with(node, failure),
-            Doing::Step(node, at) => {
-                self.log.started(at, node, Place::Inline);
-                node
-            }
-            Doing::Node(node) => node,
-            Doing::Polling(slot) => {
-                let node = self.slots.node(slot);
-                self.permit = self.slots.release(slot);
-                node
-            }
-        };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.failed(node, failure))) {
-            self.stop_with(node, Failure::Panic(panics::message(&*payload)));
         }
     }
 
@@ -411,7 +283,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     /// Asks to be woken by time or mail; `false` when there is more to do at once.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let waits = self.waits.as_ref().and_then(|waits| waits.earliest());
-        let due = trip::earlier(self.timer.earliest(), self.limits.deadline);
+        let due = trip::earlier(self.timer.earliest(), self.terms.deadline);
         if let Some(at) = trip::earlier(due, waits) {
             let clock = &self.engine.seams.clock;
             if self.timer.poll(at, &**clock, cx).is_ready() {
@@ -516,81 +388,5 @@ impl<G: Graph, W: Workload> Future for Run<'_, G, W> {
 impl<G, W: Workload> Drop for Run<'_, G, W> {
     fn drop(&mut self) {
         self.leave(Ending::Dropped);
-    }
-}
-
-impl Limits {
-    fn new(engine: &Engine, options: &Options, node_count: u32, now: Instant) -> Result<Limits, Refused> {
-        if options.in_flight == 0 {
-            return Err(Refused::ZeroInFlight);
-        }
-        if let Some(deadline) = options.deadline
-            && deadline <= now
-        {
-            return Err(Refused::DeadlinePassed { ago: now - deadline });
-        }
-        let reserve = match &options.reserve {
-            Reserve::Share => {
-                let given = options.deadline.map_or(Duration::ZERO, |deadline| deadline - now);
-                TailReserve::Fixed((given / 10).clamp(Duration::from_millis(1), Duration::from_millis(10)))
-            }
-            Reserve::PerNode(table) if table.len() == node_count as usize => {
-                TailReserve::PerNode(Arc::clone(table))
-            }
-            Reserve::PerNode(table) => {
-                return Err(Refused::ReserveCount { entries: table.len(), node_count });
-            }
-        };
-        Ok(Limits {
-            deadline: options.deadline,
-            reserve,
-            class: options.class,
-            in_flight: options.in_flight,
-            inline_threshold: options.inline_threshold.unwrap_or(engine.inline_threshold),
-            table: options.limits.clone(),
-            seed: options.seed,
-        })
-    }
-}
-
-impl Slice {
-    fn begin(&mut self, now: Instant) {
-        self.now = now;
-        self.began = now;
-        self.until_check = self.stride;
-    }
-
-    /// Sets the pace so that the next look comes about [`LOOK_EVERY`] from now.
-    fn look(&mut self, now: Instant) {
-        let took = (now - self.now).max(Duration::from_nanos(1));
-        let fitting = self.stride as u128 * LOOK_EVERY.as_nanos() / took.as_nanos();
-        self.stride = fitting.clamp(1, (self.stride * 4).min(MAX_STRIDE) as u128) as u32;
-        self.until_check = self.stride;
-        self.now = now;
-    }
-}
-
-fn note<W: Workload>(
-    change: Change,
-    work: &mut W,
-    log: &mut Log,
-    cancelled: &mut Vec<(NodeId, Option<u32>)>,
-) {
-    match change {
-        Change::Released(node) => work.release(node),
-        Change::Dropped { node, ticket } => {
-            log.now(What::Dropped(node));
-            cancelled.push((node, ticket));
-        }
-    }
-}
-
-fn reason<E>(failure: &Failure<E>) -> Reason {
-    match failure {
-        Failure::Error(_) => Reason::Error,
-        Failure::Panic(_) => Reason::Panic,
-        Failure::Timeout(_) => Reason::Timeout,
-        Failure::Deadline => Reason::Deadline,
-        Failure::Abandoned => Reason::Abandoned,
     }
 }

@@ -95,7 +95,7 @@ impl<V: Send, E: Send> Customer for Mailbox<Message<V, E>> {
 
 impl<G: Graph, W: Workload> Run<'_, G, W> {
     fn waits(&mut self) -> &mut Waits {
-        let seed = self.limits.seed;
+        let seed = self.terms.seed;
         self.waits.get_or_insert_with(|| Box::new(Waits::new(seed)))
     }
 
@@ -148,7 +148,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let due =
             |(key, queue): (&LimitKey, &mut Queue)| queue.look_at.take_if(|at| *at <= now).map(|_| *key);
         let keys: Vec<LimitKey> = waits.limits.iter_mut().filter_map(due).collect();
-        if let Some(limits) = &self.limits.table {
+        if let Some(limits) = &self.terms.table {
             keys.into_iter().for_each(|key| limits.look(key));
         }
     }
@@ -201,14 +201,14 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// Starts nodes of `key` while slots are to be had, then waits in its queue if there are more.
     pub(super) fn serve_key(&mut self, key: LimitKey) {
-        while self.over.is_none() && self.slots.in_flight() < self.limits.in_flight {
+        while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
             let Some(node) = self.best_of(key) else { return };
             if self.waits().limits[&key].place.is_some() {
                 return;
             }
             self.mail();
             let tokens = self.policies.of(node).tokens;
-            let (Some(limits), Some(mail)) = (&self.limits.table, &self.mail) else { return };
+            let (Some(limits), Some(mail)) = (&self.terms.table, &self.mail) else { return };
             match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn Customer>) {
                 Asked::Granted(permit) => self.begin_with(permit),
                 Asked::Queued(place) => {
@@ -227,7 +227,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             queue.place = None;
             queue.look_at = None;
         }
-        if self.slots.in_flight() < self.limits.in_flight {
+        if self.slots.in_flight() < self.terms.in_flight {
             self.begin_with(permit);
         } else {
             drop(permit);

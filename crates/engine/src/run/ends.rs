@@ -1,0 +1,143 @@
+//! How nodes end, and what follows from it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::log::Log;
+use super::{Doing, Run, Stopped};
+use crate::event::{Place, Reason, What};
+use crate::frontier::{Change, Phase};
+use crate::graph::{Graph, NodeId};
+use crate::limit::{Ended, Verdict};
+use crate::panics;
+use crate::policy::OnError;
+use crate::workload::{Failure, Workload};
+
+impl<G: Graph, W: Workload> Run<'_, G, W> {
+    pub(super) fn finished(&mut self, node: NodeId, value: W::Value) {
+        self.doing = Doing::Node(node);
+        if self.permit.is_some() {
+            self.report(Ended::with(Verdict::Done));
+        }
+        self.work.finish(node, value, &mut self.drops);
+        self.log.now(What::Finished(node));
+        self.end_finished(node);
+    }
+
+    pub(super) fn end_finished(&mut self, node: NodeId) {
+        self.doing = Doing::Bookkeeping(node);
+        let Run { frontier, work, log, cancelled, .. } = self;
+        frontier.finish(node, |change| note(change, &mut **work, log, cancelled));
+        self.after_end(node);
+    }
+
+    pub(super) fn failed(&mut self, node: NodeId, failure: Failure<W::Error>) {
+        if self.frontier.phase(node) != Phase::InFlight {
+            return;
+        }
+        self.doing = Doing::Bookkeeping(node);
+        if self.permit.is_some() {
+            self.report_failure(&failure);
+        }
+        if self.try_again(node, &failure) {
+            return;
+        }
+        match self.policies.of(node).on_error {
+            OnError::FailRun => self.stop_with(node, failure),
+            OnError::Fallback(_) => match self.work.fallback(node, &failure) {
+                Some(value) => {
+                    self.fell_back += 1;
+                    self.log.now(What::FellBack(node, reason(&failure)));
+                    self.work.finish(node, value, &mut self.drops);
+                    self.end_finished(node);
+                }
+                None => self.stop_with(node, failure),
+            },
+            OnError::Isolate => {
+                self.log.now(What::Failed(node, reason(&failure)));
+                self.work.fail(node, failure, &mut self.drops);
+                let Run { frontier, work, log, cancelled, .. } = self;
+                frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
+                self.after_end(node);
+            }
+        }
+    }
+
+    fn stop_with(&mut self, node: NodeId, failure: Failure<W::Error>) {
+        self.log.now(What::Failed(node, reason(&failure)));
+        self.over = Some(Err(Stopped::Node { node, failure }));
+    }
+
+    pub(super) fn drop_node(&mut self, node: NodeId) {
+        self.doing = Doing::Bookkeeping(node);
+        let Run { frontier, work, log, cancelled, .. } = self;
+        frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
+        self.after_end(node);
+    }
+
+    /// Drops what the workload asked for, stops what was in flight of it, and lets go of turns.
+    fn after_end(&mut self, node: NodeId) {
+        if self.waits.is_some() {
+            self.pass_turn(node);
+        }
+        while let Some(node) = self.drops.0.pop() {
+            let Run { frontier, work, log, cancelled, .. } = self;
+            frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
+        }
+        while let Some((node, ticket)) = self.cancelled.pop() {
+            if let Some(slot) = ticket {
+                drop(self.slots.release(slot));
+            }
+            if self.waits.is_some() {
+                self.pass_turn(node);
+            }
+        }
+    }
+
+    /// A panic in workload code is its node's failure; in the calls that follow an end it ends the run, whose books
+    /// may be half written.
+    pub(super) fn panicked(&mut self, payload: &(dyn Any + Send)) {
+        let failure = Failure::Panic(panics::message(payload));
+        let node = match self.doing {
+            Doing::Bookkeeping(node) => return self.stop_with(node, failure),
+            Doing::Step(node, at) => {
+                self.log.started(at, node, Place::Inline);
+                node
+            }
+            Doing::Node(node) => node,
+            Doing::Polling(slot) => {
+                let node = self.slots.node(slot);
+                self.permit = self.slots.release(slot);
+                node
+            }
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.failed(node, failure))) {
+            self.stop_with(node, Failure::Panic(panics::message(&*payload)));
+        }
+    }
+}
+
+fn note<W: Workload>(
+    change: Change,
+    work: &mut W,
+    log: &mut Log,
+    cancelled: &mut Vec<(NodeId, Option<u32>)>,
+) {
+    match change {
+        Change::Released(node) => work.release(node),
+        Change::Dropped { node, ticket } => {
+            log.now(What::Dropped(node));
+            cancelled.push((node, ticket));
+        }
+    }
+}
+
+fn reason<E>(failure: &Failure<E>) -> Reason {
+    match failure {
+        Failure::Error(_) => Reason::Error,
+        Failure::Panic(_) => Reason::Panic,
+        Failure::Timeout(_) => Reason::Timeout,
+        Failure::Deadline => Reason::Deadline,
+        Failure::Abandoned => Reason::Abandoned,
+    }
+}
