@@ -7,6 +7,7 @@ mod latency;
 mod adaptive;
 mod bucket;
 mod permit;
+mod entry;
 mod table;
 
 pub use adaptive::{Adaptive, Call, Learned, Moved, Verdict, Why};

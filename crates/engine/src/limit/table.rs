@@ -12,6 +12,7 @@ use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::adaptive::{Adaptive, Call, Learned, Moved};
 use super::bounds::Bounds;
 use super::bucket::{Bucket, Quota, Rate};
+use super::entry::{Entry, Fitted, Waiting};
 use super::error::Error;
 use super::permit::{Ended, Made, Permit};
 
@@ -91,38 +92,13 @@ struct Table {
     arrivals: u64,
 }
 
-struct Entry {
-    name: String,
-    concurrency: Fitted,
-    requests: Option<Bucket>,
-    tokens: Option<Bucket>,
-    parent: Option<u32>,
-    in_flight: u32,
-    cooling_until: Option<Instant>,
-    waiting: BTreeMap<u64, Waiting>,
-    /// For a key without parent: it and the keys below it that have waiting runs, in turn.
-    turns: VecDeque<u32>,
-    /// The customer last told when to look, and that time.
-    told: Option<(u64, Instant)>,
-}
-
-enum Fitted {
-    Fixed(u32),
-    Adaptive(Box<Adaptive>),
-}
-
-struct Waiting {
-    customer: Arc<dyn Customer>,
-    tokens: u32,
-}
-
 /// What to say to customers once the lock is gone.
-enum News {
+pub(super) enum News {
     Granted(Arc<dyn Customer>, Granted),
     LookAt(Arc<dyn Customer>, LimitKey, Instant),
 }
 
-struct Granted {
+pub(super) struct Granted {
     key: u32,
     call: Call,
     tokens: u32,
@@ -427,60 +403,6 @@ impl Table {
         }
         self.keys[root as usize].turns = turns;
         news
-    }
-}
-
-impl Entry {
-    fn limit(&self) -> u32 {
-        match &self.concurrency {
-            Fitted::Fixed(limit) => *limit,
-            Fitted::Adaptive(adaptive) => adaptive.limit(),
-        }
-    }
-
-    fn cool(&mut self, until: Instant) {
-        self.cooling_until = Some(self.cooling_until.map_or(until, |known| known.max(until)));
-    }
-
-    fn has_room(&self, now: Instant) -> Result<(), Option<Instant>> {
-        match self.cooling_until {
-            Some(until) if until > now => Err(Some(until)),
-            _ if self.in_flight >= self.limit() => Err(None),
-            _ => Ok(()),
-        }
-    }
-
-    fn take(&mut self, tokens: u32, now: Instant) -> Result<(), Instant> {
-        if let Some(bucket) = &mut self.requests {
-            bucket.take(now, 1)?;
-        }
-        if let Some(bucket) = &mut self.tokens
-            && let Err(at) = bucket.take(now, tokens.into())
-        {
-            self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 0));
-            return Err(at);
-        }
-        Ok(())
-    }
-
-    fn settle(&mut self, tokens: u32, now: Instant) {
-        self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 1));
-        self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), tokens.into()));
-    }
-
-    fn put_back(&mut self, tokens: u32, now: Instant) {
-        self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 0));
-        self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), 0));
-    }
-
-    /// Tells whoever is first when to look, once.
-    fn tell_first(&mut self, key: LimitKey, at: Instant) -> Option<News> {
-        let (&arrival, first) = self.waiting.first_key_value()?;
-        if self.told == Some((arrival, at)) {
-            return None;
-        }
-        self.told = Some((arrival, at));
-        Some(News::LookAt(Arc::clone(&first.customer), key, at))
     }
 }
 
