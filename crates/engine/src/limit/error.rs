@@ -24,4 +24,7 @@ pub enum Error {
     /// A parent that was not added before its child.
     #[error("the parent is no limit of this table; add it first")]
     NoParent,
+    /// What is learned is filed by name, so each name is used once.
+    #[error("a limit named `{0}` is there already")]
+    SameName(String),
 }

@@ -27,7 +27,7 @@ struct Shared {
     table: Mutex<Table>,
 }
 
-/// Names one limit of a table.
+/// Names one limit of the table that gave it out; another table takes it for one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey(u32);
 
@@ -125,6 +125,9 @@ impl Limits {
         let key = table.keys.len() as u32;
         if allowance.parent.is_some_and(|parent| parent.0 >= key) {
             return Err(Error::NoParent);
+        }
+        if table.keys.iter().any(|entry| entry.name == name) {
+            return Err(Error::SameName(name.to_owned()));
         }
         table.keys.push(Entry {
             name: name.to_owned(),
@@ -245,10 +248,11 @@ impl Limits {
         moved
     }
 
-    fn change(&self, key: u32, change: impl FnOnce(&mut Entry, Instant)) {
+    /// Changes an entry and serves its queue. What the change gives back is dropped without the lock.
+    fn change<T>(&self, key: u32, change: impl FnOnce(&mut Entry, Instant) -> T) {
         let now = self.shared.clock.now();
         let mut table = self.lock();
-        change(&mut table.keys[key as usize], now);
+        let _removed = change(&mut table.keys[key as usize], now);
         let news = table.serve(key, now);
         drop(table);
         self.tell(news);
@@ -283,7 +287,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let arrival = self.arrival;
         // Being first in the queue includes looking after it in time: the next one takes that over.
-        self.limits.change(self.key, |entry, _| drop(entry.waiting.remove(&arrival)));
+        self.limits.change(self.key, |entry, _| entry.waiting.remove(&arrival));
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{
-    Allowance, Bounds, Budget, Check, Classified, Clock, Concurrency, Config, Dag, Drops, Limits, NodeId,
-    Options, Policies, Policy, Ramp, Report, Retry, Severity, Step, Workload,
+    Allowance, Bounds, Budget, Check, Classified, Clock, Concurrency, Config, Dag, Drops, Engine, Heard,
+    LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Ramp, Report, Retry, Severity, Step, What,
+    Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -45,7 +46,7 @@ struct Calls {
     backend: Arc<Mutex<Backend>>,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    key: anabranch_engine::LimitKey,
+    key: LimitKey,
 }
 
 type Boxed = Pin<Box<dyn Future<Output = Result<(), TooMuch>> + Send>>;
@@ -60,6 +61,11 @@ impl Drop for InFlight {
 }
 
 impl Backend {
+    fn new(nature: Nature, seed: u64) -> Arc<Mutex<Backend>> {
+        let rng = Rng::new(seed);
+        Arc::new(Mutex::new(Backend { nature, in_flight: 0, free_at: None, rng, calls: Vec::new() }))
+    }
+
     /// How long the call takes, or that it is refused.
     fn take(&mut self, now: Instant, limit: u32) -> Result<Duration, TooMuch> {
         let jitter = self.rng.within(80..121) as u32;
@@ -113,34 +119,48 @@ impl Workload for Calls {
     fn finish(&mut self, _: NodeId, (): (), _: &mut Drops) {}
 }
 
-fn call(nature: Nature, nodes: u32, seed: u64) -> (Result<Report, String>, Vec<(bool, u32)>, Duration) {
-    let sim = Sim::new(seed);
-    let engine = sim.engine(&Config::default());
-    let limits = Limits::new(Arc::clone(engine.clock()));
+fn adaptive() -> Allowance {
     let bounds = Bounds { min: 1, max: 500, start: 4, ramp: Ramp::Double };
-    let allowance =
-        Allowance { concurrency: Concurrency::Adaptive(bounds), requests: None, tokens: None, parent: None };
-    let key = limits.add("backend", allowance).unwrap();
+    Allowance { concurrency: Concurrency::Adaptive(bounds), requests: None, tokens: None, parent: None }
+}
+
+fn calls_on(
+    sim: &Sim,
+    engine: &Engine,
+    (limits, key): (&Limits, LimitKey),
+    backend: &Arc<Mutex<Backend>>,
+    nodes: u32,
+    seed: u64,
+) -> Result<Report, String> {
     let retry = Retry { rounds: 2, base: Duration::from_millis(100), longest: Duration::from_secs(2) };
     let policy = Policy {
         limit: Some(key),
         retry: Some(retry),
         timeout: Some(Duration::from_secs(2)),
-        on_error: anabranch_engine::OnError::Isolate,
+        on_error: OnError::Isolate,
         ..Policy::default()
     };
-    let backend = Backend { nature, in_flight: 0, free_at: None, rng: Rng::new(seed), calls: Vec::new() };
-    let backend = Arc::new(Mutex::new(backend));
     let clock = Arc::clone(engine.clock());
-    let mut work = Calls { backend: Arc::clone(&backend), clock, limits: limits.clone(), key };
+    let mut work = Calls { backend: Arc::clone(backend), clock, limits: limits.clone(), key };
     let dag = Dag::new(nodes, &[]).unwrap();
-    let (policies, began) = (Policies::uniform(policy), engine.clock().now());
+    let policies = Policies::uniform(policy);
     let options = Options { limits: Some(limits.clone()), seed, ..Options::default() };
     let result = sim.block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
     let standing = limits.standing(key);
     assert_eq!((standing.in_flight, standing.waiting), (0, 0));
+    result.map_err(|stopped| format!("{stopped:?}"))
+}
+
+fn call(nature: Nature, nodes: u32, seed: u64) -> (Result<Report, String>, Vec<(bool, u32)>, Duration) {
+    let sim = Sim::new(seed);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", adaptive()).unwrap();
+    let backend = Backend::new(nature, seed);
+    let began = engine.clock().now();
+    let result = calls_on(&sim, &engine, (&limits, key), &backend, nodes, seed);
     let calls = std::mem::take(&mut backend.lock().unwrap().calls);
-    (result.map_err(|stopped| format!("{stopped:?}")), calls, engine.clock().now() - began)
+    (result, calls, engine.clock().now() - began)
 }
 
 /// The share of refused calls after the first 200, and the average limit of the second half.
@@ -192,4 +212,35 @@ fn a_dead_backend_brings_the_limit_down_to_one_and_keeps_it_there() {
     assert_eq!(calls.last().unwrap().1, 1);
     let climbs = calls.windows(2).filter(|pair| pair[1].1 > pair[0].1).count();
     assert_eq!(climbs, 0);
+}
+
+#[test]
+fn what_a_limit_learned_is_heard_saved_and_gone_on_from() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let mut listener = crate::script::listen(&engine);
+    let table = || {
+        let limits = Limits::new(Arc::clone(engine.clock()));
+        let key = limits.add("backend", adaptive()).unwrap();
+        (limits, key)
+    };
+    let (limits, key) = table();
+    let backend = Backend::new(Nature::Ceiling(30), 1);
+    calls_on(&sim, &engine, (&limits, key), &backend, 3_000, 1).unwrap();
+    let mut moves = std::iter::from_fn(|| listener.try_next()).filter_map(|heard| match heard {
+        Heard::Event(event) => match event.what {
+            What::Limit(heard, moved) if heard == key => Some(moved),
+            _ => None,
+        },
+        Heard::Lost(_) => None,
+    });
+    let first = moves.next().unwrap();
+    let last = moves.last().unwrap();
+    assert_eq!((first.from, last.to), (4, limits.standing(key).limit));
+    let learned = limits.save();
+    assert_eq!((learned.len(), learned[0].0.as_str(), learned[0].1.limit), (1, "backend", last.to));
+    let (again, key) = table();
+    assert_eq!(again.standing(key).limit, 4);
+    again.load(&learned);
+    assert_eq!(again.standing(key).limit, last.to);
 }

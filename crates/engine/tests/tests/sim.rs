@@ -116,7 +116,7 @@ fn limits(rng: &mut Rng, table: &Limits) -> Vec<(LimitKey, u32)> {
         let parent = keys.first().filter(|_| rng.percent(50)).map(|(key, _)| *key);
         let allowance =
             Allowance { concurrency: Concurrency::Fixed(limit), requests: None, tokens: None, parent };
-        keys.push((table.add("backend", allowance).unwrap(), limit));
+        keys.push((table.add(&keys.len().to_string(), allowance).unwrap(), limit));
     }
     keys
 }

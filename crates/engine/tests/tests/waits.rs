@@ -17,7 +17,11 @@ fn fixed(limit: u32) -> Allowance {
 fn play_fixed(script: &str, limits: &[u32]) -> Played {
     play_limited(
         script,
-        |table| limits.iter().map(|limit| table.add("backend", fixed(*limit)).unwrap()).collect(),
+        |table| {
+            let added =
+                limits.iter().enumerate().map(|(place, limit)| table.add(&place.to_string(), fixed(*limit)));
+            added.collect::<Result<_, _>>().unwrap()
+        },
         |_, _| {},
     )
 }
@@ -412,6 +416,8 @@ fn limits_that_nothing_could_pass_are_refused() {
         limits.add("x", fixed(0)).unwrap_err().to_string(),
         "`concurrency` is 0; a limit needs at least 1"
     );
+    limits.add("x", fixed(1)).unwrap();
+    assert_eq!(limits.add("x", fixed(1)).unwrap_err().to_string(), "a limit named `x` is there already");
 }
 
 #[test]
