@@ -1,0 +1,109 @@
+//! A 32-byte name: of bytes, or of what derives them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A 32-byte BLAKE3 name of bytes (a blob's) or of a derivation.
+///
+/// The two never meet: a blob's address is the plain hash of its bytes, a derivation's comes from BLAKE3's
+/// key-derivation mode, so no blob can be made that takes the address of a derivation.
+///
+/// ```
+/// # use anabranch_content::{Address, Context};
+/// let blob = Address::of(b"");
+/// assert_eq!(blob.to_string(), "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
+/// assert_eq!(blob.to_string().parse(), Ok(blob));
+/// assert_ne!(Address::derive(Context("example.com 2026 cells"), b""), blob);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address([u8; 32]);
+
+/// What a derivation is of: a constant sentence, unique in the world, that keeps one kind of derivation apart from
+/// all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context<'a>(pub &'a str);
+
+impl Address {
+    /// The address of a blob: what `b3sum` prints.
+    pub fn of(bytes: &[u8]) -> Address {
+        Address(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// The address of what `bytes` describe, a canonical encoding, in its context.
+    pub fn derive(context: Context<'_>, bytes: &[u8]) -> Address {
+        Address(blake3::derive_key(context.0, bytes))
+    }
+
+    /// The address with these bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Address {
+        Address(bytes)
+    }
+
+    /// The address's bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Eight of the address's bytes as a number: as even as a hash.
+    pub(crate) fn bits(&self) -> u64 {
+        u64::from_le_bytes(self.0[..8].try_into().expect("eight of 32 bytes"))
+    }
+}
+
+impl From<blake3::Hash> for Address {
+    fn from(hash: blake3::Hash) -> Address {
+        Address(*hash.as_bytes())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        out.pad(str::from_utf8(&text).expect("hex digits are text"))
+    }
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+impl fmt::Debug for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.12}…", self)
+    }
+}
+
+/// Why a text is not an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Too few or too many digits.
+    #[error("an address has 64 hex digits, this has {0}")]
+    Length(usize),
+    /// Something else than a digit.
+    #[error("{found:?} at place {place} of the address is not one of 0-9, a-f")]
+    Digit {
+        /// Which character, from 1.
+        place: usize,
+        /// What stands there.
+        found: char,
+    },
+}
+
+impl FromStr for Address {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Address, ParseError> {
+        let mut bytes = [0; 32];
+        let mut digits = 0;
+        for found in text.chars() {
+            digits += 1;
+            let digit = found.to_digit(16).ok_or(ParseError::Digit { place: digits, found })?;
+            if let Some(byte) = bytes.get_mut((digits - 1) / 2) {
+                *byte = *byte << 4 | digit as u8;
+            }
+        }
+        if digits == 64 { Ok(Address(bytes)) } else { Err(ParseError::Length(digits)) }
+    }
+}
