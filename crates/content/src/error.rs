@@ -31,6 +31,114 @@ pub enum Error {
         /// What does not hold.
         what: String,
     },
+    /// The disk failed to keep what it took. What was acknowledged before is safe; nothing more is written until the
+    /// store is opened again.
+    #[error("the log can no longer be written; close the store and open it again")]
+    Broken(#[source] Box<Error>),
+    /// The index is damaged. Nothing is lost: it is made anew from the log when the store is opened again.
+    #[error("the index is damaged ({what}); open the store again, which makes it anew from the log")]
+    Index {
+        /// What does not hold.
+        what: String,
+    },
+    /// Another process has the store.
+    #[error("the store is in use by {owner}")]
+    Owned {
+        /// Who, and where it listens.
+        owner: String,
+    },
+    /// Not a store of this format.
+    #[error("this is not a store this program can read: {found}")]
+    Format {
+        /// What was found instead.
+        found: String,
+    },
+    /// The store was written by a later version.
+    #[error("the store has format {found}, this program reads up to {known}; use a newer one")]
+    Newer {
+        /// The store's format.
+        found: u32,
+        /// The latest format known here.
+        known: u32,
+    },
+    /// The store is full by its own measure.
+    #[error("the store holds {used} of its {quota} bytes; collect it, unpin something or raise the quota")]
+    Quota {
+        /// Bytes in use.
+        used: u64,
+        /// Bytes allowed.
+        quota: u64,
+    },
+    /// A value is larger than the place it is meant for.
+    #[error("{what} has {size} bytes; the most is {most}")]
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// Its size.
+        size: u64,
+        /// The bound.
+        most: u64,
+    },
+    /// A setting is out of its range.
+    #[error("setting `{setting}` must be {allowed}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// A name that names cannot have.
+    #[error("{name:?} is not a name: 1 to 255 bytes without control characters")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// An archive that cannot be read.
+    #[error("the archive is damaged at byte {at}: {what}")]
+    Archive {
+        /// Where.
+        at: u64,
+        /// What does not hold.
+        what: String,
+    },
+    /// Some of what was asked for is not there.
+    #[error("{address} is not in the store")]
+    Missing {
+        /// The address.
+        address: Address,
+    },
+    /// The giver of a stream failed.
+    #[error("the bytes' giver failed")]
+    Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// A thread of the store panicked.
+    #[error("a thread of the store panicked")]
+    Panicked,
+    /// The answer would have to wait for the disk; the store asks again where that is fine.
+    #[error("the answer is not in memory")]
+    WouldBlock,
+}
+
+impl From<crate::io::Lost> for Error {
+    fn from(lost: crate::io::Lost) -> Error {
+        match lost {
+            crate::io::Lost::Closed => Error::Closed,
+            crate::io::Lost::Panicked(_) => Error::Panicked,
+        }
+    }
+}
+
+impl From<crate::files::Error> for Error {
+    /// For calls that meet no bytes: those that do say whose they are.
+    fn from(error: crate::files::Error) -> Error {
+        match error {
+            crate::files::Error::Disk(error) => error,
+            crate::files::Error::Lost(lost) => lost.into(),
+            other => Error::disk("use", Path::new("files"), io::Error::other(other)),
+        }
+    }
 }
 
 impl Error {

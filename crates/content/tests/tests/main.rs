@@ -1,1 +1,3 @@
 //! Tests of the content crate.
+
+mod store;

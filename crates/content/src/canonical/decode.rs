@@ -1,0 +1,157 @@
+//! Bytes to their value. Takes nothing that the encoder would not have written.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{NAN, VERSION, Value, tag};
+use crate::Address;
+
+/// Where and why bytes are not the encoding of a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset} of the encoding: {fault}")]
+pub struct DecodeError {
+    /// Which byte, from 0.
+    pub offset: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// Why bytes are not the encoding of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Written by another version of the encoding.
+    #[error("the version is {0}, not {VERSION}")]
+    Version(u8),
+    /// No kind of value begins so.
+    #[error("there is no kind of value {0}")]
+    Tag(u8),
+    /// What starts here ends behind the last byte.
+    #[error("the rest is too short")]
+    End,
+    /// A text or key is not UTF-8 from here on.
+    #[error("the text is not UTF-8")]
+    Text,
+    /// A key that is not above the one before it.
+    #[error("the key is not above the one before it")]
+    Key,
+    /// Another NaN than the encoding's one.
+    #[error("the bits are of a NaN that is never written")]
+    Nan,
+    /// A list or map in too many others.
+    #[error("lists and maps are more than {} deep", Value::DEPTH_LIMIT)]
+    Depth,
+    /// Bytes behind the value.
+    #[error("the value has ended before")]
+    Trailing,
+}
+
+pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
+    let mut reader = Reader { encoding, offset: 0 };
+    let [version] = reader.array()?;
+    if version != VERSION {
+        return fail(0, Fault::Version(version));
+    }
+    let value = reader.value(Value::DEPTH_LIMIT)?;
+    if reader.left() > 0 { fail(reader.offset, Fault::Trailing) } else { Ok(value) }
+}
+
+fn fail<T>(offset: usize, fault: Fault) -> Result<T, DecodeError> {
+    Err(DecodeError { offset, fault })
+}
+
+struct Reader<'a> {
+    encoding: &'a [u8],
+    offset: usize,
+}
+
+/// The fewest bytes of a value, and of a key with its value: what bounds a count before anything is made of it.
+const VALUE_BYTES: usize = 1;
+const PAIR_BYTES: usize = 8 + VALUE_BYTES;
+
+impl<'a> Reader<'a> {
+    fn value(&mut self, depth_left: usize) -> Result<Value, DecodeError> {
+        let start = self.offset;
+        let [tag] = self.array()?;
+        let deeper = || depth_left.checked_sub(1).ok_or(DecodeError { offset: start, fault: Fault::Depth });
+        Ok(match tag {
+            tag::NULL => Value::Null,
+            tag::FALSE => Value::Bool(false),
+            tag::TRUE => Value::Bool(true),
+            tag::INT => Value::Int(i64::from_be_bytes(self.array()?)),
+            tag::FLOAT => Value::Float(self.float()?),
+            tag::TEXT => Value::Text(self.text()?),
+            tag::BYTES => Value::Bytes(self.bytes()?),
+            tag::ADDRESS => Value::Address(Address::from_bytes(self.array()?)),
+            tag::LIST => Value::List(self.list(deeper()?)?),
+            tag::MAP => Value::Map(self.map(deeper()?)?),
+            unknown => return fail(start, Fault::Tag(unknown)),
+        })
+    }
+
+    fn float(&mut self) -> Result<f64, DecodeError> {
+        let start = self.offset;
+        let bits = u64::from_be_bytes(self.array()?);
+        let float = f64::from_bits(bits);
+        if float.is_nan() && bits != NAN { fail(start, Fault::Nan) } else { Ok(float) }
+    }
+
+    fn text(&mut self) -> Result<String, DecodeError> {
+        let length = self.count(1)?;
+        let start = self.offset;
+        match str::from_utf8(self.take(length)?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(cause) => fail(start + cause.valid_up_to(), Fault::Text),
+        }
+    }
+
+    fn bytes(&mut self) -> Result<Bytes, DecodeError> {
+        let length = self.count(1)?;
+        self.take(length).map(Bytes::copy_from_slice)
+    }
+
+    fn list(&mut self, depth_left: usize) -> Result<Vec<Value>, DecodeError> {
+        let count = self.count(VALUE_BYTES)?;
+        (0..count).map(|_| self.value(depth_left)).collect()
+    }
+
+    fn map(&mut self, depth_left: usize) -> Result<BTreeMap<String, Value>, DecodeError> {
+        let count = self.count(PAIR_BYTES)?;
+        let mut map = BTreeMap::new();
+        for _ in 0..count {
+            let start = self.offset;
+            let key = self.text()?;
+            if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+                return fail(start, Fault::Key);
+            }
+            let value = self.value(depth_left)?;
+            map.insert(key, value);
+        }
+        Ok(map)
+    }
+
+    /// How many things follow, of so many bytes each at the least: never more than the rest can hold.
+    fn count(&mut self, bytes_each: usize) -> Result<usize, DecodeError> {
+        let start = self.offset;
+        let count = u64::from_be_bytes(self.array()?);
+        match usize::try_from(count) {
+            Ok(count) if count <= self.left() / bytes_each => Ok(count),
+            _ => fail(start, Fault::End),
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        Ok(self.take(N)?.try_into().expect("as many bytes as were asked for"))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let start = self.offset;
+        let Some(taken) = self.encoding[start..].get(..length) else { return fail(start, Fault::End) };
+        self.offset += length;
+        Ok(taken)
+    }
+
+    fn left(&self) -> usize {
+        self.encoding.len() - self.offset
+    }
+}

@@ -1,0 +1,131 @@
+//! One encoding a value, one value an encoding: what the addresses of derivations are hashes of.
+//!
+//! ```text
+//! encoding = 01 value                       the version, then the value
+//! value    = 00                             null
+//!          | 01 | 02                        false | true
+//!          | 03 integer                     two's complement
+//!          | 04 bits                        float, as IEEE 754 has it
+//!          | 05 length utf-8                text
+//!          | 06 length bytes
+//!          | 07 32 bytes                    address
+//!          | 08 count value*                list
+//!          | 09 count (length utf-8 value)* map, keys rising by their bytes
+//! ```
+//!
+//! Integers, bits, lengths and counts are eight bytes, the highest first.
+
+mod decode;
+mod encode;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::{Address, Context};
+
+pub use decode::{DecodeError, Fault};
+pub use encode::TooDeep;
+
+/// What a derivation is described by.
+///
+/// Two values are equal if their encodings are. So NaN equals NaN, whatever its bits: hardware does not agree on
+/// them. And 0.0 is not -0.0: a computation can tell them apart, so they may not share its result.
+///
+/// ```
+/// # use anabranch_content::{Context, Value};
+/// let call = Value::List(vec![Value::Text("add".into()), Value::Int(1), Value::Int(2)]);
+/// let address = call.derive(Context("example.com 2026 sums"))?;
+/// assert_eq!(Value::decode(&call.encode()?), Ok(call));
+/// # Ok::<(), anabranch_content::TooDeep>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Nothing, said out loud.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// Characters.
+    Text(String),
+    /// Any bytes.
+    Bytes(Bytes),
+    /// The name of a blob or of another derivation.
+    Address(Address),
+    /// Values in order.
+    List(Vec<Value>),
+    /// Values by name.
+    Map(BTreeMap<String, Value>),
+}
+
+impl Value {
+    /// How many lists and maps may be around a value, itself included.
+    pub const DEPTH_LIMIT: usize = 64;
+
+    /// The address of the derivation that this value describes, in its context.
+    pub fn derive(&self, context: Context<'_>) -> Result<Address, TooDeep> {
+        Ok(Address::derive(context, &self.encode()?))
+    }
+
+    /// The value's one encoding.
+    pub fn encode(&self) -> Result<Vec<u8>, TooDeep> {
+        let mut encoding = Vec::new();
+        self.encode_into(&mut encoding)?;
+        Ok(encoding)
+    }
+
+    /// Appends the value's one encoding; appends nothing if the value is too deep.
+    pub fn encode_into(&self, into: &mut Vec<u8>) -> Result<(), TooDeep> {
+        encode::append(self, into)
+    }
+
+    /// The value that has exactly this encoding.
+    pub fn decode(encoding: &[u8]) -> Result<Value, DecodeError> {
+        decode::whole(encoding)
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(one), Value::Bool(other)) => one == other,
+            (Value::Int(one), Value::Int(other)) => one == other,
+            (Value::Float(one), Value::Float(other)) => float_bits(*one) == float_bits(*other),
+            (Value::Text(one), Value::Text(other)) => one == other,
+            (Value::Bytes(one), Value::Bytes(other)) => one == other,
+            (Value::Address(one), Value::Address(other)) => one == other,
+            (Value::List(one), Value::List(other)) => one == other,
+            (Value::Map(one), Value::Map(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// A float's bits in the encoding.
+fn float_bits(float: f64) -> u64 {
+    if float.is_nan() { NAN } else { float.to_bits() }
+}
+
+/// The one NaN of the encoding.
+const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+const VERSION: u8 = 1;
+
+mod tag {
+    pub(super) const NULL: u8 = 0;
+    pub(super) const FALSE: u8 = 1;
+    pub(super) const TRUE: u8 = 2;
+    pub(super) const INT: u8 = 3;
+    pub(super) const FLOAT: u8 = 4;
+    pub(super) const TEXT: u8 = 5;
+    pub(super) const BYTES: u8 = 6;
+    pub(super) const ADDRESS: u8 = 7;
+    pub(super) const LIST: u8 = 8;
+    pub(super) const MAP: u8 = 9;
+}

@@ -1,0 +1,46 @@
+//! A file that is being made.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Error, Files, failed};
+use crate::{File, Open};
+
+/// A new file below `incoming`, removed when dropped unless it was moved to where it belongs.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) file: Arc<dyn File>,
+    path: PathBuf,
+    files: Arc<Files>,
+    moved: bool,
+}
+
+impl Incoming {
+    pub(super) fn create(files: &Arc<Files>, path: PathBuf) -> Result<Incoming, Error> {
+        let file = files.disk.open(&path, Open::Create).map_err(failed("make", &path))?;
+        Ok(Incoming { file, path, files: Arc::clone(files), moved: false })
+    }
+
+    pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        self.file.write_at(bytes, offset).map_err(failed("write", &self.path))
+    }
+
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.file.sync().map_err(failed("sync", &self.path))
+    }
+
+    pub(super) fn move_to(mut self, path: &Path) -> Result<(), Error> {
+        self.files.disk.rename(&self.path, path).map_err(failed("rename", &self.path))?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if !self.moved {
+            // What cannot be removed now is cleared at the next start.
+            let _ = self.files.disk.remove(&self.path);
+        }
+    }
+}

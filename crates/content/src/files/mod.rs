@@ -1,0 +1,217 @@
+//! Large blobs as files.
+//!
+//! A blob's file is `files/<first two digits>/<address>.<number>` and holds exactly its bytes, so that `b3sum` prints
+//! its name. The number is unique for each write: to remove an old file can never hurt a newer one. Beside a blob of
+//! more than 1 MiB is its tree, the same name with `.tree`: made again from the bytes whenever it is missing or wrong,
+//! and so never synced. Writes begin in `incoming/` and end with a rename; damaged files end in `quarantine/`.
+//!
+//! [`Writing`] and [`Reading`] block. [`Sink`] and [`Stream`] are the same over the store's threads.
+
+mod name;
+mod buffers;
+mod incoming;
+mod writing;
+mod stored;
+mod values;
+mod rebuild;
+mod reading;
+mod stream;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::io::Lost;
+use crate::{Disk, Entry, Open};
+use buffers::Buffers;
+use name::Kind;
+
+pub(crate) use name::Name;
+pub(crate) use reading::Reading;
+pub(crate) use sink::{Hashed, Sink};
+pub(crate) use stream::Stream;
+pub(crate) use writing::{Writing, Written};
+
+/// How much is read, written and hashed at a time: eight groups.
+const PIECE_LEN: usize = 512 << 10;
+
+/// The longest blob that is read and checked as a whole and has no tree.
+const WHOLE_LEN: u64 = 1 << 20;
+
+const FILES: &str = "files";
+const INCOMING: &str = "incoming";
+const QUARANTINE: &str = "quarantine";
+
+/// The files of a store.
+#[derive(Debug)]
+pub(crate) struct Files {
+    disk: Arc<dyn Disk>,
+    /// Which folders below `files` are known to outlive a crash.
+    durable_folders: [AtomicBool; 256],
+    /// Counts rebuilt trees, to name them apart while they are incoming.
+    rebuilds: AtomicU64,
+    buffers: Arc<Buffers>,
+}
+
+/// When a new file shall be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Before it is acknowledged.
+    Now,
+    /// When [`Files::make_durable`] says so, or the system likes.
+    Later,
+}
+
+/// Why a file could not be read or written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Disk(#[from] crate::Error),
+    #[error("the file is not there")]
+    Missing,
+    #[error("{what}")]
+    Corrupt { what: String },
+    #[error("a write was given up half-way")]
+    Torn,
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// What there is below `files`.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// The blobs' files, and how long each is.
+    pub(crate) blobs: Vec<(Name, u64)>,
+    /// Names with a tree and no blob: what is left of a write or a removal that was cut off. To be removed.
+    pub(crate) orphans: Vec<Name>,
+    /// What is not ours.
+    pub(crate) strays: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The files on this disk. Makes the folders that are missing.
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Arc<Files>, Error> {
+        for folder in [FILES, INCOMING, QUARANTINE].map(Path::new) {
+            disk.make_folder(folder).map_err(failed("make", folder))?;
+        }
+        let files = Files {
+            disk,
+            durable_folders: [const { AtomicBool::new(false) }; 256],
+            rebuilds: AtomicU64::new(0),
+            buffers: Arc::default(),
+        };
+        files.sync_folder(Path::new(""))?;
+        Ok(Arc::new(files))
+    }
+
+    /// Makes a file durable that was written to be so later.
+    pub(crate) fn make_durable(&self, name: &Name) -> Result<(), Error> {
+        let path = name.data();
+        let file = self.disk.open(&path, Open::Read).map_err(missing_or_failed("open", &path))?;
+        file.sync().map_err(failed("sync", &path))?;
+        self.sync_folders(name)
+    }
+
+    /// Removes a blob's files. What is gone already is fine.
+    pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
+        self.remove_path(&name.data())?;
+        self.remove_path(&name.tree())
+    }
+
+    /// Takes a damaged blob out of the way, for somebody to look at. What is gone already is fine.
+    pub(crate) fn quarantine(&self, name: &Name) -> Result<(), Error> {
+        match self.disk.rename(&name.data(), &name.quarantined()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("quarantine", &name.data())(error))
+            }
+            _ => self.remove_path(&name.tree()),
+        }
+    }
+
+    /// All there is below `files`.
+    pub(crate) fn list(&self) -> Result<Listed, Error> {
+        let mut listed = Listed::default();
+        for Entry { name, len } in self.entries(Path::new(FILES))? {
+            let folder = Path::new(FILES).join(&name);
+            if len.is_none() && name::is_fan_out(&name) {
+                self.list_folder(&folder, &name, &mut listed)?;
+            } else {
+                listed.strays.push(folder);
+            }
+        }
+        Ok(listed)
+    }
+
+    fn list_folder(&self, folder: &Path, fan_out: &str, listed: &mut Listed) -> Result<(), Error> {
+        let (mut blobs, mut trees) = (HashSet::new(), Vec::new());
+        for entry in self.entries(folder)? {
+            match (Name::parse(fan_out, &entry.name), entry.len) {
+                (Some((name, Kind::Blob)), Some(len)) => {
+                    blobs.insert(name);
+                    listed.blobs.push((name, len));
+                }
+                (Some((name, Kind::Tree)), Some(_)) => trees.push(name),
+                _ => listed.strays.push(folder.join(entry.name)),
+            }
+        }
+        listed.orphans.extend(trees.into_iter().filter(|tree| !blobs.contains(tree)));
+        Ok(())
+    }
+
+    /// Removes what writes left behind that were cut off. To be called before the first write. Returns what is not
+    /// ours.
+    pub(crate) fn clear_incoming(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut strays = Vec::new();
+        for Entry { name, len } in self.entries(Path::new(INCOMING))? {
+            let path = Path::new(INCOMING).join(&name);
+            if len.is_some() && name::is_incoming(&name) {
+                self.remove_path(&path)?;
+            } else {
+                strays.push(path);
+            }
+        }
+        Ok(strays)
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<Entry>, Error> {
+        self.disk.list(folder).map_err(failed("list", folder))
+    }
+
+    fn remove_path(&self, path: &Path) -> Result<(), Error> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes it durable that there is a file of this name.
+    fn sync_folders(&self, name: &Name) -> Result<(), Error> {
+        self.sync_folder(&name.folder())?;
+        let known = &self.durable_folders[name.fan_out()];
+        if !known.load(Ordering::Acquire) {
+            self.sync_folder(Path::new(FILES))?;
+            known.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> Result<(), Error> {
+        self.disk.sync_folder(folder).map_err(failed("sync", folder))
+    }
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |cause| Error::Disk(crate::Error::disk(doing, path, cause))
+}
+
+fn missing_or_failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |cause| match cause.kind() {
+        io::ErrorKind::NotFound => Error::Missing,
+        _ => failed(doing, path)(cause),
+    }
+}

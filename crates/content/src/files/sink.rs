@@ -1,0 +1,122 @@
+//! A blob streamed in: hashed and written on the store's threads, while its giver makes the next piece.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::buffers::Buffer;
+use super::{Durability, Error, Files, Name, PIECE_LEN, Writing, Written};
+use crate::io::{Job, Parked, Pool};
+
+/// Takes a blob piece by piece. Holds one piece that is being written and one that is being filled: 1 MiB, or what
+/// the giver's own pieces hold if they are longer, and the values of one span. Dropping it removes what was written.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pool: Arc<Pool>,
+    files: Arc<Files>,
+    /// Small pieces, to be written as one, and how much of the buffer they fill.
+    small: Option<(Buffer, usize)>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle(Parked<Box<Writing>>),
+    Writing(Job<Wrote>),
+    Failed(Error),
+}
+
+/// Boxed, because a hasher is large to move from thread to thread.
+type Wrote = Result<Box<Writing>, Error>;
+
+/// A whole blob that is not in place yet. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Hashed {
+    pub(crate) name: Name,
+    pub(crate) len: u64,
+    pool: Arc<Pool>,
+    written: Parked<Written>,
+}
+
+impl Sink {
+    pub(crate) async fn begin(pool: &Arc<Pool>, files: &Arc<Files>, number: u64) -> Result<Sink, Error> {
+        let beginning = Arc::clone(files);
+        let writing = pool.run(move || Writing::begin(&beginning, number).map(Box::new)).await??;
+        let state = State::Idle(pool.park(writing));
+        Ok(Sink { pool: Arc::clone(pool), files: Arc::clone(files), small: None, state })
+    }
+
+    /// Takes the blob's next bytes. Dropping the future tears the sink: it fails from then on.
+    pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            if self.small.is_none() && bytes.len() >= PIECE_LEN {
+                let whole = bytes.split_to(bytes.len() / PIECE_LEN * PIECE_LEN);
+                self.put(whole).await?;
+            } else if let Some(piece) = self.gather(&mut bytes) {
+                self.put(piece).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The blob is whole: what is its address?
+    pub(crate) async fn hash(mut self) -> Result<Hashed, Error> {
+        if let Some((buffer, filled)) = self.small.take() {
+            self.put(buffer.into_bytes(0..filled)).await?;
+        }
+        let writing = self.settle().await?;
+        let written = self.pool.run(move || writing.take().hash()).await??;
+        let Written { name, len, .. } = written;
+        let written = self.pool.park(written);
+        Ok(Hashed { name, len, pool: Arc::clone(&self.pool), written })
+    }
+
+    /// Moves bytes to the buffer of small pieces, and that out when it is full.
+    fn gather(&mut self, bytes: &mut Bytes) -> Option<Bytes> {
+        let (mut buffer, filled) =
+            self.small.take().unwrap_or_else(|| (self.files.buffers.take(PIECE_LEN), 0));
+        let now = bytes.split_to(bytes.len().min(PIECE_LEN - filled));
+        let end = filled + now.len();
+        buffer[filled..end].copy_from_slice(&now);
+        if end == PIECE_LEN {
+            return Some(buffer.into_bytes(0..end));
+        }
+        self.small = Some((buffer, end));
+        None
+    }
+
+    /// Starts to write a piece, once the one before it is written.
+    async fn put(&mut self, piece: Bytes) -> Result<(), Error> {
+        let writing = self.settle().await?;
+        let place = self.pool.place().await?;
+        let mut writing = writing.take();
+        self.state = State::Writing(place.start(move || {
+            writing.write(&piece)?;
+            Ok(writing)
+        }));
+        Ok(())
+    }
+
+    /// Waits for the piece that is being written. A sink is torn from here until it has work again: whoever drops the
+    /// future between loses bytes.
+    async fn settle(&mut self) -> Result<Parked<Box<Writing>>, Error> {
+        let settled = match std::mem::replace(&mut self.state, State::Failed(Error::Torn)) {
+            State::Idle(writing) => Ok(writing),
+            State::Writing(job) => {
+                job.await.map_err(Error::from).flatten().map(|writing| self.pool.park(writing))
+            }
+            State::Failed(error) => Err(error),
+        };
+        if let Err(error) = &settled {
+            self.state = State::Failed(error.clone());
+        }
+        settled
+    }
+}
+
+impl Hashed {
+    /// Puts the blob in place. After an error it is not there.
+    pub(crate) async fn keep(self, durability: Durability) -> Result<(), Error> {
+        self.pool.run(move || self.written.take().keep(durability)).await?
+    }
+}

@@ -1,0 +1,89 @@
+//! A blob streamed out: read on the store's threads, ahead of its taker.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Error, Files, Name, PIECE_LEN, Reading};
+use crate::io::{Job, Parked, Place, Pool};
+
+/// Verified pieces of a blob, in order. Holds two pieces that are read ahead, besides those its taker holds, and the
+/// values of one span: under 1.1 MiB, and 32 bytes for each 64 MiB of the blob.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pool: Arc<Pool>,
+    reading: Parked<Arc<Reading>>,
+    /// What nobody has begun to read.
+    rest: Range<u64>,
+    ahead: VecDeque<Job<Result<Bytes, Error>>>,
+}
+
+/// How many pieces are read ahead: while the one wakes its taker, a thread is busy with the other.
+const AHEAD: usize = 2;
+
+impl Stream {
+    /// Opens a blob of `len` bytes, to stream a range of it, as far as it goes.
+    pub(crate) async fn open(
+        pool: &Arc<Pool>,
+        files: &Arc<Files>,
+        name: Name,
+        len: u64,
+        range: Range<u64>,
+    ) -> Result<Stream, Error> {
+        let files = Arc::clone(files);
+        let reading = pool.run(move || Reading::open(&files, name, len)).await??;
+        let (pool, reading) = (Arc::clone(pool), pool.park(Arc::new(reading)));
+        let rest = range.start.min(len)..range.end.min(len);
+        let mut stream = Stream { pool, reading, rest, ahead: VecDeque::new() };
+        stream.read_ahead();
+        Ok(stream)
+    }
+
+    /// The next piece; nothing at the end and after an error. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        let piece = self.wait().await.transpose();
+        match piece {
+            Some(Ok(_)) => self.read_ahead(),
+            _ => self.end(),
+        }
+        piece
+    }
+
+    async fn wait(&mut self) -> Result<Option<Bytes>, Error> {
+        if self.ahead.is_empty() && !self.rest.is_empty() {
+            let place = self.pool.place().await?;
+            self.start(place);
+        }
+        let Some(job) = self.ahead.front_mut() else { return Ok(None) };
+        let piece = job.await;
+        self.ahead.pop_front();
+        Ok(Some(piece??))
+    }
+
+    fn end(&mut self) {
+        self.rest = 0..0;
+        self.ahead.clear();
+    }
+
+    /// Starts on the next pieces, as far as the threads are not too busy.
+    fn read_ahead(&mut self) {
+        while self.ahead.len() < AHEAD
+            && !self.rest.is_empty()
+            && let Some(place) = self.pool.try_place()
+        {
+            self.start(place);
+        }
+    }
+
+    /// Pieces end at multiples of their length, so that each group is read once.
+    fn start(&mut self, place: Place) {
+        let piece = PIECE_LEN as u64;
+        let end = (self.rest.start / piece + 1).saturating_mul(piece).min(self.rest.end);
+        let range = self.rest.start..end;
+        self.rest.start = end;
+        let reading = Arc::clone(self.reading.get());
+        self.ahead.push_back(place.start(move || reading.read(range)));
+    }
+}

@@ -1,0 +1,142 @@
+//! One blob being written.
+
+use std::sync::Arc;
+
+use super::incoming::Incoming;
+use super::name::{incoming, incoming_tree};
+use super::{Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
+use crate::tree::{Builder, Part};
+
+/// A blob of which more is to come. Dropping it removes what was written; after an error that is all it is good for.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    files: Arc<Files>,
+    number: u64,
+    data: Incoming,
+    tree: Option<Incoming>,
+    builder: Builder,
+    written: u64,
+    /// Less than a piece, to be written with what follows.
+    buffer: Vec<u8>,
+}
+
+/// A whole blob that is not in place yet. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) name: Name,
+    pub(crate) len: u64,
+    files: Arc<Files>,
+    data: Incoming,
+    tree: Option<Incoming>,
+    tree_rest: [Part; 2],
+}
+
+impl Writing {
+    pub(crate) fn begin(files: &Arc<Files>, number: u64) -> Result<Writing, Error> {
+        Ok(Writing {
+            files: Arc::clone(files),
+            number,
+            data: Incoming::create(files, incoming(number))?,
+            tree: None,
+            builder: Builder::new(),
+            written: 0,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Takes the blob's next bytes. Only whole pieces go to the disk, so that groups are hashed in one go.
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        if !self.buffer.is_empty() {
+            let room = PIECE_LEN - self.buffer.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            if self.buffer.len() < PIECE_LEN {
+                return Ok(());
+            }
+            self.put_buffer()?;
+        }
+        let (pieces, rest) = bytes.split_at(bytes.len() / PIECE_LEN * PIECE_LEN);
+        pieces.chunks(PIECE_LEN).try_for_each(|piece| self.put(piece))?;
+        self.buffer.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// The blob is whole: what is its address?
+    pub(crate) fn hash(mut self) -> Result<Written, Error> {
+        self.put_buffer()?;
+        let done = self.builder.finish();
+        Ok(Written {
+            name: Name { address: done.address, number: self.number },
+            len: done.len,
+            files: self.files,
+            data: self.data,
+            tree: self.tree,
+            tree_rest: done.tree,
+        })
+    }
+
+    fn put_buffer(&mut self) -> Result<(), Error> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.put(&buffer)?;
+        buffer.clear();
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn put(&mut self, piece: &[u8]) -> Result<(), Error> {
+        self.data.write(piece, self.written)?;
+        self.written += piece.len() as u64;
+        self.builder.update(piece);
+        match self.builder.ready() {
+            Some(part) => write_tree(&self.files, &mut self.tree, self.number, &[part]),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Written {
+    /// Puts the blob in place. After an error it is not there.
+    pub(crate) fn keep(self, durability: Durability) -> Result<(), Error> {
+        let (files, name) = (Arc::clone(&self.files), self.name);
+        let placed = self.place(durability);
+        if placed.is_err() {
+            // If the disk refuses this too, a later listing finds what nobody knows of.
+            let _ = files.remove(&name);
+        }
+        placed
+    }
+
+    fn place(mut self, durability: Durability) -> Result<(), Error> {
+        if self.len > WHOLE_LEN {
+            write_tree(&self.files, &mut self.tree, self.name.number, &self.tree_rest)?;
+        }
+        if durability == Durability::Now {
+            self.data.sync()?;
+        }
+        let folder = self.name.folder();
+        self.files.disk.make_folder(&folder).map_err(super::failed("make", &folder))?;
+        if let Some(tree) = self.tree {
+            tree.move_to(&self.name.tree())?;
+        }
+        self.data.move_to(&self.name.data())?;
+        match durability {
+            Durability::Now => self.files.sync_folders(&self.name),
+            Durability::Later => Ok(()),
+        }
+    }
+}
+
+/// Writes parts of the tree, whose file is made when the first are there.
+fn write_tree(
+    files: &Arc<Files>,
+    tree: &mut Option<Incoming>,
+    number: u64,
+    parts: &[Part],
+) -> Result<(), Error> {
+    let file = match tree {
+        Some(file) => file,
+        None => tree.insert(Incoming::create(files, incoming_tree(number))?),
+    };
+    parts.iter().try_for_each(|part| file.write(&part.bytes, part.offset))
+}

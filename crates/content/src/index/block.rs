@@ -1,0 +1,154 @@
+//! The unit that is read from a run: sorted entries, found by halving.
+//!
+//! The entries one after another (key's length, value's length or a mark, key, value), then where each begins, then how
+//! many there are. A block has no checksum of its own: what names the block has it, see [`super::span`].
+
+use std::ops::Range;
+
+use super::error::Malformed;
+use super::key::KEY_MOST;
+
+/// The longest block. A value is at most [`VALUE_MOST`], so that two entries fit in any block.
+pub(super) const BLOCK_MOST: usize = 4096;
+
+/// The longest value.
+pub(crate) const VALUE_MOST: usize = 2000;
+
+const HEAD: usize = 3;
+const DELETED: u16 = u16::MAX;
+
+/// A block's bytes, seen as entries.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    entries: &'a [u8],
+    offsets: &'a [[u8; 2]],
+}
+
+/// Where an entry's parts are in a block's bytes. No value: the key is deleted.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) key: Range<usize>,
+    pub(super) value: Option<Range<usize>>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Block<'a>, Malformed> {
+        const SHORT: Malformed = Malformed("a block is too short for its entries");
+        let (rest, count) = bytes.split_last_chunk().ok_or(SHORT)?;
+        let count = usize::from(u16::from_le_bytes(*count));
+        let end = rest.len().checked_sub(2 * count).ok_or(SHORT)?;
+        let (entries, offsets) = rest.split_at(end);
+        Ok(Block { entries, offsets: offsets.as_chunks().0 })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Where an entry is.
+    pub(super) fn place(&self, number: usize) -> Result<Place, Malformed> {
+        let place = || {
+            let start = usize::from(u16::from_le_bytes(*self.offsets.get(number)?));
+            let [key_len, low, high] = *self.entries.get(start..)?.first_chunk::<HEAD>()?;
+            let value_len = u16::from_le_bytes([low, high]);
+            let middle = start + HEAD + usize::from(key_len);
+            let end = if value_len == DELETED { middle } else { middle + usize::from(value_len) };
+            let value = (value_len != DELETED).then_some(middle..end);
+            (end <= self.entries.len()).then_some(Place { key: start + HEAD..middle, value })
+        };
+        place().ok_or(Malformed("an entry reaches out of its block"))
+    }
+
+    /// An entry's key and value.
+    pub(super) fn entry(&self, number: usize) -> Result<(&'a [u8], Option<&'a [u8]>), Malformed> {
+        let place = self.place(number)?;
+        Ok((&self.entries[place.key], place.value.map(|value| &self.entries[value])))
+    }
+
+    /// How many entries have a key below this one.
+    pub(super) fn below(&self, key: &[u8]) -> Result<usize, Malformed> {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.entry(middle)?.0 < key {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// What the block says about a key: nothing, that it is deleted, or its value.
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Option<&'a [u8]>>, Malformed> {
+        let number = self.below(key)?;
+        if number == self.count() {
+            return Ok(None);
+        }
+        let (found, value) = self.entry(number)?;
+        Ok((found == key).then_some(value))
+    }
+
+    /// Is this exactly what a [`Builder`] makes? Finding relies on it.
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        let (mut end, mut before): (usize, &[u8]) = (0, &[]);
+        for number in 0..self.count() {
+            let place = self.place(number)?;
+            let key = &self.entries[place.key.clone()];
+            if place.key.start != end + HEAD || place.value.as_ref().is_some_and(|it| it.len() > VALUE_MOST) {
+                return Err(Malformed("a block's entries do not follow each other"));
+            }
+            if key.len() > KEY_MOST || key <= before {
+                return Err(Malformed("a block's keys are out of order"));
+            }
+            (end, before) = (place.value.map_or(place.key.end, |value| value.end), key);
+        }
+        if end == 0 || end != self.entries.len() {
+            return Err(Malformed("a block has bytes that are no entry"));
+        }
+        Ok(())
+    }
+}
+
+/// Collects entries into a block.
+#[derive(Default)]
+pub(super) struct Builder {
+    entries: Vec<u8>,
+    offsets: Vec<[u8; 2]>,
+}
+
+impl Builder {
+    /// Does the block stay short enough with one more entry?
+    pub(super) fn fits(&self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let entry = HEAD + key.len() + value.map_or(0, <[u8]>::len);
+        self.entries.len() + entry + 2 * (self.offsets.len() + 2) <= BLOCK_MOST
+    }
+
+    /// Adds the entry behind the others.
+    pub(super) fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
+        let value_len = value.map_or(DELETED, |value| value.len() as u16).to_le_bytes();
+        self.offsets.push((self.entries.len() as u16).to_le_bytes());
+        self.entries.extend_from_slice(&[key.len() as u8, value_len[0], value_len[1]]);
+        self.entries.extend_from_slice(key);
+        self.entries.extend_from_slice(value.unwrap_or_default());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// The first entry's key; empty when there is none.
+    pub(super) fn first(&self) -> &[u8] {
+        let len = self.entries.first().map_or(0, |len| usize::from(*len));
+        self.entries.get(HEAD..HEAD + len).unwrap_or_default()
+    }
+
+    /// The block; the builder is then empty.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        let count = self.offsets.len() as u16;
+        let mut block = std::mem::replace(&mut self.entries, Vec::with_capacity(BLOCK_MOST));
+        block.extend_from_slice(self.offsets.as_flattened());
+        block.extend_from_slice(&count.to_le_bytes());
+        self.offsets.clear();
+        block
+    }
+}

@@ -1,0 +1,63 @@
+//! Says of most keys that a run does not have them, without reading the run.
+//!
+//! A split-block Bloom filter: a key chooses one block of 32 bytes, one cache line, and sets one bit in each of its
+//! eight words.
+
+use super::error::Malformed;
+use super::key::bits;
+
+const BITS_PER_KEY: u64 = 10;
+const BLOCK: usize = 32;
+
+/// Which points a run may have. No point at all when it has no bytes.
+#[derive(Default)]
+pub(super) struct Filter {
+    blocks: Vec<[u8; BLOCK]>,
+}
+
+impl Filter {
+    /// An empty filter with room for so many points.
+    pub(super) fn with_room(points: u64) -> Filter {
+        let blocks = (points * BITS_PER_KEY).div_ceil(8 * BLOCK as u64);
+        Filter { blocks: vec![[0; BLOCK]; blocks as usize] }
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Filter, Malformed> {
+        match bytes.as_chunks() {
+            (blocks, []) => Ok(Filter { blocks: blocks.to_vec() }),
+            _ => Err(Malformed("a filter is no whole number of blocks")),
+        }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.blocks.as_flattened()
+    }
+
+    /// Adds a point.
+    pub(super) fn add(&mut self, key: &[u8]) {
+        let (block, masks) = self.choose(key);
+        let Some(block) = self.blocks.get_mut(block) else { return };
+        for (word, mask) in block.as_chunks_mut().0.iter_mut().zip(masks) {
+            *word = (u32::from_le_bytes(*word) | mask).to_le_bytes();
+        }
+    }
+
+    /// False: this point was not added.
+    pub(super) fn may_have(&self, key: &[u8]) -> bool {
+        let (block, masks) = self.choose(key);
+        let Some(block) = self.blocks.get(block) else { return false };
+        let words = block.as_chunks().0.iter().zip(masks);
+        words.fold(0, |unset, (word, mask)| unset | mask & !u32::from_le_bytes(*word)) == 0
+    }
+
+    /// A key's block, and its bit in each word of that.
+    fn choose(&self, key: &[u8]) -> (usize, [u32; 8]) {
+        let bits = bits(key);
+        let block = (u128::from(bits) * self.blocks.len() as u128) >> 64;
+        (block as usize, SALTS.map(|salt| 1 << ((bits as u32).wrapping_mul(salt) >> 27)))
+    }
+}
+
+/// Odd numbers, one a word, that draw eight different bits from the same 32.
+const SALTS: [u32; 8] =
+    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];

@@ -1,0 +1,266 @@
+//! Finds what the log last said about a key.
+//!
+//! The log is the truth and the index follows it: whatever is lost or damaged here is read from the log again. Entries
+//! first go to a table in memory. A full table is frozen and written as a run, a sorted file that never changes; runs
+//! of one level are merged into one of the next. A manifest names the runs that count and the log position they cover,
+//! so that a crash at any moment leaves an index that covers less, and never a wrong one.
+//!
+//! Reading order: the modules as listed.
+
+mod key;
+mod error;
+mod table;
+mod home;
+mod span;
+mod block;
+mod top;
+mod filter;
+mod footer;
+mod manifest;
+mod run;
+mod writer;
+mod cursor;
+mod merge;
+mod get;
+mod scan;
+mod work;
+mod verify;
+pub(crate) mod fuzz;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+pub(crate) use error::Error;
+pub(crate) use key::Key;
+pub(crate) use scan::Scan;
+
+use crate::Disk;
+use block::VALUE_MOST;
+use home::{Home, Name};
+use manifest::{Manifest, NOTE_MOST};
+use run::Run;
+use table::{Change, Table};
+use work::Work;
+
+/// The index. Shared by reference: any thread reads, one applies, one works.
+pub(crate) struct Index {
+    settings: Settings,
+    home: Home,
+    state: RwLock<Arc<State>>,
+    /// Held while the recent table changes or is frozen.
+    writing: Mutex<Writing>,
+    work: Mutex<Work>,
+}
+
+/// How an index spends memory and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The recent table is frozen at about this size.
+    pub(crate) recent_bytes: usize,
+    /// So many runs of a level are merged into one of the next, at least 2.
+    pub(crate) fan_in: usize,
+    /// The writer should pause when so many frozen tables wait to be written.
+    pub(crate) frozen_most: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { recent_bytes: 16 << 20, fan_in: 4, frozen_most: 4 }
+    }
+}
+
+/// A place in the log: the segment and the offset in it.
+pub(crate) type Position = (u32, u64);
+
+/// What the runs cover, and what the owner had to say at that point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Covered {
+    pub(crate) position: Position,
+    pub(crate) note: Vec<u8>,
+}
+
+/// How big an index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stats {
+    /// In memory and in runs; a key that was changed again counts again until a merge meets it.
+    pub(crate) entries: u64,
+    pub(crate) runs: usize,
+    pub(crate) disk_bytes: u64,
+    pub(crate) memory_bytes: usize,
+}
+
+/// Up to where the log is covered.
+struct Writing {
+    /// By all there is.
+    applied: Option<Position>,
+    /// By what is not in the recent table.
+    frozen: Option<Position>,
+}
+
+/// All that is looked through for a key. It is replaced, not changed, so that a reader's copy stays whole.
+struct State {
+    recent: Arc<Table>,
+    /// Newest first.
+    frozen: Vec<Arc<Frozen>>,
+    /// Newest first.
+    runs: Vec<Arc<Run>>,
+}
+
+/// A table that changes no more.
+struct Frozen {
+    table: Arc<Table>,
+    covered: Covered,
+}
+
+impl Index {
+    /// Opens what the newest manifest names; without any manifest, an empty index that covers nothing.
+    ///
+    /// [`Error::Damaged`]: reset the index and rebuild it from the log.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        settings: Settings,
+    ) -> Result<(Index, Option<Covered>), Error> {
+        let home = Home::new(disk, folder)?;
+        let names = home.list()?;
+        let newest = names.iter().filter_map(Name::manifest).max();
+        let manifest = newest.map(|number| Manifest::read(&home, number)).transpose()?;
+        let listed = manifest.as_ref().map_or(&[][..], |manifest| &manifest.runs);
+        let runs = listed.iter().map(|listed| Run::open(&home, listed).map(Arc::new));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        home.remove_all(|name| match name {
+            Name::Manifest(number) => Some(number) != newest,
+            Name::Run(number) => listed.iter().all(|run| run.number != number),
+            Name::Draft(_) => true,
+        })?;
+        let covered = manifest.map(|manifest| manifest.covered);
+        Ok((Index::new(home, &names, settings, runs, covered.clone()), covered))
+    }
+
+    /// Removes all files of an index, whatever is in them: an empty index.
+    pub(crate) fn reset(disk: Arc<dyn Disk>, folder: &Path, settings: Settings) -> Result<Index, Error> {
+        let home = Home::new(disk, folder)?;
+        let names = home.list()?;
+        home.remove_all(|_| true)?;
+        home.sync()?;
+        Ok(Index::new(home, &names, settings, Vec::new(), None))
+    }
+
+    fn new(
+        home: Home,
+        used: &[Name],
+        settings: Settings,
+        runs: Vec<Arc<Run>>,
+        covered: Option<Covered>,
+    ) -> Index {
+        let state = State { recent: Arc::default(), frozen: Vec::new(), runs };
+        let position = covered.as_ref().map(|covered| covered.position);
+        let last_number = used.iter().map(Name::number).max().unwrap_or(0);
+        Index {
+            settings: Settings { fan_in: settings.fan_in.max(2), ..settings },
+            home,
+            state: RwLock::new(Arc::new(state)),
+            writing: Mutex::new(Writing { applied: position, frozen: position }),
+            work: Mutex::new(Work { last_number, covered, merges: Vec::new() }),
+        }
+    }
+
+    /// Changes keys, as the log says up to `position`; whoever asks from now on sees it. Called by one thread.
+    ///
+    /// When the recent table is then full, it is frozen here, between two calls, and `note` is called: so the note
+    /// belongs to exactly this position. A value is at most [`VALUE_MOST`] bytes long, a note [`NOTE_MOST`].
+    pub(crate) fn apply(
+        &self,
+        changes: impl IntoIterator<Item = (Key, Change)>,
+        position: Position,
+        note: impl FnOnce() -> Vec<u8>,
+    ) {
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = Arc::clone(&self.state().recent);
+        for (key, change) in changes {
+            let len = change.as_ref().map_or(0, |value| value.len());
+            assert!(len <= VALUE_MOST, "a value of the index has at most {VALUE_MOST} bytes, not {len}");
+            recent.insert(key, change);
+        }
+        writing.applied = Some(position);
+        if recent.bytes() >= self.settings.recent_bytes {
+            self.freeze(&mut writing, Covered { position, note: note() });
+        }
+    }
+
+    /// Makes all that was applied durable. `note` is called as in [`Index::apply`], if there is something to freeze.
+    pub(crate) fn flush(&self, note: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(position) = writing.applied.filter(|_| writing.applied != writing.frozen) {
+            self.freeze(&mut writing, Covered { position, note: note() });
+        }
+        drop(writing);
+        self.write_all_frozen()
+    }
+
+    /// The entries whose key starts with `prefix` and is behind `after`, in key order.
+    ///
+    /// It is a snapshot: of the changes that one [`Index::apply`] brings it has all or none.
+    pub(crate) fn scan(&self, prefix: &[u8], after: Option<&Key>) -> Result<Scan, Error> {
+        let from = scan::start(prefix, after);
+        let mut changes = BTreeMap::new();
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
+        for table in state.tables() {
+            table.collect(prefix, from.as_ref(), &mut changes);
+        }
+        drop(writing);
+        Scan::new(prefix, from.as_ref(), changes, &state.runs)
+    }
+
+    /// How big the index is.
+    pub(crate) fn stats(&self) -> Stats {
+        let state = self.state();
+        let mut stats = Stats { runs: state.runs.len(), ..Stats::default() };
+        for table in state.tables() {
+            stats.entries += table.len() as u64;
+            stats.memory_bytes += table.bytes();
+        }
+        for run in &state.runs {
+            stats.entries += run.listed.entries;
+            stats.disk_bytes += run.listed.bytes;
+            stats.memory_bytes += run.memory();
+        }
+        stats
+    }
+
+    /// Begins a new recent table.
+    fn freeze(&self, writing: &mut Writing, covered: Covered) {
+        writing.frozen = Some(covered.position);
+        let len = covered.note.len();
+        assert!(len <= NOTE_MOST, "a note in the index has at most {NOTE_MOST} bytes, not {len}");
+        self.change(|state| {
+            let mut frozen = state.frozen.clone();
+            frozen.insert(0, Arc::new(Frozen { table: Arc::clone(&state.recent), covered }));
+            State { recent: Arc::default(), frozen, runs: state.runs.clone() }
+        });
+    }
+
+    fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, change: impl FnOnce(&State) -> State) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = Arc::new(change(&state));
+        let before = std::mem::replace(&mut *state, changed);
+        drop(state);
+        // Not under the lock: this may free a whole table.
+        drop(before);
+    }
+}
+
+impl State {
+    /// What is in memory, newest first.
+    fn tables(&self) -> impl Iterator<Item = &Table> {
+        std::iter::once(&*self.recent).chain(self.frozen.iter().map(|frozen| &*frozen.table))
+    }
+}

@@ -1,0 +1,77 @@
+//! Readers, a writer and a worker at the same time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{SMALL, key, open};
+use crate::index::{Index, Settings};
+use crate::{Memory, Wait};
+
+const READS: usize = 300;
+const BATCH: usize = 24;
+
+/// What the threads tell each other: the last batch that was applied, and how often the reader read.
+#[derive(Default)]
+struct Progress {
+    written: AtomicUsize,
+    read: AtomicUsize,
+}
+
+impl Progress {
+    fn goes_on(&self) -> bool {
+        self.read.load(Ordering::Acquire) < READS
+    }
+}
+
+/// All keys of a batch get the batch's number; the same keys every time, and one that is seldom written.
+fn write(index: &Index, progress: &Progress) {
+    let mut batch = 0;
+    while progress.goes_on() {
+        batch += 1;
+        let value: Box<[u8]> = Box::from(usize::to_le_bytes(batch));
+        let keys = (0..BATCH).chain([100 + batch % 400]);
+        index.apply(keys.map(|number| (key(number), Some(value.clone()))), (0, batch as u64), Vec::new);
+        progress.written.store(batch, Ordering::Release);
+        while index.is_behind() && progress.goes_on() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn read(index: &Index, progress: &Progress) {
+    for read in 1..=READS {
+        let written = progress.written.load(Ordering::Acquire);
+        let found = index.get(&key(read % BATCH), Wait::Yes).unwrap().map_or(0, |value| batch(&value));
+        assert!(found >= written, "{written} was written, {found} found");
+        let seldom = index.get(&key(100 + written % 400), Wait::Yes).unwrap();
+        assert!(seldom.map_or(0, |value| batch(&value)) >= written);
+        let scan = index.scan(&[], None).unwrap().map(Result::unwrap);
+        let always = scan.filter(|(found, _)| (0..BATCH).any(|number| key(number) == *found));
+        let batches: Vec<_> = always.map(|(_, value)| batch(&value)).collect();
+        assert!([0, BATCH].contains(&batches.len()) && batches.iter().all(|batch| *batch == batches[0]));
+        assert!(batches.first().is_none_or(|batch| *batch >= written));
+        progress.read.store(read, Ordering::Release);
+    }
+}
+
+fn batch(value: &[u8]) -> usize {
+    usize::from_le_bytes(value.try_into().unwrap())
+}
+
+#[test]
+fn readers_see_whole_batches_at_once() {
+    let settings = Settings { recent_bytes: 16 << 10, fan_in: 3, ..SMALL };
+    let (index, _) = open(&Arc::new(Memory::new()), settings).unwrap();
+    let progress = Progress::default();
+    std::thread::scope(|threads| {
+        threads.spawn(|| write(&index, &progress));
+        threads.spawn(|| read(&index, &progress));
+        threads.spawn(|| {
+            while progress.goes_on() {
+                index.work().unwrap();
+                std::thread::yield_now();
+            }
+        });
+    });
+    index.verify(&mut |_| {}).unwrap();
+}

@@ -1,0 +1,206 @@
+//! What happens in the background: frozen tables become runs, runs are merged, manifests say so.
+
+use std::ops::Bound;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::cursor::Cursor;
+use super::home::{Draft, Name};
+use super::manifest::Manifest;
+use super::merge::{Merged, Source};
+use super::run::Run;
+use super::writer::Writer;
+use super::{Covered, Error, Frozen, Index, State};
+
+/// How much of a merge is done in one piece of work: tables that are frozen meanwhile wait no longer than this.
+const SLICE: usize = 8 << 20;
+
+/// The writer should pause when a level has so many times the runs that a merge takes.
+const LEVEL_MOST: usize = 3;
+
+/// What the background thread keeps from one piece of work to the next.
+pub(super) struct Work {
+    /// The highest number that a file was ever given.
+    pub(super) last_number: u64,
+    /// What the last manifest says.
+    pub(super) covered: Option<Covered>,
+    /// At most one a level.
+    pub(super) merges: Vec<Merge>,
+}
+
+/// Runs that are becoming one.
+pub(super) struct Merge {
+    level: u8,
+    inputs: Vec<Arc<Run>>,
+    merged: Merged,
+    output: Writer,
+    /// Nothing is older than the inputs, so that a deletion has done its work.
+    is_oldest: bool,
+}
+
+impl Index {
+    /// Is there background work to do?
+    pub(crate) fn should_work(&self) -> bool {
+        let state = self.state();
+        !state.frozen.is_empty() || self.due_level(&state).is_some()
+    }
+
+    /// Should the writer pause until there was more background work, so that memory and runs stay bounded?
+    pub(crate) fn is_behind(&self) -> bool {
+        let state = self.state();
+        state.frozen.len() >= self.settings.frozen_most
+            || state.levels().any(|runs| runs.len() >= LEVEL_MOST * self.settings.fan_in)
+    }
+
+    /// Does one bounded piece of background work: writes one frozen table, or does a part of a merge. Says whether
+    /// there is more to do. Called by one thread. After an error no answer is lost, and the next call tries again.
+    pub(crate) fn work(&self) -> Result<bool, Error> {
+        let mut work = self.working();
+        let state = self.state();
+        match (state.frozen.last(), self.due_level(&state)) {
+            (Some(frozen), _) => self.write_frozen(&mut work, frozen)?,
+            // Low levels first: they fill up fastest, and readers pay for each run there is.
+            (None, Some(level)) => self.go_on_merging(&mut work, &state, level)?,
+            (None, None) => {}
+        }
+        Ok(self.should_work())
+    }
+
+    pub(super) fn write_all_frozen(&self) -> Result<(), Error> {
+        let mut work = self.working();
+        while let Some(frozen) = self.state().frozen.last() {
+            self.write_frozen(&mut work, frozen)?;
+        }
+        Ok(())
+    }
+
+    fn working(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn due_level(&self, state: &State) -> Option<u8> {
+        let due = state.levels().find(|runs| runs.len() >= self.settings.fan_in)?;
+        due.first().map(|run| run.listed.level)
+    }
+
+    fn write_frozen(&self, work: &mut Work, frozen: &Arc<Frozen>) -> Result<(), Error> {
+        let mut output = Writer::create(&self.home, work.next_number(), 0, frozen.table.points() as u64)?;
+        frozen.table.in_order(|key, change| output.add(key.as_bytes(), change.as_deref()))?;
+        let fresh = output.finish()?;
+        self.commit(work, Replacement { frozen: Some(frozen), inputs: &[], fresh })
+    }
+
+    fn go_on_merging(&self, work: &mut Work, state: &State, level: u8) -> Result<(), Error> {
+        let begun = work.merges.iter().position(|merge| merge.level == level);
+        let mut merge = match begun {
+            Some(number) => work.merges.swap_remove(number),
+            None => self.begin_merging(work, state, level)?,
+        };
+        if !merge.go_on()? {
+            work.merges.push(merge);
+            return Ok(());
+        }
+        let fresh = merge.output.finish()?;
+        self.commit(work, Replacement { frozen: None, inputs: &merge.inputs, fresh })
+    }
+
+    fn begin_merging(&self, work: &mut Work, state: &State, level: u8) -> Result<Merge, Error> {
+        let runs = state.runs.iter().filter(|run| run.listed.level == level);
+        let inputs: Vec<_> =
+            runs.clone().skip(runs.count().saturating_sub(self.settings.fan_in)).cloned().collect();
+        let mut sources = Vec::with_capacity(inputs.len());
+        for run in &inputs {
+            sources.extend(Cursor::new(Arc::clone(run), Bound::Unbounded)?.map(Source::Run));
+        }
+        let points = inputs.iter().map(|run| run.footer.points).sum();
+        Ok(Merge {
+            level,
+            inputs,
+            merged: Merged::new(sources),
+            output: Writer::create(&self.home, work.next_number(), level.saturating_add(1), points)?,
+            is_oldest: state.runs.iter().all(|run| run.listed.level <= level),
+        })
+    }
+
+    /// Makes a replacement hold: first on the disk, then for readers, and then what it replaced is removed.
+    fn commit(&self, work: &mut Work, replacement: Replacement<'_>) -> Result<(), Error> {
+        let Replacement { frozen, inputs, fresh } = replacement;
+        let covered = frozen.map(|frozen| &frozen.covered).or(work.covered.as_ref());
+        let covered = covered.expect("runs came with a manifest that covers something").clone();
+        let (fresh, mut guard) = fresh.unzip();
+        let mut runs = self.state().runs.clone();
+        runs.retain(|run| inputs.iter().all(|input| !Arc::ptr_eq(run, input)));
+        runs.extend(fresh.map(Arc::new));
+        runs.sort_by_key(|run| run.listed.age());
+        let manifest = Manifest { covered, runs: runs.iter().map(|run| run.listed.clone()).collect() };
+        let number = self.write_manifest(work, &manifest, guard.as_mut())?;
+        work.covered = Some(manifest.covered);
+        self.change(|state| {
+            let mut waiting = state.frozen.clone();
+            waiting.retain(|other| frozen.is_none_or(|frozen| !Arc::ptr_eq(other, frozen)));
+            State { recent: Arc::clone(&state.recent), frozen: waiting, runs }
+        });
+        self.home.remove_all(|name| match name {
+            Name::Manifest(other) => other != number,
+            Name::Run(other) => manifest.runs.iter().all(|run| run.number != other),
+            Name::Draft(_) => false,
+        })
+    }
+
+    fn write_manifest(
+        &self,
+        work: &mut Work,
+        manifest: &Manifest,
+        fresh: Option<&mut Draft>,
+    ) -> Result<u64, Error> {
+        let number = work.next_number();
+        let mut draft = self.home.create(Name::Manifest(number))?;
+        draft.append(&manifest.encode())?;
+        draft.sync()?;
+        if let Some(fresh) = fresh {
+            // From here on, even when the rest fails, a manifest that names the run may be found on the disk. If none
+            // is, the next manifest's turn is to remove the run.
+            fresh.keep();
+        }
+        draft.publish()?;
+        draft.keep();
+        Ok(number)
+    }
+}
+
+/// A new run, and what it stands for: a frozen table or the inputs of a merge. Without a run these held nothing.
+struct Replacement<'a> {
+    frozen: Option<&'a Arc<Frozen>>,
+    inputs: &'a [Arc<Run>],
+    fresh: Option<(Run, Draft)>,
+}
+
+impl Work {
+    fn next_number(&mut self) -> u64 {
+        self.last_number = self.last_number.saturating_add(1);
+        self.last_number
+    }
+}
+
+impl Merge {
+    /// Merges one slice; true when all is merged.
+    fn go_on(&mut self) -> Result<bool, Error> {
+        let mut done = 0;
+        while done < SLICE {
+            let Some((key, value)) = self.merged.entry() else { return Ok(true) };
+            if value.is_some() || !self.is_oldest {
+                self.output.add(key, value)?;
+            }
+            done += key.len() + value.map_or(0, <[u8]>::len);
+            self.merged.step()?;
+        }
+        self.output.sync()?;
+        Ok(false)
+    }
+}
+
+impl State {
+    /// The runs of each level, from the lowest that has any; in a level, newest first.
+    fn levels(&self) -> impl Iterator<Item = &[Arc<Run>]> {
+        self.runs.chunk_by(|run, next| run.listed.level == next.listed.level)
+    }
+}

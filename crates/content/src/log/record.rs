@@ -1,0 +1,323 @@
+//! What the log is made of: checksummed records, each one fact.
+//!
+//! A record is a header of 24 bytes and a body. The header has a checksum of its own, so that a damaged body does not
+//! hide where the next record begins.
+
+use bytes::Bytes;
+
+use crate::Address;
+use crate::facts::{Class, Cost, Named, Time, Why};
+use crate::fields::{Give, Take};
+
+/// How long a record's header is.
+pub(crate) const HEADER: usize = 24;
+
+/// No body is longer: a bound for readers that meet a hostile length.
+pub(crate) const BODY_MOST: usize = 32 << 20;
+
+/// How every record begins.
+pub(crate) const MAGIC: u8 = 0xa7;
+
+/// A number of the store's own in every header's checksum. A reader that lost its place looks for the next header;
+/// without the salt, a blob with the bytes of a record in it could pass for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Salt(pub u32);
+
+impl Salt {
+    fn checksum(self, bytes: &[u8]) -> u32 {
+        crc32fast::hash(bytes) ^ self.0
+    }
+}
+
+/// One fact, as the log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub at: Time,
+    pub class: Class,
+    pub fact: Fact,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    /// A small blob, bytes and all.
+    Blob {
+        address: Address,
+        bytes: Bytes,
+    },
+    /// A large blob, in a file of its own.
+    File {
+        address: Address,
+        number: u64,
+        len: u64,
+    },
+    /// The blob, written before, was put again: its class and time are the record's.
+    Touch {
+        address: Address,
+    },
+    Derivation {
+        address: Address,
+        context: String,
+        inputs: Vec<Address>,
+        bytes: Bytes,
+    },
+    Memo {
+        derivation: Address,
+        output: Address,
+        size: u64,
+        cost: Cost,
+        inputs: Vec<Address>,
+    },
+    Pin {
+        address: Address,
+    },
+    Unpin {
+        address: Address,
+    },
+    /// The whole history that is kept of a name, newest last.
+    Name {
+        name: String,
+        history: Vec<Named>,
+    },
+    Remove {
+        why: Why,
+        items: Vec<Removed>,
+    },
+}
+
+/// One thing removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub address: Address,
+    pub what: What,
+    /// Inputs that nothing under this address reads any more: their edges go too.
+    pub edges: Vec<Address>,
+}
+
+/// What of an address was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Blob,
+    Derivation,
+    /// The memo that had this output.
+    Memo(Address),
+}
+
+impl Record {
+    /// Appends header and body.
+    pub(crate) fn encode(&self, salt: Salt, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + HEADER, 0);
+        self.fact.encode(out);
+        let body = &out[start + HEADER..];
+        let (len, crc) = (body.len() as u32, crc32fast::hash(body));
+        let header = &mut out[start..start + HEADER];
+        header[..4].copy_from_slice(&[MAGIC, self.fact.kind(), self.class.number(), 0]);
+        header[4..8].copy_from_slice(&len.to_le_bytes());
+        header[8..16].copy_from_slice(&self.at.0.to_le_bytes());
+        header[16..20].copy_from_slice(&crc.to_le_bytes());
+        let crc = salt.checksum(&header[..20]);
+        header[20..].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The record of a header and its body; nothing unless both are whole.
+    pub(crate) fn decode(header: &Header, body: &Bytes) -> Option<Record> {
+        if body.len() != header.len || crc32fast::hash(body) != header.body_crc {
+            return None;
+        }
+        Some(Record { at: header.at, class: header.class, fact: Fact::decode(header.kind, body)? })
+    }
+
+    /// The record, leaving one that says nothing of interest.
+    pub(crate) fn take(&mut self) -> Record {
+        let nothing = Fact::Touch { address: Address::from_bytes([0; 32]) };
+        Record { fact: std::mem::replace(&mut self.fact, nothing), ..*self }
+    }
+
+    /// The record that fills these bytes.
+    pub(crate) fn decode_whole(salt: Salt, bytes: &Bytes) -> Option<Record> {
+        Record::decode(&Header::decode(salt, bytes)?, &bytes.slice(HEADER..))
+    }
+}
+
+/// The front of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    kind: u8,
+    class: Class,
+    /// How long the body is.
+    pub len: usize,
+    at: Time,
+    body_crc: u32,
+}
+
+impl Header {
+    /// The header at the front of some bytes; nothing unless it is whole.
+    pub(crate) fn decode(salt: Salt, bytes: &[u8]) -> Option<Header> {
+        let bytes = bytes.get(..HEADER)?;
+        if bytes[0] != MAGIC || bytes[3] != 0 || salt.checksum(&bytes[..20]).to_le_bytes() != bytes[20..] {
+            return None;
+        }
+        let mut take = Take(&bytes[1..]);
+        let (kind, class, _) = (take.u8()?, Class::of_number(take.u8()?)?, take.u8()?);
+        let header =
+            Header { kind, class, len: take.u32()? as usize, at: Time(take.u64()?), body_crc: take.u32()? };
+        (header.len <= BODY_MOST).then_some(header)
+    }
+}
+
+impl Fact {
+    fn kind(&self) -> u8 {
+        match self {
+            Fact::Blob { .. } => 1,
+            Fact::File { .. } => 2,
+            Fact::Touch { .. } => 3,
+            Fact::Derivation { .. } => 4,
+            Fact::Memo { .. } => 5,
+            Fact::Pin { .. } => 6,
+            Fact::Unpin { .. } => 7,
+            Fact::Name { .. } => 8,
+            Fact::Remove { .. } => 9,
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Fact::Blob { address, bytes } => {
+                out.give_address(address);
+                out.give(bytes);
+            }
+            Fact::File { address, number, len } => {
+                out.give_address(address);
+                out.give_u64(*number);
+                out.give_u64(*len);
+            }
+            Fact::Touch { address } | Fact::Pin { address } | Fact::Unpin { address } => {
+                out.give_address(address)
+            }
+            Fact::Derivation { address, context, inputs, bytes } => {
+                out.give_address(address);
+                out.give_text(context);
+                out.give_addresses(inputs);
+                out.give(bytes);
+            }
+            Fact::Memo { derivation, output, size, cost, inputs } => {
+                out.give_address(derivation);
+                out.give_address(output);
+                out.give_u64(*size);
+                give_cost(out, cost);
+                out.give_addresses(inputs);
+            }
+            Fact::Name { name, history } => {
+                out.give_text(name);
+                give_history(out, history);
+            }
+            Fact::Remove { why, items } => {
+                out.give(&[why.number()]);
+                for item in items {
+                    give_removed(out, item);
+                }
+            }
+        }
+    }
+
+    fn decode(kind: u8, body: &Bytes) -> Option<Fact> {
+        let mut take = Take(body);
+        let fact = match kind {
+            1 => Fact::Blob { address: take.address()?, bytes: body.slice_ref(take.rest()) },
+            2 => Fact::File { address: take.address()?, number: take.u64()?, len: take.u64()? },
+            3 => Fact::Touch { address: take.address()? },
+            4 => Fact::Derivation {
+                address: take.address()?,
+                context: take.text()?.to_owned(),
+                inputs: take.addresses()?,
+                bytes: body.slice_ref(take.rest()),
+            },
+            5 => Fact::Memo {
+                derivation: take.address()?,
+                output: take.address()?,
+                size: take.u64()?,
+                cost: take_cost(&mut take)?,
+                inputs: take.addresses()?,
+            },
+            6 => Fact::Pin { address: take.address()? },
+            7 => Fact::Unpin { address: take.address()? },
+            8 => Fact::Name { name: take.text()?.to_owned(), history: take_history(&mut take)? },
+            9 => Fact::Remove { why: Why::of_number(take.u8()?)?, items: take_removed(&mut take)? },
+            _ => return None,
+        };
+        take.end()?;
+        Some(fact)
+    }
+}
+
+fn take_removed(take: &mut Take<'_>) -> Option<Vec<Removed>> {
+    let mut items = Vec::new();
+    while !take.0.is_empty() {
+        let address = take.address()?;
+        let what = match take.u8()? {
+            0 => What::Blob,
+            1 => What::Derivation,
+            2 => What::Memo(take.address()?),
+            _ => return None,
+        };
+        items.push(Removed { address, what, edges: take.addresses()? });
+    }
+    Some(items)
+}
+
+fn give_removed(out: &mut Vec<u8>, item: &Removed) {
+    out.give_address(&item.address);
+    match &item.what {
+        What::Blob => out.give(&[0]),
+        What::Derivation => out.give(&[1]),
+        What::Memo(output) => {
+            out.give(&[2]);
+            out.give_address(output);
+        }
+    }
+    out.give_addresses(&item.edges);
+}
+
+pub(crate) fn give_cost(out: &mut Vec<u8>, cost: &Cost) {
+    out.give_u64(u64::try_from(cost.cpu.as_nanos()).unwrap_or(u64::MAX));
+    out.give_u64(cost.tokens);
+    out.give_u64(cost.micros);
+}
+
+pub(crate) fn take_cost(take: &mut Take<'_>) -> Option<Cost> {
+    let cpu = std::time::Duration::from_nanos(take.u64()?);
+    Some(Cost { cpu, tokens: take.u64()?, micros: take.u64()? })
+}
+
+pub(crate) fn give_history(out: &mut Vec<u8>, history: &[Named]) {
+    out.give_u32(history.len() as u32);
+    for named in history {
+        out.give_u64(named.at.0);
+        give_option(out, named.address.as_ref());
+    }
+}
+
+pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<Named>> {
+    let count = take.u32()?;
+    let mut history = Vec::new();
+    for _ in 0..count {
+        let at = Time(take.u64()?);
+        history.push(Named { at, address: take_option(take)? });
+    }
+    Some(history)
+}
+
+fn give_option(out: &mut Vec<u8>, address: Option<&Address>) {
+    out.give(&[u8::from(address.is_some())]);
+    if let Some(address) = address {
+        out.give_address(address);
+    }
+}
+
+fn take_option(take: &mut Take<'_>) -> Option<Option<Address>> {
+    match take.u8()? {
+        0 => Some(None),
+        1 => Some(Some(take.address()?)),
+        _ => None,
+    }
+}

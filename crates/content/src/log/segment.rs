@@ -1,0 +1,244 @@
+//! Segments: the files of the log.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+
+use super::record::{HEADER, Header, MAGIC, Record, Salt};
+use crate::{Disk, Error, File, Open, Wait};
+
+/// How a segment begins: magic, format, number, checksum.
+pub(crate) const FRONT: usize = 20;
+
+const FRONT_MAGIC: &[u8; 8] = b"anablog\n";
+
+const FOLDER: &str = "log";
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub segment: u32,
+    pub offset: u32,
+    /// Header and body.
+    pub len: u32,
+}
+
+impl Place {
+    /// Is it the same record?
+    pub(crate) fn is_at(self, other: Place) -> bool {
+        (self.segment, self.offset) == (other.segment, other.offset)
+    }
+}
+
+/// A point between two records of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub segment: u32,
+    pub offset: u64,
+}
+
+impl Position {
+    pub(crate) fn pair(self) -> (u32, u64) {
+        (self.segment, self.offset)
+    }
+}
+
+/// A stretch of a segment that holds no whole record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub segment: u32,
+    pub from: u64,
+    pub to: u64,
+}
+
+/// The segments of a log, open for reading.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    disk: Arc<dyn Disk>,
+    salt: Salt,
+    open: RwLock<BTreeMap<u32, Arc<dyn File>>>,
+}
+
+impl Segments {
+    pub(crate) fn new(disk: Arc<dyn Disk>, salt: Salt) -> Result<Segments, Error> {
+        disk.make_folder(Path::new(FOLDER)).map_err(|cause| Error::disk("make", Path::new(FOLDER), cause))?;
+        Ok(Segments { disk, salt, open: RwLock::default() })
+    }
+
+    pub(crate) fn salt(&self) -> Salt {
+        self.salt
+    }
+
+    /// The numbers of all segments, in order, with their lengths.
+    pub(crate) fn list(&self) -> Result<BTreeMap<u32, u64>, Error> {
+        let entries = self
+            .disk
+            .list(Path::new(FOLDER))
+            .map_err(|cause| Error::disk("list", Path::new(FOLDER), cause))?;
+        Ok(entries.iter().filter_map(|entry| Some((number(&entry.name)?, entry.len?))).collect())
+    }
+
+    /// A new segment, its front written, its name durable.
+    pub(crate) fn create(&self, segment: u32) -> Result<Arc<dyn File>, Error> {
+        let path = path(segment);
+        let file =
+            self.disk.open(&path, Open::Create).map_err(|cause| Error::disk("create", &path, cause))?;
+        let made = file.write_at(&front(segment), 0).and_then(|()| self.disk.sync_folder(Path::new(FOLDER)));
+        if let Err(cause) = made {
+            // An empty segment left behind is read as one; the number is not used again.
+            let _ = self.disk.remove(&path);
+            return Err(Error::disk("write", &path, cause));
+        }
+        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    pub(crate) fn remove(&self, segment: u32) -> Result<(), Error> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+        let path = path(segment);
+        self.disk.remove(&path).map_err(|cause| Error::disk("remove", &path, cause))
+    }
+
+    /// Takes a segment out of the log, for somebody to look at.
+    pub(crate) fn quarantine(&self, segment: u32) -> Result<(), Error> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+        let from = path(segment);
+        let to = Path::new("quarantine").join(format!("{segment:08}.log"));
+        self.disk.rename(&from, &to).map_err(|cause| Error::disk("quarantine", &from, cause))
+    }
+
+    /// The file of a segment; opening one for the first time is quick, but may wait for the disk.
+    pub(crate) fn file(&self, segment: u32, wait: Wait) -> io::Result<Arc<dyn File>> {
+        if let Some(file) = self.open.read().unwrap_or_else(PoisonError::into_inner).get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        if wait == Wait::No {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let file = self.disk.open(&path(segment), Open::Read)?;
+        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// The bytes of the record at a place: fewer when the segment is shorter.
+    pub(crate) fn read(&self, place: Place, wait: Wait) -> io::Result<Bytes> {
+        let mut bytes = vec![0; place.len as usize];
+        let count = self.file(place.segment, wait)?.read_at(&mut bytes, place.offset.into(), wait)?;
+        bytes.truncate(count);
+        Ok(bytes.into())
+    }
+
+    /// The record at a place, if it is whole.
+    pub(crate) fn record(&self, place: Place, wait: Wait) -> io::Result<Option<Record>> {
+        Ok(Record::decode_whole(self.salt, &self.read(place, wait)?))
+    }
+
+    /// Gives every whole record behind an offset, in order; returns where it found none.
+    pub(crate) fn scan(
+        &self,
+        segment: u32,
+        from: u64,
+        each: &mut dyn FnMut(Place, Record) -> Result<(), Error>,
+    ) -> Result<Vec<Damage>, Error> {
+        let read = |cause| Error::disk("read", &path(segment), cause);
+        let file = self.file(segment, Wait::Yes).map_err(read)?;
+        let mut window = Window { end: file.len().map_err(read)?, file, start: 0, bytes: Vec::new() };
+        let mut damage: Vec<Damage> = Vec::new();
+        let mut note = |from, to| match damage.last_mut() {
+            Some(last) if last.to == from => last.to = to,
+            _ => damage.push(Damage { segment, from, to }),
+        };
+        let mut offset = from;
+        if offset < FRONT as u64 {
+            let whole = window.at(0, FRONT).map_err(read)?.is_some_and(|bytes| bytes == front(segment));
+            if !whole && window.end > 0 {
+                note(0, window.end.min(FRONT as u64));
+            }
+            offset = FRONT as u64;
+        }
+        while offset < window.end {
+            if let Some(record) = window.record(self.salt, offset).map_err(read)? {
+                let len = record.0;
+                each(Place { segment, offset: offset as u32, len }, record.1)?;
+                offset += u64::from(len);
+            } else {
+                let next = window.next_header(self.salt, offset + 1).map_err(read)?;
+                note(offset, next);
+                offset = next;
+            }
+        }
+        Ok(damage)
+    }
+}
+
+/// A moving view of a file.
+struct Window {
+    file: Arc<dyn File>,
+    end: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// How much a window reads at once.
+const STRIDE: usize = 1 << 20;
+
+impl Window {
+    /// So many bytes at an offset; nothing when the file ends before.
+    fn at(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
+        if offset + count as u64 > self.end {
+            return Ok(None);
+        }
+        let held = self.start..=self.start + self.bytes.len() as u64;
+        if !held.contains(&offset) || !held.contains(&(offset + count as u64)) {
+            let want = (count.max(STRIDE) as u64).min(self.end - offset) as usize;
+            self.bytes.resize(want, 0);
+            let got = self.file.read_at(&mut self.bytes, offset, Wait::Yes)?;
+            self.bytes.truncate(got);
+            self.start = offset;
+        }
+        let begin = (offset - self.start) as usize;
+        Ok(self.bytes.get(begin..begin + count))
+    }
+
+    fn record(&mut self, salt: Salt, offset: u64) -> io::Result<Option<(u32, Record)>> {
+        let header = self.at(offset, HEADER)?.and_then(|bytes| Header::decode(salt, bytes));
+        let Some(header) = header else { return Ok(None) };
+        let body = self.at(offset + HEADER as u64, header.len)?.map(Bytes::copy_from_slice);
+        let record = body.and_then(|body| Record::decode(&header, &body));
+        Ok(record.map(|record| ((HEADER + header.len) as u32, record)))
+    }
+
+    /// The first offset from here on at which a whole header is, or the file's end.
+    fn next_header(&mut self, salt: Salt, mut offset: u64) -> io::Result<u64> {
+        while let Some(bytes) = self.at(offset, HEADER)? {
+            if bytes[0] == MAGIC && Header::decode(salt, bytes).is_some() {
+                return Ok(offset);
+            }
+            offset += 1;
+        }
+        Ok(self.end)
+    }
+}
+
+fn front(segment: u32) -> [u8; FRONT] {
+    let mut bytes = [0; FRONT];
+    bytes[..8].copy_from_slice(FRONT_MAGIC);
+    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+    bytes[12..16].copy_from_slice(&segment.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..16]);
+    bytes[16..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// The path of a segment in the store.
+pub(crate) fn path(segment: u32) -> PathBuf {
+    Path::new(FOLDER).join(format!("{segment:08}.log"))
+}
+
+fn number(name: &str) -> Option<u32> {
+    let number = name.strip_suffix(".log")?.parse().ok()?;
+    (path(number).file_name()?.to_str()? == name).then_some(number)
+}

@@ -1,0 +1,307 @@
+//! Export and import: addresses with all that they lead to, as one stream of bytes.
+//!
+//! An archive is a line that says so, records as in the log (each large blob's bytes behind its record), and a record
+//! that says how many there were. What it holds is verified by its own addresses; memos are taken at their word.
+
+use std::collections::HashSet;
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::counters::Kind;
+use super::pipeline::Pipeline;
+use super::tables::{Blob, Home, Table};
+use super::{Core, Store};
+use crate::facts::Class;
+use crate::files::{Durability, Name, Reading, Writing};
+use crate::log::{Fact, HEADER, Header, Record, Salt};
+use crate::{Address, Context, Error, Wait};
+
+const FRONT: &[u8] = b"anabranch archive 1\n";
+
+/// Archives are not appended to after a crash, so nobody looks for records in them.
+const SALT: Salt = Salt(0);
+
+/// What an export held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exported {
+    /// Blobs.
+    pub blobs: u64,
+    /// Derivations.
+    pub derivations: u64,
+    /// Memos.
+    pub memos: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Addresses that were asked for, or led to, and are not in the store.
+    pub missing: Vec<Address>,
+}
+
+/// What an import brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// Things in the archive.
+    pub things: u64,
+    /// Of those, the ones that were not in the store before.
+    pub new: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Writes addresses to an archive, with what they read, what they came to, and so on down.
+    pub async fn export(
+        &self,
+        addresses: &[Address],
+        to: impl Write + Send + 'static,
+    ) -> Result<Exported, Error> {
+        let addresses = addresses.to_vec();
+        let result = self.blocking(move |core| {
+            let to = io::BufWriter::with_capacity(256 << 10, to);
+            Export { core, to, seen: HashSet::new(), exported: Exported::default() }.run(addresses)
+        });
+        let result = result.await;
+        self.inner.core.counters.count(Kind::Export, result, |exported| Some(exported.bytes))
+    }
+
+    /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
+    pub async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Error> {
+        let result = self.blocking(move |core| {
+            let from = Counted { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
+            Import { core, from, imported: Imported::default() }.run()
+        });
+        let result = result.await;
+        self.inner.core.counters.count(Kind::Import, result, |imported| Some(imported.bytes))
+    }
+}
+
+struct Export<'a, W: Write> {
+    core: &'a Core,
+    to: io::BufWriter<W>,
+    seen: HashSet<Address>,
+    exported: Exported,
+}
+
+impl<W: Write> Export<'_, W> {
+    fn run(mut self, addresses: Vec<Address>) -> Result<Exported, Error> {
+        self.give(FRONT)?;
+        let mut stack = addresses;
+        stack.reverse();
+        while let Some(address) = stack.pop() {
+            if self.seen.insert(address) {
+                self.address(&address, &mut stack)?;
+            }
+        }
+        let Exported { blobs, derivations, memos, .. } = self.exported;
+        let history = Vec::new();
+        let end = Fact::Name { name: format!("{} things", blobs + derivations + memos), history };
+        self.record(end)?;
+        self.to.flush().map_err(|cause| failed("write", cause))?;
+        Ok(self.exported)
+    }
+
+    fn address(&mut self, address: &Address, stack: &mut Vec<Address>) -> Result<(), Error> {
+        let mut known = self.blob(address)?;
+        if let Some(derivation) = self.core.derivation(address, Wait::Yes)? {
+            known = true;
+            stack.extend(derivation.inputs.iter().rev());
+            let crate::Derivation { context, inputs, bytes } = derivation;
+            self.record(Fact::Derivation { address: *address, context, inputs, bytes })?;
+            self.exported.derivations += 1;
+        }
+        if let Some((row, _)) = self.core.memo_row(address)? {
+            known = true;
+            let memo = &row.memo;
+            // A memo is taken in only where its output is, so that goes before it.
+            if self.seen.contains(&memo.output) || self.blob(&memo.output)? {
+                self.seen.insert(memo.output);
+                let inputs = self.core.memo_inputs(&row)?;
+                stack.extend(inputs.iter().rev());
+                let (output, size, cost) = (memo.output, memo.size, memo.cost);
+                self.record(Fact::Memo { derivation: *address, output, size, cost, inputs })?;
+                self.exported.memos += 1;
+            }
+        }
+        if !known {
+            self.exported.missing.push(*address);
+        }
+        Ok(())
+    }
+
+    /// Writes a blob, if it is there.
+    fn blob(&mut self, address: &Address) -> Result<bool, Error> {
+        let Some(blob) = self.core.row::<Blob>(&Table::Blob.key(address), Wait::Yes)? else {
+            return Ok(false);
+        };
+        match blob.home {
+            Home::Packed => {
+                let Some(bytes) = self.core.load(address, Wait::Yes)? else { return Ok(false) };
+                self.record(Fact::Blob { address: *address, bytes })?;
+            }
+            Home::File { number, len } => {
+                let name = Name { address: *address, number };
+                let reading = Reading::open(&self.core.files, name, len);
+                match reading.map(|reading| self.file(reading, *address, len)) {
+                    Ok(done) => done?,
+                    Err(error) => {
+                        self.core.file_failed(address, &blob, error)?;
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        self.exported.blobs += 1;
+        Ok(true)
+    }
+
+    fn file(&mut self, reading: Reading, address: Address, len: u64) -> Result<(), Error> {
+        self.record(Fact::File { address, number: 0, len })?;
+        let mut offset = 0;
+        while offset < len {
+            let piece = reading.read(offset..len.min(offset + (512 << 10)))?;
+            offset += piece.len() as u64;
+            self.give(&piece)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, fact: Fact) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        Record { at: self.core.now(), class: Class::Acknowledged, fact }.encode(SALT, &mut bytes);
+        self.give(&bytes)
+    }
+
+    fn give(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.exported.bytes += bytes.len() as u64;
+        self.to.write_all(bytes).map_err(|cause| failed("write", cause))
+    }
+}
+
+fn failed(doing: &'static str, cause: io::Error) -> Error {
+    Error::disk(doing, std::path::Path::new("the archive"), cause)
+}
+
+struct Import<'a, R: Read> {
+    core: &'a Core,
+    from: Counted<R>,
+    imported: Imported,
+}
+
+/// A reader that knows how far it is.
+struct Counted<R> {
+    from: R,
+    at: u64,
+}
+
+impl<R: Read> Counted<R> {
+    fn bytes(&mut self, count: usize) -> Result<Bytes, Error> {
+        let mut bytes = vec![0; count];
+        self.from.read_exact(&mut bytes).map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => damaged(self.at, "it ends here"),
+            _ => failed("read", cause),
+        })?;
+        self.at += count as u64;
+        Ok(bytes.into())
+    }
+
+    /// The next record, bounded in length before its bytes are believed.
+    fn record(&mut self) -> Result<Record, Error> {
+        let at = self.at;
+        let header =
+            Header::decode(SALT, &self.bytes(HEADER)?).ok_or_else(|| damaged(at, "no record begins here"))?;
+        let body = self.bytes(header.len)?;
+        Record::decode(&header, &body).ok_or_else(|| damaged(at, "the record that begins here does not hold"))
+    }
+}
+
+fn damaged(at: u64, what: &str) -> Error {
+    Error::Archive { at, what: what.to_owned() }
+}
+
+impl<R: Read> Import<'_, R> {
+    fn run(mut self) -> Result<Imported, Error> {
+        if self.from.bytes(FRONT.len())? != FRONT {
+            return Err(damaged(0, "this is not an archive, or not one of this version"));
+        }
+        let mut writes = Pipeline::new(self.core);
+        loop {
+            let at = self.from.at;
+            match self.from.record()?.fact {
+                Fact::Name { name, .. } if name == format!("{} things", self.imported.things) => break,
+                Fact::File { address, len, .. } => {
+                    let new = self.file(at, address, len)?;
+                    self.imported.new += u64::from(new);
+                }
+                fact => {
+                    self.check(at, &fact)?;
+                    self.touch(&fact);
+                    writes.write(fact, Class::Acknowledged)?;
+                }
+            }
+            self.imported.things += 1;
+        }
+        self.imported.new += writes.settle()?;
+        self.imported.bytes = self.from.at;
+        Ok(self.imported)
+    }
+
+    /// What comes in is wanted, also what is there already.
+    fn touch(&self, fact: &Fact) {
+        match fact {
+            Fact::Blob { address, .. } | Fact::Derivation { address, .. } => {
+                _ = self.core.guard.touch(address)
+            }
+            Fact::Memo { derivation, output, .. } => {
+                self.core.guard.touch(derivation);
+                self.core.guard.touch(output);
+            }
+            _ => {}
+        }
+    }
+
+    /// Is it what its address says?
+    fn check(&self, at: u64, fact: &Fact) -> Result<(), Error> {
+        let holds = match fact {
+            Fact::Blob { address, bytes } => Address::of(bytes) == *address,
+            Fact::Derivation { address, context, bytes, .. } => {
+                Address::derive(Context(context), bytes) == *address
+            }
+            Fact::Memo { .. } => true,
+            Fact::File { .. }
+            | Fact::Touch { .. }
+            | Fact::Pin { .. }
+            | Fact::Unpin { .. }
+            | Fact::Name { .. }
+            | Fact::Remove { .. } => return Err(damaged(at, "a record that no archive has here")),
+        };
+        if holds { Ok(()) } else { Err(damaged(at, "bytes that do not have the address they claim")) }
+    }
+
+    /// Takes a large blob in; says whether it is new.
+    fn file(&mut self, at: u64, address: Address, len: u64) -> Result<bool, Error> {
+        let core = self.core;
+        let number = core.next_file.fetch_add(1, Ordering::Relaxed);
+        let mut writing = Writing::begin(&core.files, number)?;
+        let mut left = len;
+        while left > 0 {
+            let piece = self.from.bytes(left.min(512 << 10) as usize)?;
+            left -= piece.len() as u64;
+            writing.write(&piece)?;
+        }
+        let written = writing.hash()?;
+        if written.name.address != address {
+            return Err(damaged(at, "bytes that do not have the address they claim"));
+        }
+        written.keep(Durability::Now)?;
+        let mut write = Pipeline::new(core);
+        write.write(Fact::File { address, number, len }, Class::Acknowledged)?;
+        let new = write.settle()? > 0;
+        if !new {
+            core.background.orphans(vec![(address, number)]);
+        }
+        Ok(new)
+    }
+}

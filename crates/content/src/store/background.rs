@@ -1,0 +1,187 @@
+//! The thread behind the index: writes what is recent to disk, merges, and removes files that nothing names.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::{Core, Event, keeper};
+use crate::files::Name;
+use crate::index::Index;
+use crate::{Address, Error, Wait};
+
+/// What the writer and the thread behind the index tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    due: bool,
+    stop: bool,
+    orphans: Vec<(Address, u64)>,
+    /// Why the last attempt failed, if it did.
+    failure: Option<Error>,
+    /// How often a flush of everything was asked for, and how often done.
+    asked: u64,
+    flushed: u64,
+}
+
+impl Background {
+    /// Waits while too much is recent; an error when it cannot be written either.
+    pub(crate) fn wait_for_index(&self, index: &Index) -> Result<(), Error> {
+        if !index.is_behind() {
+            return Ok(());
+        }
+        let mut state = self.lock();
+        // Asked for anew, so that what failed for want of room is tried again.
+        state.failure = None;
+        while index.is_behind() {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            state.due = true;
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// Has everything that the index knows written to disk, and waits for it.
+    pub(crate) fn flush_index(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        state.asked += 1;
+        let ticket = state.asked;
+        state.failure = None;
+        state.due = true;
+        self.changed.notify_all();
+        while state.flushed < ticket {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.stop {
+                return Err(Error::Closed);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// Files to remove.
+    pub(crate) fn orphans(&self, orphans: Vec<(Address, u64)>) {
+        if !orphans.is_empty() {
+            let mut state = self.lock();
+            state.orphans.extend(orphans);
+            state.due = true;
+            self.changed.notify_all();
+        }
+    }
+
+    pub(crate) fn wake_when_due(&self, core: &Core) {
+        if core.index.should_work() {
+            self.lock().due = true;
+            self.changed.notify_all();
+        }
+    }
+
+    fn stop(&self) {
+        self.lock().stop = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works until the writer has ended; then brings everything to disk and marks the store as closed in order.
+    pub(crate) fn run(
+        core: &Core,
+        writer: JoinHandle<Result<(), Error>>,
+        keeper: JoinHandle<()>,
+    ) -> Result<(), Error> {
+        let background = &core.background;
+        loop {
+            let mut state = background.lock();
+            while !state.due && !state.stop {
+                state = background.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if state.stop {
+                break;
+            }
+            state.due = false;
+            let orphans = std::mem::take(&mut state.orphans);
+            let (asked, flush) = (state.asked, state.asked > state.flushed);
+            drop(state);
+            remove(core, &orphans);
+            let done = catch_up(core).and_then(|()| if flush { flush_all(core) } else { Ok(()) });
+            let mut state = background.lock();
+            match done {
+                Ok(()) => state.flushed = asked,
+                Err(error) => state.failure = Some(error),
+            }
+            background.changed.notify_all();
+        }
+        keeper::stop(core, keeper);
+        let written = writer.join().unwrap_or(Err(Error::Panicked));
+        let orphans = std::mem::take(&mut background.lock().orphans);
+        remove(core, &orphans);
+        written?;
+        flush_all(core)?;
+        super::open::mark_closed(&*core.disk)
+    }
+
+    /// Called by the writer's thread when it has ended.
+    pub(crate) fn writer_ended(&self) {
+        self.stop();
+    }
+}
+
+/// Flushes and merges until nothing is due.
+fn catch_up(core: &Core) -> Result<(), Error> {
+    let mut worked = false;
+    loop {
+        if !core.index.should_work() {
+            break;
+        }
+        sync_log(core)?;
+        worked = true;
+        let more = core.index.work().map_err(|error| core.index_error(error))?;
+        core.background.changed.notify_all();
+        if !more {
+            break;
+        }
+    }
+    if worked {
+        core.tell(&Event::Indexed);
+    }
+    Ok(())
+}
+
+fn flush_all(core: &Core) -> Result<(), Error> {
+    sync_log(core)?;
+    // The counts and the index change under this lock, so they belong together while it is held.
+    let tally = core.tally();
+    core.index.flush(|| tally.encode()).map_err(|error| core.index_error(error))
+}
+
+/// The index must not know more than the log after a power cut, so the log is durable first.
+fn sync_log(core: &Core) -> Result<(), Error> {
+    let segment = core.tail.load(Ordering::Acquire);
+    match core.segments.file(segment, Wait::Yes) {
+        Ok(file) => file.sync().map_err(|cause| Error::disk("sync", Path::new("log"), cause)),
+        // Nothing has been written to it yet: the segments before it were made durable when they were full.
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(cause) => Err(Error::disk("open", Path::new("log"), cause)),
+    }
+}
+
+fn remove(core: &Core, orphans: &[(Address, u64)]) {
+    for (address, number) in orphans {
+        let name = Name { address: *address, number: *number };
+        if let Err(error) = core.files.remove(&name) {
+            core.tell(&Event::LeftBehind { address: *address, error: error.into() });
+        }
+    }
+}

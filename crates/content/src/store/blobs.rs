@@ -1,0 +1,450 @@
+//! Blobs: bytes in, bytes out.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+
+use super::commit::{Doomed, Order};
+use super::counters::Kind;
+use super::guard::Touch;
+use super::tables::{BLOB_FRONT, Blob, Home, Table};
+use super::{Core, Event, Store};
+use crate::cache::Verified;
+use crate::facts::{Class, Why};
+use crate::files::{self, Durability, Name, Reading, Sink};
+use crate::log::{Fact, Removed, What};
+use crate::{Address, Error, Open, Wait};
+
+/// A packed blob up to this size is hashed and checked in place; hashing it takes a few tens of microseconds.
+const QUICK_MOST: usize = 128 << 10;
+
+/// How often a read looks again when what it was told moves away under it.
+const LOOKS_MOST: usize = 4;
+
+/// What putting a blob came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// Its address.
+    pub address: Address,
+    /// How many bytes it has.
+    pub len: u64,
+    /// It was not there before.
+    pub new: bool,
+}
+
+impl Store {
+    /// Keeps bytes. A blob that is there already is not written again.
+    pub async fn put(&self, bytes: impl Into<Bytes>, class: Class) -> Result<Put, Error> {
+        let bytes: Bytes = bytes.into();
+        if bytes.len() > self.inner.core.config.packed_most {
+            let mut writer = self.writer(class);
+            writer.write(bytes).await?;
+            return writer.finish().await;
+        }
+        self.put_packed(bytes, class).await
+    }
+
+    /// Keeps the bytes of a stream of any length, in little memory. An error of the stream ends the put; nothing of
+    /// it is left.
+    pub async fn put_stream<E>(
+        &self,
+        stream: impl Stream<Item = Result<Bytes, E>>,
+        class: Class,
+    ) -> Result<Put, Error>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut writer = self.writer(class);
+        let stream = stream.map_err(|error| Error::Giver(Arc::new(error)));
+        futures_util::pin_mut!(stream);
+        while let Some(bytes) = stream.try_next().await? {
+            writer.write(bytes).await?;
+        }
+        writer.finish().await
+    }
+
+    /// Keeps bytes that come piece by piece.
+    pub fn writer(&self, class: Class) -> Writer {
+        Writer { store: self.clone(), class, len: 0, state: Taking::Small(BytesMut::new()) }
+    }
+
+    /// A blob's bytes, verified; nothing when it is not there. Blobs too large for one piece of memory
+    /// ([`super::Config::whole_most`]) are for [`Store::read`].
+    pub async fn get(&self, address: &Address) -> Result<Option<Bytes>, Error> {
+        if let Some(bytes) = self.inner.core.cache.get(address) {
+            return Ok(Some(bytes));
+        }
+        let address = *address;
+        let result = self.quick(move |core, wait| core.load(&address, wait)).await;
+        self.inner.core.counters.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
+    }
+
+    /// A part of a blob, verified, as far as the blob goes; nothing when it is not there.
+    pub async fn get_range(&self, address: &Address, range: Range<u64>) -> Result<Option<Bytes>, Error> {
+        if let Some(bytes) = self.inner.core.cache.get(address) {
+            return Ok(Some(slice(&bytes, &range)));
+        }
+        let address = *address;
+        let result = self.quick(move |core, wait| core.load_range(&address, &range, wait)).await;
+        self.inner.core.counters.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
+    }
+
+    /// A part of a blob (`0..u64::MAX`: the whole), piece by piece, each verified; nothing when it is not there.
+    pub async fn read(&self, address: &Address, range: Range<u64>) -> Result<Option<Reader>, Error> {
+        let core = &self.inner.core;
+        let key = Table::Blob.key(address);
+        for _ in 0..LOOKS_MOST {
+            let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
+                return Ok(None);
+            };
+            let Home::File { number, len } = blob.home else {
+                let bytes = self.get_range(address, range).await?;
+                return Ok(bytes.map(|bytes| Reader {
+                    store: self.clone(),
+                    blob,
+                    address: *address,
+                    source: Source::Bytes(Some(bytes)),
+                }));
+            };
+            let name = Name { address: *address, number };
+            match files::Stream::open(&self.inner.pool, &core.files, name, len, range.clone()).await {
+                Ok(stream) => {
+                    let source = Source::File(Box::new(stream));
+                    return Ok(Some(Reader { store: self.clone(), blob, address: *address, source }));
+                }
+                Err(error) => self.file_failed(*address, blob, error).await?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many bytes a blob has; nothing when it is not there.
+    pub async fn size(&self, address: &Address) -> Result<Option<u64>, Error> {
+        let key = Table::Blob.key(address);
+        let blob = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?;
+        Ok(blob.map(|blob| blob.size()))
+    }
+
+    fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
+        self.inner.core.counters.count(Kind::Put, result, |put| put.new.then_some(put.len))
+    }
+
+    async fn put_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
+        let result = self.keep_packed(bytes, class).await;
+        self.count_put(result)
+    }
+
+    async fn keep_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
+        let core = &self.inner.core;
+        let len = bytes.len() as u64;
+        let address = match bytes.len() {
+            ..=QUICK_MOST => Address::of(&bytes),
+            _ => {
+                let bytes = bytes.clone();
+                self.blocking(move |_| Ok(Address::of(&bytes))).await?
+            }
+        };
+        if self.keeps(&address, class).await? {
+            return Ok(Put { address, len, new: false });
+        }
+        core.room_for(len).await?;
+        let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class).await?;
+        // What was derived is about to be read; what a caller brought need not be.
+        if class == Class::Derivable {
+            core.admit(address, &bytes);
+        }
+        Ok(Put { address, len, new: outcome.written })
+    }
+
+    /// Is the blob there, with this promise at least? What there is of it is brought up to the promise.
+    async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
+        let core = &self.inner.core;
+        if core.guard.touch(address) == Touch::Leaving {
+            return Ok(false);
+        }
+        let key = Table::Blob.key(address);
+        let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
+            return Ok(false);
+        };
+        if blob.class >= class && core.now().since(blob.at) < core.config.touch_after {
+            return Ok(true);
+        }
+        if let Home::File { number, .. } = blob.home
+            && blob.class < class
+        {
+            let name = Name { address: *address, number };
+            let durable = self.blocking(move |core| Ok(core.files.make_durable(&name))).await?;
+            if durable.is_err() {
+                return Ok(false);
+            }
+        }
+        let touched = core.write(Fact::Touch { address: *address }, class).await?;
+        Ok(touched.written)
+    }
+
+    /// What a file that could not be read means: an error, or that it is worth another look.
+    async fn file_failed(&self, address: Address, blob: Blob, error: files::Error) -> Result<(), Error> {
+        self.blocking(move |core| core.file_failed(&address, &blob, error)).await
+    }
+}
+
+/// Takes a blob piece by piece; dropping it unfinished leaves nothing.
+#[derive(Debug)]
+pub struct Writer {
+    store: Store,
+    class: Class,
+    len: u64,
+    state: Taking,
+}
+
+#[derive(Debug)]
+enum Taking {
+    /// It may yet be small enough to be packed.
+    Small(BytesMut),
+    Large(Box<Sink>),
+}
+
+impl Writer {
+    /// Takes the next bytes.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
+        let core = &self.store.inner.core;
+        self.len += bytes.len() as u64;
+        core.room_for(self.len).await?;
+        if let Taking::Small(small) = &mut self.state {
+            if self.len <= core.config.packed_most as u64 {
+                small.extend_from_slice(&bytes);
+                return Ok(());
+            }
+            let number = core.next_file.fetch_add(1, Ordering::Relaxed);
+            let mut sink = Sink::begin(&self.store.inner.pool, &core.files, number).await?;
+            sink.write(std::mem::take(small).freeze()).await?;
+            self.state = Taking::Large(Box::new(sink));
+        }
+        if let Taking::Large(sink) = &mut self.state {
+            sink.write(bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// The blob is whole: keeps it.
+    pub async fn finish(self) -> Result<Put, Error> {
+        let Writer { store, class, len, state } = self;
+        match state {
+            Taking::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
+            Taking::Large(sink) => {
+                let result = keep_file(&store, *sink, len, class).await;
+                store.count_put(result)
+            }
+        }
+    }
+}
+
+async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<Put, Error> {
+    let core = &store.inner.core;
+    let hashed = sink.hash().await?;
+    let Name { address, number } = hashed.name;
+    if store.keeps(&address, class).await? {
+        return Ok(Put { address, len, new: false });
+    }
+    let durability = match class {
+        Class::Acknowledged => Durability::Now,
+        Class::Derivable => Durability::Later,
+    };
+    hashed.keep(durability).await?;
+    // If this fails, the log may have it all the same: the file stays until the store is opened and the log read.
+    let outcome = core.write(Fact::File { address, number, len }, class).await?;
+    if !outcome.written {
+        core.background.orphans(vec![(address, number)]);
+    }
+    Ok(Put { address, len, new: outcome.written })
+}
+
+/// Gives a blob piece by piece, each verified.
+#[derive(Debug)]
+pub struct Reader {
+    store: Store,
+    address: Address,
+    blob: Blob,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Bytes(Option<Bytes>),
+    File(Box<files::Stream>),
+}
+
+impl Reader {
+    /// How many bytes the whole blob has.
+    pub fn size(&self) -> u64 {
+        self.blob.size()
+    }
+
+    /// The next piece; nothing at the end and after an error.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        match &mut self.source {
+            Source::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
+            Source::File(stream) => match stream.next().await? {
+                Ok(bytes) => Some(Ok(bytes)),
+                Err(error) => {
+                    let failed = self.store.file_failed(self.address, self.blob, error).await;
+                    Some(Err(failed.err().unwrap_or(Error::Missing { address: self.address })))
+                }
+            },
+        }
+    }
+
+    /// The pieces as a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send + Unpin {
+        Box::pin(futures_util::stream::unfold(self, |mut reader| async move {
+            let piece = reader.next().await?;
+            Some((piece, reader))
+        }))
+        .fuse()
+    }
+}
+
+impl Core {
+    /// Puts verified bytes into the cache. What it is worth there is what reading it again would cost.
+    fn admit(&self, address: Address, bytes: &Bytes) {
+        let worth = 20_000 + bytes.len() as u64;
+        self.cache.admit(Verified::known(address, bytes.clone()), worth);
+    }
+
+    pub(super) fn load(&self, address: &Address, wait: Wait) -> Result<Option<Bytes>, Error> {
+        let bytes = self.load_with(address, wait, |core, name, len| {
+            if len > core.config.whole_most {
+                let most = core.config.whole_most;
+                return Err(
+                    Error::TooLarge { what: "a blob to be read in one piece", size: len, most }.into()
+                );
+            }
+            Reading::open(&core.files, name, len)?.read(0..len)
+        })?;
+        Ok(bytes.map(|(bytes, _)| {
+            self.admit(*address, &bytes);
+            bytes
+        }))
+    }
+
+    fn load_range(&self, address: &Address, range: &Range<u64>, wait: Wait) -> Result<Option<Bytes>, Error> {
+        let wanted = range.end.saturating_sub(range.start);
+        let whole_most = self.config.whole_most;
+        let found = self.load_with(address, wait, |core, name, len| {
+            if wanted.min(len) > whole_most {
+                let what = "a range to be read in one piece";
+                return Err(Error::TooLarge { what, size: wanted.min(len), most: whole_most }.into());
+            }
+            Reading::open(&core.files, name, len)?.read(range.clone())
+        })?;
+        Ok(found.map(|(bytes, blob)| match blob.home {
+            Home::Packed => slice(&bytes, range),
+            Home::File { .. } => bytes,
+        }))
+    }
+
+    /// The bytes of a blob: of the whole if it is packed, as `read` has it if it is a file.
+    fn load_with(
+        &self,
+        address: &Address,
+        wait: Wait,
+        read: impl Fn(&Core, Name, u64) -> Result<Bytes, files::Error>,
+    ) -> Result<Option<(Bytes, Blob)>, Error> {
+        for _ in 0..LOOKS_MOST {
+            let Some(blob) = self.row::<Blob>(&Table::Blob.key(address), wait)? else { return Ok(None) };
+            match blob.home {
+                Home::Packed => {
+                    if let Some(bytes) = self.load_packed(address, &blob, wait)? {
+                        return Ok(Some((bytes, blob)));
+                    }
+                }
+                Home::File { .. } if wait == Wait::No => return Err(Error::WouldBlock),
+                Home::File { number, len } => match read(self, Name { address: *address, number }, len) {
+                    Ok(bytes) => return Ok(Some((bytes, blob))),
+                    Err(error) => self.file_failed(address, &blob, error)?,
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    /// A packed blob's bytes; nothing if it has moved meanwhile.
+    fn load_packed(&self, address: &Address, blob: &Blob, wait: Wait) -> Result<Option<Bytes>, Error> {
+        let place = blob.place;
+        if wait == Wait::No && place.len as usize > QUICK_MOST {
+            return Err(Error::WouldBlock);
+        }
+        let what = match self.segments.read(place, wait) {
+            Ok(bytes) if bytes.len() >= BLOB_FRONT && Address::of(&bytes[BLOB_FRONT..]) == *address => {
+                return Ok(Some(bytes.slice(BLOB_FRONT..)));
+            }
+            Ok(bytes) if wait == Wait::Yes => {
+                let what = format!("its record in segment {} of the log does not hold", place.segment);
+                self.keep_damaged(address, &bytes);
+                what
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => return Err(Error::WouldBlock),
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::disk("read", &crate::log::segment_path(place.segment), cause));
+            }
+            // Missing or wrong: to be looked into where waiting is fine.
+            _ if wait == Wait::No => return Err(Error::WouldBlock),
+            _ => format!("segment {} of the log is missing", place.segment),
+        };
+        self.lose(address, blob, what).map(|()| None)
+    }
+
+    /// What a file that could not be read means: an error, or that it is worth another look.
+    pub(super) fn file_failed(
+        &self,
+        address: &Address,
+        blob: &Blob,
+        error: files::Error,
+    ) -> Result<(), Error> {
+        let what = match error {
+            files::Error::Missing => "its file is missing".to_owned(),
+            files::Error::Corrupt { what } => what,
+            other => return Err(other.into()),
+        };
+        if let Home::File { number, .. } = blob.home {
+            self.files.quarantine(&Name { address: *address, number })?;
+        }
+        self.lose(address, blob, what)
+    }
+
+    /// Keeps what is left of a damaged packed blob for somebody to look at.
+    fn keep_damaged(&self, address: &Address, bytes: &[u8]) {
+        let path = Path::new("quarantine").join(format!("{address}.packed"));
+        // What cannot be kept for inspection is not worth an error of its own.
+        let _ = self.disk.open(&path, Open::Create).and_then(|file| file.write_at(bytes, 0));
+    }
+
+    /// A blob does not hold: from now on it is missing. Nothing happens if it has changed meanwhile.
+    fn lose(&self, address: &Address, blob: &Blob, what: String) -> Result<(), Error> {
+        let now: Option<Blob> = self.row(&Table::Blob.key(address), Wait::Yes)?;
+        if !now.is_some_and(|now| now.is_same_as(blob)) {
+            return Ok(());
+        }
+        self.cache.remove(address);
+        let mut doomed = vec![Removed { address: *address, what: What::Blob, edges: Vec::new() }];
+        doomed.extend(self.memos_of(address)?.into_iter().map(|memo| Removed {
+            address: memo,
+            what: What::Memo(*address),
+            edges: Vec::new(),
+        }));
+        let doomed = doomed.into_iter().map(|removed| Doomed { removed, seen: None }).collect();
+        self.submit_blocking(Order::Remove(Why::Damaged, doomed))?;
+        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        Err(Error::Corrupt { address: *address, what })
+    }
+}
+
+fn slice(bytes: &Bytes, range: &Range<u64>) -> Bytes {
+    let len = bytes.len() as u64;
+    let start = range.start.min(len);
+    bytes.slice(start as usize..range.end.clamp(start, len) as usize)
+}

@@ -1,0 +1,339 @@
+//! The writer: one thread that takes what callers left, writes it as one batch, makes it durable, tells the index,
+//! and answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::Core;
+use super::apply::{Batch, name_key};
+use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
+use crate::facts::{Class, Time, Why};
+use crate::index::Key;
+use crate::log::{Append, Fact, Place, Record, Removed, What};
+use crate::{Address, Error, Wait};
+
+/// Something for the writer to do.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub order: Order,
+    pub done: oneshot::Sender<Result<Outcome, Error>>,
+    /// The caller's share of the queue, given back with the answer.
+    pub room: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// A record, and itself encoded, ready to be written.
+    Write(Record, Vec<u8>),
+    /// Removes what is still as it was seen and wanted by nobody.
+    Remove(Why, Vec<Doomed>),
+    /// Takes a record to the log's end, if it still holds at its old place.
+    Move(Place, Record),
+    /// Forgets tombstones that a record carried.
+    Forget(Place, Vec<Address>),
+    /// Makes the whole log durable.
+    Sync,
+    /// The same, and begins a new segment.
+    Rotate,
+}
+
+/// Something to remove.
+#[derive(Debug)]
+pub(crate) struct Doomed {
+    pub removed: Removed,
+    /// Its row when it was doomed; if that has changed, it stays. Nothing: remove it whoever wants it.
+    pub seen: Option<Box<[u8]>>,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Something was written; else it was there already.
+    pub written: bool,
+    /// What was removed.
+    pub removed: Vec<(Address, What)>,
+}
+
+/// The writer's state, kept from batch to batch.
+pub(crate) struct Writer {
+    core: Arc<Core>,
+    append: Append,
+    buffer: Vec<u8>,
+    /// What this batch brings (blobs, with their class) or takes away.
+    fresh: HashMap<Key, Option<Class>>,
+}
+
+/// A request that is written, and where in the buffer.
+struct Entry {
+    record: Record,
+    offset: u32,
+    len: u32,
+}
+
+impl Writer {
+    pub(crate) fn new(core: Arc<Core>, append: Append) -> Writer {
+        Writer { core, append, buffer: Vec::new(), fresh: HashMap::new() }
+    }
+
+    /// Serves orders until the queue is closed and empty.
+    pub(crate) fn run(mut self) -> Result<(), Error> {
+        let mut batch = Vec::new();
+        let mut last = 0;
+        while self.core.orders.take(last, &mut batch) {
+            last = batch.len();
+            self.serve(&mut batch);
+        }
+        self.append.rotate()
+    }
+
+    fn serve(&mut self, batch: &mut Vec<Request>) {
+        self.buffer.clear();
+        self.fresh.clear();
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut forgotten = Vec::new();
+        let mut sync = false;
+        let mut rotate = false;
+        let mut answers: Vec<(Request, Result<Outcome, Error>)> = Vec::with_capacity(batch.len());
+        let behind = self.core.background.wait_for_index(&self.core.index);
+        for mut request in batch.drain(..) {
+            sync |= request.order.is_durable();
+            let answer = behind.clone().and_then(|()| match &mut request.order {
+                Order::Sync => Ok(Outcome::default()),
+                Order::Rotate => {
+                    rotate = true;
+                    Ok(Outcome::default())
+                }
+                Order::Forget(place, addresses) => {
+                    forgotten.extend(addresses.drain(..).map(|address| (address, *place)));
+                    Ok(Outcome::default())
+                }
+                Order::Write(record, encoded) => self.admit(record, encoded, &mut entries),
+                Order::Move(from, record) => self.admit_move(*from, record, &mut entries),
+                Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed), &mut entries),
+            });
+            answers.push((request, answer));
+        }
+        let result =
+            self.write(&entries, sync, rotate).and_then(|base| self.index(&entries, base, &forgotten));
+        self.absolve(&entries);
+        for (request, answer) in answers {
+            // A caller that went away does not want to know.
+            let _ = request.done.send(result.clone().and(answer));
+        }
+        self.core.background.wake_when_due(&self.core);
+        self.core.watch_quota();
+    }
+
+    fn write(&mut self, entries: &[Entry], sync: bool, rotate: bool) -> Result<Option<Place>, Error> {
+        let base = match entries {
+            [] => None,
+            _ => Some(self.append.append(&self.buffer)?),
+        };
+        if sync {
+            self.append.sync()?;
+        }
+        if rotate {
+            self.append.rotate()?;
+        }
+        let tail = self.append.end().segment;
+        if self.core.tail.swap(tail, Ordering::AcqRel) != tail {
+            self.core.keeper.wake();
+        }
+        Ok(base)
+    }
+
+    /// Brings what was written into the index, where everybody sees it.
+    fn index(
+        &mut self,
+        entries: &[Entry],
+        base: Option<Place>,
+        forgotten: &[(Address, Place)],
+    ) -> Result<(), Error> {
+        let core = &self.core;
+        let mut tally = core.tally();
+        let mut batch = Batch::new(&core.index, &mut tally);
+        for (entry, base) in entries.iter().zip(base.iter().cycle()) {
+            let place = Place { offset: base.offset + entry.offset, len: entry.len, ..*base };
+            batch.apply(&entry.record, place).map_err(|error| core.index_error(error))?;
+        }
+        for (address, place) in forgotten {
+            batch.forget(address, *place).map_err(|error| core.index_error(error))?;
+        }
+        let (changes, orphans) = batch.done();
+        if !changes.is_empty() {
+            core.index.apply(changes, self.append.end().pair(), || tally.encode());
+        }
+        core.background.orphans(orphans);
+        Ok(())
+    }
+
+    fn absolve(&self, entries: &[Entry]) {
+        for entry in entries {
+            if let Fact::Remove { items, .. } = &entry.record.fact {
+                items.iter().for_each(|item| self.core.guard.left(&item.address));
+            }
+        }
+    }
+
+    /// Takes a record into the batch, unless what it says is so already.
+    fn admit(
+        &mut self,
+        record: &mut Record,
+        encoded: &[u8],
+        entries: &mut Vec<Entry>,
+    ) -> Result<Outcome, Error> {
+        let present = match &record.fact {
+            Fact::Blob { address, .. } | Fact::File { address, .. } => {
+                let key = Table::Blob.key(address);
+                match self.present_blob(&key)? {
+                    Some((class, _)) if class >= record.class => true,
+                    Some((_, Some(Home::Packed))) => {
+                        // The bytes are in the log already; what they lack is the promise.
+                        let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
+                        self.fresh.insert(key, Some(record.class));
+                        self.enter(touch, entries);
+                        return Ok(Outcome::default());
+                    }
+                    _ => {
+                        self.fresh.insert(key, Some(record.class));
+                        false
+                    }
+                }
+            }
+            Fact::Derivation { address, .. } => self.row::<Noted>(Table::Derivation.key(address))?.is_some(),
+            Fact::Memo { derivation, output, .. } => self
+                .row::<MemoRow>(Table::Memo.key(derivation))?
+                .is_some_and(|row| row.memo.output == *output && row.class >= record.class),
+            Fact::Pin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_some(),
+            Fact::Unpin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_none(),
+            Fact::Touch { address } => self.present_blob(&Table::Blob.key(address))?.is_none(),
+            Fact::Name { .. } | Fact::Remove { .. } => false,
+        };
+        if !present {
+            let (offset, len) = (self.buffer.len() as u32, encoded.len() as u32);
+            self.buffer.extend_from_slice(encoded);
+            entries.push(Entry { record: record.take(), offset, len });
+        }
+        Ok(Outcome { written: !present, removed: Vec::new() })
+    }
+
+    /// The class of a blob that is there, or will be when this batch is, and where it is in the former case.
+    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Home>)>, Error> {
+        match self.fresh.get(key) {
+            Some(class) => Ok(class.map(|class| (class, None))),
+            None => Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class, Some(blob.home)))),
+        }
+    }
+
+    fn admit_move(
+        &mut self,
+        from: Place,
+        record: &Record,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Outcome, Error> {
+        if !self.holds(from, &record.fact)? {
+            return Ok(Outcome::default());
+        }
+        self.enter(record.clone(), entries);
+        Ok(Outcome { written: true, removed: Vec::new() })
+    }
+
+    /// Does the index still mean this record when it says what the record says?
+    fn holds(&self, place: Place, fact: &Fact) -> Result<bool, Error> {
+        let found = match fact {
+            Fact::Blob { address, .. } | Fact::File { address, .. } => {
+                let key = Table::Blob.key(address);
+                let fresh = self.fresh.contains_key(&key);
+                self.row::<Blob>(key)?.filter(|_| !fresh).map(|row| row.place())
+            }
+            Fact::Derivation { address, .. } => {
+                self.row::<Noted>(Table::Derivation.key(address))?.map(|row| row.place())
+            }
+            Fact::Memo { derivation, .. } => {
+                self.row::<MemoRow>(Table::Memo.key(derivation))?.map(|row| row.place())
+            }
+            Fact::Pin { address } => self.row::<Noted>(Table::Pin.key(address))?.map(|row| row.place()),
+            Fact::Name { name, .. } => self.row::<NameRow>(name_key(name))?.map(|row| row.place()),
+            Fact::Remove { items, .. } => match items.first() {
+                Some(item) => self.row::<GoneRow>(Table::Gone.key(&item.address))?.map(|row| row.place()),
+                None => None,
+            },
+            Fact::Touch { .. } | Fact::Unpin { .. } => None,
+        };
+        Ok(found.is_some_and(|found| found.is_at(place)))
+    }
+
+    fn admit_removal(
+        &mut self,
+        why: Why,
+        doomed: Vec<Doomed>,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Outcome, Error> {
+        let mut items = Vec::new();
+        for Doomed { removed, seen } in doomed {
+            if self.is_still(&removed, seen.as_deref())? {
+                self.fresh.insert(table(removed.what).key(&removed.address), None);
+                items.push(removed);
+            }
+        }
+        let removed = items.iter().map(|item| (item.address, item.what)).collect();
+        if !items.is_empty() {
+            let at: Time = (self.core.config.clock)();
+            self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
+        }
+        Ok(Outcome { written: true, removed })
+    }
+
+    /// Is it as it was seen, and does nobody want it? Then it leaves now.
+    fn is_still(&self, removed: &Removed, seen: Option<&[u8]>) -> Result<bool, Error> {
+        let address = &removed.address;
+        let key = table(removed.what).key(address);
+        let there = self.core.index.get(&key, Wait::Yes).map_err(|error| self.core.index_error(error))?;
+        match seen {
+            None if there.is_none() => Ok(false),
+            None => {
+                self.core.guard.leave_now(address);
+                Ok(true)
+            }
+            Some(seen) => {
+                let same = there.as_deref() == Some(seen) && !self.fresh.contains_key(&key);
+                Ok(same && self.core.guard.leave(address))
+            }
+        }
+    }
+
+    fn enter(&mut self, record: Record, entries: &mut Vec<Entry>) {
+        let offset = self.buffer.len();
+        record.encode(self.core.segments.salt(), &mut self.buffer);
+        let len = (self.buffer.len() - offset) as u32;
+        entries.push(Entry { record, offset: offset as u32, len });
+    }
+
+    fn row<R: Row>(&self, key: Key) -> Result<Option<R>, Error> {
+        match self.fresh.get(&key) {
+            Some(None) => Ok(None),
+            _ => self.core.row(&key, Wait::Yes),
+        }
+    }
+}
+
+fn table(what: What) -> Table {
+    match what {
+        What::Blob => Table::Blob,
+        What::Derivation => Table::Derivation,
+        What::Memo(_) => Table::Memo,
+    }
+}
+
+impl Order {
+    fn is_durable(&self) -> bool {
+        match self {
+            Order::Write(record, _) => record.class == Class::Acknowledged,
+            Order::Remove(..) | Order::Sync | Order::Rotate => true,
+            Order::Move(..) | Order::Forget(..) => false,
+        }
+    }
+}

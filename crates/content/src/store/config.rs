@@ -1,0 +1,94 @@
+//! How a store is set up.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::event::Event;
+use crate::facts::Time;
+
+/// Settings of a store. The defaults suit a server with a few gigabytes of memory.
+#[derive(Clone)]
+pub struct Config {
+    /// Bytes of memory for the cache of values; 0 turns it off. Default 256 MiB.
+    pub cache_bytes: u64,
+    /// Blobs up to so many bytes are packed into the log; larger ones are files. Default 64 KiB, at most 16 MiB.
+    pub packed_most: usize,
+    /// The most bytes that are read as one piece of memory. Default 1 GiB.
+    pub whole_most: u64,
+    /// The log begins a new file after so many bytes. Default 64 MiB, at most 1 GiB.
+    pub segment_bytes: u64,
+    /// Bytes of memory for index entries that are not yet on disk. Default 16 MiB.
+    pub recent_bytes: usize,
+    /// Bytes of writes that may wait for the disk before further callers wait. Default 64 MiB.
+    pub queue_bytes: u32,
+    /// Threads for reads and writes that wait for the disk. Default 4.
+    pub io_threads: usize,
+    /// Most bytes of blobs and records that hold; beyond 9/10 of it derivable things are collected. Default none.
+    pub quota_bytes: Option<u64>,
+    /// How young a thing that nothing holds may be and still stay when the quota makes room. Default 5 minutes.
+    pub quota_grace: Duration,
+    /// How many steps of a name's history are kept, and held. Default 16, at most 32.
+    pub history_kept: usize,
+    /// How long the store remembers that and why something was removed. Default 30 days.
+    pub gone_kept: Duration,
+    /// A blob put again after so long counts as new, at the price of a small record. Default 1 minute.
+    pub touch_after: Duration,
+    /// Where the time comes from. Default the system's clock.
+    pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
+    /// Who is told what happens; called on the thread where it does, so it should be quick. Default nobody.
+    pub listener: Arc<dyn Fn(&Event) + Send + Sync>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            cache_bytes: 256 << 20,
+            packed_most: 64 << 10,
+            whole_most: 1 << 30,
+            segment_bytes: 64 << 20,
+            recent_bytes: 16 << 20,
+            queue_bytes: 64 << 20,
+            io_threads: 4,
+            quota_bytes: None,
+            quota_grace: Duration::from_secs(300),
+            history_kept: 16,
+            gone_kept: Duration::from_secs(30 * 24 * 3600),
+            touch_after: Duration::from_secs(60),
+            clock: Arc::new(system_time),
+            listener: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Config")
+            .field("cache_bytes", &self.cache_bytes)
+            .field("packed_most", &self.packed_most)
+            .field("quota_bytes", &self.quota_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// The settings, unless one is out of its range.
+    pub(crate) fn checked(self) -> Result<Config, crate::Error> {
+        let wrong = |setting, allowed| Err(crate::Error::Setting { setting, allowed });
+        match () {
+            () if self.packed_most > 16 << 20 => wrong("packed_most", "0 to 16 MiB"),
+            () if !(4 << 10..=1 << 30).contains(&self.segment_bytes) => {
+                wrong("segment_bytes", "4 KiB to 1 GiB")
+            }
+            () if self.recent_bytes == 0 => wrong("recent_bytes", "1 and more"),
+            () if self.queue_bytes == 0 => wrong("queue_bytes", "1 and more"),
+            () if !(1..=1024).contains(&self.io_threads) => wrong("io_threads", "1 to 1024"),
+            () if !(1..=32).contains(&self.history_kept) => wrong("history_kept", "1 to 32"),
+            () => Ok(self),
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the seam that the ban leads to")]
+fn system_time() -> Time {
+    SystemTime::now().into()
+}

@@ -1,0 +1,73 @@
+//! What was asked of a store, counted by kind.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Operation;
+use crate::Error;
+
+/// A kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Put,
+    Get,
+    Derivation,
+    Memo,
+    Recall,
+    Pin,
+    Name,
+    Collect,
+    Scrub,
+    Export,
+    Import,
+}
+
+const NAMES: [&str; 11] =
+    ["put", "get", "derivation", "memo", "recall", "pin", "name", "collect", "scrub", "export", "import"];
+
+/// Counters of all kinds.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    kinds: [Counter; NAMES.len()],
+}
+
+/// On lines of their own, so that kinds do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counter {
+    count: AtomicU64,
+    errors: AtomicU64,
+    empty: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Counts an operation: how many bytes it moved, nothing if there was nothing (to do), or that it failed.
+    pub(crate) fn count<T>(
+        &self,
+        kind: Kind,
+        result: Result<T, Error>,
+        bytes: impl FnOnce(&T) -> Option<u64>,
+    ) -> Result<T, Error> {
+        let counter = &self.kinds[kind as usize];
+        counter.count.fetch_add(1, Ordering::Relaxed);
+        match result.as_ref().map(bytes) {
+            Ok(Some(0)) => {}
+            Ok(Some(bytes)) => _ = counter.bytes.fetch_add(bytes, Ordering::Relaxed),
+            Ok(None) => _ = counter.empty.fetch_add(1, Ordering::Relaxed),
+            Err(_) => _ = counter.errors.fetch_add(1, Ordering::Relaxed),
+        }
+        result
+    }
+
+    pub(crate) fn list(&self) -> Vec<Operation> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let operation = |(name, counter): (&'static str, &Counter)| Operation {
+            name,
+            count: read(&counter.count),
+            errors: read(&counter.errors),
+            empty: read(&counter.empty),
+            bytes: read(&counter.bytes),
+        };
+        NAMES.into_iter().zip(&self.kinds).map(operation).collect()
+    }
+}

@@ -1,0 +1,310 @@
+//! Derivations, and the memo of what they came to.
+
+use bytes::Bytes;
+
+use super::commit::{Doomed, Order};
+use super::counters::Kind;
+use super::guard::Touch;
+use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, Table, last_address};
+use super::{Core, Event, Store};
+use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
+use crate::index::Key;
+use crate::log::{BODY_MOST, Fact, Removed, What};
+use crate::{Address, Context, Error, Wait};
+
+/// What a derivation came to, to be remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made<'a> {
+    /// Which derivation.
+    pub derivation: Address,
+    /// The blob it came to; it must be in the store.
+    pub output: Address,
+    /// That blob's length in bytes.
+    pub size: u64,
+    /// What it cost.
+    pub cost: Cost,
+    /// What it read, if no [`Store::put_derivation`] said so.
+    pub inputs: &'a [Address],
+}
+
+/// All that a store knows about an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The blob's length and class, if it is one.
+    pub blob: Option<(u64, Class)>,
+    /// A derivation is described under it.
+    pub derivation: bool,
+    /// What that came to.
+    pub memo: Option<Memo>,
+    /// It is pinned.
+    pub pinned: bool,
+    /// What was removed from under it.
+    pub gone: Option<Gone>,
+}
+
+impl Store {
+    /// Keeps the description of a derivation: canonical bytes, and what it reads. Its address is [`Address::derive`]'s.
+    pub async fn put_derivation(
+        &self,
+        context: Context<'_>,
+        bytes: impl Into<Bytes>,
+        inputs: &[Address],
+    ) -> Result<Address, Error> {
+        let bytes = bytes.into();
+        let address = Address::derive(context, &bytes);
+        let fact =
+            Fact::Derivation { address, context: context.0.to_owned(), inputs: inputs.to_vec(), bytes };
+        let result = self.write_unless_there(address, Table::Derivation, fact).await;
+        self.inner.core.counters.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
+    }
+
+    /// The description of a derivation, verified; nothing when it is not there.
+    pub async fn derivation(&self, address: &Address) -> Result<Option<Derivation>, Error> {
+        let address = *address;
+        self.quick(move |core, wait| core.derivation(&address, wait)).await
+    }
+
+    /// Remembers what a derivation came to.
+    pub async fn remember(&self, made: Made<'_>, class: Class) -> Result<(), Error> {
+        let result = self.remember_made(made, class).await;
+        self.inner.core.counters.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
+    }
+
+    /// What a derivation came to; nothing when that is not known.
+    pub async fn recall(&self, derivation: &Address) -> Result<Option<Memo>, Error> {
+        let key = Table::Memo.key(derivation);
+        let result = self.quick(move |core, wait| core.row::<MemoRow>(&key, wait)).await;
+        let result = result.map(|row| row.map(|row| row.memo));
+        self.inner.core.counters.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
+    }
+
+    /// The same for many at once, in their order.
+    pub async fn recall_many(&self, derivations: &[Address]) -> Result<Vec<Option<Memo>>, Error> {
+        let keys: Vec<Key> = derivations.iter().map(|address| Table::Memo.key(address)).collect();
+        self.quick(move |core, wait| core.memos(&keys, wait)).await
+    }
+
+    /// Forgets what derivations came to; says how many were remembered. The outputs stay, for collection to find.
+    pub async fn invalidate(&self, derivations: &[Address]) -> Result<usize, Error> {
+        let derivations = derivations.to_vec();
+        self.blocking(move |core| {
+            let mut doomed = Vec::new();
+            for address in &derivations {
+                if let Some((row, _)) = core.memo_row(address)? {
+                    let removed = core.doom_memo(&row)?;
+                    doomed.push(Doomed { removed, seen: None });
+                }
+            }
+            let removed = core.submit_blocking(Order::Remove(Why::Invalidated, doomed))?.removed.len();
+            core.tell(&Event::Removed { count: removed, why: Why::Invalidated });
+            Ok(removed)
+        })
+        .await
+    }
+
+    /// The derivations that read this address, in the order of theirs: at most so many, behind `after`.
+    pub async fn dependents(
+        &self,
+        address: &Address,
+        after: Option<Address>,
+        most: usize,
+    ) -> Result<Vec<Address>, Error> {
+        let address = *address;
+        self.blocking(move |core| {
+            let after = after.map(|after| Table::Edge.pair(&address, &after));
+            let mut found = Vec::new();
+            for pair in core.seconds(Table::Edge, &address, after)? {
+                let derivation = pair?;
+                // An edge may outlive a derivation whose record was damaged.
+                if found.len() < most && core.is_known(&derivation)? {
+                    found.push(derivation);
+                }
+                if found.len() == most {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// All that is known about an address, and why what was there is not any more.
+    pub async fn why(&self, address: &Address) -> Result<Standing, Error> {
+        let address = *address;
+        self.quick(move |core, wait| {
+            Ok(Standing {
+                blob: core
+                    .row::<Blob>(&Table::Blob.key(&address), wait)?
+                    .map(|blob| (blob.size(), blob.class)),
+                derivation: core.row::<Noted>(&Table::Derivation.key(&address), wait)?.is_some(),
+                memo: core.row::<MemoRow>(&Table::Memo.key(&address), wait)?.map(|row| row.memo),
+                pinned: core.row::<Noted>(&Table::Pin.key(&address), wait)?.is_some(),
+                gone: core.row::<GoneRow>(&Table::Gone.key(&address), wait)?.map(|row| row.gone),
+            })
+        })
+        .await
+    }
+
+    async fn remember_made(&self, made: Made<'_>, class: Class) -> Result<bool, Error> {
+        let Made { derivation, output, size, cost, inputs } = made;
+        let core = &self.inner.core;
+        core.guard.touch(&derivation);
+        let leaving = core.guard.touch(&output) == Touch::Leaving;
+        let key = Table::Blob.key(&output);
+        if leaving || self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?.is_none() {
+            return Err(Error::Missing { address: output });
+        }
+        check_inputs(inputs)?;
+        let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
+        Ok(core.write(fact, class).await?.written)
+    }
+
+    /// Writes a fact unless the index has its key; says whether it did.
+    async fn write_unless_there(&self, address: Address, table: Table, fact: Fact) -> Result<bool, Error> {
+        let core = &self.inner.core;
+        if let Fact::Derivation { inputs, bytes, .. } = &fact {
+            check_inputs(inputs)?;
+            check_size("a derivation", bytes.len(), BODY_MOST / 2)?;
+        }
+        let leaving = core.guard.touch(&address) == Touch::Leaving;
+        let key = table.key(&address);
+        if !leaving && self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?.is_some() {
+            return Ok(false);
+        }
+        Ok(core.write(fact, Class::Acknowledged).await?.written)
+    }
+}
+
+/// So many inputs fit into a record, with room to spare.
+const INPUTS_MOST: usize = 400_000;
+
+fn check_inputs(inputs: &[Address]) -> Result<(), Error> {
+    check_size("the list of a derivation's inputs", inputs.len() * 32, INPUTS_MOST * 32)
+}
+
+fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), Error> {
+    if size > most {
+        return Err(Error::TooLarge { what, size: size as u64, most: most as u64 });
+    }
+    Ok(())
+}
+
+impl Core {
+    /// A derivation's description and what it reads.
+    pub(super) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<Derivation>, Error> {
+        for _ in 0..4 {
+            let Some(noted) = self.row::<Noted>(&Table::Derivation.key(address), wait)? else {
+                return Ok(None);
+            };
+            let record = match self.segments.record(noted.place, wait) {
+                Ok(record) => record,
+                Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
+                    return Err(Error::WouldBlock);
+                }
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+                Err(cause) => {
+                    return Err(Error::disk("read", &crate::log::segment_path(noted.place.segment), cause));
+                }
+            };
+            if let Some(Fact::Derivation { context, inputs, bytes, .. }) = record.map(|record| record.fact)
+                && Address::derive(Context(&context), &bytes) == *address
+            {
+                return Ok(Some(Derivation { context, bytes, inputs }));
+            }
+            if wait == Wait::No {
+                return Err(Error::WouldBlock);
+            }
+            self.lose_derivation(address, &noted)?;
+        }
+        Ok(None)
+    }
+
+    fn lose_derivation(&self, address: &Address, noted: &Noted) -> Result<(), Error> {
+        let now: Option<Noted> = self.row(&Table::Derivation.key(address), Wait::Yes)?;
+        if now.is_none_or(|now| now.place != noted.place) {
+            return Ok(());
+        }
+        let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
+        self.submit_blocking(Order::Remove(Why::Damaged, vec![Doomed { removed, seen: None }]))?;
+        let what = format!("its record in segment {} of the log does not hold", noted.place.segment);
+        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        Err(Error::Corrupt { address: *address, what })
+    }
+
+    fn memos(&self, keys: &[Key], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
+        let rows = self.index.get_many(keys, wait).map_err(|error| self.index_error(error))?;
+        rows.into_iter()
+            .map(|row| Ok(row.map(|row| self.decoded::<MemoRow>(&row)).transpose()?.map(|row| row.memo)))
+            .collect()
+    }
+
+    /// A memo's row, decoded and as it is.
+    pub(super) fn memo_row(&self, derivation: &Address) -> Result<Option<(MemoRow, Box<[u8]>)>, Error> {
+        let row = self
+            .index
+            .get(&Table::Memo.key(derivation), Wait::Yes)
+            .map_err(|error| self.index_error(error))?;
+        row.map(|row| Ok((self.decoded::<MemoRow>(&row)?, row))).transpose()
+    }
+
+    /// How to remove a memo: with its edges, unless a description of the derivation still has them.
+    pub(super) fn doom_memo(&self, row: &MemoRow) -> Result<Removed, Error> {
+        let address = row.memo.derivation;
+        let described = self.row::<Noted>(&Table::Derivation.key(&address), Wait::Yes)?.is_some();
+        let edges = if described { Vec::new() } else { self.memo_inputs(row)? };
+        Ok(Removed { address, what: What::Memo(row.memo.output), edges })
+    }
+
+    /// What a memo's derivation read, as the memo has it; nothing if its record does not hold.
+    pub(super) fn memo_inputs(&self, row: &MemoRow) -> Result<Vec<Address>, Error> {
+        match self.segments.record(row.place, Wait::Yes) {
+            Ok(Some(record)) => match record.fact {
+                Fact::Memo { inputs, .. } => Ok(inputs),
+                _ => Ok(Vec::new()),
+            },
+            Ok(None) => Ok(Vec::new()),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(cause) => Err(Error::disk("read", &crate::log::segment_path(row.place.segment), cause)),
+        }
+    }
+
+    /// The derivations that came to an output and still say so.
+    pub(super) fn memos_of(&self, output: &Address) -> Result<Vec<Address>, Error> {
+        let mut found = Vec::new();
+        for derivation in self.seconds(Table::Output, output, None)? {
+            let derivation = derivation?;
+            if self.memo_row(&derivation)?.is_some_and(|(row, _)| row.memo.output == *output) {
+                found.push(derivation);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The second addresses of all pairs with this first one.
+    pub(super) fn seconds(
+        &self,
+        table: Table,
+        first: &Address,
+        after: Option<Key>,
+    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
+        let prefix = table.key(first);
+        let scan =
+            self.index.scan(prefix.as_bytes(), after.as_ref()).map_err(|error| self.index_error(error))?;
+        Ok(scan.map(|pair| {
+            let (key, _) = pair.map_err(|error| self.index_error(error))?;
+            Ok(last_address(&key).expect("a pair's key has two addresses"))
+        }))
+    }
+
+    fn is_known(&self, derivation: &Address) -> Result<bool, Error> {
+        Ok(self.row::<MemoRow>(&Table::Memo.key(derivation), Wait::Yes)?.is_some()
+            || self.row::<Noted>(&Table::Derivation.key(derivation), Wait::Yes)?.is_some())
+    }
+
+    pub(super) fn decoded<R: Row>(&self, bytes: &[u8]) -> Result<R, Error> {
+        R::decode(bytes).ok_or_else(|| {
+            let what = "an entry that no store writes".to_owned();
+            self.index_error(crate::index::Error::Damaged { path: "index".into(), what })
+        })
+    }
+}

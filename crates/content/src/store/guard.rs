@@ -1,0 +1,126 @@
+//! Keeps what is wanted from being removed: who holds an address, and who asked for it since a collection began.
+//!
+//! A put of a blob that is already there writes nothing, so the blob must not go between the look and the answer.
+//! Whoever relies on an address touches it here first; the writer, which alone removes, looks here at the moment it
+//! does. Either it finds the touch and leaves the address alone, or the toucher learns that it is too late.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::Address;
+
+const SHARDS: usize = 64;
+
+/// Who holds what, in shards, so that callers hardly meet.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// Touched since the collection began, if one is going on.
+    touched: Option<HashSet<Address>>,
+    /// Being removed now.
+    leaving: HashSet<Address>,
+    /// Leases, counted.
+    held: HashMap<Address, u32>,
+}
+
+/// What a touch found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// What is there now stays.
+    Stays,
+    /// It is being removed: treat it as missing.
+    Leaving,
+}
+
+impl Guard {
+    pub(crate) fn new() -> Guard {
+        Guard { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Says that an address is wanted.
+    pub(crate) fn touch(&self, address: &Address) -> Touch {
+        let mut shard = self.shard(address);
+        if shard.leaving.contains(address) {
+            return Touch::Leaving;
+        }
+        if let Some(touched) = &mut shard.touched {
+            touched.insert(*address);
+        }
+        Touch::Stays
+    }
+
+    pub(crate) fn hold(&self, address: &Address) -> Touch {
+        let mut shard = self.shard(address);
+        *shard.held.entry(*address).or_default() += 1;
+        if shard.leaving.contains(address) { Touch::Leaving } else { Touch::Stays }
+    }
+
+    pub(crate) fn release(&self, address: &Address) {
+        let mut shard = self.shard(address);
+        if let Some(count) = shard.held.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                shard.held.remove(address);
+            }
+        }
+    }
+
+    /// Everything that leases hold now.
+    pub(crate) fn held(&self) -> Vec<Address> {
+        self.shards.iter().flat_map(|shard| lock(shard).held.keys().copied().collect::<Vec<_>>()).collect()
+    }
+
+    /// From now on touches are remembered, until the collection ends.
+    pub(crate) fn begin(&self) -> Collecting<'_> {
+        for shard in &self.shards {
+            lock(shard).touched = Some(HashSet::new());
+        }
+        Collecting { guard: self }
+    }
+
+    /// The writer is about to remove this: true unless somebody wants it.
+    pub(crate) fn leave(&self, address: &Address) -> bool {
+        let mut shard = self.shard(address);
+        let wanted = shard.held.contains_key(address)
+            || shard.touched.as_ref().is_some_and(|touched| touched.contains(address));
+        if !wanted {
+            shard.leaving.insert(*address);
+        }
+        !wanted
+    }
+
+    /// The same, whoever wants it: its bytes are damaged, or its owner says that it no longer holds.
+    pub(crate) fn leave_now(&self, address: &Address) {
+        self.shard(address).leaving.insert(*address);
+    }
+
+    /// It has been removed, or the removal failed.
+    pub(crate) fn left(&self, address: &Address) {
+        self.shard(address).leaving.remove(address);
+    }
+
+    fn shard(&self, address: &Address) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[address.bits() as usize % SHARDS])
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A collection that is going on.
+pub(crate) struct Collecting<'a> {
+    guard: &'a Guard,
+}
+
+impl Drop for Collecting<'_> {
+    fn drop(&mut self) {
+        for shard in &self.guard.shards {
+            lock(shard).touched = None;
+        }
+    }
+}

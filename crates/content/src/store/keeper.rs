@@ -1,0 +1,131 @@
+//! The thread that keeps a store in bounds: collects for the quota, and cleans the log.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{Collect, Core, Event, Scope, clean, collect};
+use crate::Error;
+use crate::facts::Why;
+
+/// What the keeper's thread is told.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Counts rounds, for those who wait for room.
+    rounds: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    due: bool,
+    stop: bool,
+}
+
+impl Default for Keeper {
+    fn default() -> Keeper {
+        Keeper { state: Mutex::default(), changed: Condvar::new(), rounds: watch::Sender::new(0) }
+    }
+}
+
+impl Keeper {
+    pub(crate) fn wake(&self) {
+        self.lock().due = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits so long, or until the store closes; says whether it does.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), time, |state| !state.stop);
+        waited.unwrap_or_else(PoisonError::into_inner).0.stop
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Works whenever it is woken, until it is stopped.
+pub(crate) fn run(core: &Core) {
+    loop {
+        let keeper = &core.keeper;
+        let mut state = keeper.lock();
+        while !state.due && !state.stop {
+            state = keeper.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.stop {
+            break;
+        }
+        state.due = false;
+        drop(state);
+        let report = |doing, done: Result<(), Error>| match done {
+            Ok(()) | Err(Error::Closed) => {}
+            Err(error) => core.tell(&Event::Failed { doing, error }),
+        };
+        report("collect for the quota", make_room(core));
+        report("clean the log", clean::clean_when_due(core));
+        keeper.rounds.send_modify(|rounds| *rounds += 1);
+    }
+    // Whoever waits for room learns that there will be none.
+    core.keeper.rounds.send_modify(|rounds| *rounds += 2);
+}
+
+pub(crate) fn stop(core: &Core, thread: JoinHandle<()>) {
+    core.keeper.lock().stop = true;
+    core.keeper.changed.notify_all();
+    // A panic there has been told by the panic hook; closing goes on.
+    let _ = thread.join();
+}
+
+/// Nine tenths of a quota: from there on room is made, down to eight.
+fn make_room(core: &Core) -> Result<(), Error> {
+    let Some(quota) = core.config.quota_bytes else { return Ok(()) };
+    if core.tally().used_bytes() <= quota / 10 * 9 {
+        return Ok(());
+    }
+    let terms = Collect {
+        grace: core.config.quota_grace,
+        scope: Scope::Derivable,
+        until_bytes: Some(quota / 10 * 8),
+        ..Collect::default()
+    };
+    collect::collect(core, &terms, Why::Quota)?;
+    let used = core.tally().used_bytes();
+    if used > quota / 10 * 9 {
+        core.tell(&Event::OverQuota { used });
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Wakes the keeper if the quota calls for it.
+    pub(super) fn watch_quota(&self) {
+        if let Some(quota) = self.config.quota_bytes
+            && self.tally().used_bytes() > quota / 10 * 9
+        {
+            self.keeper.wake();
+        }
+    }
+
+    /// Waits until so many more bytes fit the quota; an error if room cannot be made.
+    pub(super) async fn room_for(&self, bytes: u64) -> Result<(), Error> {
+        let Some(quota) = self.config.quota_bytes else { return Ok(()) };
+        let fits = || self.tally().used_bytes().saturating_add(bytes) <= quota;
+        if fits() {
+            return Ok(());
+        }
+        let mut rounds = self.keeper.rounds.subscribe();
+        let now = *rounds.borrow_and_update();
+        self.keeper.wake();
+        // A round that was going on does not count: it may have looked before this put was there.
+        let _ = rounds.wait_for(|rounds| *rounds >= now + 2 || fits()).await;
+        if fits() {
+            return Ok(());
+        }
+        let used = self.tally().used_bytes();
+        Err(Error::Quota { used, quota })
+    }
+}

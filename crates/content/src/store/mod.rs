@@ -1,0 +1,267 @@
+//! The store: everything above, put together.
+
+mod config;
+mod event;
+mod counters;
+mod tables;
+mod tally;
+mod apply;
+mod guard;
+mod commit;
+mod background;
+mod pipeline;
+mod keeper;
+mod owner;
+mod open;
+mod blobs;
+mod derivations;
+mod roots;
+mod collect;
+mod clean;
+mod scrub;
+mod archive;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::{Semaphore, oneshot};
+
+pub use archive::{Exported, Imported};
+pub use blobs::{Put, Reader, Writer};
+pub use collect::{Collect, Collected, DryRun, Scope};
+pub use config::Config;
+pub use derivations::{Made, Standing};
+pub use event::{Event, Opened, Operation, Stats, Unreadable};
+pub use roots::Lease;
+pub use scrub::{Scrub, Scrubbed};
+
+use background::Background;
+use commit::{Order, Outcome, Request};
+use counters::Counters;
+use guard::Guard;
+use keeper::Keeper;
+use owner::Owner;
+use tables::Row;
+use tally::Tally;
+
+use crate::cache::Cache;
+use crate::facts::{Class, Time};
+use crate::files::Files;
+use crate::index::{self, Index, Key};
+use crate::io::Pool;
+use crate::log::{Fact, Gather, Record, Segments};
+use crate::{Disk, Error, Folder, Memory, Wait};
+
+/// A store of content by address. Clones are handles to the same store, which closes with the last of them.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    core: Arc<Core>,
+    pool: Arc<Pool>,
+    opened: Opened,
+    background: Mutex<Option<JoinHandle<()>>>,
+    ended: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
+    owner: Mutex<Option<Owner>>,
+}
+
+/// What all threads of a store share.
+pub(crate) struct Core {
+    config: Config,
+    disk: Arc<dyn Disk>,
+    segments: Arc<Segments>,
+    index: Index,
+    files: Arc<Files>,
+    cache: Cache,
+    guard: Guard,
+    tally: Mutex<Tally>,
+    counters: Counters,
+    orders: Gather<Request>,
+    room: Arc<Semaphore>,
+    background: Background,
+    keeper: Keeper,
+    /// The segment that the writer appends to.
+    tail: AtomicU32,
+    next_file: AtomicU64,
+    index_is_damaged: AtomicBool,
+    /// Held by the one collection or cleaning that goes on.
+    keeping: Mutex<()>,
+    /// Held while a name changes.
+    naming: tokio::sync::Mutex<()>,
+}
+
+impl Store {
+    /// Opens the store in a folder, or makes one there. Nobody else has it open meanwhile.
+    pub fn open(folder: impl AsRef<Path>, config: Config) -> Result<Store, Error> {
+        let folder = folder.as_ref();
+        let disk = Folder::new(folder).map_err(|cause| Error::disk("make", folder, cause))?;
+        let owner = Owner::take(folder)?;
+        open::open(Arc::new(disk), config, Some(owner))
+    }
+
+    /// A store in memory, gone with its last handle.
+    pub fn in_memory(config: Config) -> Result<Store, Error> {
+        Store::open_on(Arc::new(Memory::new()), config)
+    }
+
+    /// Opens the store on a disk that the caller alone uses.
+    pub fn open_on(disk: Arc<dyn Disk>, config: Config) -> Result<Store, Error> {
+        open::open(disk, config, None)
+    }
+
+    /// What opening the store found and mended.
+    pub fn opened(&self) -> &Opened {
+        &self.inner.opened
+    }
+
+    /// Tells others who find the store taken where its owner can be reached.
+    pub fn announce(&self, listen: &str) -> Result<(), Error> {
+        match &*lock(&self.inner.owner) {
+            Some(owner) => owner.announce(listen),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is left to write and gives the store up; other handles get [`Error::Closed`] from now on.
+    pub async fn close(self) -> Result<(), Error> {
+        self.inner.core.orders.close();
+        let ended = lock(&self.inner.ended).take();
+        let result = match ended {
+            Some(ended) => ended.await.unwrap_or(Err(Error::Panicked)),
+            None => Ok(()),
+        };
+        lock(&self.inner.owner).take();
+        result
+    }
+
+    /// How much the store holds, and what it did since it was opened.
+    pub fn stats(&self) -> Stats {
+        let core = &self.inner.core;
+        let tally = core.tally().clone();
+        Stats {
+            blobs: tally.blobs,
+            blob_bytes: tally.blob_bytes,
+            derivations: tally.derivations,
+            memos: tally.memos,
+            pins: tally.pins,
+            names: tally.names,
+            gone: tally.gone,
+            used_bytes: tally.used_bytes(),
+            index_bytes: core.index.stats().disk_bytes,
+            cache: core.cache.stats(),
+            operations: core.counters.list(),
+        }
+    }
+
+    /// Runs what may wait for the disk on a thread that may.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let core = Arc::clone(&self.inner.core);
+        self.inner.pool.run(move || work(&core)).await?
+    }
+
+    /// Runs `work` here if it need not wait for the disk, else on a thread that may wait.
+    async fn quick<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Core, Wait) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        match work(&self.inner.core, Wait::No) {
+            Err(Error::WouldBlock) => self.blocking(move |core| work(core, Wait::Yes)).await,
+            done => done,
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Store").field("disk", &self.inner.core.disk).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.core.orders.close();
+        if let Some(thread) = lock(&self.background).take() {
+            // It has told what went wrong to whoever closed the store.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Core {
+    fn now(&self) -> Time {
+        (self.config.clock)()
+    }
+
+    fn tell(&self, event: &Event) {
+        (self.config.listener)(event);
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        lock(&self.tally)
+    }
+
+    /// What the index has under a key.
+    fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
+        match self.index.get(key, wait) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => self.decoded(&bytes).map(Some),
+            Err(error) => Err(self.index_error(error)),
+        }
+    }
+
+    /// What an error of the index means to a caller. Damage is for good: it asks for the index to be made anew.
+    fn index_error(&self, error: index::Error) -> Error {
+        match error {
+            index::Error::Disk(error) => error,
+            index::Error::WouldBlock => Error::WouldBlock,
+            index::Error::Damaged { path, what } => {
+                let what = format!("`{}`: {what}", path.display());
+                if !self.index_is_damaged.swap(true, Ordering::Relaxed) {
+                    open::ask_for_new_index(&*self.disk);
+                    self.tell(&Event::IndexDamaged { what: what.clone() });
+                }
+                Error::Index { what }
+            }
+        }
+    }
+
+    /// Leaves an order with the writer and waits for its answer.
+    async fn submit(&self, order: Order, bytes: usize) -> Result<Outcome, Error> {
+        let units = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, self.config.queue_bytes);
+        let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)?;
+        let (done, answer) = oneshot::channel();
+        self.leave(Request { order, done, room: Some(room) })?;
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// The same, from a thread that may wait.
+    fn submit_blocking(&self, order: Order) -> Result<Outcome, Error> {
+        let (done, answer) = oneshot::channel();
+        self.leave(Request { order, done, room: None })?;
+        answer.blocking_recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn leave(&self, request: Request) -> Result<(), Error> {
+        self.orders.push(request).map_err(|_| Error::Closed)
+    }
+
+    /// Writes one fact.
+    async fn write(&self, fact: Fact, class: Class) -> Result<Outcome, Error> {
+        let record = Record { at: self.now(), class, fact };
+        let mut encoded = Vec::new();
+        record.encode(self.segments.salt(), &mut encoded);
+        let bytes = encoded.len();
+        self.submit(Order::Write(record, encoded), bytes).await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,311 @@
+//! Opening a store: checks its format, brings the index up to the log, mends what a crash left.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Semaphore, oneshot};
+
+use super::apply::Batch;
+use super::background::Background;
+use super::commit::Writer;
+use super::tables::{Blob, Home, Row, Table};
+use super::{
+    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Store, Tally, Unreadable, keeper,
+};
+use crate::cache::Cache;
+use crate::files::Files;
+use crate::index::{self, Covered, Index};
+use crate::io::Pool;
+use crate::log::{Append, Gather, Position, Record, Salt, Segments, segment_path};
+use crate::{Disk, Error, Open, Wait};
+
+/// The format this code reads and writes.
+const FORMAT: u32 = 1;
+
+const FORMAT_FILE: &str = "format";
+const CLOSED_FILE: &str = "closed";
+const REBUILD_FILE: &str = "rebuild";
+const INDEX_FOLDER: &str = "index";
+
+pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) -> Result<Store, Error> {
+    let config = config.checked()?;
+    let salt = check_format(&*disk)?;
+    let mut opened = Opened { clean: take_mark(&*disk, CLOSED_FILE)?, ..Opened::default() };
+    let segments = Arc::new(Segments::new(Arc::clone(&disk), salt)?);
+    let list = segments.list()?;
+    let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
+    let (index, tally) = follow(&disk, &segments, &list, settings, &mut opened)?;
+    let files = Files::open(Arc::clone(&disk))?;
+    let next_file = match opened.clean {
+        true => tally.next_file,
+        false => clear_files(&files, &index, &mut opened)?.max(tally.next_file),
+    };
+    let next = list.last_key_value().map_or(1, |(last, _)| last + 1);
+    let core = Arc::new(Core {
+        room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
+        cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
+        guard: Guard::new(),
+        tally: Mutex::new(tally),
+        counters: Counters::default(),
+        orders: Gather::new(),
+        background: Background::default(),
+        keeper: Keeper::default(),
+        tail: AtomicU32::new(next),
+        next_file: AtomicU64::new(next_file),
+        index_is_damaged: AtomicBool::new(false),
+        keeping: Mutex::new(()),
+        naming: tokio::sync::Mutex::new(()),
+        disk,
+        files,
+        index,
+        segments: Arc::clone(&segments),
+        config,
+    });
+    for pin in core.pinned(None)? {
+        core.cache.pin(pin?);
+    }
+    core.tell(&Event::Opened(opened.clone()));
+    let append = Append::new(segments, next, core.config.segment_bytes);
+    start(core, append, opened, owner)
+}
+
+/// Starts the threads of a store.
+fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) -> Result<Store, Error> {
+    let pool = Arc::new(Pool::new(core.config.io_threads));
+    let thread = |name: &str| std::thread::Builder::new().name(format!("content-{name}"));
+    let failed = |cause| Error::disk("start a thread for", Path::new("."), cause);
+    let writer = Writer::new(Arc::clone(&core), append);
+    let shared = Arc::clone(&core);
+    let writer = thread("log").spawn(move || {
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
+        shared.orders.close();
+        shared.background.writer_ended();
+        ended.unwrap_or(Err(Error::Panicked))
+    });
+    let writer = writer.map_err(failed)?;
+    let shared = Arc::clone(&core);
+    let keeper = thread("keeper").spawn(move || keeper::run(&shared)).map_err(failed)?;
+    let shared = Arc::clone(&core);
+    let (tell, ended) = oneshot::channel();
+    let background = thread("index").spawn(move || {
+        // Nobody may be waiting: the store may just have been dropped.
+        let _ = tell.send(Background::run(&shared, writer, keeper));
+    });
+    let inner = Inner {
+        core,
+        pool,
+        opened,
+        background: Mutex::new(Some(background.map_err(failed)?)),
+        ended: Mutex::new(Some(ended)),
+        owner: Mutex::new(owner),
+    };
+    Ok(Store { inner: Arc::new(inner) })
+}
+
+/// Reads the format file, or writes it in a new store.
+fn check_format(disk: &dyn Disk) -> Result<Salt, Error> {
+    let path = Path::new(FORMAT_FILE);
+    let failed = |doing| move |cause| Error::disk(doing, path, cause);
+    let file = match disk.open(path, Open::Read) {
+        Ok(file) => file,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            if !disk.list(Path::new("log")).unwrap_or_default().is_empty() {
+                return Err(Error::Format { found: "no format file beside a log".to_owned() });
+            }
+            return write_format(disk).map_err(failed("write"));
+        }
+        Err(cause) => return Err(failed("open")(cause)),
+    };
+    let mut bytes = vec![0; 256];
+    let count = file.read_at(&mut bytes, 0, Wait::Yes).map_err(failed("read"))?;
+    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    let parsed = parse_format(&text);
+    let (format, salt) = parsed.ok_or_else(|| Error::Format { found: format!("{text:?}") })?;
+    if format > FORMAT {
+        return Err(Error::Newer { found: format, known: FORMAT });
+    }
+    Ok(salt)
+}
+
+/// One line: what it is, its format, the salt of its log, and a checksum of all that.
+pub(crate) fn parse_format(text: &str) -> Option<(u32, Salt)> {
+    let (front, checksum) = text.strip_suffix('\n')?.rsplit_once(' ')?;
+    let mut words = front.strip_prefix("anabranch content ")?.split(' ');
+    let format: u32 = words.next()?.parse().ok()?;
+    // A later format's line may say more, so its number is believed before the rest is understood.
+    if format > FORMAT {
+        return Some((format, Salt(0)));
+    }
+    let salt = u32::from_str_radix(words.next()?, 16).ok()?;
+    let whole = words.next().is_none() && format_line(salt) == text;
+    (whole && format == FORMAT && !checksum.is_empty()).then_some((format, Salt(salt)))
+}
+
+fn format_line(salt: u32) -> String {
+    let front = format!("anabranch content {FORMAT} {salt:08x}");
+    format!("{front} {:08x}\n", crc32fast::hash(front.as_bytes()))
+}
+
+fn write_format(disk: &dyn Disk) -> io::Result<Salt> {
+    let salt = RandomState::new().build_hasher().finish() as u32;
+    let new = Path::new("format.new");
+    match disk.remove(new) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+        _ => {}
+    }
+    let file = disk.open(new, Open::Create)?;
+    file.write_at(format_line(salt).as_bytes(), 0)?;
+    file.sync()?;
+    disk.rename(new, Path::new(FORMAT_FILE))?;
+    disk.sync_folder(Path::new(""))?;
+    Ok(Salt(salt))
+}
+
+/// The index, brought up to the log's end, and the counts that go with it.
+fn follow(
+    disk: &Arc<dyn Disk>,
+    segments: &Segments,
+    list: &BTreeMap<u32, u64>,
+    settings: index::Settings,
+    opened: &mut Opened,
+) -> Result<(Index, Tally), Error> {
+    let asked = take_mark(&**disk, REBUILD_FILE)?.then(|| "it was found damaged".to_owned());
+    let (index, covered) = match asked.map_or_else(|| existing(disk, list, settings), Err) {
+        Ok((index, covered)) => (index, covered),
+        Err(why) => {
+            let folder = Path::new(INDEX_FOLDER);
+            opened.rebuilt = Some(why);
+            (Index::reset(Arc::clone(disk), folder, settings).map_err(plain)?, None)
+        }
+    };
+    let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
+    let last = list.last_key_value().map(|(last, _)| *last);
+    // A process that died left pages that only the system knows: they must last before anything builds on them.
+    if let Some(last) = last.filter(|_| !opened.clean) {
+        let synced = segments.file(last, Wait::Yes).and_then(|file| file.sync());
+        synced.map_err(|cause| Error::disk("sync", &segment_path(last), cause))?;
+    }
+    for (&segment, &len) in list.range(position.segment..) {
+        let from = if segment == position.segment { position.offset } else { 0 };
+        let damage = replay(segments, segment, from, len, (&index, &mut tally), opened)?;
+        for damage in damage {
+            opened.unreadable.push(Unreadable {
+                file: segment_path(segment).display().to_string(),
+                from: damage.from,
+                bytes: damage.to - damage.from,
+                torn: Some(segment) == last && damage.to >= len,
+            });
+        }
+    }
+    Ok((index, tally))
+}
+
+type Known = (Index, Option<(Position, Tally)>);
+
+/// The index as it is on disk, or why it cannot be used.
+fn existing(
+    disk: &Arc<dyn Disk>,
+    list: &BTreeMap<u32, u64>,
+    settings: index::Settings,
+) -> Result<Known, String> {
+    let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
+        .map_err(|error| error.to_string())?;
+    let Some(Covered { position: (segment, offset), note }) = covered else {
+        // No index, and a log: a crash before the first flush, or a lost folder. Either way all is read again.
+        return Ok((index, None));
+    };
+    let tally = Tally::decode(&note).ok_or("its counts are damaged")?;
+    let reaches = match list.get(&segment) {
+        Some(&len) => offset <= len,
+        // The end of a log that had been closed, before its next segment was begun.
+        None => offset == 0 && list.keys().all(|&there| there < segment),
+    };
+    if !reaches {
+        return Err("it knows more than the log has".to_owned());
+    }
+    Ok((index, Some((Position { segment, offset }, tally))))
+}
+
+/// Reads a segment again from an offset on.
+fn replay(
+    segments: &Segments,
+    segment: u32,
+    from: u64,
+    len: u64,
+    (index, tally): (&Index, &mut Tally),
+    opened: &mut Opened,
+) -> Result<Vec<crate::log::Damage>, Error> {
+    let mut each = |place: crate::log::Place, record: Record| {
+        opened.replayed += 1;
+        let mut batch = Batch::new(index, tally);
+        batch.apply(&record, place).map_err(plain)?;
+        let (changes, _) = batch.done();
+        let end = (segment, u64::from(place.offset) + u64::from(place.len));
+        index.apply(changes, end, || tally.encode());
+        if index.is_behind() {
+            while index.work().map_err(plain)? {}
+        }
+        Ok(())
+    };
+    let damage = segments.scan(segment, from, &mut each)?;
+    index.apply(std::iter::empty(), (segment, len), || tally.encode());
+    Ok(damage)
+}
+
+/// Removes what unfinished puts left, and finds the first free file number.
+fn clear_files(files: &Files, index: &Index, opened: &mut Opened) -> Result<u64, Error> {
+    let mut strays = files.clear_incoming()?;
+    let listed = files.list()?;
+    let mut next = 0;
+    for name in listed.blobs.iter().map(|(name, _)| name).chain(&listed.orphans) {
+        next = next.max(name.number + 1);
+        let row = index.get(&Table::Blob.key(&name.address), Wait::Yes).map_err(plain)?;
+        let home = row.as_deref().and_then(Blob::decode).map(|blob| blob.home);
+        if !matches!(home, Some(Home::File { number, .. }) if number == name.number) {
+            files.remove(name)?;
+            opened.unfinished += 1;
+        }
+    }
+    strays.extend(listed.strays);
+    opened.strays = strays.iter().map(|path| path.display().to_string()).collect();
+    Ok(next)
+}
+
+/// An index error while there is no store yet.
+fn plain(error: index::Error) -> Error {
+    match error {
+        index::Error::Disk(error) => error,
+        other => Error::Index { what: other.to_string() },
+    }
+}
+
+/// Is there such a mark? It is removed.
+fn take_mark(disk: &dyn Disk, name: &str) -> Result<bool, Error> {
+    match disk.remove(Path::new(name)) {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(Error::disk("remove", Path::new(name), cause)),
+    }
+}
+
+/// Marks a store as closed in order.
+pub(crate) fn mark_closed(disk: &dyn Disk) -> Result<(), Error> {
+    make_mark(disk, CLOSED_FILE).map_err(|cause| Error::disk("write", Path::new(CLOSED_FILE), cause))
+}
+
+/// Has the index made anew the next time the store is opened.
+pub(crate) fn ask_for_new_index(disk: &dyn Disk) {
+    // If even this cannot be written, the damage will be found again.
+    let _ = make_mark(disk, REBUILD_FILE);
+}
+
+fn make_mark(disk: &dyn Disk, name: &str) -> io::Result<()> {
+    match disk.open(Path::new(name), Open::Create) {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
+        _ => disk.sync_folder(Path::new("")),
+    }
+}

@@ -1,0 +1,62 @@
+//! One process owns a store: a lock on a file that says who does, and where it listens.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::Error;
+
+const NAME: &str = "lock";
+
+/// The lock on a store, let go when dropped (or when the process ends, however it does).
+#[derive(Debug)]
+pub(crate) struct Owner {
+    file: Mutex<File>,
+    path: PathBuf,
+}
+
+impl Owner {
+    /// Takes the store in a folder, unless somebody has it.
+    pub(crate) fn take(folder: &Path) -> Result<Owner, Error> {
+        let path = folder.join(NAME);
+        let disk = |doing, cause| Error::disk(doing, Path::new(NAME), cause);
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(&path).map_err(|cause| disk("open", cause))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // What it says is for people; the lock is what counts.
+                let _ = Read::by_ref(&mut file).take(4096).read_to_string(&mut text);
+                return Err(Error::Owned { owner: text.trim().to_owned() });
+            }
+            Err(TryLockError::Error(cause)) => return Err(disk("lock", cause)),
+        }
+        let owner = Owner { file: Mutex::new(file), path };
+        owner.say(None)?;
+        Ok(owner)
+    }
+
+    /// Says where the owner listens.
+    pub(crate) fn announce(&self, listen: &str) -> Result<(), Error> {
+        self.say(Some(listen))
+    }
+
+    fn say(&self, listen: Option<&str>) -> Result<(), Error> {
+        let mut text = format!("process {}", std::process::id());
+        if let Some(listen) = listen {
+            text.push_str(&format!(", listening on {}", listen.escape_debug()));
+        }
+        text.push('\n');
+        self.write(&text).map_err(|cause| Error::disk("write", &self.path, cause))
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut file = super::lock(&self.file);
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(text.as_bytes())
+    }
+}

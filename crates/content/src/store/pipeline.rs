@@ -1,0 +1,67 @@
+//! Many orders on their way at once, from a thread that may wait: so that they share batches.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+
+use super::Core;
+use super::commit::{Order, Outcome, Request};
+use crate::Error;
+use crate::facts::Class;
+use crate::log::{Fact, Record};
+
+/// How many orders are on their way at most, and how many bytes of records.
+const ORDERS_MOST: usize = 512;
+const BYTES_MOST: usize = 8 << 20;
+
+pub(crate) struct Pipeline<'a> {
+    core: &'a Core,
+    answers: VecDeque<(usize, oneshot::Receiver<Result<Outcome, Error>>)>,
+    bytes: usize,
+    /// How many orders had something written.
+    pub written: u64,
+}
+
+impl<'a> Pipeline<'a> {
+    pub(crate) fn new(core: &'a Core) -> Pipeline<'a> {
+        Pipeline { core, answers: VecDeque::new(), bytes: 0, written: 0 }
+    }
+
+    /// Leaves an order with the writer, once there is room.
+    pub(crate) fn order(&mut self, order: Order, bytes: usize) -> Result<(), Error> {
+        while self.answers.len() >= ORDERS_MOST
+            || (self.bytes + bytes > BYTES_MOST && !self.answers.is_empty())
+        {
+            self.settle_one()?;
+        }
+        let (done, answer) = oneshot::channel();
+        self.core.leave(Request { order, done, room: None })?;
+        self.bytes += bytes;
+        self.answers.push_back((bytes, answer));
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, fact: Fact, class: Class) -> Result<(), Error> {
+        let record = Record { at: self.core.now(), class, fact };
+        let mut encoded = Vec::new();
+        record.encode(self.core.segments.salt(), &mut encoded);
+        let bytes = encoded.len();
+        self.order(Order::Write(record, encoded), bytes)
+    }
+
+    /// Waits for all answers.
+    pub(crate) fn settle(mut self) -> Result<u64, Error> {
+        while !self.answers.is_empty() {
+            self.settle_one()?;
+        }
+        Ok(self.written)
+    }
+
+    fn settle_one(&mut self) -> Result<(), Error> {
+        let Some((bytes, answer)) = self.answers.pop_front() else { return Ok(()) };
+        self.bytes -= bytes;
+        let outcome = answer.blocking_recv().unwrap_or(Err(Error::Closed))?;
+        self.written += u64::from(outcome.written);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! What collection keeps: pins, names, and leases of live runs.
+
+use std::collections::HashMap;
+
+use super::apply::name_key;
+use super::counters::Kind;
+use super::guard::Touch;
+use super::tables::{NameRow, Noted, Table, last_address};
+use super::{Core, Store};
+use crate::facts::{Class, Named};
+use crate::log::Fact;
+use crate::{Address, Error, Wait};
+
+impl Store {
+    /// Holds an address for good, and all that it takes to derive it again; says whether that is new. What is not in
+    /// the store can be pinned too: it stays once it comes.
+    pub async fn pin(&self, address: &Address) -> Result<bool, Error> {
+        let core = &self.inner.core;
+        core.guard.touch(address);
+        let result = core.write(Fact::Pin { address: *address }, Class::Acknowledged).await;
+        let result = core.counters.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
+        let written = result?.written;
+        if written {
+            core.cache.pin(*address);
+        }
+        Ok(written)
+    }
+
+    /// Lets a pinned address go; says whether it was pinned.
+    pub async fn unpin(&self, address: &Address) -> Result<bool, Error> {
+        let core = &self.inner.core;
+        let result = core.write(Fact::Unpin { address: *address }, Class::Acknowledged).await;
+        let result = core.counters.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
+        let written = result?.written;
+        if written {
+            core.cache.unpin(address);
+        }
+        Ok(written)
+    }
+
+    /// Pinned addresses, in order: at most so many, behind `after`.
+    pub async fn pins(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
+        self.blocking(move |core| core.pinned(after)?.take(most).collect()).await
+    }
+
+    /// Has a name mean an address from now on, or nothing. What it meant before stays in its history, and is held as
+    /// long as it does.
+    pub async fn name(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
+        check_name(name)?;
+        let core = &self.inner.core;
+        if let Some(address) = &address {
+            core.guard.touch(address);
+        }
+        // Names change one after another: each history begins with the one before.
+        let _turn = core.naming.lock().await;
+        let mut history = self.history(name).await?;
+        history.push(Named { address, at: core.now() });
+        let surplus = history.len().saturating_sub(core.config.history_kept);
+        history.drain(..surplus);
+        let fact = Fact::Name { name: name.to_owned(), history };
+        let result = core.write(fact, Class::Acknowledged).await;
+        core.counters.count(Kind::Name, result, |_| Some(0)).map(|_| ())
+    }
+
+    /// What a name means now.
+    pub async fn named(&self, name: &str) -> Result<Option<Address>, Error> {
+        Ok(self.history(name).await?.last().and_then(|named| named.address))
+    }
+
+    /// What a name has meant, newest last, as far as that is kept.
+    pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
+        check_name(name)?;
+        let key = name_key(name);
+        let row = self.quick(move |core, wait| core.row::<NameRow>(&key, wait)).await?;
+        Ok(row.map_or_else(Vec::new, |row| row.history))
+    }
+
+    /// All names that mean something, with what they mean, in their order.
+    pub async fn names(&self) -> Result<Vec<(String, Address)>, Error> {
+        self.blocking(|core| {
+            let mut names = Vec::new();
+            for row in core.named_rows()? {
+                let row = row?;
+                if let Some(Named { address: Some(address), .. }) = row.history.last() {
+                    names.push((row.name, *address));
+                }
+            }
+            names.sort();
+            Ok(names)
+        })
+        .await
+    }
+
+    /// A lease: what it holds stays as long as it lives.
+    pub fn lease(&self) -> Lease {
+        Lease { store: self.clone(), held: HashMap::new() }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let fits = (1..=255).contains(&name.len()) && !name.chars().any(char::is_control);
+    if fits { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
+}
+
+/// Holds addresses while it lives, for a run that needs them.
+#[derive(Debug)]
+pub struct Lease {
+    store: Store,
+    held: HashMap<Address, u32>,
+}
+
+impl Lease {
+    /// Holds an address. False: it is being removed at this moment; put or derive it again.
+    pub fn hold(&mut self, address: Address) -> bool {
+        *self.held.entry(address).or_default() += 1;
+        self.store.inner.core.guard.hold(&address) == Touch::Stays
+    }
+
+    /// Lets go of an address that was held once more than it was let go.
+    pub fn release(&mut self, address: &Address) {
+        if let Some(count) = self.held.get_mut(address) {
+            self.store.inner.core.guard.release(address);
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(address);
+            }
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        for (address, count) in &self.held {
+            (0..*count).for_each(|_| self.store.inner.core.guard.release(address));
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn pinned(
+        &self,
+        after: Option<Address>,
+    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
+        let after = after.map(|after| Table::Pin.key(&after));
+        let scan =
+            self.index.scan(&[Table::Pin as u8], after.as_ref()).map_err(|error| self.index_error(error))?;
+        Ok(scan.map(|row| {
+            let (key, _) = row.map_err(|error| self.index_error(error))?;
+            Ok(last_address(&key).expect("a pin's key has an address"))
+        }))
+    }
+
+    pub(super) fn named_rows(&self) -> Result<impl Iterator<Item = Result<NameRow, Error>>, Error> {
+        let scan = self.index.scan(&[Table::Name as u8], None).map_err(|error| self.index_error(error))?;
+        Ok(scan.map(|row| {
+            let (_, row) = row.map_err(|error| self.index_error(error))?;
+            self.decoded(&row)
+        }))
+    }
+
+    /// Is it pinned?
+    pub(super) fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
+        Ok(self.row::<Noted>(&Table::Pin.key(address), Wait::Yes)?.is_some())
+    }
+}

@@ -1,0 +1,235 @@
+//! Scrubbing: reads everything and checks it, at a bounded pace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::counters::Kind;
+use super::tables::{Blob, Home, Noted, Row, Table};
+use super::{Core, Store, Unreadable};
+use crate::files::{Name, Reading};
+use crate::log::{Damage, Fact, Place, Record, segment_path};
+use crate::{Address, Context, Error, Wait};
+
+/// How to scrub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrub {
+    /// Read at most so many bytes a second; nothing: as fast as it goes. Default 32 MiB a second.
+    pub bytes_per_second: Option<u64>,
+}
+
+impl Default for Scrub {
+    fn default() -> Scrub {
+        Scrub { bytes_per_second: Some(32 << 20) }
+    }
+}
+
+/// What a scrub found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scrubbed {
+    /// Records of the log read and checked.
+    pub records: u64,
+    /// Large blobs read and checked.
+    pub files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Damaged things, now in quarantine and missing.
+    pub damaged: Vec<Address>,
+    /// Stretches of the log that hold no whole record.
+    pub unreadable: Vec<Unreadable>,
+    /// What is wrong with the index, if anything: it is made anew when the store is opened again.
+    pub index: Option<String>,
+}
+
+impl Store {
+    /// Reads and checks everything. Dropping the future stops it.
+    pub async fn scrub(&self, terms: Scrub) -> Result<Scrubbed, Error> {
+        let stop = StopOnDrop(Arc::default());
+        let stopped = Arc::clone(&stop.0);
+        let result = self
+            .blocking(move |core| Pass { core, terms, stopped, due: 0, found: Scrubbed::default() }.run());
+        let result = result.await;
+        self.inner.core.counters.count(Kind::Scrub, result, |found| Some(found.bytes))
+    }
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Pass<'a> {
+    core: &'a Core,
+    terms: Scrub,
+    stopped: Arc<AtomicBool>,
+    /// Bytes read since the last pause.
+    due: u64,
+    found: Scrubbed,
+}
+
+/// How much is read between two pauses.
+const STRIDE: u64 = 1 << 20;
+
+impl Pass<'_> {
+    fn run(mut self) -> Result<Scrubbed, Error> {
+        let segments = self.core.segments.list()?;
+        let tail = segments.last_key_value().map(|(segment, _)| *segment);
+        for (segment, len) in segments {
+            self.segment(segment, len, Some(segment) == tail)?;
+        }
+        self.files()?;
+        let mut pace = Ok(());
+        let core = self.core;
+        let verified = core.index.verify(&mut |bytes| {
+            if pace.is_ok() {
+                pace = self.pace(bytes);
+            }
+        });
+        pace?;
+        match verified.map_err(|error| core.index_error(error)) {
+            Err(Error::Index { what }) => self.found.index = Some(what),
+            other => other?,
+        }
+        Ok(self.found)
+    }
+
+    fn segment(&mut self, segment: u32, len: u64, is_tail: bool) -> Result<(), Error> {
+        let core = self.core;
+        let damage = core.segments.scan(segment, 0, &mut |place, record| self.record(place, &record));
+        let damage = match damage {
+            // Cleaned away meanwhile.
+            Err(_) if !core.segments.list()?.contains_key(&segment) => return Ok(()),
+            damage => damage?,
+        };
+        // The writer may be at work behind the length that was found first.
+        let damage: Vec<Damage> = damage.into_iter().filter(|damage| !is_tail || damage.from < len).collect();
+        if !damage.is_empty() {
+            self.find_lost(&damage)?;
+        }
+        self.found.unreadable.extend(damage.into_iter().map(|damage| Unreadable {
+            file: segment_path(segment).display().to_string(),
+            from: damage.from,
+            bytes: damage.to - damage.from,
+            torn: is_tail && damage.to >= len,
+        }));
+        Ok(())
+    }
+
+    /// A whole record: do its bytes have the address it says?
+    fn record(&mut self, place: Place, record: &Record) -> Result<(), Error> {
+        self.found.records += 1;
+        match &record.fact {
+            Fact::Blob { address, bytes } if Address::of(bytes) != *address => {
+                self.lose_blob(address, place)?
+            }
+            Fact::Derivation { address, context, bytes, .. }
+                if Address::derive(Context(context), bytes) != *address =>
+            {
+                self.lose_derivation(address, place)?;
+            }
+            _ => {}
+        }
+        self.pace(place.len.into())
+    }
+
+    /// What the index means that lies in damaged stretches.
+    fn find_lost(&mut self, damage: &[Damage]) -> Result<(), Error> {
+        let hit = |place: Place| {
+            let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
+            damage.iter().any(|it| it.segment == place.segment && it.from < to && from < it.to)
+        };
+        for row in self.core.rows(Table::Blob)? {
+            let (address, row) = row?;
+            let blob: Blob = self.core.decoded(&row)?;
+            if blob.home == Home::Packed && hit(blob.place) {
+                self.lose_blob(&address, blob.place)?;
+            }
+        }
+        for row in self.core.rows(Table::Derivation)? {
+            let (address, row) = row?;
+            let noted: Noted = self.core.decoded(&row)?;
+            if hit(noted.place) {
+                self.lose_derivation(&address, noted.place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the blob as any reader does, who then finds it damaged; unless it is meant to be elsewhere by now.
+    fn lose_blob(&mut self, address: &Address, place: Place) -> Result<(), Error> {
+        let blob: Option<Blob> = self.core.row(&Table::Blob.key(address), Wait::Yes)?;
+        if blob.is_some_and(|blob| blob.home == Home::Packed && blob.place.is_at(place)) {
+            let read = self.core.load(address, Wait::Yes).map(|_| ());
+            self.note(address, read)?;
+        }
+        Ok(())
+    }
+
+    fn lose_derivation(&mut self, address: &Address, place: Place) -> Result<(), Error> {
+        let noted: Option<Noted> = self.core.row(&Table::Derivation.key(address), Wait::Yes)?;
+        if noted.is_some_and(|noted| noted.place().is_at(place)) {
+            let read = self.core.derivation(address, Wait::Yes).map(|_| ());
+            self.note(address, read)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, address: &Address, read: Result<(), Error>) -> Result<(), Error> {
+        match read {
+            Err(Error::Corrupt { .. }) => {
+                self.found.damaged.push(*address);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn files(&mut self) -> Result<(), Error> {
+        for row in self.core.rows(Table::Blob)? {
+            let (address, row) = row?;
+            let blob: Blob = self.core.decoded(&row)?;
+            if let Home::File { number, len } = blob.home {
+                let read = self.file(Name { address, number }, len);
+                let read = read.or_else(|error| self.core.file_failed(&address, &blob, error));
+                self.note(&address, read)?;
+                self.found.files += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, name: Name, len: u64) -> Result<(), crate::files::Error> {
+        let reading = Reading::open(&self.core.files, name, len)?;
+        let mut offset = 0;
+        while offset < len {
+            let piece = reading.read(offset..offset + STRIDE.min(len - offset))?;
+            offset += piece.len() as u64;
+            self.pace(piece.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Counts bytes read, and pauses when they were enough for a while.
+    fn pace(&mut self, bytes: u64) -> Result<(), Error> {
+        self.found.bytes += bytes;
+        self.due += bytes;
+        if self.due < STRIDE {
+            return Ok(());
+        }
+        let due = std::mem::take(&mut self.due);
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        match self.terms.bytes_per_second {
+            Some(rate) => {
+                let time = Duration::from_secs_f64(due as f64 / rate.max(1) as f64);
+                if self.core.keeper.pause(time) { Err(Error::Closed) } else { Ok(()) }
+            }
+            None => Ok(()),
+        }
+    }
+}

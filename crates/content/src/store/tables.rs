@@ -1,0 +1,260 @@
+//! The index's tables: what is known under an address, each kind by itself.
+
+use crate::Address;
+use crate::facts::{Class, Gone, Memo, Named, Time, Why};
+use crate::fields::{Give, Take};
+use crate::index::Key;
+use crate::log::{Place, give_cost, give_history, take_cost, take_history};
+
+/// A table of the index: the first byte of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Table {
+    /// Blob -> where its bytes are.
+    Blob = b'b',
+    Derivation = b'd',
+    Memo = b'm',
+    /// Input, derivation -> nothing: who reads it.
+    Edge = b'e',
+    /// Output, derivation -> nothing: what came to it.
+    Output = b'o',
+    Pin = b'p',
+    /// Hash of a name -> the name and its history.
+    Name = b'n',
+    /// What was there once.
+    Gone = b'g',
+}
+
+impl Table {
+    pub(crate) fn key(self, address: &Address) -> Key {
+        Key::of(self as u8, address)
+    }
+
+    pub(crate) fn pair(self, first: &Address, second: &Address) -> Key {
+        Key::pair(self as u8, first, second)
+    }
+
+    /// What all pairs with this first address begin with.
+    pub(crate) fn pairs_of(self, first: &Address) -> Key {
+        Key::of(self as u8, first)
+    }
+}
+
+/// The last address in a key.
+pub(crate) fn last_address(key: &Key) -> Option<Address> {
+    Some(Address::from_bytes(key.as_bytes().last_chunk::<32>().copied()?))
+}
+
+/// A blob that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub class: Class,
+    pub at: Time,
+    /// The record that says so.
+    pub place: Place,
+    pub home: Home,
+}
+
+/// Where a blob's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// In the record.
+    Packed,
+    File {
+        number: u64,
+        len: u64,
+    },
+}
+
+/// What a packed blob's record has besides its bytes.
+pub(crate) const BLOB_FRONT: usize = crate::log::HEADER + 32;
+
+impl Blob {
+    /// How many bytes the blob has.
+    pub(crate) fn size(&self) -> u64 {
+        match self.home {
+            Home::Packed => u64::from(self.place.len) - BLOB_FRONT as u64,
+            Home::File { len, .. } => len,
+        }
+    }
+
+    /// Are these the same bytes at the same place?
+    pub(crate) fn is_same_as(&self, other: &Blob) -> bool {
+        self.home == other.home && (self.home != Home::Packed || self.place == other.place)
+    }
+}
+
+/// What is stored under a key, as bytes and back. Decoding is total: nothing for what no store wrote.
+pub(crate) trait Row: Sized {
+    fn encode(&self) -> Box<[u8]>;
+    fn decode(bytes: &[u8]) -> Option<Self>;
+    /// The record that says so.
+    fn place(&self) -> Place;
+}
+
+impl Row for Blob {
+    fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(37);
+        out.give(&[self.class.number()]);
+        out.give_u64(self.at.0);
+        give_place(&mut out, self.place);
+        if let Home::File { number, len } = self.home {
+            out.give_u64(number);
+            out.give_u64(len);
+        }
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Blob> {
+        let mut take = Take(bytes);
+        let (class, at, place) = (Class::of_number(take.u8()?)?, Time(take.u64()?), take_place(&mut take)?);
+        let home = match take.0 {
+            [] if place.len as usize >= BLOB_FRONT => Home::Packed,
+            [] => return None,
+            _ => Home::File { number: take.u64()?, len: take.u64()? },
+        };
+        take.end()?;
+        Some(Blob { class, at, place, home })
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// A fact with nothing to it but where the log has it and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    pub place: Place,
+    pub at: Time,
+}
+
+impl Row for Noted {
+    fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(20);
+        give_place(&mut out, self.place);
+        out.give_u64(self.at.0);
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Noted> {
+        let mut take = Take(bytes);
+        let noted = Noted { place: take_place(&mut take)?, at: Time(take.u64()?) };
+        take.end()?;
+        Some(noted)
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// A memo, and where the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoRow {
+    pub place: Place,
+    pub class: Class,
+    pub memo: Memo,
+}
+
+impl Row for MemoRow {
+    fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(117);
+        give_place(&mut out, self.place);
+        out.give(&[self.class.number()]);
+        out.give_u64(self.memo.at.0);
+        out.give_address(&self.memo.derivation);
+        out.give_address(&self.memo.output);
+        out.give_u64(self.memo.size);
+        give_cost(&mut out, &self.memo.cost);
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<MemoRow> {
+        let mut take = Take(bytes);
+        let (place, class, at) = (take_place(&mut take)?, Class::of_number(take.u8()?)?, Time(take.u64()?));
+        let memo = Memo {
+            derivation: take.address()?,
+            output: take.address()?,
+            size: take.u64()?,
+            cost: take_cost(&mut take)?,
+            at,
+        };
+        take.end()?;
+        Some(MemoRow { place, class, memo })
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// A name and what it named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NameRow {
+    pub place: Place,
+    pub name: String,
+    pub history: Vec<Named>,
+}
+
+impl Row for NameRow {
+    fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::new();
+        give_place(&mut out, self.place);
+        out.give_text(&self.name);
+        give_history(&mut out, &self.history);
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<NameRow> {
+        let mut take = Take(bytes);
+        let place = take_place(&mut take)?;
+        let row = NameRow { place, name: take.text()?.to_owned(), history: take_history(&mut take)? };
+        take.end()?;
+        Some(row)
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// A tombstone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoneRow {
+    /// The record; of its length, just this tombstone's share.
+    pub place: Place,
+    pub gone: Gone,
+}
+
+impl Row for GoneRow {
+    fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(21);
+        give_place(&mut out, self.place);
+        out.give_u64(self.gone.at.0);
+        out.give(&[self.gone.why.number()]);
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<GoneRow> {
+        let mut take = Take(bytes);
+        let place = take_place(&mut take)?;
+        let gone = Gone { at: Time(take.u64()?), why: Why::of_number(take.u8()?)? };
+        take.end()?;
+        Some(GoneRow { place, gone })
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
+
+fn give_place(out: &mut Vec<u8>, place: Place) {
+    out.give_u32(place.segment);
+    out.give_u32(place.offset);
+    out.give_u32(place.len);
+}
+
+fn take_place(take: &mut Take<'_>) -> Option<Place> {
+    Some(Place { segment: take.u32()?, offset: take.u32()?, len: take.u32()? })
+}

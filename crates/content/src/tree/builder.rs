@@ -1,0 +1,113 @@
+//! Makes the tree while the blob passes by.
+
+use blake3::Hasher;
+use blake3::hazmat::HasherExt;
+
+use super::{SHAPE, Shape, Tree, VALUE_LEN, Value, merge, place, root};
+use crate::Address;
+
+/// Hashes a blob once, for its address and its tree. Holds the values of one span, and the spans' values.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    shape: Shape,
+    len: u64,
+    /// Of the group in hand.
+    hasher: Hasher,
+    /// The values of the span in hand.
+    groups: Vec<Value>,
+    spans: Vec<Value>,
+    /// Groups' values that are not in the tree file yet, and where they go.
+    ready: Part,
+}
+
+/// Bytes of a tree file, and where they go.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) offset: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A whole blob's address and what is left to write of its tree file.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) address: Address,
+    pub(crate) len: u64,
+    /// The last values, then the header: a tree file that was cut off in writing has none.
+    pub(crate) tree: [Part; 2],
+}
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder::with(SHAPE)
+    }
+
+    pub(super) fn with(shape: Shape) -> Builder {
+        let ready = Part { offset: place(0), bytes: Vec::new() };
+        Builder { shape, len: 0, hasher: Hasher::new(), groups: Vec::new(), spans: Vec::new(), ready }
+    }
+
+    /// Takes the blob's next bytes. Whole groups at a time are fastest.
+    pub(crate) fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let filled = self.len % self.shape.group_len;
+            // Only now is it certain that the group in hand is not the whole blob.
+            if filled == 0 && self.len > 0 {
+                self.end_group();
+                // A new one, because a hasher that is reset keeps its offset.
+                self.hasher = Hasher::new();
+                self.hasher.set_input_offset(self.len);
+            }
+            let room = (self.shape.group_len - filled) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.hasher.update(now);
+            self.len += now.len() as u64;
+            bytes = later;
+        }
+    }
+
+    /// What can go into the tree file by now, once it is a span's worth.
+    pub(crate) fn ready(&mut self) -> Option<Part> {
+        let enough = self.shape.span_groups as usize * VALUE_LEN;
+        (self.ready.bytes.len() >= enough).then(|| {
+            let next = self.ready.offset + self.ready.bytes.len() as u64;
+            std::mem::replace(&mut self.ready, Part { offset: next, bytes: Vec::new() })
+        })
+    }
+
+    /// The blob is whole.
+    pub(crate) fn finish(mut self) -> Done {
+        let tree = Tree { shape: self.shape, len: self.len };
+        if tree.groups() == 1 {
+            self.push_group(*self.hasher.finalize().as_bytes());
+        } else {
+            self.end_group();
+        }
+        if tree.spans() == 1 {
+            self.spans.push(root(&self.groups));
+        } else {
+            self.end_span();
+        }
+        let mut last = self.ready;
+        last.bytes.extend(self.spans.as_flattened());
+        let header = Part { offset: 0, bytes: tree.header().to_vec() };
+        Done { address: Address::from_bytes(root(&self.spans)), len: self.len, tree: [last, header] }
+    }
+
+    fn end_group(&mut self) {
+        let value = self.hasher.finalize_non_root();
+        if self.groups.len() as u64 == self.shape.span_groups {
+            self.end_span();
+        }
+        self.push_group(value);
+    }
+
+    fn push_group(&mut self, value: Value) {
+        self.groups.push(value);
+        self.ready.bytes.extend(value);
+    }
+
+    fn end_span(&mut self) {
+        self.spans.push(merge(&self.groups));
+        self.groups.clear();
+    }
+}

@@ -1,0 +1,185 @@
+//! A store as its users see it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anabranch_content::{
+    Address, Class, Collect, Config, Context, Cost, Disk, DryRun, Error, Made, Memory, Scrub, Store, Time,
+    Why,
+};
+use anabranch_testkit::Rng;
+use bytes::Bytes;
+
+const CELLS: Context<'static> = Context("anabranch tests 2026 cells");
+
+/// A clock that tests turn.
+#[derive(Clone, Default)]
+pub struct Hand(Arc<AtomicU64>);
+
+impl Hand {
+    pub fn forward(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub fn config(&self) -> Config {
+        let hand = self.clone();
+        Config { clock: Arc::new(move || Time(hand.0.load(Ordering::Relaxed))), ..Config::default() }
+    }
+}
+
+fn bytes(seed: u64, len: usize) -> Bytes {
+    let mut rng = Rng::new(seed);
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
+    bytes.truncate(len);
+    bytes.into()
+}
+
+async fn put(store: &Store, seed: u64, len: usize) -> Address {
+    let bytes = bytes(seed, len);
+    let put = store.put(bytes.clone(), Class::Acknowledged).await.unwrap();
+    assert_eq!(put.address, Address::of(&bytes));
+    put.address
+}
+
+async fn make(store: &Store, seed: u64, inputs: &[Address]) -> (Address, Address) {
+    let described = bytes(seed, 40);
+    let derivation = store.put_derivation(CELLS, described, inputs).await.unwrap();
+    let output = store.put(bytes(seed + 1, 100), Class::Derivable).await.unwrap().address;
+    let cost = Cost { cpu: Duration::from_millis(5), tokens: 7, micros: 9 };
+    store.remember(Made { derivation, output, size: 100, cost, inputs }, Class::Derivable).await.unwrap();
+    (derivation, output)
+}
+
+#[tokio::test]
+async fn what_is_put_is_there_after_closing_and_opening() {
+    let disk: Arc<dyn Disk> = Arc::new(Memory::new());
+    let sizes = [0, 1, 1000, 64 << 10, (64 << 10) + 1, 1 << 20, (1 << 20) + 1, 5 << 20];
+    let store = Store::open_on(Arc::clone(&disk), Config::default()).unwrap();
+    for (seed, &len) in sizes.iter().enumerate() {
+        put(&store, seed as u64, len).await;
+    }
+    store.close().await.unwrap();
+    let store = Store::open_on(disk, Config { cache_bytes: 0, ..Config::default() }).unwrap();
+    assert!(store.opened().clean);
+    assert_eq!(store.stats().blobs, sizes.len() as u64);
+    for (seed, &len) in sizes.iter().enumerate() {
+        let bytes = bytes(seed as u64, len);
+        let address = Address::of(&bytes);
+        assert_eq!(store.get(&address).await.unwrap(), Some(bytes.clone()), "{len}");
+        assert_eq!(store.size(&address).await.unwrap(), Some(len as u64));
+        let mut reader = store.read(&address, 0..u64::MAX).await.unwrap().unwrap();
+        let mut read = Vec::new();
+        while let Some(piece) = reader.next().await {
+            read.extend_from_slice(&piece.unwrap());
+        }
+        assert_eq!(read, bytes);
+        let range = (len / 3) as u64..(len / 2) as u64;
+        let part = store.get_range(&address, range.clone()).await.unwrap().unwrap();
+        assert_eq!(part, bytes.slice(range.start as usize..range.end as usize));
+    }
+    assert_eq!(store.get(&Address::of(b"nobody put this")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn memos_derivations_and_their_edges() {
+    let disk: Arc<dyn Disk> = Arc::new(Memory::new());
+    let store = Store::open_on(Arc::clone(&disk), Config::default()).unwrap();
+    let input = put(&store, 1, 10).await;
+    let (first, output) = make(&store, 10, &[input]).await;
+    let (second, _) = make(&store, 20, &[input, first]).await;
+    store.close().await.unwrap();
+    let store = Store::open_on(disk, Config::default()).unwrap();
+    let memo = store.recall(&first).await.unwrap().unwrap();
+    assert_eq!((memo.output, memo.size, memo.cost.tokens), (output, 100, 7));
+    let unknown = Address::of(b"?");
+    let many = store.recall_many(&[second, unknown, first]).await.unwrap();
+    assert_eq!(many.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(store.derivation(&first).await.unwrap().unwrap().inputs, [input]);
+    let mut both = [first, second];
+    both.sort();
+    assert_eq!(store.dependents(&input, None, 10).await.unwrap(), both);
+    assert_eq!(store.dependents(&input, Some(both[0]), 10).await.unwrap(), [both[1]]);
+    assert_eq!(store.dependents(&first, None, 10).await.unwrap(), [second]);
+    assert_eq!(store.invalidate(&[first, unknown]).await.unwrap(), 1);
+    assert_eq!(store.recall(&first).await.unwrap(), None);
+    assert_eq!(store.why(&first).await.unwrap().gone.unwrap().why, Why::Invalidated);
+    let missing = Made { derivation: first, output: unknown, size: 0, cost: Cost::default(), inputs: &[] };
+    assert!(matches!(store.remember(missing, Class::Derivable).await, Err(Error::Missing { .. })));
+}
+
+#[tokio::test]
+async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
+    let hand = Hand::default();
+    let disk: Arc<dyn Disk> = Arc::new(Memory::new());
+    let store = Store::open_on(Arc::clone(&disk), hand.config()).unwrap();
+    let input = put(&store, 1, 10).await;
+    let loose = put(&store, 2, 100_000).await;
+    let leased = put(&store, 3, 10).await;
+    let named = put(&store, 4, 10).await;
+    let (middle, middle_output) = make(&store, 10, &[input]).await;
+    let (top, top_output) = make(&store, 20, &[middle]).await;
+    let (dead, dead_output) = make(&store, 30, &[input]).await;
+    assert!(store.pin(&top).await.unwrap());
+    assert!(!store.pin(&top).await.unwrap());
+    store.name("feed/today", Some(named)).await.unwrap();
+    let mut lease = store.lease();
+    assert!(lease.hold(leased));
+
+    let young = store.collect(Collect::default()).await.unwrap();
+    assert_eq!((young.blobs, young.memos, young.derivations), (0, 0, 0));
+    hand.forward(Duration::from_secs(301));
+    let fresh = put(&store, 5, 10).await;
+    let terms = Collect { dry_run: DryRun::Yes, ..Collect::default() };
+    let would = store.collect(terms).await.unwrap();
+    assert_eq!((would.blobs, would.memos, would.derivations), (3, 2, 1));
+    assert!(store.get(&loose).await.unwrap().is_some());
+    let did = store.collect(Collect::default()).await.unwrap();
+    assert_eq!((did.blobs, did.memos, did.derivations, did.bytes), (3, 2, 1, 100_200));
+    for gone in [loose, middle_output, dead_output] {
+        assert_eq!(store.get(&gone).await.unwrap(), None);
+        assert_eq!(store.why(&gone).await.unwrap().gone.unwrap().why, Why::Collected);
+    }
+    for held in [input, leased, named, top_output, fresh] {
+        assert!(store.get(&held).await.unwrap().is_some(), "{held}");
+    }
+    assert!(store.derivation(&middle).await.unwrap().is_some());
+    assert!(store.recall(&middle).await.unwrap().is_none());
+    assert!(store.recall(&top).await.unwrap().is_some());
+    assert!(store.derivation(&dead).await.unwrap().is_none());
+    assert_eq!(store.dependents(&input, None, 9).await.unwrap(), [middle]);
+
+    drop(lease);
+    store.clean().await.unwrap();
+    store.close().await.unwrap();
+    let store = Store::open_on(disk, hand.config()).unwrap();
+    assert_eq!(store.pins(None, 9).await.unwrap(), [top]);
+    assert_eq!(store.named("feed/today").await.unwrap(), Some(named));
+    for held in [input, leased, named, top_output, fresh] {
+        assert!(store.get(&held).await.unwrap().is_some(), "{held}");
+    }
+    assert_eq!(store.why(&loose).await.unwrap().gone.unwrap().at, Time(301_000));
+    assert!(store.put(bytes(2, 100_000), Class::Acknowledged).await.unwrap().new);
+    assert_eq!(store.why(&loose).await.unwrap().gone, None);
+}
+
+#[tokio::test]
+async fn an_archive_brings_a_closure_to_another_store() {
+    let one = Store::in_memory(Config::default()).unwrap();
+    let input = put(&one, 1, 3 << 20).await;
+    let (middle, _) = make(&one, 10, &[input]).await;
+    let (top, output) = make(&one, 20, &[middle]).await;
+    let path = std::env::temp_dir().join(format!("anabranch-archive-{}", std::process::id()));
+    let exported = one.export(&[top], std::fs::File::create(&path).unwrap()).await.unwrap();
+    assert_eq!((exported.blobs, exported.derivations, exported.memos), (3, 2, 2));
+    let other = Store::in_memory(Config::default()).unwrap();
+    let imported = other.import(std::fs::File::open(&path).unwrap()).await.unwrap();
+    assert_eq!((imported.things, imported.new), (7, 7));
+    assert_eq!(other.recall(&top).await.unwrap().unwrap().output, output);
+    assert_eq!(other.get(&input).await.unwrap(), Some(bytes(1, 3 << 20)));
+    let again = other.import(std::fs::File::open(&path).unwrap()).await.unwrap();
+    assert_eq!((again.things, again.new), (7, 0));
+    std::fs::remove_file(path).unwrap();
+    let scrubbed = other.scrub(Scrub { bytes_per_second: None }).await.unwrap();
+    assert_eq!((scrubbed.files, scrubbed.damaged.len(), scrubbed.index), (1, 0, None));
+}

@@ -1,0 +1,179 @@
+//! All that is behind a disk's one lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::content::Content;
+use super::crash::Crash;
+use super::tape::{Call, Event};
+use super::tree::{Id, Node, Tree, home};
+use crate::Rng;
+
+pub(super) struct State {
+    pub(super) tree: Tree,
+    /// Those without a name, too: they may be open, or have one again after power loss.
+    files: BTreeMap<Id, Content>,
+    pub(super) faults: Faults,
+    pub(super) calls: u64,
+    syncs: u64,
+    pub(super) tape: Vec<Event>,
+    pub(super) rng: Rng,
+}
+
+pub(super) struct Faults {
+    pub(super) dies_at: Option<u64>,
+    pub(super) once: BTreeMap<u64, io::ErrorKind>,
+    pub(super) syncs: BTreeSet<u64>,
+    pub(super) capacity: Option<u64>,
+    pub(super) cached: u64,
+}
+
+impl State {
+    pub(super) fn new(rng: Rng) -> State {
+        let faults = Faults {
+            dies_at: None,
+            once: BTreeMap::new(),
+            syncs: BTreeSet::new(),
+            capacity: None,
+            cached: 100,
+        };
+        let (tree, files) = (Tree::default(), BTreeMap::new());
+        State { tree, files, faults, calls: 0, syncs: 0, tape: Vec::new(), rng }
+    }
+
+    /// What the next process finds.
+    pub(super) fn after(&self, crash: Crash, mut rng: Rng) -> State {
+        if crash == Crash::Kill {
+            return State { tree: self.tree.clone(), files: self.files.clone(), ..State::new(rng) };
+        }
+        let tree = self.tree.after(crash, &mut rng);
+        let ids = tree.seen.iter().filter_map(|(_, node)| file(node));
+        let files = ids.map(|id| (id, self.content(id).after(crash, &mut rng))).collect();
+        State { tree, files, ..State::new(rng) }
+    }
+
+    /// All that a process sees is on the disk.
+    pub(super) fn settle(&mut self) {
+        self.tree.settle();
+        self.files.values_mut().for_each(Content::settle);
+    }
+
+    pub(super) fn content(&self, id: Id) -> &Content {
+        &self.files[&id]
+    }
+
+    pub(super) fn content_mut(&mut self, id: Id) -> &mut Content {
+        self.files.get_mut(&id).expect("a file stays")
+    }
+
+    pub(super) fn lengths(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let len = |id| self.content(id).seen().len() as u64;
+        self.tree.seen.iter().filter_map(move |(path, node)| Some((path.to_owned(), len(file(node)?))))
+    }
+
+    /// Makes a file that may be there already, and the folders above it.
+    pub(super) fn make_file(&mut self, path: &Path) -> io::Result<()> {
+        self.tree.add_folders(home(path))?;
+        match self.tree.seen.file(path) {
+            Ok(_) => Ok(()),
+            Err(_) => self.create(path).map(|_| ()),
+        }
+    }
+}
+
+/// Calls.
+impl State {
+    /// Does a call, unless it is one that fails.
+    pub(super) fn call<T>(
+        &mut self,
+        call: Call,
+        path: &Path,
+        act: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.begin(call, path)?;
+        let done = act(self);
+        self.end(done)
+    }
+
+    /// The first half of a call: an error is what the call must end with.
+    fn begin(&mut self, call: Call, path: &Path) -> io::Result<()> {
+        self.alive()?;
+        let only_looks = call.only_looks();
+        self.tape.push(Event { call, path: path.to_owned(), failed: true });
+        if only_looks {
+            return Ok(());
+        }
+        self.calls += 1;
+        self.alive()?;
+        self.faults.once.remove(&self.calls).map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn end<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.tape.last_mut().expect("a call has begun").failed = done.is_err();
+        done
+    }
+
+    pub(super) fn alive(&self) -> io::Result<()> {
+        match self.faults.dies_at {
+            Some(call) if self.calls >= call => {
+                Err(io::Error::other(format!("the process died in call {call}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn create(&mut self, path: &Path) -> io::Result<Id> {
+        let id = self.files.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.tree.add_file(path, id)?;
+        self.files.insert(id, Content::default());
+        Ok(id)
+    }
+
+    pub(super) fn write(&mut self, id: Id, path: &Path, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.alive()?;
+        let begun = self.begin(Call::Write { offset, len: bytes.len() }, path);
+        let fits = self.longest(id).saturating_sub(offset).min(bytes.len() as u64);
+        let count = if begun.is_ok() { fits } else { self.rng.within(0..fits + 1) };
+        self.content_mut(id).write(&bytes[..count as usize], offset as usize);
+        let full = fits < bytes.len() as u64;
+        self.end(begun.and(if full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }))
+    }
+
+    pub(super) fn set_len(&mut self, id: Id, len: u64) -> io::Result<()> {
+        if len > self.longest(id) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.content_mut(id).set_len(len as usize);
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self, id: Id, path: &Path) -> io::Result<()> {
+        let mut begun = self.begin(Call::Sync, path);
+        // Death keeps a sync from being asked for: what it should have kept is not yet lost.
+        self.alive()?;
+        self.syncs += 1;
+        if self.faults.syncs.remove(&self.syncs) {
+            begun = Err(io::Error::other("the sync failed"));
+        }
+        match begun {
+            Ok(()) => self.content_mut(id).sync(),
+            Err(_) => self.content_mut(id).fail_sync(),
+        }
+        self.end(begun)
+    }
+
+    /// How long a file may be.
+    fn longest(&self, id: Id) -> u64 {
+        let Some(capacity) = self.faults.capacity else { return u64::MAX };
+        let used: u64 = self.lengths().map(|(_, len)| len).sum();
+        self.content(id).seen().len() as u64 + capacity.saturating_sub(used)
+    }
+}
+
+fn file(node: Node) -> Option<Id> {
+    match node {
+        Node::File(id) => Some(id),
+        Node::Folder => None,
+    }
+}

@@ -1,0 +1,70 @@
+//! While nothing fails, the disk is a folder of the file system like another.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_content::{Disk, Entry, File, Folder, Open, Wait};
+use anabranch_testkit::{CrashDisk, Rng};
+
+const FOLDERS: [&str; 4] = ["", "x", "x/y", "z"];
+const FILES: [&str; 8] = ["a", "b", "x/a", "x/b", "x/y/a", "x/y/b", "z/a", "a/b"];
+
+#[test]
+fn a_folder_and_the_disk_answer_alike() {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real");
+    for seed in 0..10 {
+        drop(std::fs::remove_dir_all(&root));
+        let mut real = (Rng::new(seed), Folder::new(&root).unwrap(), Vec::new());
+        let mut ours = (Rng::new(seed), CrashDisk::new(seed), Vec::new());
+        for call in 0..200 {
+            let real = answer(&mut real.0, &real.1, &mut real.2);
+            let ours = answer(&mut ours.0, &ours.1, &mut ours.2);
+            assert_eq!(ours, real, "call {call} of seed {seed}");
+        }
+    }
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+/// What a disk answers to a random call.
+fn answer(rng: &mut Rng, disk: &dyn Disk, open: &mut Vec<Arc<dyn File>>) -> String {
+    let [path, other] = [(); 2].map(|()| Path::new(*rng.choose(&FILES)));
+    let folder = Path::new(*rng.choose(&FOLDERS));
+    match rng.within(0..12) {
+        0 => told("make_folder", folder, disk.make_folder(folder)),
+        1 => told("sync_folder", folder, disk.sync_folder(folder)),
+        2 => told("list", folder, disk.list(folder).map(sorted)),
+        3 => told("rename", (path, other), disk.rename(path, other)),
+        4 => told("remove", path, disk.remove(path)),
+        5 => told("read", path, disk.open(path, Open::Read).map(|file| open.push(file))),
+        6 | 7 => told("create", path, disk.open(path, Open::Create).map(|file| open.push(file))),
+        _ if open.is_empty() => String::new(),
+        call => on_file(&**rng.choose(open), call, rng),
+    }
+}
+
+fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries
+}
+
+fn on_file(file: &dyn File, call: u64, rng: &mut Rng) -> String {
+    let (offset, len) = (rng.within(0..2000), rng.within(0..2000) as usize);
+    let done = match call {
+        8 => file.write_at(&vec![rng.bits() as u8; len], offset),
+        9 => file.set_len(offset),
+        10 => file.sync(),
+        _ => {
+            let mut bytes = vec![0; len];
+            let count = file.read_at(&mut bytes, offset, Wait::Yes);
+            return told("read_at", offset, count.map(|count| bytes[..count].to_vec()));
+        }
+    };
+    // Whether a file that is open to read was changed is told; by which error, differs.
+    told("change", (call, offset), Ok((done.is_ok(), file.len().unwrap())))
+}
+
+fn told(call: &str, on: impl fmt::Debug, answer: io::Result<impl fmt::Debug>) -> String {
+    format!("{call} {on:?}: {:?}", answer.map_err(|error| error.kind()))
+}
