@@ -6,12 +6,12 @@ use bytes::Bytes;
 
 use super::Cache;
 
-/// How much a value may stay: a float that is not negative, by its bits, which have the same order.
+/// The lowest leaves first. A float that is not negative, by its bits, which have the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Priority(u64);
 
-/// Uses beyond this count no more. It lets what was used most, but no longer is, leave after so many times its
-/// turn; among what is in use, the last use decides.
+/// Uses beyond this count no more, so that what was used the most, but no longer is, leaves after so many turns of
+/// the rest. Among what is used more, the last use decides.
 pub(super) const USES_COUNTED: u64 = 16;
 
 impl Priority {
@@ -44,7 +44,7 @@ pub(super) struct Held {
     uses: AtomicU64,
     /// Bits of the cache's age at the last use.
     age: AtomicU64,
-    /// Where the value was queued, which later uses do not change. Only the ledger's owner touches it.
+    /// Bits of the priority that the value is queued by. Later uses do not change it, only the ledger's owner does.
     queued: AtomicU64,
     arrival: u64,
 }
@@ -79,14 +79,14 @@ impl Held {
         Priority::new(f64::from_bits(self.age.load(Relaxed)), self.density, self.uses.load(Relaxed))
     }
 
-    /// The place that the uses so far have earned, from now on the one in the queue.
-    pub(super) fn queue(&self) -> Place {
+    /// The place that the uses so far have earned: from now on the value's.
+    pub(super) fn earn_place(&self) -> Place {
         self.queued.store(self.priority().0, Relaxed);
-        self.queued()
+        self.place()
     }
 
-    /// The place in the queue.
-    pub(super) fn queued(&self) -> Place {
+    /// The value's place in the queue.
+    pub(super) fn place(&self) -> Place {
         Place { priority: Priority(self.queued.load(Relaxed)), arrival: self.arrival }
     }
 }

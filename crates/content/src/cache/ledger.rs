@@ -9,6 +9,7 @@ use super::{Admission, CacheStats, Refusal, Verified};
 use crate::Address;
 
 /// Has one owner at a time, who alone changes which values the shards hold.
+#[derive(Default)]
 pub(super) struct Ledger {
     bound: u64,
     /// What is held and not pinned, the next to leave first. Hits move nothing here, so places may be too low.
@@ -22,8 +23,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(bound: u64) -> Ledger {
-        let (queue, pins, stats) = Default::default();
-        Ledger { bound, queue, pins, arrivals: 0, stats }
+        Ledger { bound, ..Ledger::default() }
     }
 
     pub(super) fn stats(&self) -> CacheStats {
@@ -41,9 +41,10 @@ impl Ledger {
             return (Admission::Present, Vec::new());
         }
         let size = size(&bytes);
-        let priority = match self.pins.contains_key(&address) {
-            true => Priority::HIGHEST,
-            false => Priority::new(shards.age(), density(worth, size), 1),
+        let priority = if self.pins.contains_key(&address) {
+            Priority::HIGHEST
+        } else {
+            Priority::new(shards.age(), density(worth, size), 1)
         };
         match self.make_room(shards, size, priority) {
             Ok(thrown_out) => {
@@ -71,7 +72,7 @@ impl Ledger {
             return;
         }
         shards.look(&address, |held| {
-            self.queue.remove(&held.queued());
+            self.queue.remove(&held.place());
             self.stats.pinned_bytes += held.size();
         });
     }
@@ -82,7 +83,7 @@ impl Ledger {
         if *pins.get() == 0 {
             pins.remove();
             shards.look(address, |held| {
-                self.queue.insert(held.queue(), *address);
+                self.queue.insert(held.earn_place(), *address);
                 self.stats.pinned_bytes -= held.size();
             });
         }
@@ -114,11 +115,11 @@ impl Ledger {
         let mut looks = self.queue.len();
         while excess > 0 {
             let (place, address) = self.queue.pop_first().expect("what is not pinned holds the excess");
-            let held_now = |held: &Held| (held.priority(), held.size());
-            let (earned, size) = shards.look(&address, held_now).expect("what is queued is held");
+            let look = |held: &Held| (held.priority(), held.size());
+            let (earned, size) = shards.look(&address, look).expect("what is queued is held");
             if earned != place.priority && looks > 0 {
                 looks -= 1;
-                shards.look(&address, |held| self.queue.insert(held.queue(), address));
+                shards.look(&address, |held| self.queue.insert(held.earn_place(), address));
                 continue;
             }
             taken.push((place, address));
@@ -158,7 +159,7 @@ impl Ledger {
         if self.pins.contains_key(&address) {
             self.stats.pinned_bytes += held.size();
         } else {
-            self.queue.insert(held.queue(), address);
+            self.queue.insert(held.earn_place(), address);
         }
         shards.insert(address, held);
     }
@@ -170,7 +171,7 @@ impl Ledger {
         if self.pins.contains_key(address) {
             self.stats.pinned_bytes -= held.size();
         } else {
-            self.queue.remove(&held.queued());
+            self.queue.remove(&held.place());
         }
         Some(held)
     }

@@ -70,7 +70,7 @@ impl Shards {
         f64::from_bits(self.age.0.load(Relaxed))
     }
 
-    /// For the ledger's owner alone, who sees no other age between this and its own last one.
+    /// For the ledger's owner alone: two at a time could lower it.
     pub(super) fn raise_age(&self, to: f64) {
         self.age.0.store(to.max(self.age()).to_bits(), Relaxed);
     }

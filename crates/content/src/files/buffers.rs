@@ -27,7 +27,7 @@ const ALIGN: usize = 64;
 
 impl Buffers {
     /// How many are kept for later: 4 MiB.
-    const KEPT: usize = 8;
+    const KEPT: usize = 32;
 
     /// A buffer of at least `len` bytes, and at least a piece.
     pub(super) fn take(self: &Arc<Buffers>, len: usize) -> Buffer {

@@ -38,7 +38,7 @@ pub(crate) use stream::Stream;
 pub(crate) use writing::{Writing, Written};
 
 /// How much is read, written and hashed at a time: eight groups.
-const PIECE_LEN: usize = 512 << 10;
+const PIECE_LEN: usize = 256 << 10;
 
 /// The longest blob that is read and checked as a whole and has no tree.
 const WHOLE_LEN: u64 = 1 << 20;

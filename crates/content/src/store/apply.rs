@@ -74,10 +74,14 @@ impl<'a> Batch<'a> {
             Fact::Memo { derivation, output, size, cost, inputs } => {
                 self.edges(inputs, derivation);
                 self.revive(derivation)?;
+                let key = Table::Memo.key(derivation);
+                if let Some(old) = self.row::<MemoRow>(&key)? {
+                    self.edges.push((Table::Output.pair(&old.memo.output, derivation), None));
+                }
                 self.edges.push((Table::Output.pair(output, derivation), Some(Box::default())));
                 let memo = Memo { derivation: *derivation, output: *output, size: *size, cost: *cost, at };
                 let row = MemoRow { place, class, memo };
-                self.put(|tally| &mut tally.memos, Table::Memo.key(derivation), Some(row))
+                self.put(|tally| &mut tally.memos, key, Some(row))
             }
             Fact::Pin { address } => {
                 self.put(|tally| &mut tally.pins, Table::Pin.key(address), Some(Noted { place, at }))

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::blobs::Unsettled;
 use super::counters::Kind;
 use super::pipeline::Pipeline;
 use super::tables::{Blob, Home, Table};
@@ -64,7 +65,7 @@ impl Store {
             Export { core, to, seen: HashSet::new(), exported: Exported::default() }.run(addresses)
         });
         let result = result.await;
-        self.inner.core.counters.count(Kind::Export, result, |exported| Some(exported.bytes))
+        self.inner.core.count(Kind::Export, result, |exported| Some(exported.bytes))
     }
 
     /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
@@ -74,7 +75,7 @@ impl Store {
             Import { core, from, imported: Imported::default() }.run()
         });
         let result = result.await;
-        self.inner.core.counters.count(Kind::Import, result, |imported| Some(imported.bytes))
+        self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
     }
 }
 
@@ -295,10 +296,12 @@ impl<R: Read> Import<'_, R> {
         if written.name.address != address {
             return Err(damaged(at, "bytes that do not have the address they claim"));
         }
+        let unsettled = Unsettled(core);
         written.keep(Durability::Now)?;
         let mut write = Pipeline::new(core);
         write.write(Fact::File { address, number, len }, Class::Acknowledged)?;
         let new = write.settle()? > 0;
+        std::mem::forget(unsettled);
         if !new {
             core.background.orphans(vec![(address, number)]);
         }

@@ -129,6 +129,9 @@ impl Background {
         remove(core, &orphans);
         written?;
         flush_all(core)?;
+        if core.unsettled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         super::open::mark_closed(&*core.disk)
     }
 

@@ -80,7 +80,7 @@ impl Store {
         }
         let address = *address;
         let result = self.quick(move |core, wait| core.load(&address, wait)).await;
-        self.inner.core.counters.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
+        self.inner.core.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
     }
 
     /// A part of a blob, verified, as far as the blob goes; nothing when it is not there.
@@ -90,7 +90,7 @@ impl Store {
         }
         let address = *address;
         let result = self.quick(move |core, wait| core.load_range(&address, &range, wait)).await;
-        self.inner.core.counters.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
+        self.inner.core.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
     }
 
     /// A part of a blob (`0..u64::MAX`: the whole), piece by piece, each verified; nothing when it is not there.
@@ -130,7 +130,7 @@ impl Store {
     }
 
     fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
-        self.inner.core.counters.count(Kind::Put, result, |put| put.new.then_some(put.len))
+        self.inner.core.count(Kind::Put, result, |put| put.new.then_some(put.len))
     }
 
     async fn put_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
@@ -250,6 +250,7 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
     if store.keeps(&address, class).await? {
         return Ok(Put { address, len, new: false });
     }
+    let unsettled = Unsettled(core);
     let durability = match class {
         Class::Acknowledged => Durability::Now,
         Class::Derivable => Durability::Later,
@@ -257,10 +258,21 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
     hashed.keep(durability).await?;
     // If this fails, the log may have it all the same: the file stays until the store is opened and the log read.
     let outcome = core.write(Fact::File { address, number, len }, class).await?;
+    std::mem::forget(unsettled);
     if !outcome.written {
         core.background.orphans(vec![(address, number)]);
     }
     Ok(Put { address, len, new: outcome.written })
+}
+
+/// A file in place that the log may or may not name. Given up, it is found when the store is opened, which has to look
+/// at all files then.
+pub(super) struct Unsettled<'a>(pub(super) &'a Core);
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        self.0.unsettled.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Gives a blob piece by piece, each verified.

@@ -3,7 +3,7 @@
 //! What holds is what pins, names and leases lead to: their own values, and all that it takes to derive them again.
 //! Values in between can be derived again, so they stay only while they are young.
 
-use std::collections::HashSet;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::commit::{Doomed, Order};
@@ -92,13 +92,13 @@ impl Store {
     /// stays. One collection goes on at a time; another waits.
     pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
         let result = self.blocking(move |core| collect(core, &terms, Why::Collected)).await;
-        self.inner.core.counters.count(Kind::Collect, result, |collected| Some(collected.bytes))
+        self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
     }
 }
 
-/// Things that go together, and what they are worth.
+/// Things that go together.
 struct Group {
-    /// What it would cost to make them again, for each byte: the lowest goes first.
+    /// What it would cost to make them again, for each byte.
     worth: u64,
     bytes: u64,
     doomed: Vec<Doomed>,
@@ -110,22 +110,11 @@ const BATCH: usize = 256;
 pub(crate) fn collect(core: &Core, terms: &Collect, why: Why) -> Result<Collected, Error> {
     let _only = lock(&core.keeping);
     let _collecting = core.guard.begin();
-    let mut sweep = Sweep {
-        core,
-        terms,
-        why,
-        now: core.now(),
-        marks: mark(core)?,
-        gone: HashSet::new(),
-        result: Collected::default(),
-    };
-    let groups = sweep.outputs()?;
-    sweep.remove(groups)?;
-    let groups = sweep.memos()?;
-    sweep.remove(groups)?;
+    let mut sweep = Sweep::new(core, terms, why)?;
+    sweep.outputs()?;
+    sweep.memos()?;
     if terms.scope == Scope::All {
-        let groups = sweep.derivations()?;
-        sweep.remove(groups)?;
+        sweep.derivations()?;
     }
     let Collected { blobs, memos, derivations, .. } = sweep.result;
     let count = (blobs + memos + derivations) as usize;
@@ -213,15 +202,37 @@ struct Sweep<'a> {
     why: Why,
     now: Time,
     marks: Marks,
+    /// How many bytes are to go, if that is bounded.
+    to_go: Option<u64>,
+    /// What to remove next.
+    batch: Vec<Doomed>,
+    /// How many things were taken on.
+    taken: usize,
     /// Memos that went, or would in earnest.
     gone: HashSet<Address>,
     result: Collected,
 }
 
-impl Sweep<'_> {
+impl<'a> Sweep<'a> {
+    fn new(core: &'a Core, terms: &'a Collect, why: Why) -> Result<Sweep<'a>, Error> {
+        let to_go = terms.until_bytes.map(|until| core.tally().used_bytes().saturating_sub(until));
+        Ok(Sweep {
+            core,
+            terms,
+            why,
+            now: core.now(),
+            marks: mark(core)?,
+            to_go,
+            batch: Vec::new(),
+            taken: 0,
+            gone: HashSet::new(),
+            result: Collected::default(),
+        })
+    }
+
     /// Blobs that nothing holds, each with the memos that came to it.
-    fn outputs(&mut self) -> Result<Vec<Group>, Error> {
-        let mut groups = Vec::new();
+    fn outputs(&mut self) -> Result<(), Error> {
+        let mut cheapest = Cheapest::new(self.to_go);
         for row in self.core.rows(Table::Blob)? {
             let (address, seen) = row?;
             let blob: Blob = self.core.decoded(&seen)?;
@@ -233,11 +244,16 @@ impl Sweep<'_> {
                 Group { worth: 0, bytes: blob.size(), doomed: vec![Doomed { removed, seen: Some(seen) }] };
             if self.add_memos(&address, &mut group)? {
                 group.worth /= group.bytes.max(1);
-                self.consider(group, &mut groups);
+                match self.to_go {
+                    Some(_) => self.result.left += cheapest.offer(group),
+                    None => self.take(group)?,
+                }
             }
         }
-        groups.sort_by_key(|group| group.worth);
-        Ok(groups)
+        for group in cheapest.groups.into_sorted_vec() {
+            self.take(group.0)?;
+        }
+        self.remove_batch()
     }
 
     /// Adds the memos that came to a blob; false when one of them stays, and the blob with it.
@@ -254,8 +270,7 @@ impl Sweep<'_> {
     }
 
     /// Memos that nothing holds, of outputs that stay or are gone.
-    fn memos(&mut self) -> Result<Vec<Group>, Error> {
-        let mut groups = Vec::new();
+    fn memos(&mut self) -> Result<(), Error> {
         for row in self.core.rows(Table::Memo)? {
             let (address, seen) = row?;
             let row: MemoRow = self.core.decoded(&seen)?;
@@ -271,14 +286,13 @@ impl Sweep<'_> {
                 continue;
             }
             let doomed = vec![Doomed { removed: self.core.doom_memo(&row)?, seen: Some(seen) }];
-            self.consider(Group { worth: 0, bytes: 0, doomed }, &mut groups);
+            self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
-        Ok(groups)
+        self.remove_batch()
     }
 
     /// Derivations that nothing holds and that have no memo.
-    fn derivations(&mut self) -> Result<Vec<Group>, Error> {
-        let mut groups = Vec::new();
+    fn derivations(&mut self) -> Result<(), Error> {
         for row in self.core.rows(Table::Derivation)? {
             let (address, seen) = row?;
             let noted: Noted = self.core.decoded(&seen)?;
@@ -293,9 +307,9 @@ impl Sweep<'_> {
             };
             let removed = Removed { address, what: What::Derivation, edges: derivation.inputs };
             let doomed = vec![Doomed { removed, seen: Some(seen) }];
-            self.consider(Group { worth: 0, bytes: 0, doomed }, &mut groups);
+            self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
-        Ok(groups)
+        self.remove_batch()
     }
 
     fn stays(&mut self, held: bool, at: Time, class: Class) -> bool {
@@ -306,41 +320,26 @@ impl Sweep<'_> {
     }
 
     /// Takes a group on, as far as the limits go.
-    fn consider(&mut self, group: Group, groups: &mut Vec<Group>) {
-        let Collected { blobs, memos, derivations, .. } = self.result;
-        let so_far = (blobs + memos + derivations) as usize + groups.len();
-        if so_far < self.terms.most {
-            groups.push(group);
-        } else {
+    fn take(&mut self, group: Group) -> Result<(), Error> {
+        if self.taken >= self.terms.most {
             self.result.left += 1;
+            return Ok(());
         }
+        self.taken += group.doomed.len();
+        if self.batch.len() + group.doomed.len() > BATCH {
+            self.remove_batch()?;
+        }
+        self.batch.extend(group.doomed);
+        Ok(())
     }
 
-    fn remove(&mut self, groups: Vec<Group>) -> Result<(), Error> {
-        let mut batch: Vec<Doomed> = Vec::new();
-        let mut to_go =
-            self.terms.until_bytes.map(|until| self.core.tally().used_bytes().saturating_sub(until));
-        for group in groups {
-            match &mut to_go {
-                Some(0) => {
-                    self.result.left += 1;
-                    continue;
-                }
-                Some(to_go) => *to_go = to_go.saturating_sub(group.bytes.max(1)),
-                None => {}
-            }
-            if batch.len() + group.doomed.len() > BATCH && !batch.is_empty() {
-                self.remove_batch(std::mem::take(&mut batch))?;
-            }
-            batch.extend(group.doomed);
+    fn remove_batch(&mut self) -> Result<(), Error> {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
         }
-        self.remove_batch(batch)
-    }
-
-    fn remove_batch(&mut self, batch: Vec<Doomed>) -> Result<(), Error> {
-        let sizes: Vec<(Address, u64)> = batch.iter().filter_map(blob_size).collect();
+        let sizes: HashMap<Address, u64> = batch.iter().filter_map(blob_size).collect();
         let removed = match self.terms.dry_run {
-            _ if batch.is_empty() => return Ok(()),
             DryRun::Yes => batch.iter().map(|doomed| (doomed.removed.address, doomed.removed.what)).collect(),
             DryRun::No => self.core.submit_blocking(Order::Remove(self.why, batch))?.removed,
         };
@@ -348,8 +347,7 @@ impl Sweep<'_> {
             match what {
                 What::Blob => {
                     self.result.blobs += 1;
-                    self.result.bytes +=
-                        sizes.iter().find(|(of, _)| *of == address).map_or(0, |(_, size)| *size);
+                    self.result.bytes += sizes.get(&address).copied().unwrap_or_default();
                     if self.terms.dry_run == DryRun::No {
                         self.core.cache.remove(&address);
                     }
@@ -367,6 +365,56 @@ impl Sweep<'_> {
         Ok(())
     }
 }
+
+/// Of all groups offered, those that cost least for their size and together have so many bytes.
+struct Cheapest {
+    to_go: u64,
+    bytes: u64,
+    groups: BinaryHeap<ByWorth>,
+}
+
+struct ByWorth(Group);
+
+impl Cheapest {
+    fn new(to_go: Option<u64>) -> Cheapest {
+        Cheapest { to_go: to_go.unwrap_or_default(), bytes: 0, groups: BinaryHeap::new() }
+    }
+
+    /// Takes a group on; says how many others, or itself, need not go after all.
+    fn offer(&mut self, group: Group) -> u64 {
+        self.bytes += group.bytes;
+        self.groups.push(ByWorth(group));
+        let mut spared = 0;
+        while let Some(ByWorth(dearest)) = self.groups.peek()
+            && self.bytes - dearest.bytes >= self.to_go
+        {
+            self.bytes -= dearest.bytes;
+            self.groups.pop();
+            spared += 1;
+        }
+        spared
+    }
+}
+
+impl Ord for ByWorth {
+    fn cmp(&self, other: &ByWorth) -> std::cmp::Ordering {
+        self.0.worth.cmp(&other.0.worth)
+    }
+}
+
+impl PartialOrd for ByWorth {
+    fn partial_cmp(&self, other: &ByWorth) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByWorth {
+    fn eq(&self, other: &ByWorth) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByWorth {}
 
 fn blob_size(doomed: &Doomed) -> Option<(Address, u64)> {
     let row = doomed.seen.as_deref().filter(|_| doomed.removed.what == What::Blob)?;

@@ -19,7 +19,7 @@ use crate::{Address, Error, Wait};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub order: Order,
-    pub done: oneshot::Sender<Result<Outcome, Error>>,
+    pub done: oneshot::Sender<Result<Answer, Error>>,
     /// The caller's share of the queue, given back with the answer.
     pub room: Option<OwnedSemaphorePermit>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Doomed {
 
 /// What became of an order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct Answer {
     /// Something was written; else it was there already.
     pub written: bool,
     /// What was removed.
@@ -96,19 +96,19 @@ impl Writer {
         let mut forgotten = Vec::new();
         let mut sync = false;
         let mut rotate = false;
-        let mut answers: Vec<(Request, Result<Outcome, Error>)> = Vec::with_capacity(batch.len());
+        let mut answers: Vec<(Request, Result<Answer, Error>)> = Vec::with_capacity(batch.len());
         let behind = self.core.background.wait_for_index(&self.core.index);
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
             let answer = behind.clone().and_then(|()| match &mut request.order {
-                Order::Sync => Ok(Outcome::default()),
+                Order::Sync => Ok(Answer::default()),
                 Order::Rotate => {
                     rotate = true;
-                    Ok(Outcome::default())
+                    Ok(Answer::default())
                 }
                 Order::Forget(place, addresses) => {
                     forgotten.extend(addresses.drain(..).map(|address| (address, *place)));
-                    Ok(Outcome::default())
+                    Ok(Answer::default())
                 }
                 Order::Write(record, encoded) => self.admit(record, encoded, &mut entries),
                 Order::Move(from, record) => self.admit_move(*from, record, &mut entries),
@@ -184,7 +184,7 @@ impl Writer {
         record: &mut Record,
         encoded: &[u8],
         entries: &mut Vec<Entry>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Answer, Error> {
         let present = match &record.fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
@@ -195,7 +195,7 @@ impl Writer {
                         let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
                         self.fresh.insert(key, Some(record.class));
                         self.enter(touch, entries);
-                        return Ok(Outcome::default());
+                        return Ok(Answer::default());
                     }
                     _ => {
                         self.fresh.insert(key, Some(record.class));
@@ -217,7 +217,7 @@ impl Writer {
             self.buffer.extend_from_slice(encoded);
             entries.push(Entry { record: record.take(), offset, len });
         }
-        Ok(Outcome { written: !present, removed: Vec::new() })
+        Ok(Answer { written: !present, removed: Vec::new() })
     }
 
     /// The class of a blob that is there, or will be when this batch is, and where it is in the former case.
@@ -233,12 +233,12 @@ impl Writer {
         from: Place,
         record: &Record,
         entries: &mut Vec<Entry>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Answer, Error> {
         if !self.holds(from, &record.fact)? {
-            return Ok(Outcome::default());
+            return Ok(Answer::default());
         }
         self.enter(record.clone(), entries);
-        Ok(Outcome { written: true, removed: Vec::new() })
+        Ok(Answer { written: true, removed: Vec::new() })
     }
 
     /// Does the index still mean this record when it says what the record says?
@@ -271,7 +271,7 @@ impl Writer {
         why: Why,
         doomed: Vec<Doomed>,
         entries: &mut Vec<Entry>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Answer, Error> {
         let mut items = Vec::new();
         for Doomed { removed, seen } in doomed {
             if self.is_still(&removed, seen.as_deref())? {
@@ -284,7 +284,7 @@ impl Writer {
             let at: Time = (self.core.config.clock)();
             self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
         }
-        Ok(Outcome { written: true, removed })
+        Ok(Answer { written: true, removed })
     }
 
     /// Is it as it was seen, and does nobody want it? Then it leaves now.

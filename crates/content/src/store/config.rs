@@ -36,7 +36,7 @@ pub struct Config {
     /// Where the time comes from. Default the system's clock.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
     /// Who is told what happens; called on the thread where it does, so it should be quick. Default nobody.
-    pub listener: Arc<dyn Fn(&Event) + Send + Sync>,
+    pub listener: Option<Arc<dyn Fn(&Event) + Send + Sync>>,
 }
 
 impl Default for Config {
@@ -55,7 +55,7 @@ impl Default for Config {
             gone_kept: Duration::from_secs(30 * 24 * 3600),
             touch_after: Duration::from_secs(60),
             clock: Arc::new(system_time),
-            listener: Arc::new(|_| {}),
+            listener: None,
         }
     }
 }

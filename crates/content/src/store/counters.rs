@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Operation;
-use crate::Error;
+use super::{Operation, Outcome};
 
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +23,12 @@ pub(crate) enum Kind {
 const NAMES: [&str; 11] =
     ["put", "get", "derivation", "memo", "recall", "pin", "name", "collect", "scrub", "export", "import"];
 
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}
+
 /// Counters of all kinds.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -41,22 +46,15 @@ struct Counter {
 }
 
 impl Counters {
-    /// Counts an operation: how many bytes it moved, nothing if there was nothing (to do), or that it failed.
-    pub(crate) fn count<T>(
-        &self,
-        kind: Kind,
-        result: Result<T, Error>,
-        bytes: impl FnOnce(&T) -> Option<u64>,
-    ) -> Result<T, Error> {
+    pub(crate) fn count(&self, kind: Kind, outcome: Outcome) {
         let counter = &self.kinds[kind as usize];
         counter.count.fetch_add(1, Ordering::Relaxed);
-        match result.as_ref().map(bytes) {
-            Ok(Some(0)) => {}
-            Ok(Some(bytes)) => _ = counter.bytes.fetch_add(bytes, Ordering::Relaxed),
-            Ok(None) => _ = counter.empty.fetch_add(1, Ordering::Relaxed),
-            Err(_) => _ = counter.errors.fetch_add(1, Ordering::Relaxed),
+        match outcome {
+            Outcome::Bytes(0) => {}
+            Outcome::Bytes(bytes) => _ = counter.bytes.fetch_add(bytes, Ordering::Relaxed),
+            Outcome::Nothing => _ = counter.empty.fetch_add(1, Ordering::Relaxed),
+            Outcome::Failed => _ = counter.errors.fetch_add(1, Ordering::Relaxed),
         }
-        result
     }
 
     pub(crate) fn list(&self) -> Vec<Operation> {

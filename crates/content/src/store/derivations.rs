@@ -55,7 +55,7 @@ impl Store {
         let fact =
             Fact::Derivation { address, context: context.0.to_owned(), inputs: inputs.to_vec(), bytes };
         let result = self.write_unless_there(address, Table::Derivation, fact).await;
-        self.inner.core.counters.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
+        self.inner.core.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
     }
 
     /// The description of a derivation, verified; nothing when it is not there.
@@ -67,7 +67,7 @@ impl Store {
     /// Remembers what a derivation came to.
     pub async fn remember(&self, made: Made<'_>, class: Class) -> Result<(), Error> {
         let result = self.remember_made(made, class).await;
-        self.inner.core.counters.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
+        self.inner.core.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
     }
 
     /// What a derivation came to; nothing when that is not known.
@@ -75,7 +75,7 @@ impl Store {
         let key = Table::Memo.key(derivation);
         let result = self.quick(move |core, wait| core.row::<MemoRow>(&key, wait)).await;
         let result = result.map(|row| row.map(|row| row.memo));
-        self.inner.core.counters.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
+        self.inner.core.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
     }
 
     /// The same for many at once, in their order.

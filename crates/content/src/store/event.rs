@@ -9,6 +9,13 @@ use crate::{Address, Error};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
+    /// Something was asked of the store and answered. Hits of the cache are not told, but counted.
+    Done {
+        /// `put`, `get`, `memo`, ...: the names in [`Stats::operations`].
+        operation: &'static str,
+        /// What it came to.
+        outcome: Outcome,
+    },
     /// The store was opened; what was found and mended.
     Opened(Opened),
     /// A blob's bytes were not the ones that were put; what is left of them is in quarantine.
@@ -58,6 +65,17 @@ pub enum Event {
         /// Why it failed.
         error: Error,
     },
+}
+
+/// What an operation came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It moved so many bytes, or none where there are none to move.
+    Bytes(u64),
+    /// There was nothing, or nothing to do.
+    Nothing,
+    /// It failed.
+    Failed,
 }
 
 /// What opening a store found, and what it did about it.

@@ -33,13 +33,13 @@ pub use blobs::{Put, Reader, Writer};
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::Config;
 pub use derivations::{Made, Standing};
-pub use event::{Event, Opened, Operation, Stats, Unreadable};
+pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
 use background::Background;
-use commit::{Order, Outcome, Request};
-use counters::Counters;
+use commit::{Answer, Order, Request};
+use counters::{Counters, Kind};
 use guard::Guard;
 use keeper::Keeper;
 use owner::Owner;
@@ -88,6 +88,8 @@ pub(crate) struct Core {
     tail: AtomicU32,
     next_file: AtomicU64,
     index_is_damaged: AtomicBool,
+    /// There may be files that no record names.
+    unsettled: AtomicBool,
     /// Held by the one collection or cleaning that goes on.
     keeping: Mutex<()>,
     /// Held while a name changes.
@@ -200,7 +202,28 @@ impl Core {
     }
 
     fn tell(&self, event: &Event) {
-        (self.config.listener)(event);
+        if let Some(listener) = &self.config.listener {
+            listener(event);
+        }
+    }
+
+    /// Counts an operation and tells of it: how many bytes it moved, nothing if there was nothing (to do).
+    fn count<T>(
+        &self,
+        kind: Kind,
+        result: Result<T, Error>,
+        bytes: impl FnOnce(&T) -> Option<u64>,
+    ) -> Result<T, Error> {
+        let outcome = match result.as_ref().map(bytes) {
+            Ok(Some(bytes)) => Outcome::Bytes(bytes),
+            Ok(None) => Outcome::Nothing,
+            Err(_) => Outcome::Failed,
+        };
+        self.counters.count(kind, outcome);
+        if self.config.listener.is_some() {
+            self.tell(&Event::Done { operation: kind.name(), outcome });
+        }
+        result
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
@@ -233,7 +256,7 @@ impl Core {
     }
 
     /// Leaves an order with the writer and waits for its answer.
-    async fn submit(&self, order: Order, bytes: usize) -> Result<Outcome, Error> {
+    async fn submit(&self, order: Order, bytes: usize) -> Result<Answer, Error> {
         let units = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, self.config.queue_bytes);
         let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)?;
         let (done, answer) = oneshot::channel();
@@ -242,7 +265,7 @@ impl Core {
     }
 
     /// The same, from a thread that may wait.
-    fn submit_blocking(&self, order: Order) -> Result<Outcome, Error> {
+    fn submit_blocking(&self, order: Order) -> Result<Answer, Error> {
         let (done, answer) = oneshot::channel();
         self.leave(Request { order, done, room: None })?;
         answer.blocking_recv().unwrap_or(Err(Error::Closed))
@@ -253,7 +276,7 @@ impl Core {
     }
 
     /// Writes one fact.
-    async fn write(&self, fact: Fact, class: Class) -> Result<Outcome, Error> {
+    async fn write(&self, fact: Fact, class: Class) -> Result<Answer, Error> {
         let record = Record { at: self.now(), class, fact };
         let mut encoded = Vec::new();
         record.encode(self.segments.salt(), &mut encoded);

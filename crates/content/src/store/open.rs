@@ -57,6 +57,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         tail: AtomicU32::new(next),
         next_file: AtomicU64::new(next_file),
         index_is_damaged: AtomicBool::new(false),
+        unsettled: AtomicBool::new(false),
         keeping: Mutex::new(()),
         naming: tokio::sync::Mutex::new(()),
         disk,

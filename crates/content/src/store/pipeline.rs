@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
 use super::Core;
-use super::commit::{Order, Outcome, Request};
+use super::commit::{Answer, Order, Request};
 use crate::Error;
 use crate::facts::Class;
 use crate::log::{Fact, Record};
@@ -16,7 +16,7 @@ const BYTES_MOST: usize = 8 << 20;
 
 pub(crate) struct Pipeline<'a> {
     core: &'a Core,
-    answers: VecDeque<(usize, oneshot::Receiver<Result<Outcome, Error>>)>,
+    answers: VecDeque<(usize, oneshot::Receiver<Result<Answer, Error>>)>,
     bytes: usize,
     /// How many orders had something written.
     pub written: u64,

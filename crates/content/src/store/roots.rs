@@ -18,7 +18,7 @@ impl Store {
         let core = &self.inner.core;
         core.guard.touch(address);
         let result = core.write(Fact::Pin { address: *address }, Class::Acknowledged).await;
-        let result = core.counters.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
+        let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
         let written = result?.written;
         if written {
             core.cache.pin(*address);
@@ -30,7 +30,7 @@ impl Store {
     pub async fn unpin(&self, address: &Address) -> Result<bool, Error> {
         let core = &self.inner.core;
         let result = core.write(Fact::Unpin { address: *address }, Class::Acknowledged).await;
-        let result = core.counters.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
+        let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
         let written = result?.written;
         if written {
             core.cache.unpin(address);
@@ -59,7 +59,7 @@ impl Store {
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
         let result = core.write(fact, Class::Acknowledged).await;
-        core.counters.count(Kind::Name, result, |_| Some(0)).map(|_| ())
+        core.count(Kind::Name, result, |_| Some(0)).map(|_| ())
     }
 
     /// What a name means now.

@@ -50,7 +50,7 @@ impl Store {
         let result = self
             .blocking(move |core| Pass { core, terms, stopped, due: 0, found: Scrubbed::default() }.run());
         let result = result.await;
-        self.inner.core.counters.count(Kind::Scrub, result, |found| Some(found.bytes))
+        self.inner.core.count(Kind::Scrub, result, |found| Some(found.bytes))
     }
 }
 

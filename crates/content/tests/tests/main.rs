@@ -1,3 +1,4 @@
 //! Tests of the content crate.
 
 mod store;
+mod kill;

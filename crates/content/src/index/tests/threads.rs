@@ -30,7 +30,12 @@ fn write(index: &Index, progress: &Progress) {
         batch += 1;
         let value: Box<[u8]> = Box::from(usize::to_le_bytes(batch));
         let keys = (0..BATCH).chain([100 + batch % 400]);
-        index.apply(keys.map(|number| (key(number), Some(value.clone()))), (0, batch as u64), Vec::new);
+        let changes = keys.map(|number| {
+            // So that readers come when the batch is half in.
+            std::thread::yield_now();
+            (key(number), Some(value.clone()))
+        });
+        index.apply(changes, (0, batch as u64), Vec::new);
         progress.written.store(batch, Ordering::Release);
         while index.is_behind() && progress.goes_on() {
             std::thread::yield_now();
@@ -38,7 +43,17 @@ fn write(index: &Index, progress: &Progress) {
     }
 }
 
+/// Ends the other threads, however the reader ends.
+struct End<'a>(&'a Progress);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.read.store(READS, Ordering::Release);
+    }
+}
+
 fn read(index: &Index, progress: &Progress) {
+    let _end = End(progress);
     for read in 1..=READS {
         let written = progress.written.load(Ordering::Acquire);
         let found = index.get(&key(read % BATCH), Wait::Yes).unwrap().map_or(0, |value| batch(&value));
