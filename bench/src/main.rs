@@ -1,11 +1,12 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`.
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `anabranch-bench content`.
 //!
-//! Every figure is made in the same run, on the same machine, from the same graphs, and every contender's result is
-//! compared with a plain loop's. The tables go to the terminal and to a dated file in `bench/runs/`.
+//! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
+//! and every contender's result is checked. The tables go to the terminal and to a dated file in `bench/runs/`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose product is text")]
 #![allow(clippy::disallowed_methods, reason = "measures the real clock, and peers that spawn freely")]
 
+mod content;
 mod counting;
 mod engine;
 mod report;
@@ -17,8 +18,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["engine"] => on_a_deep_stack(engine::bench),
+        ["content"] => on_a_deep_stack(content::bench),
         _ => {
-            eprintln!("usage: anabranch-bench [engine]");
+            eprintln!("usage: anabranch-bench [engine|content]");
             ExitCode::from(2)
         }
     }

@@ -82,7 +82,7 @@ pub enum ParseError {
     #[error("an address has 64 hex digits, this has {0}")]
     Length(usize),
     /// Something else than a digit.
-    #[error("{found:?} at place {place} of the address is not one of 0-9, a-f")]
+    #[error("{found:?} at place {place} of the address is not a hex digit")]
     Digit {
         /// Which character, from 1.
         place: usize,

@@ -12,7 +12,7 @@ pub(super) struct Priority(u64);
 
 /// Uses beyond this count no more, so that what was used the most, but no longer is, leaves after so many turns of
 /// the rest. Among what is used more, the last use decides.
-pub(super) const USES_COUNTED: u64 = 16;
+const USES_COUNTED: u64 = 16;
 
 impl Priority {
     /// Above all others.
@@ -21,7 +21,7 @@ impl Priority {
     /// Of a value last used at this age. It is above the age by however little the value is worth: otherwise an age
     /// that outgrew a float's digits would stand still.
     pub(super) fn new(age: f64, density: f64, uses: u64) -> Priority {
-        Priority((age + density * uses.min(USES_COUNTED) as f64).max(age.next_up()).to_bits())
+        Priority((age + density * uses as f64).max(age.next_up()).to_bits())
     }
 
     /// The age of a cache that something of this priority has left.

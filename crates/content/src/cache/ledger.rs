@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::held::{Held, Place, Priority, USES_COUNTED, density, size};
+use super::held::{Held, Place, Priority, density, size};
 use super::shards::Shards;
 use super::{Admission, CacheStats, Refusal, Verified};
 use crate::Address;
@@ -144,10 +144,9 @@ impl Ledger {
             Refusal::AllPinned => self.stats.refused_all_pinned += 1,
             Refusal::WorthLess => {
                 self.stats.refused_worth_less += 1;
-                // Refusals age the cache too, or it would keep for ever what once was used the most. They do so by
-                // their share: what is not used while a cacheful of its like is refused, gives way.
-                let share = USES_COUNTED as f64 * density(worth, self.bound);
-                shards.raise_age((shards.age() + share).max(shards.age().next_up()));
+                // Refusals age the cache too, or it would keep for ever what once was used the most; a cacheful of
+                // them as much as if it had been admitted.
+                shards.raise_age(Priority::new(shards.age(), density(worth, self.bound), 1).as_age());
             }
         }
     }

@@ -27,7 +27,7 @@ pub enum Fault {
     #[error("there is no kind of value {0}")]
     Tag(u8),
     /// What starts here ends behind the last byte.
-    #[error("the rest is too short")]
+    #[error("what starts here goes past the end")]
     End,
     /// A text or key is not UTF-8 from here on.
     #[error("the text is not UTF-8")]

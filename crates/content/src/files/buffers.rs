@@ -26,8 +26,8 @@ pub(super) struct Buffer {
 const ALIGN: usize = 64;
 
 impl Buffers {
-    /// How many are kept for later: 4 MiB.
-    const KEPT: usize = 32;
+    /// How many are kept for later: 8 MiB.
+    const KEPT: usize = 16;
 
     /// A buffer of at least `len` bytes, and at least a piece.
     pub(super) fn take(self: &Arc<Buffers>, len: usize) -> Buffer {

@@ -33,12 +33,12 @@ use name::Kind;
 
 pub(crate) use name::Name;
 pub(crate) use reading::Reading;
-pub(crate) use sink::{Hashed, Sink};
+pub(crate) use sink::Sink;
 pub(crate) use stream::Stream;
 pub(crate) use writing::{Writing, Written};
 
 /// How much is read, written and hashed at a time: eight groups.
-const PIECE_LEN: usize = 256 << 10;
+const PIECE_LEN: usize = 512 << 10;
 
 /// The longest blob that is read and checked as a whole and has no tree.
 const WHOLE_LEN: u64 = 1 << 20;

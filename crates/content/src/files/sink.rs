@@ -8,8 +8,9 @@ use super::buffers::Buffer;
 use super::{Durability, Error, Files, Name, PIECE_LEN, Writing, Written};
 use crate::io::{Job, Parked, Pool};
 
-/// Takes a blob piece by piece. Holds one piece that is being written and one that is being filled: 1 MiB, or what
-/// the giver's own pieces hold if they are longer, and the values of one span. Dropping it removes what was written.
+/// Takes a blob piece by piece. Holds one piece that is being written, one that is being filled, and the values of one
+/// span: under 1.1 MiB, or what the giver's own pieces hold if they are longer, and 32 bytes for each 64 MiB of the
+/// blob. Dropping it removes what was written.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pool: Arc<Pool>,
@@ -33,7 +34,6 @@ type Wrote = Result<Box<Writing>, Error>;
 #[derive(Debug)]
 pub(crate) struct Hashed {
     pub(crate) name: Name,
-    pub(crate) len: u64,
     pool: Arc<Pool>,
     written: Parked<Written>,
 }
@@ -66,9 +66,8 @@ impl Sink {
         }
         let writing = self.settle().await?;
         let written = self.pool.run(move || writing.take().hash()).await??;
-        let Written { name, len, .. } = written;
-        let written = self.pool.park(written);
-        Ok(Hashed { name, len, pool: Arc::clone(&self.pool), written })
+        let (name, written) = (written.name, self.pool.park(written));
+        Ok(Hashed { name, pool: Arc::clone(&self.pool), written })
     }
 
     /// Moves bytes to the buffer of small pieces, and that out when it is full.

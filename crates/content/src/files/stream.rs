@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 }
 
 /// How many pieces are read ahead: while the one wakes its taker, a thread is busy with the other.
-const AHEAD: usize = 3;
+const AHEAD: usize = 2;
 
 impl Stream {
     /// Opens a blob of `len` bytes, to stream a range of it, as far as it goes.

@@ -110,17 +110,22 @@ impl<'a> Block<'a> {
 }
 
 /// Collects entries into a block.
-#[derive(Default)]
 pub(super) struct Builder {
+    most: usize,
     entries: Vec<u8>,
     offsets: Vec<[u8; 2]>,
 }
 
 impl Builder {
+    /// For blocks of at most so many bytes.
+    pub(super) fn new(most: usize) -> Builder {
+        Builder { most, entries: Vec::with_capacity(most), offsets: Vec::new() }
+    }
+
     /// Does the block stay short enough with one more entry?
     pub(super) fn fits(&self, key: &[u8], value: Option<&[u8]>) -> bool {
         let entry = HEAD + key.len() + value.map_or(0, <[u8]>::len);
-        self.entries.len() + entry + 2 * (self.offsets.len() + 2) <= BLOCK_MOST
+        self.entries.len() + entry + 2 * (self.offsets.len() + 2) <= self.most
     }
 
     /// Adds the entry behind the others.
@@ -145,7 +150,7 @@ impl Builder {
     /// The block; the builder is then empty.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let count = self.offsets.len() as u16;
-        let mut block = std::mem::replace(&mut self.entries, Vec::with_capacity(BLOCK_MOST));
+        let mut block = std::mem::replace(&mut self.entries, Vec::with_capacity(self.most));
         block.extend_from_slice(self.offsets.as_flattened());
         block.extend_from_slice(&count.to_le_bytes());
         self.offsets.clear();

@@ -9,6 +9,9 @@ use super::key::bits;
 const BITS_PER_KEY: u64 = 10;
 const BLOCK: usize = 32;
 
+/// The length of a part of a file is 32 bits. A run with more points than fit has a filter that is wrong more often.
+const BLOCKS_MOST: u64 = u32::MAX as u64 / BLOCK as u64;
+
 /// Which points a run may have. No point at all when it has no bytes.
 #[derive(Default)]
 pub(super) struct Filter {
@@ -18,8 +21,8 @@ pub(super) struct Filter {
 impl Filter {
     /// An empty filter with room for so many points.
     pub(super) fn with_room(points: u64) -> Filter {
-        let blocks = (points * BITS_PER_KEY).div_ceil(8 * BLOCK as u64);
-        Filter { blocks: vec![[0; BLOCK]; blocks as usize] }
+        let blocks = points.saturating_mul(BITS_PER_KEY).div_ceil(8 * BLOCK as u64);
+        Filter { blocks: vec![[0; BLOCK]; blocks.min(BLOCKS_MOST) as usize] }
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Filter, Malformed> {

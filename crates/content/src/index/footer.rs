@@ -4,7 +4,7 @@ use super::error::Malformed;
 use super::key::{KEY_MOST, Key};
 use super::span::{Span, take, take_u32, take_u64};
 
-const MAGIC: [u8; 8] = *b"content1";
+const MAGIC: [u8; 8] = *b"indexrun";
 const VERSION: u32 = 1;
 
 /// What a run's file says about itself.

@@ -10,7 +10,7 @@ use super::top::{Leaf, Top};
 pub(crate) fn block(bytes: &[u8]) {
     let Ok(block) = Block::parse(bytes) else { return };
     let is_whole = block.check().is_ok();
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(bytes.len());
     for number in 0..block.count() {
         let Ok((key, value)) = block.entry(number) else { continue };
         let found = block.find(key);

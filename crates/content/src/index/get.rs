@@ -28,7 +28,7 @@ impl Index {
         let state = self.state();
         let mut found: Vec<Option<Change>> = keys.iter().map(|key| state.in_memory(key)).collect();
         let mut missing: Vec<usize> = (0..keys.len()).filter(|number| found[*number].is_none()).collect();
-        missing.sort_unstable_by_key(|number| keys[*number]);
+        missing.sort_unstable_by(|one, other| keys[*one].cmp(&keys[*other]));
         let mut near = Near::default();
         for run in &state.runs {
             near.forget();

@@ -8,7 +8,7 @@ use super::home::{Home, Name};
 use super::span::{take, take_u32, take_u64};
 use crate::Wait;
 
-const MAGIC: [u8; 8] = *b"content0";
+const MAGIC: [u8; 8] = *b"manifest";
 const VERSION: u32 = 1;
 
 /// The longest note.

@@ -20,7 +20,7 @@ mod manifest;
 mod run;
 mod writer;
 mod cursor;
-mod merge;
+mod merged;
 mod get;
 mod scan;
 mod work;
@@ -194,7 +194,8 @@ impl Index {
     /// Makes all that was applied durable. `note` is called as in [`Index::apply`], if there is something to freeze.
     pub(crate) fn flush(&self, note: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(position) = writing.applied.filter(|_| writing.applied != writing.frozen) {
+        let is_frozen = writing.applied == writing.frozen && self.state().recent.len() == 0;
+        if let Some(position) = writing.applied.filter(|_| !is_frozen) {
             self.freeze(&mut writing, Covered { position, note: note() });
         }
         drop(writing);
@@ -234,9 +235,9 @@ impl Index {
 
     /// Begins a new recent table.
     fn freeze(&self, writing: &mut Writing, covered: Covered) {
-        writing.frozen = Some(covered.position);
         let len = covered.note.len();
         assert!(len <= NOTE_MOST, "a note in the index has at most {NOTE_MOST} bytes, not {len}");
+        writing.frozen = Some(covered.position);
         self.change(|state| {
             let mut frozen = state.frozen.clone();
             frozen.insert(0, Arc::new(Frozen { table: Arc::clone(&state.recent), covered }));

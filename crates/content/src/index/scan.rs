@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::error::Error;
 use super::key::Key;
-use super::merge::{Merged, Source};
+use super::merged::{Merged, Source};
 use super::run::Run;
 use super::table::Change;
 

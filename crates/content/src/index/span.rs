@@ -32,11 +32,8 @@ impl Span {
     }
 
     pub(super) fn decode(mut bytes: &[u8]) -> Result<Span, Malformed> {
-        let span = Span {
-            offset: take(&mut bytes).map(u64::from_le_bytes)?,
-            len: take_u32(&mut bytes)?,
-            crc: take_u32(&mut bytes)?,
-        };
+        let span =
+            Span { offset: take_u64(&mut bytes)?, len: take_u32(&mut bytes)?, crc: take_u32(&mut bytes)? };
         if bytes.is_empty() { Ok(span) } else { Err(Malformed("a span is too long")) }
     }
 }
@@ -57,7 +54,7 @@ pub(super) fn take_u64(bytes: &mut &[u8]) -> Result<u64, Malformed> {
 }
 
 /// A file that is read in spans.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Spanned {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,

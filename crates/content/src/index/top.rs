@@ -6,6 +6,9 @@ use super::error::Malformed;
 use super::key::Key;
 use super::span::{Span, take};
 
+/// The longest leaf. It is less than a block: a short one is read faster, and the top stays small all the same.
+pub(super) const LEAF_MOST: usize = 1024;
+
 /// The leaves of a run, each with the first key under it, in order.
 #[derive(Default)]
 pub(super) struct Top {

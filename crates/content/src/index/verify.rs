@@ -5,10 +5,9 @@ use super::block::Block;
 use super::error::{Error, Malformed};
 use super::key::{Key, is_point};
 use super::run::Run;
-use super::span::{Span, Spanned};
+use super::span::Span;
 use super::top::Leaf;
 use crate::Wait;
-use std::sync::Arc;
 
 impl Index {
     /// Reads every part of every run and checks it: the bytes, their order, and that a lookup would find each entry.
@@ -20,10 +19,8 @@ impl Index {
 
 impl Run {
     fn verify(&self, pace: &mut dyn FnMut(u64)) -> Result<(), Error> {
-        let Spanned { path, file, len } = &self.file;
-        let file = Spanned { path: path.clone(), file: Arc::clone(file), len: *len };
         // What is in memory may be right where the file is not.
-        let run = Run::load(file, &self.listed)?;
+        let run = Run::load(self.file.clone(), &self.listed)?;
         pace(u64::from(run.footer.top.len) + u64::from(run.footer.filter.len));
         let mut walk = Walk { run: &run, before: None, entries: 0, points: 0, block: Vec::new() };
         let mut leaf = Vec::new();

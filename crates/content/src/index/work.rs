@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use super::cursor::Cursor;
 use super::home::{Draft, Name};
 use super::manifest::Manifest;
-use super::merge::{Merged, Source};
+use super::merged::{Merged, Source};
 use super::run::Run;
 use super::writer::Writer;
 use super::{Covered, Error, Frozen, Index, State};
@@ -29,7 +29,7 @@ pub(super) struct Work {
 
 /// Runs that are becoming one.
 pub(super) struct Merge {
-    level: u8,
+    /// Some runs of one level, newest first.
     inputs: Vec<Arc<Run>>,
     merged: Merged,
     output: Writer,
@@ -41,10 +41,11 @@ impl Index {
     /// Is there background work to do?
     pub(crate) fn should_work(&self) -> bool {
         let state = self.state();
-        !state.frozen.is_empty() || self.due_level(&state).is_some()
+        !state.frozen.is_empty() || self.due(&state).is_some()
     }
 
-    /// Should the writer pause until there was more background work, so that memory and runs stay bounded?
+    /// Should the writer pause until there was more background work, so that memory and runs stay bounded? While
+    /// [`Index::work`] fails, waiting is in vain.
     pub(crate) fn is_behind(&self) -> bool {
         let state = self.state();
         state.frozen.len() >= self.settings.frozen_most
@@ -56,10 +57,9 @@ impl Index {
     pub(crate) fn work(&self) -> Result<bool, Error> {
         let mut work = self.working();
         let state = self.state();
-        match (state.frozen.last(), self.due_level(&state)) {
+        match (state.frozen.last(), self.due(&state)) {
             (Some(frozen), _) => self.write_frozen(&mut work, frozen)?,
-            // Low levels first: they fill up fastest, and readers pay for each run there is.
-            (None, Some(level)) => self.go_on_merging(&mut work, &state, level)?,
+            (None, Some(runs)) => self.go_on_merging(&mut work, &state, runs)?,
             (None, None) => {}
         }
         Ok(self.should_work())
@@ -77,9 +77,11 @@ impl Index {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn due_level(&self, state: &State) -> Option<u8> {
-        let due = state.levels().find(|runs| runs.len() >= self.settings.fan_in)?;
-        due.first().map(|run| run.listed.level)
+    /// The runs to merge next: the oldest of the lowest level that is full. Low levels first, because they fill up
+    /// fastest, and readers pay for each run there is.
+    fn due<'a>(&self, state: &'a State) -> Option<&'a [Arc<Run>]> {
+        let runs = state.levels().find(|runs| runs.len() >= self.settings.fan_in)?;
+        Some(&runs[runs.len() - self.settings.fan_in..])
     }
 
     fn write_frozen(&self, work: &mut Work, frozen: &Arc<Frozen>) -> Result<(), Error> {
@@ -89,11 +91,12 @@ impl Index {
         self.commit(work, Replacement { frozen: Some(frozen), inputs: &[], fresh })
     }
 
-    fn go_on_merging(&self, work: &mut Work, state: &State, level: u8) -> Result<(), Error> {
-        let begun = work.merges.iter().position(|merge| merge.level == level);
+    fn go_on_merging(&self, work: &mut Work, state: &State, inputs: &[Arc<Run>]) -> Result<(), Error> {
+        let level = inputs[0].listed.level;
+        let begun = work.merges.iter().position(|merge| merge.inputs[0].listed.level == level);
         let mut merge = match begun {
             Some(number) => work.merges.swap_remove(number),
-            None => self.begin_merging(work, state, level)?,
+            None => self.begin_merging(work, state, inputs)?,
         };
         if !merge.go_on()? {
             work.merges.push(merge);
@@ -103,18 +106,15 @@ impl Index {
         self.commit(work, Replacement { frozen: None, inputs: &merge.inputs, fresh })
     }
 
-    fn begin_merging(&self, work: &mut Work, state: &State, level: u8) -> Result<Merge, Error> {
-        let runs = state.runs.iter().filter(|run| run.listed.level == level);
-        let inputs: Vec<_> =
-            runs.clone().skip(runs.count().saturating_sub(self.settings.fan_in)).cloned().collect();
+    fn begin_merging(&self, work: &mut Work, state: &State, inputs: &[Arc<Run>]) -> Result<Merge, Error> {
+        let level = inputs[0].listed.level;
         let mut sources = Vec::with_capacity(inputs.len());
-        for run in &inputs {
+        for run in inputs {
             sources.extend(Cursor::new(Arc::clone(run), Bound::Unbounded)?.map(Source::Run));
         }
         let points = inputs.iter().map(|run| run.footer.points).sum();
         Ok(Merge {
-            level,
-            inputs,
+            inputs: inputs.to_vec(),
             merged: Merged::new(sources),
             output: Writer::create(&self.home, work.next_number(), level.saturating_add(1), points)?,
             is_oldest: state.runs.iter().all(|run| run.listed.level <= level),

@@ -1,6 +1,6 @@
 //! Writes a run: entries go in in key order, and each part is written as soon as it is full.
 
-use super::block::{Block, Builder};
+use super::block::{BLOCK_MOST, Block, Builder};
 use super::error::Error;
 use super::filter::Filter;
 use super::footer::Footer;
@@ -9,7 +9,7 @@ use super::key::{Key, is_point};
 use super::manifest::Listed;
 use super::run::Run;
 use super::span::Span;
-use super::top::Top;
+use super::top::{LEAF_MOST, Top};
 
 /// How much is written at once.
 const PIECE: usize = 256 << 10;
@@ -40,8 +40,8 @@ impl Writer {
             draft: home.create(Name::Run(number))?,
             pending: Vec::with_capacity(PIECE),
             end: 0,
-            block: Builder::default(),
-            leaf: Builder::default(),
+            block: Builder::new(BLOCK_MOST),
+            leaf: Builder::new(LEAF_MOST),
             top: Top::default(),
             filter: Filter::with_room(points),
             entries: 0,

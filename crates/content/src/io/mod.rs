@@ -77,9 +77,6 @@ struct Task {
 }
 
 impl Pool {
-    /// How many threads keep a local disk busy.
-    pub(crate) const THREADS: usize = 4;
-
     /// How much work may wait for a thread; more waits for a place.
     const PLACES: usize = 64;
 
@@ -204,7 +201,7 @@ impl Shared {
         state.queue.push_back(task);
         if state.queue.len() > state.idle && state.threads.len() < self.max_threads {
             self.start_thread(state);
-        } else {
+        } else if state.idle > 0 {
             drop(state);
             self.work_or_close.notify_one();
         }

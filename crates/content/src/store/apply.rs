@@ -57,9 +57,7 @@ impl<'a> Batch<'a> {
                 self.blob(address, Blob { class, at, place, home })
             }
             Fact::Touch { address } => match self.row::<Blob>(&Table::Blob.key(address))? {
-                Some(old) => {
-                    self.blob(address, Blob { class: old.class.max(class), at: old.at.max(at), ..old })
-                }
+                Some(old) => self.blob(address, Blob { class, at, ..old }),
                 None => Ok(()),
             },
             Fact::Derivation { address, inputs, .. } => {
@@ -101,9 +99,14 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn blob(&mut self, address: &Address, new: Blob) -> Result<(), index::Error> {
+    fn blob(&mut self, address: &Address, mut new: Blob) -> Result<(), index::Error> {
         let key = Table::Blob.key(address);
         let old: Option<Blob> = self.row(&key)?;
+        if let Some(old) = old {
+            // A record that was only moved may not know what was promised meanwhile.
+            new.class = new.class.max(old.class);
+            new.at = new.at.max(old.at);
+        }
         self.replace_blob(address, old, Some(new));
         self.rows.insert(key, Some(new.encode()));
         self.revive(address)

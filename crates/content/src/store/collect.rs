@@ -1,7 +1,7 @@
 //! Collection: removes what nothing holds.
 //!
 //! What holds is what pins, names and leases lead to: their own values, and all that it takes to derive them again.
-//! Values in between can be derived again, so they stay only while they are young.
+//! What is young holds in the same way. Values in between can be derived again, so they go once they are old.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
@@ -148,9 +148,9 @@ impl Marks {
     }
 }
 
-fn mark(core: &Core) -> Result<Marks, Error> {
+fn mark(core: &Core, grace: Duration) -> Result<Marks, Error> {
     let mut marks = Marks::default();
-    let mut stack: Vec<(Address, Need)> = Vec::new();
+    let mut stack: Vec<(Address, Need)> = young(core, grace)?;
     for pin in core.pinned(None)? {
         stack.push((pin?, Need::Value));
     }
@@ -165,6 +165,25 @@ fn mark(core: &Core) -> Result<Marks, Error> {
         }
     }
     Ok(marks)
+}
+
+/// What is young holds what it needs, as if it were pinned: somebody is about to build on it.
+fn young(core: &Core, grace: Duration) -> Result<Vec<(Address, Need)>, Error> {
+    let now = core.now();
+    let mut found = Vec::new();
+    for row in core.rows(Table::Derivation)? {
+        let (address, row) = row?;
+        if is_young(core.decoded::<Noted>(&row)?.at, now, grace) {
+            found.push((address, Need::Means));
+        }
+    }
+    for row in core.rows(Table::Memo)? {
+        let (address, row) = row?;
+        if is_young(core.decoded::<MemoRow>(&row)?.memo.at, now, grace) {
+            found.push((address, Need::Value));
+        }
+    }
+    Ok(found)
 }
 
 /// What an address leads to.
@@ -221,7 +240,7 @@ impl<'a> Sweep<'a> {
             terms,
             why,
             now: core.now(),
-            marks: mark(core)?,
+            marks: mark(core, terms.grace)?,
             to_go,
             batch: Vec::new(),
             taken: 0,

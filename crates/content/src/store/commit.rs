@@ -62,8 +62,19 @@ pub(crate) struct Writer {
     core: Arc<Core>,
     append: Append,
     buffer: Vec<u8>,
-    /// What this batch brings (blobs, with their class) or takes away.
-    fresh: HashMap<Key, Option<Class>>,
+    /// What this batch brings or takes away: newer than what the index says.
+    fresh: HashMap<Key, Fresh>,
+}
+
+/// How the batch changes what the index has under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fresh {
+    /// Something else will be there, elsewhere.
+    There(Class),
+    /// The same will be there, with this promise.
+    Touched(Class),
+    /// Nothing will be there.
+    Gone,
 }
 
 /// A request that is written, and where in the buffer.
@@ -193,26 +204,29 @@ impl Writer {
                     Some((_, Some(Home::Packed))) => {
                         // The bytes are in the log already; what they lack is the promise.
                         let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
-                        self.fresh.insert(key, Some(record.class));
+                        self.note_fresh(&touch);
                         self.enter(touch, entries);
                         return Ok(Answer::default());
                     }
-                    _ => {
-                        self.fresh.insert(key, Some(record.class));
-                        false
-                    }
+                    _ => false,
                 }
             }
-            Fact::Derivation { address, .. } => self.row::<Noted>(Table::Derivation.key(address))?.is_some(),
-            Fact::Memo { derivation, output, .. } => self
-                .row::<MemoRow>(Table::Memo.key(derivation))?
-                .is_some_and(|row| row.memo.output == *output && row.class >= record.class),
+            Fact::Derivation { address, .. } => self
+                .row::<Noted>(Table::Derivation.key(address))?
+                .is_some_and(|row| self.is_recent(row.at, record)),
+            Fact::Memo { derivation, output, .. } => {
+                self.row::<MemoRow>(Table::Memo.key(derivation))?.is_some_and(|row| {
+                    let same = row.memo.output == *output && row.class >= record.class;
+                    same && self.is_recent(row.memo.at, record)
+                })
+            }
             Fact::Pin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_some(),
             Fact::Unpin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_none(),
             Fact::Touch { address } => self.present_blob(&Table::Blob.key(address))?.is_none(),
             Fact::Name { .. } | Fact::Remove { .. } => false,
         };
         if !present {
+            self.note_fresh(record);
             let (offset, len) = (self.buffer.len() as u32, encoded.len() as u32);
             self.buffer.extend_from_slice(encoded);
             entries.push(Entry { record: record.take(), offset, len });
@@ -220,11 +234,31 @@ impl Writer {
         Ok(Answer { written: !present, removed: Vec::new() })
     }
 
+    /// What this record says is newer than what the index has, until the batch is in.
+    fn note_fresh(&mut self, record: &Record) {
+        if let Some(key) = subject(&record.fact) {
+            let fresh = match record.fact {
+                Fact::Touch { .. } => Fresh::Touched(record.class),
+                Fact::Unpin { .. } => Fresh::Gone,
+                _ => Fresh::There(record.class),
+            };
+            self.fresh.insert(key, fresh);
+        }
+    }
+
+    /// Is it too soon to say the same again? Later, what is said again counts as young again.
+    fn is_recent(&self, at: Time, record: &Record) -> bool {
+        record.at.since(at) < self.core.config.touch_after
+    }
+
     /// The class of a blob that is there, or will be when this batch is, and where it is in the former case.
     fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Home>)>, Error> {
+        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob.home))));
         match self.fresh.get(key) {
-            Some(class) => Ok(class.map(|class| (class, None))),
-            None => Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class, Some(blob.home)))),
+            Some(Fresh::There(class)) => Ok(Some((*class, None))),
+            Some(Fresh::Touched(class)) => there(*class),
+            Some(Fresh::Gone) => Ok(None),
+            None => there(Class::Derivable),
         }
     }
 
@@ -237,17 +271,27 @@ impl Writer {
         if !self.holds(from, &record.fact)? {
             return Ok(Answer::default());
         }
+        if !matches!(record.fact, Fact::Remove { .. }) {
+            self.note_fresh(record);
+        }
         self.enter(record.clone(), entries);
         Ok(Answer { written: true, removed: Vec::new() })
     }
 
     /// Does the index still mean this record when it says what the record says?
     fn holds(&self, place: Place, fact: &Fact) -> Result<bool, Error> {
+        // A tombstone is moved by itself, and does not hold if what it is of comes back in this batch.
+        let fresh = match fact {
+            Fact::Remove { items, .. } => items.first().map(|item| table(item.what).key(&item.address)),
+            fact => subject(fact),
+        };
+        let fresh = fresh.and_then(|key| self.fresh.get(&key));
+        if matches!(fresh, Some(Fresh::There(_) | Fresh::Gone)) {
+            return Ok(false);
+        }
         let found = match fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
-                let key = Table::Blob.key(address);
-                let fresh = self.fresh.contains_key(&key);
-                self.row::<Blob>(key)?.filter(|_| !fresh).map(|row| row.place())
+                self.row::<Blob>(Table::Blob.key(address))?.map(|row| row.place())
             }
             Fact::Derivation { address, .. } => {
                 self.row::<Noted>(Table::Derivation.key(address))?.map(|row| row.place())
@@ -275,7 +319,7 @@ impl Writer {
         let mut items = Vec::new();
         for Doomed { removed, seen } in doomed {
             if self.is_still(&removed, seen.as_deref())? {
-                self.fresh.insert(table(removed.what).key(&removed.address), None);
+                self.fresh.insert(table(removed.what).key(&removed.address), Fresh::Gone);
                 items.push(removed);
             }
         }
@@ -314,9 +358,23 @@ impl Writer {
 
     fn row<R: Row>(&self, key: Key) -> Result<Option<R>, Error> {
         match self.fresh.get(&key) {
-            Some(None) => Ok(None),
+            Some(Fresh::Gone) => Ok(None),
             _ => self.core.row(&key, Wait::Yes),
         }
+    }
+}
+
+/// What a fact is about: where the index has it.
+fn subject(fact: &Fact) -> Option<Key> {
+    match fact {
+        Fact::Blob { address, .. } | Fact::File { address, .. } | Fact::Touch { address } => {
+            Some(Table::Blob.key(address))
+        }
+        Fact::Derivation { address, .. } => Some(Table::Derivation.key(address)),
+        Fact::Memo { derivation, .. } => Some(Table::Memo.key(derivation)),
+        Fact::Pin { address } | Fact::Unpin { address } => Some(Table::Pin.key(address)),
+        Fact::Name { name, .. } => Some(name_key(name)),
+        Fact::Remove { .. } => None,
     }
 }
 

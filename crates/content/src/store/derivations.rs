@@ -168,7 +168,8 @@ impl Store {
         }
         let leaving = core.guard.touch(&address) == Touch::Leaving;
         let key = table.key(&address);
-        if !leaving && self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?.is_some() {
+        let noted = self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?;
+        if noted.is_some_and(|noted| !leaving && core.now().since(noted.at) < core.config.touch_after) {
             return Ok(false);
         }
         Ok(core.write(fact, Class::Acknowledged).await?.written)

@@ -32,9 +32,12 @@ impl Default for Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn wake(&self) {
-        self.lock().due = true;
+    /// Has it look; false once it has stopped.
+    pub(crate) fn wake(&self) -> bool {
+        let mut state = self.lock();
+        state.due = true;
         self.changed.notify_all();
+        !state.stop
     }
 
     /// Waits so long, or until the store closes; says whether it does.
@@ -70,7 +73,8 @@ pub(crate) fn run(core: &Core) {
         keeper.rounds.send_modify(|rounds| *rounds += 1);
     }
     // Whoever waits for room learns that there will be none.
-    core.keeper.rounds.send_modify(|rounds| *rounds += 2);
+    core.keeper.lock().stop = true;
+    core.keeper.rounds.send_modify(|rounds| *rounds += 1);
 }
 
 pub(crate) fn stop(core: &Core, thread: JoinHandle<()>) {
@@ -117,13 +121,17 @@ impl Core {
         if fits() {
             return Ok(());
         }
-        let mut rounds = self.keeper.rounds.subscribe();
-        let now = *rounds.borrow_and_update();
-        self.keeper.wake();
-        // A round that was going on does not count: it may have looked before this put was there.
-        let _ = rounds.wait_for(|rounds| *rounds >= now + 2 || fits()).await;
-        if fits() {
-            return Ok(());
+        // The first round may have been going on already, and have looked before this put was there.
+        for _ in 0..2 {
+            let mut rounds = self.keeper.rounds.subscribe();
+            if !self.keeper.wake() {
+                return Err(Error::Closed);
+            }
+            // An error means that the store is closing, which the put will find out.
+            let _ = rounds.changed().await;
+            if fits() {
+                return Ok(());
+            }
         }
         let used = self.tally().used_bytes();
         Err(Error::Quota { used, quota })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
@@ -12,16 +13,16 @@ use tokio::sync::{Semaphore, oneshot};
 use super::apply::Batch;
 use super::background::Background;
 use super::commit::Writer;
-use super::tables::{Blob, Home, Row, Table};
+use super::tables::{Blob, Home, Row, Table, last_address};
 use super::{
     Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Store, Tally, Unreadable, keeper,
 };
 use crate::cache::Cache;
-use crate::files::Files;
+use crate::files::{Files, Listed};
 use crate::index::{self, Covered, Index};
 use crate::io::Pool;
 use crate::log::{Append, Gather, Position, Record, Salt, Segments, segment_path};
-use crate::{Disk, Error, Open, Wait};
+use crate::{Address, Disk, Error, Open, Wait};
 
 /// The format this code reads and writes.
 const FORMAT: u32 = 1;
@@ -34,17 +35,17 @@ const INDEX_FOLDER: &str = "index";
 pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) -> Result<Store, Error> {
     let config = config.checked()?;
     let salt = check_format(&*disk)?;
-    let mut opened = Opened { clean: take_mark(&*disk, CLOSED_FILE)?, ..Opened::default() };
+    let clean = take_mark(&*disk, CLOSED_FILE)?;
     let segments = Arc::new(Segments::new(Arc::clone(&disk), salt)?);
-    let list = segments.list()?;
-    let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
-    let (index, tally) = follow(&disk, &segments, &list, settings, &mut opened)?;
     let files = Files::open(Arc::clone(&disk))?;
-    let next_file = match opened.clean {
-        true => tally.next_file,
-        false => clear_files(&files, &index, &mut opened)?.max(tally.next_file),
+    let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
+    let find = |why| Found::new(&disk, &segments, &files, settings, Opened { clean, ..Opened::default() }, why);
+    let found = match find(None) {
+        // Damage that was met on the way.
+        Err(Error::Index { what }) => find(Some(what))?,
+        found => found?,
     };
-    let next = list.last_key_value().map_or(1, |(last, _)| last + 1);
+    let Found { index, tally, next_segment: next, next_file, pins, opened } = found;
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
@@ -66,9 +67,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         segments: Arc::clone(&segments),
         config,
     });
-    for pin in core.pinned(None)? {
-        core.cache.pin(pin?);
-    }
+    pins.into_iter().for_each(|pin| core.cache.pin(pin));
     core.tell(&Event::Opened(opened.clone()));
     let append = Append::new(segments, next, core.config.segment_bytes);
     start(core, append, opened, owner)
@@ -166,43 +165,95 @@ fn write_format(disk: &dyn Disk) -> io::Result<Salt> {
     Ok(Salt(salt))
 }
 
-/// The index, brought up to the log's end, and the counts that go with it.
-fn follow(
+/// What opening found on the disk: the index, brought up to the log's end, and what goes with it.
+struct Found {
+    index: Index,
+    tally: Tally,
+    /// The first free numbers.
+    next_segment: u32,
+    next_file: u64,
+    pins: Vec<Address>,
+    opened: Opened,
+}
+
+impl Found {
+    /// Looks through the disk. The index is made anew if there is a reason to.
+    fn new(
+        disk: &Arc<dyn Disk>,
+        segments: &Segments,
+        files: &Files,
+        settings: index::Settings,
+        mut opened: Opened,
+        why: Option<String>,
+    ) -> Result<Found, Error> {
+        let list = segments.list()?;
+        let (index, covered) = known(disk, &list, settings, &mut opened, why)?;
+        let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
+        follow(segments, &list, position, (&index, &mut tally), &mut opened)?;
+        let next_file = clear_files(files, &index, &mut opened)?.max(tally.next_file);
+        // A log that was cleaned away entirely begins behind what the index covers.
+        let next_segment = list.last_key_value().map_or(1, |(last, _)| last + 1).max(position.segment);
+        let pins = index.scan(&[Table::Pin as u8], None).map_err(plain)?;
+        let pins = pins.map(|row| Ok(last_address(&row.map_err(plain)?.0).expect("a pin's key has an address")));
+        Ok(Found { pins: pins.collect::<Result<_, Error>>()?, index, tally, next_segment, next_file, opened })
+    }
+}
+
+/// The index as it is, or an empty one.
+fn known(
     disk: &Arc<dyn Disk>,
-    segments: &Segments,
     list: &BTreeMap<u32, u64>,
     settings: index::Settings,
     opened: &mut Opened,
-) -> Result<(Index, Tally), Error> {
-    let asked = take_mark(&**disk, REBUILD_FILE)?.then(|| "it was found damaged".to_owned());
-    let (index, covered) = match asked.map_or_else(|| existing(disk, list, settings), Err) {
-        Ok((index, covered)) => (index, covered),
-        Err(why) => {
-            let folder = Path::new(INDEX_FOLDER);
-            opened.rebuilt = Some(why);
-            (Index::reset(Arc::clone(disk), folder, settings).map_err(plain)?, None)
-        }
+    why: Option<String>,
+) -> Result<Known, Error> {
+    let why = match why {
+        None if is_marked(&**disk, REBUILD_FILE)? => Some("it was found damaged".to_owned()),
+        why => why,
     };
-    let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
+    let why = match why.map_or_else(|| existing(disk, list, settings), Err) {
+        Ok(known) => return Ok(known),
+        Err(why) => why,
+    };
+    opened.rebuilt = Some(why);
+    let index = Index::reset(Arc::clone(disk), Path::new(INDEX_FOLDER), settings).map_err(plain)?;
+    take_mark(&**disk, REBUILD_FILE)?;
+    Ok((index, None))
+}
+
+/// Brings the index up to the log's end.
+fn follow(
+    segments: &Segments,
+    list: &BTreeMap<u32, u64>,
+    position: Position,
+    (index, tally): (&Index, &mut Tally),
+    opened: &mut Opened,
+) -> Result<(), Error> {
     let last = list.last_key_value().map(|(last, _)| *last);
     // A process that died left pages that only the system knows: they must last before anything builds on them.
     if let Some(last) = last.filter(|_| !opened.clean) {
         let synced = segments.file(last, Wait::Yes).and_then(|file| file.sync());
         synced.map_err(|cause| Error::disk("sync", &segment_path(last), cause))?;
     }
+    let mut before = None;
     for (&segment, &len) in list.range(position.segment..) {
+        // Segments are removed from the first on: one that is missing was lost.
+        for missing in before.map_or(segment, |before| before + 1)..segment {
+            opened.unreadable.push(unreadable(missing, 0..0, false));
+        }
+        before = Some(segment);
         let from = if segment == position.segment { position.offset } else { 0 };
-        let damage = replay(segments, segment, from, len, (&index, &mut tally), opened)?;
-        for damage in damage {
-            opened.unreadable.push(Unreadable {
-                file: segment_path(segment).display().to_string(),
-                from: damage.from,
-                bytes: damage.to - damage.from,
-                torn: Some(segment) == last && damage.to >= len,
-            });
+        for damage in replay(segments, segment, from, len, (index, &mut *tally), opened)? {
+            let torn = Some(segment) == last && damage.to >= len;
+            opened.unreadable.push(unreadable(segment, damage.from..damage.to, torn));
         }
     }
-    Ok((index, tally))
+    Ok(())
+}
+
+fn unreadable(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
+    let file = segment_path(segment).display().to_string();
+    Unreadable { file, from: range.start, bytes: range.end - range.start, torn }
 }
 
 type Known = (Index, Option<(Position, Tally)>);
@@ -260,15 +311,22 @@ fn replay(
 /// Removes what unfinished puts left, and finds the first free file number.
 fn clear_files(files: &Files, index: &Index, opened: &mut Opened) -> Result<u64, Error> {
     let mut strays = files.clear_incoming()?;
-    let listed = files.list()?;
+    // A store that was closed in order has no other files than its log says.
+    let listed = if opened.clean { Listed::default() } else { files.list()? };
+    let damaged = opened.unreadable.iter().any(|unreadable| !unreadable.torn);
     let mut next = 0;
     for name in listed.blobs.iter().map(|(name, _)| name).chain(&listed.orphans) {
         next = next.max(name.number + 1);
         let row = index.get(&Table::Blob.key(&name.address), Wait::Yes).map_err(plain)?;
         let home = row.as_deref().and_then(Blob::decode).map(|blob| blob.home);
-        if !matches!(home, Some(Home::File { number, .. }) if number == name.number) {
-            files.remove(name)?;
-            opened.unfinished += 1;
+        if matches!(home, Some(Home::File { number, .. }) if number == name.number) {
+            continue;
+        }
+        opened.unfinished += 1;
+        match damaged {
+            // The record that named it may be what is lost.
+            true => files.quarantine(name)?,
+            false => files.remove(name)?,
         }
     }
     strays.extend(listed.strays);
@@ -281,6 +339,14 @@ fn plain(error: index::Error) -> Error {
     match error {
         index::Error::Disk(error) => error,
         other => Error::Index { what: other.to_string() },
+    }
+}
+
+fn is_marked(disk: &dyn Disk, name: &str) -> Result<bool, Error> {
+    match disk.open(Path::new(name), Open::Read) {
+        Ok(_) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(Error::disk("open", Path::new(name), cause)),
     }
 }
 

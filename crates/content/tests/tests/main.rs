@@ -1,4 +1,7 @@
 //! Tests of the content crate.
 
+mod canonical;
+mod cache;
 mod store;
+mod collect;
 mod kill;

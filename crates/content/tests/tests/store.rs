@@ -15,14 +15,14 @@ const CELLS: Context<'static> = Context("anabranch tests 2026 cells");
 
 /// A clock that tests turn.
 #[derive(Clone, Default)]
-pub struct Hand(Arc<AtomicU64>);
+pub(crate) struct Hand(Arc<AtomicU64>);
 
 impl Hand {
-    pub fn forward(&self, time: Duration) {
+    pub(crate) fn forward(&self, time: Duration) {
         self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
     }
 
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         let hand = self.clone();
         Config { clock: Arc::new(move || Time(hand.0.load(Ordering::Relaxed))), ..Config::default() }
     }

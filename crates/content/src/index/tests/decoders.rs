@@ -34,7 +34,7 @@ fn span() -> Span {
 fn a_block(leaf: bool) -> Vec<u8> {
     let mut keys: Vec<_> = (0..20).map(key).collect();
     keys.sort();
-    let mut block = Builder::default();
+    let mut block = Builder::new(usize::from(u16::MAX));
     for (number, key) in keys.iter().enumerate() {
         let value = if leaf { Box::from(span().encode()) } else { value(number, number) };
         block.add(key.as_bytes(), Some(&*value).filter(|_| leaf || number % 5 > 0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{FOLDER, Model, SMALL, check_scan, key, open, value};
 use crate::index::filter::Filter;
-use crate::index::{Index, Key, Settings};
+use crate::index::{Covered, Index, Key, Settings};
 use crate::{Address, Disk, Memory, Wait};
 
 const MIDDLE: Settings = Settings { recent_bytes: 256 << 10, fan_in: 3, frozen_most: 4 };
@@ -75,6 +75,25 @@ fn deletions_that_have_done_their_work_are_forgotten() {
     let stats = index.stats();
     assert_eq!((stats.runs, stats.entries, stats.disk_bytes), (0, 0, 0));
     assert_eq!(disk.list(FOLDER.as_ref()).unwrap().len(), 1, "only the manifest is left");
+}
+
+#[test]
+fn a_flush_is_of_all_that_was_applied() {
+    let disk = Arc::new(Memory::new());
+    let (index, _) = open(&disk, MIDDLE).unwrap();
+    index.flush(|| panic!("there is nothing to note")).unwrap();
+    for (number, position) in [(0, 1), (1, 1), (2, 2)] {
+        index.apply([(key(number), Some(value(number, 1)))], (0, position), Vec::new);
+        index.flush(|| vec![number as u8]).unwrap();
+        index.flush(|| panic!("there is nothing to note")).unwrap();
+        let (index, covered) = open(&disk, MIDDLE).unwrap();
+        assert_eq!(covered, Some(Covered { position: (0, position), note: vec![number as u8] }));
+        assert_eq!(index.get(&key(number), Wait::Yes).unwrap(), Some(value(number, 1)));
+    }
+    index.apply([], (7, 8), Vec::new);
+    index.flush(Vec::new).unwrap();
+    assert_eq!(open(&disk, MIDDLE).unwrap().1.unwrap().position, (7, 8));
+    assert_eq!(index.stats().runs, 3, "an empty table makes no run");
 }
 
 #[test]

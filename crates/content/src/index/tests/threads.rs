@@ -25,6 +25,7 @@ impl Progress {
 
 /// All keys of a batch get the batch's number; the same keys every time, and one that is seldom written.
 fn write(index: &Index, progress: &Progress) {
+    let _end = End(progress);
     let mut batch = 0;
     while progress.goes_on() {
         batch += 1;
@@ -43,7 +44,7 @@ fn write(index: &Index, progress: &Progress) {
     }
 }
 
-/// Ends the other threads, however the reader ends.
+/// Ends the other threads, however one ends.
 struct End<'a>(&'a Progress);
 
 impl Drop for End<'_> {
@@ -52,20 +53,27 @@ impl Drop for End<'_> {
     }
 }
 
+/// Reads while there are new batches.
 fn read(index: &Index, progress: &Progress) {
     let _end = End(progress);
-    for read in 1..=READS {
+    let mut seen = 0;
+    while progress.goes_on() {
         let written = progress.written.load(Ordering::Acquire);
-        let found = index.get(&key(read % BATCH), Wait::Yes).unwrap().map_or(0, |value| batch(&value));
+        if written == seen {
+            std::thread::yield_now();
+            continue;
+        }
+        seen = written;
+        let found = index.get(&key(written % BATCH), Wait::Yes).unwrap().map_or(0, |value| batch(&value));
         assert!(found >= written, "{written} was written, {found} found");
         let seldom = index.get(&key(100 + written % 400), Wait::Yes).unwrap();
         assert!(seldom.map_or(0, |value| batch(&value)) >= written);
         let scan = index.scan(&[], None).unwrap().map(Result::unwrap);
         let always = scan.filter(|(found, _)| (0..BATCH).any(|number| key(number) == *found));
         let batches: Vec<_> = always.map(|(_, value)| batch(&value)).collect();
-        assert!([0, BATCH].contains(&batches.len()) && batches.iter().all(|batch| *batch == batches[0]));
-        assert!(batches.first().is_none_or(|batch| *batch >= written));
-        progress.read.store(read, Ordering::Release);
+        assert!(batches.len() == BATCH && batches[0] >= written, "{batches:?} after {written}");
+        assert!(batches.iter().all(|batch| *batch == batches[0]), "{batches:?}");
+        progress.read.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -82,6 +90,7 @@ fn readers_see_whole_batches_at_once() {
         threads.spawn(|| write(&index, &progress));
         threads.spawn(|| read(&index, &progress));
         threads.spawn(|| {
+            let _end = End(&progress);
             while progress.goes_on() {
                 index.work().unwrap();
                 std::thread::yield_now();

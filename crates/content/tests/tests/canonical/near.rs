@@ -51,7 +51,9 @@ fn near_list(list: &[Value]) -> Vec<Value> {
     let mut near = vec![
         Value::List(list.iter().rev().cloned().collect()),
         Value::List(list.iter().chain([&Value::Null]).cloned().collect()),
-        Value::Map(list.iter().enumerate().map(|(place, value)| (place.to_string(), value.clone())).collect()),
+        Value::Map(
+            list.iter().enumerate().map(|(place, value)| (place.to_string(), value.clone())).collect(),
+        ),
     ];
     if let Some((last, before)) = list.split_last() {
         near.push(Value::List(before.to_vec()));
@@ -83,7 +85,9 @@ fn near_map(map: &BTreeMap<String, Value>) -> Vec<Value> {
             map.insert(format!("a{key}"), value.clone());
         }));
         near.extend(
-            neighbours(value).into_iter().map(|near| changed(&|map| drop(map.insert(key.clone(), near.clone())))),
+            neighbours(value)
+                .into_iter()
+                .map(|near| changed(&|map| drop(map.insert(key.clone(), near.clone())))),
         );
     }
     near
