@@ -16,6 +16,8 @@ mod tree;
 mod files;
 mod cache;
 mod store;
+#[doc(hidden)]
+pub mod decoders;
 
 pub use address::{Address, Context, ParseError};
 pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as CacheSettings, Verified};

@@ -205,6 +205,19 @@ impl Files {
     }
 }
 
+/// Names parse to what is written so, or not at all.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Some((name, kind)) = text.split_at_checked(2).and_then(|(fan_out, _)| Name::parse(fan_out, text)) {
+        let path = match kind {
+            Kind::Blob => name.data(),
+            Kind::Tree => name.tree(),
+        };
+        assert_eq!(path.file_name().and_then(|name| name.to_str()), Some(text));
+    }
+    name::is_incoming(text);
+}
+
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |cause| Error::Disk(crate::Error::disk(doing, path, cause))
 }

@@ -137,10 +137,6 @@ impl Builder {
         self.entries.extend_from_slice(value.unwrap_or_default());
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
-    }
-
     /// The first entry's key; empty when there is none.
     pub(super) fn first(&self) -> &[u8] {
         let len = self.entries.first().map_or(0, |len| usize::from(*len));

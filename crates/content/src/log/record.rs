@@ -220,7 +220,8 @@ impl Fact {
         }
     }
 
-    fn decode(kind: u8, body: &Bytes) -> Option<Fact> {
+    /// The fact of a body; nothing for what no encoder writes.
+    pub(crate) fn decode(kind: u8, body: &Bytes) -> Option<Fact> {
         let mut take = Take(body);
         let fact = match kind {
             1 => Fact::Blob { address: take.address()?, bytes: body.slice_ref(take.rest()) },

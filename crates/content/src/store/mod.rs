@@ -37,6 +37,9 @@ pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
+pub(crate) use open::parse_format;
+pub(crate) use tables::decode_row;
+
 use background::Background;
 use commit::{Answer, Order, Request};
 use counters::{Counters, Kind};

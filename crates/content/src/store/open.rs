@@ -37,9 +37,13 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let salt = check_format(&*disk)?;
     let clean = take_mark(&*disk, CLOSED_FILE)?;
     let segments = Arc::new(Segments::new(Arc::clone(&disk), salt)?);
+    let folder = Path::new(INDEX_FOLDER);
+    disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))?;
+    // This makes durable which folders there are, and that the mark is gone.
     let files = Files::open(Arc::clone(&disk))?;
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
-    let find = |why| Found::new(&disk, &segments, &files, settings, Opened { clean, ..Opened::default() }, why);
+    let find =
+        |why| Found::new(&disk, &segments, &files, settings, Opened { clean, ..Opened::default() }, why);
     let found = match find(None) {
         // Damage that was met on the way.
         Err(Error::Index { what }) => find(Some(what))?,
@@ -194,7 +198,8 @@ impl Found {
         // A log that was cleaned away entirely begins behind what the index covers.
         let next_segment = list.last_key_value().map_or(1, |(last, _)| last + 1).max(position.segment);
         let pins = index.scan(&[Table::Pin as u8], None).map_err(plain)?;
-        let pins = pins.map(|row| Ok(last_address(&row.map_err(plain)?.0).expect("a pin's key has an address")));
+        let pins =
+            pins.map(|row| Ok(last_address(&row.map_err(plain)?.0).expect("a pin's key has an address")));
         Ok(Found { pins: pins.collect::<Result<_, Error>>()?, index, tally, next_segment, next_file, opened })
     }
 }

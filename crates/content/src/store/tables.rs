@@ -258,3 +258,25 @@ fn give_place(out: &mut Vec<u8>, place: Place) {
 fn take_place(take: &mut Take<'_>) -> Option<Place> {
     Some(Place { segment: take.u32()?, offset: take.u32()?, len: take.u32()? })
 }
+
+/// Decodes a row as a table would, and checks that it is the one encoding of what it says.
+pub(crate) fn decode_row(table: u8, bytes: &[u8]) {
+    fn check<R: Row>(bytes: &[u8]) {
+        if let Some(row) = R::decode(bytes) {
+            assert_eq!(*row.encode(), *bytes);
+        }
+    }
+    match table {
+        b'b' => check::<Blob>(bytes),
+        b'd' | b'p' => check::<Noted>(bytes),
+        b'm' => check::<MemoRow>(bytes),
+        b'n' => check::<NameRow>(bytes),
+        b'g' => check::<GoneRow>(bytes),
+        b't' => {
+            if let Some(tally) = super::tally::Tally::decode(bytes) {
+                assert_eq!(super::tally::Tally::decode(&tally.encode()), Some(tally));
+            }
+        }
+        _ => {}
+    }
+}

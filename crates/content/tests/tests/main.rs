@@ -5,3 +5,5 @@ mod cache;
 mod store;
 mod collect;
 mod kill;
+mod decoders;
+mod owner;
