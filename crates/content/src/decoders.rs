@@ -8,8 +8,11 @@ use crate::log::{Fact, HEADER, Header, Record, Salt};
 use crate::store::{decode_row, parse_format};
 use crate::{Address, Value, files, index};
 
+/// Decodes any bytes, and looks at what it gets.
+pub type Decoder = fn(&[u8]);
+
 /// All decoders by name.
-pub const ALL: [(&str, fn(&[u8])); 12] = [
+pub const ALL: [(&str, Decoder); 12] = [
     ("address", address),
     ("canonical", canonical),
     ("record", record),

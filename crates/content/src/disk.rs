@@ -49,6 +49,7 @@ pub struct Entry {
 }
 
 /// An open file.
+#[allow(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty")]
 pub trait File: fmt::Debug + Send + Sync {
     /// Reads into the whole buffer, or as far as the file goes; says how much.
     fn read_at(&self, into: &mut [u8], offset: u64, wait: Wait) -> io::Result<usize>;

@@ -42,7 +42,8 @@ use block::VALUE_MOST;
 use home::{Home, Name};
 use manifest::{Manifest, NOTE_MOST};
 use run::Run;
-use table::{Change, Table};
+pub(crate) use table::Change;
+use table::Table;
 use work::Work;
 
 /// The index. Shared by reference: any thread reads, one applies, one works.
@@ -191,15 +192,14 @@ impl Index {
         }
     }
 
-    /// Makes all that was applied durable. `note` is called as in [`Index::apply`], if there is something to freeze.
-    pub(crate) fn flush(&self, note: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+    /// Freezes all that was applied, for [`Index::write_all_frozen`] to make it durable. `note` is called as in
+    /// [`Index::apply`], if there is something to freeze.
+    pub(crate) fn freeze_all(&self, note: impl FnOnce() -> Vec<u8>) {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_frozen = writing.applied == writing.frozen && self.state().recent.len() == 0;
         if let Some(position) = writing.applied.filter(|_| !is_frozen) {
             self.freeze(&mut writing, Covered { position, note: note() });
         }
-        drop(writing);
-        self.write_all_frozen()
     }
 
     /// The entries whose key starts with `prefix` and is behind `after`, in key order.

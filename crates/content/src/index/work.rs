@@ -65,7 +65,8 @@ impl Index {
         Ok(self.should_work())
     }
 
-    pub(super) fn write_all_frozen(&self) -> Result<(), Error> {
+    /// Makes all that was frozen durable.
+    pub(crate) fn write_all_frozen(&self) -> Result<(), Error> {
         let mut work = self.working();
         while let Some(frozen) = self.state().frozen.last() {
             self.write_frozen(&mut work, frozen)?;

@@ -192,7 +192,7 @@ impl Fact {
                 out.give_u64(*len);
             }
             Fact::Touch { address } | Fact::Pin { address } | Fact::Unpin { address } => {
-                out.give_address(address)
+                out.give_address(address);
             }
             Fact::Derivation { address, context, inputs, bytes } => {
                 out.give_address(address);

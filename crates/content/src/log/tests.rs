@@ -130,7 +130,7 @@ proptest! {
         let (found, damage) = scan(&records, |bytes| bytes[at] ^= by);
         let mut end = 20;
         let hit = lens.iter().position(|len| { end += len; at < end }).unwrap();
-        let mut whole = records.clone();
+        let mut whole = records;
         whole.remove(hit);
         prop_assert_eq!(found, whole);
         prop_assert_eq!(damage, [Damage { segment: 1, from: (end - lens[hit]) as u64, to: end as u64 }]);

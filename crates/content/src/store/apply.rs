@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
 use super::tally::Tally;
 use crate::facts::{Gone, Memo};
-use crate::index::{self, Index, Key};
+use crate::files::Name;
+use crate::index::{self, Change, Index, Key};
 use crate::log::{Fact, Place, Record, Removed, What};
 use crate::{Address, Wait};
 
@@ -13,11 +14,11 @@ use crate::{Address, Wait};
 pub(crate) struct Batch<'a> {
     index: &'a Index,
     tally: &'a mut Tally,
-    rows: HashMap<Key, Option<Box<[u8]>>>,
+    rows: HashMap<Key, Change>,
     /// Edges, in order: no batch asks for one back.
-    edges: Vec<(Key, Option<Box<[u8]>>)>,
+    edges: Vec<(Key, Change)>,
     /// Files that nothing names any more.
-    orphans: Vec<(Address, u64)>,
+    orphans: Vec<Name>,
 }
 
 impl<'a> Batch<'a> {
@@ -26,7 +27,7 @@ impl<'a> Batch<'a> {
     }
 
     /// All changes, and the files that nothing names any more.
-    pub(crate) fn done(self) -> (Vec<(Key, Option<Box<[u8]>>)>, Vec<(Address, u64)>) {
+    pub(crate) fn done(self) -> (Vec<(Key, Change)>, Vec<Name>) {
         let mut changes = self.edges;
         changes.extend(self.rows);
         (changes, self.orphans)
@@ -119,7 +120,7 @@ impl<'a> Batch<'a> {
             Home::Packed => None,
         };
         if let Some(old) = number(old).filter(|old| number(new) != Some(*old)) {
-            self.orphans.push((*address, old));
+            self.orphans.push(Name { address: *address, number: old });
         }
     }
 

@@ -145,7 +145,7 @@ impl<W: Write> Export<'_, W> {
             Home::File { number, len } => {
                 let name = Name { address: *address, number };
                 let reading = Reading::open(&self.core.files, name, len);
-                match reading.map(|reading| self.file(reading, *address, len)) {
+                match reading.map(|reading| self.file(&reading, *address, len)) {
                     Ok(done) => done?,
                     Err(error) => {
                         self.core.file_failed(address, &blob, error)?;
@@ -158,7 +158,7 @@ impl<W: Write> Export<'_, W> {
         Ok(true)
     }
 
-    fn file(&mut self, reading: Reading, address: Address, len: u64) -> Result<(), Error> {
+    fn file(&mut self, reading: &Reading, address: Address, len: u64) -> Result<(), Error> {
         self.record(Fact::File { address, number: 0, len })?;
         let mut offset = 0;
         while offset < len {
@@ -253,7 +253,7 @@ impl<R: Read> Import<'_, R> {
     fn touch(&self, fact: &Fact) {
         match fact {
             Fact::Blob { address, .. } | Fact::Derivation { address, .. } => {
-                _ = self.core.guard.touch(address)
+                self.core.guard.touch(address);
             }
             Fact::Memo { derivation, output, .. } => {
                 self.core.guard.touch(derivation);
@@ -303,7 +303,7 @@ impl<R: Read> Import<'_, R> {
         let new = write.settle()? > 0;
         std::mem::forget(unsettled);
         if !new {
-            core.background.orphans(vec![(address, number)]);
+            core.background.orphans(vec![Name { address, number }]);
         }
         Ok(new)
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use super::{Core, Event, keeper};
 use crate::files::Name;
 use crate::index::Index;
-use crate::{Address, Error, Wait};
+use crate::{Error, Wait};
 
 /// What the writer and the thread behind the index tell each other.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Background {
 struct State {
     due: bool,
     stop: bool,
-    orphans: Vec<(Address, u64)>,
+    orphans: Vec<Name>,
     /// Why the last attempt failed, if it did.
     failure: Option<Error>,
     /// How often a flush of everything was asked for, and how often done.
@@ -70,7 +70,7 @@ impl Background {
     }
 
     /// Files to remove.
-    pub(crate) fn orphans(&self, orphans: Vec<(Address, u64)>) {
+    pub(crate) fn orphans(&self, orphans: Vec<Name>) {
         if !orphans.is_empty() {
             let mut state = self.lock();
             state.orphans.extend(orphans);
@@ -163,10 +163,13 @@ fn catch_up(core: &Core) -> Result<(), Error> {
 }
 
 fn flush_all(core: &Core) -> Result<(), Error> {
+    {
+        // The counts and the index change under this lock, so they belong together while it is held.
+        let tally = core.tally();
+        core.index.freeze_all(|| tally.encode());
+    }
     sync_log(core)?;
-    // The counts and the index change under this lock, so they belong together while it is held.
-    let tally = core.tally();
-    core.index.flush(|| tally.encode()).map_err(|error| core.index_error(error))
+    core.index.write_all_frozen().map_err(|error| core.index_error(error))
 }
 
 /// The index must not know more than the log after a power cut, so the log is durable first.
@@ -180,11 +183,10 @@ fn sync_log(core: &Core) -> Result<(), Error> {
     }
 }
 
-fn remove(core: &Core, orphans: &[(Address, u64)]) {
-    for (address, number) in orphans {
-        let name = Name { address: *address, number: *number };
-        if let Err(error) = core.files.remove(&name) {
-            core.tell(&Event::LeftBehind { address: *address, error: error.into() });
+fn remove(core: &Core, orphans: &[Name]) {
+    for name in orphans {
+        if let Err(error) = core.files.remove(name) {
+            core.tell(&Event::LeftBehind { address: name.address, error: error.into() });
         }
     }
 }

@@ -260,7 +260,7 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
     let outcome = core.write(Fact::File { address, number, len }, class).await?;
     std::mem::forget(unsettled);
     if !outcome.written {
-        core.background.orphans(vec![(address, number)]);
+        core.background.orphans(vec![Name { address, number }]);
     }
     Ok(Put { address, len, new: outcome.written })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::commit::{Doomed, Order};
 use super::counters::Kind;
 use super::event::is_young;
-use super::tables::{Blob, MemoRow, Noted, Row, Table, last_address};
+use super::tables::{Blob, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Store, lock};
 use crate::facts::{Class, Time, Why};
 use crate::index::Key;
@@ -445,10 +445,10 @@ impl Core {
     pub(super) fn rows(
         &self,
         table: Table,
-    ) -> Result<impl Iterator<Item = Result<(Address, Box<[u8]>), Error>>, Error> {
+    ) -> Result<impl Iterator<Item = Result<(Address, RowBytes), Error>>, Error> {
         let scan = self.index.scan(&[table as u8], None).map_err(|error| self.index_error(error))?;
         Ok(scan.map(|row| {
-            let (key, row): (Key, Box<[u8]>) = row.map_err(|error| self.index_error(error))?;
+            let (key, row): (Key, RowBytes) = row.map_err(|error| self.index_error(error))?;
             Ok((last_address(&key).expect("a row's key has an address"), row))
         }))
     }

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::Core;
 use super::apply::{Batch, name_key};
-use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
+use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, RowBytes, Table};
 use crate::facts::{Class, Time, Why};
 use crate::index::Key;
 use crate::log::{Append, Fact, Place, Record, Removed, What};
@@ -21,7 +21,7 @@ pub(crate) struct Request {
     pub order: Order,
     pub done: oneshot::Sender<Result<Answer, Error>>,
     /// The caller's share of the queue, given back with the answer.
-    pub room: Option<OwnedSemaphorePermit>,
+    pub _room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) enum Order {
 pub(crate) struct Doomed {
     pub removed: Removed,
     /// Its row when it was doomed; if that has changed, it stays. Nothing: remove it whoever wants it.
-    pub seen: Option<Box<[u8]>>,
+    pub seen: Option<RowBytes>,
 }
 
 /// What became of an order.

@@ -6,6 +6,9 @@ use std::time::{Duration, SystemTime};
 use super::event::Event;
 use crate::facts::Time;
 
+/// Is told what happens in a store.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
 /// Settings of a store. The defaults suit a server with a few gigabytes of memory.
 #[derive(Clone)]
 pub struct Config {
@@ -36,7 +39,7 @@ pub struct Config {
     /// Where the time comes from. Default the system's clock.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
     /// Who is told what happens; called on the thread where it does, so it should be quick. Default nobody.
-    pub listener: Option<Arc<dyn Fn(&Event) + Send + Sync>>,
+    pub listener: Option<Listener>,
 }
 
 impl Default for Config {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::commit::{Doomed, Order};
 use super::counters::Kind;
 use super::guard::Touch;
-use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, Table, last_address};
+use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Store};
 use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
 use crate::index::Key;
@@ -240,7 +240,7 @@ impl Core {
     }
 
     /// A memo's row, decoded and as it is.
-    pub(super) fn memo_row(&self, derivation: &Address) -> Result<Option<(MemoRow, Box<[u8]>)>, Error> {
+    pub(super) fn memo_row(&self, derivation: &Address) -> Result<Option<(MemoRow, RowBytes)>, Error> {
         let row = self
             .index
             .get(&Table::Memo.key(derivation), Wait::Yes)

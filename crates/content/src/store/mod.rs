@@ -31,7 +31,7 @@ use tokio::sync::{Semaphore, oneshot};
 pub use archive::{Exported, Imported};
 pub use blobs::{Put, Reader, Writer};
 pub use collect::{Collect, Collected, DryRun, Scope};
-pub use config::Config;
+pub use config::{Config, Listener};
 pub use derivations::{Made, Standing};
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use roots::Lease;
@@ -263,14 +263,14 @@ impl Core {
         let units = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, self.config.queue_bytes);
         let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)?;
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done, room: Some(room) })?;
+        self.leave(Request { order, done, _room: Some(room) })?;
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
     /// The same, from a thread that may wait.
     fn submit_blocking(&self, order: Order) -> Result<Answer, Error> {
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done, room: None })?;
+        self.leave(Request { order, done, _room: None })?;
         answer.blocking_recv().unwrap_or(Err(Error::Closed))
     }
 

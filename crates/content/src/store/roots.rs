@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::apply::name_key;
 use super::counters::Kind;
 use super::guard::Touch;
-use super::tables::{NameRow, Noted, Table, last_address};
+use super::tables::{NameRow, Table, last_address};
 use super::{Core, Store};
 use crate::facts::{Class, Named};
 use crate::log::Fact;
-use crate::{Address, Error, Wait};
+use crate::{Address, Error};
 
 impl Store {
     /// Holds an address for good, and all that it takes to derive it again; says whether that is new. What is not in
@@ -156,10 +156,5 @@ impl Core {
             let (_, row) = row.map_err(|error| self.index_error(error))?;
             self.decoded(&row)
         }))
-    }
-
-    /// Is it pinned?
-    pub(super) fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
-        Ok(self.row::<Noted>(&Table::Pin.key(address), Wait::Yes)?.is_some())
     }
 }

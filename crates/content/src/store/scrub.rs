@@ -124,7 +124,7 @@ impl Pass<'_> {
         self.found.records += 1;
         match &record.fact {
             Fact::Blob { address, bytes } if Address::of(bytes) != *address => {
-                self.lose_blob(address, place)?
+                self.lose_blob(address, place)?;
             }
             Fact::Derivation { address, context, bytes, .. }
                 if Address::derive(Context(context), bytes) != *address =>

@@ -33,11 +33,6 @@ impl Table {
     pub(crate) fn pair(self, first: &Address, second: &Address) -> Key {
         Key::pair(self as u8, first, second)
     }
-
-    /// What all pairs with this first address begin with.
-    pub(crate) fn pairs_of(self, first: &Address) -> Key {
-        Key::of(self as u8, first)
-    }
 }
 
 /// The last address in a key.
@@ -84,16 +79,19 @@ impl Blob {
     }
 }
 
+/// A row as the index has it.
+pub(crate) type RowBytes = Box<[u8]>;
+
 /// What is stored under a key, as bytes and back. Decoding is total: nothing for what no store wrote.
 pub(crate) trait Row: Sized {
-    fn encode(&self) -> Box<[u8]>;
+    fn encode(&self) -> RowBytes;
     fn decode(bytes: &[u8]) -> Option<Self>;
     /// The record that says so.
     fn place(&self) -> Place;
 }
 
 impl Row for Blob {
-    fn encode(&self) -> Box<[u8]> {
+    fn encode(&self) -> RowBytes {
         let mut out = Vec::with_capacity(37);
         out.give(&[self.class.number()]);
         out.give_u64(self.at.0);
@@ -130,7 +128,7 @@ pub(crate) struct Noted {
 }
 
 impl Row for Noted {
-    fn encode(&self) -> Box<[u8]> {
+    fn encode(&self) -> RowBytes {
         let mut out = Vec::with_capacity(20);
         give_place(&mut out, self.place);
         out.give_u64(self.at.0);
@@ -158,7 +156,7 @@ pub(crate) struct MemoRow {
 }
 
 impl Row for MemoRow {
-    fn encode(&self) -> Box<[u8]> {
+    fn encode(&self) -> RowBytes {
         let mut out = Vec::with_capacity(117);
         give_place(&mut out, self.place);
         out.give(&[self.class.number()]);
@@ -198,7 +196,7 @@ pub(crate) struct NameRow {
 }
 
 impl Row for NameRow {
-    fn encode(&self) -> Box<[u8]> {
+    fn encode(&self) -> RowBytes {
         let mut out = Vec::new();
         give_place(&mut out, self.place);
         out.give_text(&self.name);
@@ -228,7 +226,7 @@ pub(crate) struct GoneRow {
 }
 
 impl Row for GoneRow {
-    fn encode(&self) -> Box<[u8]> {
+    fn encode(&self) -> RowBytes {
         let mut out = Vec::with_capacity(21);
         give_place(&mut out, self.place);
         out.give_u64(self.gone.at.0);

@@ -92,13 +92,15 @@ async fn work(folder: &Path, seed: u64, collects: bool) {
         }
     });
     let collector = async {
-        while collects {
+        loop {
             store.collect(Collect { grace: std::time::Duration::ZERO, ..Collect::default() }).await.unwrap();
             store.clean().await.unwrap();
         }
-        std::future::pending::<()>().await;
     };
-    tokio::join!(futures_util::future::join_all(callers), collector);
+    match collects {
+        true => _ = tokio::join!(futures_util::future::join_all(callers), collector),
+        false => _ = futures_util::future::join_all(callers).await,
+    }
 }
 
 async fn act(store: &Store, seed: u64) {
@@ -175,12 +177,14 @@ impl Model {
             "round {round}: {opened:?}"
         );
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // All of this child's and the last ones', and every tenth round all there is.
+        let due = |seed: u64| seed / 1_000_000 + 3 > round || round % 10 == 9;
         runtime.block_on(async {
-            for &seed in self.loose.iter().chain(&self.pinned).chain(&self.made) {
+            for &seed in self.loose.iter().chain(&self.pinned).chain(&self.made).filter(|seed| due(**seed)) {
                 let there = store.get(&Address::of(&bytes(seed))).await.unwrap();
                 assert_eq!(there, Some(bytes(seed)), "round {round}: seed {seed}");
             }
-            for &seed in &self.made {
+            for &seed in self.made.iter().filter(|seed| due(**seed)) {
                 let derivation = Address::derive(CONTEXT, &seed.to_le_bytes());
                 let memo = store.recall(&derivation).await.unwrap().expect("what was remembered");
                 assert_eq!(memo.output, Address::of(&bytes(seed)), "round {round}: seed {seed}");

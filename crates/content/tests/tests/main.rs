@@ -1,5 +1,7 @@
 //! Tests of the content crate.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod canonical;
 mod cache;
 mod store;

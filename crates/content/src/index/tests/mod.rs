@@ -64,3 +64,11 @@ fn check_scan(index: &Index, model: &Model, prefix: &[u8], after: Option<&Key>) 
     let wanted = wanted.filter(|(key, _)| after.is_none_or(|after| *key > after));
     assert!(wanted.eq(found.iter().map(|(key, value)| (key, value))), "{prefix:?} after {after:?}");
 }
+
+impl Index {
+    /// Makes all that was applied durable.
+    fn flush(&self, note: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+        self.freeze_all(note);
+        self.write_all_frozen()
+    }
+}
