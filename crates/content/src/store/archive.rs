@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::blobs::Unsettled;
 use super::counters::Kind;
 use super::pipeline::Pipeline;
+use super::put::Unsettled;
 use super::tables::{Blob, Home, Table};
 use super::{Core, Store};
 use crate::facts::Class;

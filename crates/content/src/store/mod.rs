@@ -13,10 +13,13 @@ mod pipeline;
 mod keeper;
 mod owner;
 mod open;
-mod blobs;
+mod put;
+mod get;
 mod derivations;
 mod roots;
 mod collect;
+mod mark;
+mod sweep;
 mod clean;
 mod scrub;
 mod archive;
@@ -29,11 +32,12 @@ use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use archive::{Exported, Imported};
-pub use blobs::{Put, Reader, Writer};
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::{Config, Listener};
 pub use derivations::{Made, Standing};
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
+pub use get::Reader;
+pub use put::{Put, Writer};
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
@@ -46,7 +50,7 @@ use counters::{Counters, Kind};
 use guard::Guard;
 use keeper::Keeper;
 use owner::Owner;
-use tables::Row;
+use tables::{Row, RowBytes, Table, last_address};
 use tally::Tally;
 
 use crate::cache::Cache;
@@ -55,7 +59,7 @@ use crate::files::Files;
 use crate::index::{self, Index, Key};
 use crate::io::Pool;
 use crate::log::{Fact, Gather, Record, Segments};
-use crate::{Disk, Error, Folder, Memory, Wait};
+use crate::{Address, Disk, Error, Folder, Memory, Wait};
 
 /// A store of content by address. Clones are handles to the same store, which closes with the last of them.
 #[derive(Clone)]
@@ -240,6 +244,18 @@ impl Core {
             Ok(Some(bytes)) => self.decoded(&bytes).map(Some),
             Err(error) => Err(self.index_error(error)),
         }
+    }
+
+    /// All rows of a table, as they are.
+    pub(super) fn rows(
+        &self,
+        table: Table,
+    ) -> Result<impl Iterator<Item = Result<(Address, RowBytes), Error>>, Error> {
+        let scan = self.index.scan(&[table as u8], None).map_err(|error| self.index_error(error))?;
+        Ok(scan.map(|row| {
+            let (key, row): (Key, RowBytes) = row.map_err(|error| self.index_error(error))?;
+            Ok((last_address(&key).expect("a row's key has an address"), row))
+        }))
     }
 
     /// What an error of the index means to a caller. Damage is for good: it asks for the index to be made anew.

@@ -1,0 +1,99 @@
+//! What collection finds to be held.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Core;
+use super::event::is_young;
+use super::tables::{MemoRow, Noted, Table};
+use crate::{Address, Error, Wait};
+
+/// What is held. Addresses are kept as 64 of their bits: two that share them are both held, which is safe.
+#[derive(Default)]
+pub(super) struct Marks {
+    means: HashSet<u64>,
+    values: HashSet<u64>,
+    /// Derivations whose memo is held.
+    pub(super) memos: HashSet<u64>,
+}
+
+/// How much of an address is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Its value.
+    Value,
+    /// What it takes to derive it.
+    Means,
+}
+
+impl Marks {
+    pub(super) fn holds(&self, address: &Address) -> bool {
+        self.means.contains(&address.bits()) || self.values.contains(&address.bits())
+    }
+}
+
+pub(super) fn mark(core: &Core, grace: Duration) -> Result<Marks, Error> {
+    let mut marks = Marks::default();
+    let mut stack: Vec<(Address, Need)> = young(core, grace)?;
+    for pin in core.pinned(None)? {
+        stack.push((pin?, Need::Value));
+    }
+    for row in core.named_rows()? {
+        stack.extend(row?.history.iter().filter_map(|named| Some((named.address?, Need::Value))));
+    }
+    stack.extend(core.guard.held().into_iter().map(|address| (address, Need::Value)));
+    while let Some((address, need)) = stack.pop() {
+        let set = if need == Need::Value { &mut marks.values } else { &mut marks.means };
+        if set.insert(address.bits()) {
+            follow(core, &address, need, &mut marks.memos, &mut stack)?;
+        }
+    }
+    Ok(marks)
+}
+
+/// What is young holds what it needs, as if it were pinned: somebody is about to build on it.
+fn young(core: &Core, grace: Duration) -> Result<Vec<(Address, Need)>, Error> {
+    let now = core.now();
+    let mut found = Vec::new();
+    for row in core.rows(Table::Derivation)? {
+        let (address, row) = row?;
+        if is_young(core.decoded::<Noted>(&row)?.at, now, grace) {
+            found.push((address, Need::Means));
+        }
+    }
+    for row in core.rows(Table::Memo)? {
+        let (address, row) = row?;
+        if is_young(core.decoded::<MemoRow>(&row)?.memo.at, now, grace) {
+            found.push((address, Need::Value));
+        }
+    }
+    Ok(found)
+}
+
+/// What an address leads to.
+fn follow(
+    core: &Core,
+    address: &Address,
+    need: Need,
+    memos: &mut HashSet<u64>,
+    stack: &mut Vec<(Address, Need)>,
+) -> Result<(), Error> {
+    let derivation = match core.derivation(address, Wait::Yes) {
+        Ok(derivation) => derivation,
+        Err(Error::Corrupt { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let described = derivation.is_some();
+    stack.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
+    // What nothing describes cannot be derived again: its value is all there is.
+    if (need == Need::Value || !described)
+        && let Some((row, _)) = core.memo_row(address)?
+    {
+        memos.insert(address.bits());
+        stack.push((row.memo.output, Need::Value));
+        if !described {
+            stack.extend(core.memo_inputs(&row)?.into_iter().map(|input| (input, Need::Means)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Blobs on their way in.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, TryStreamExt};
+
+use super::counters::Kind;
+use super::get::QUICK_MOST;
+use super::guard::Touch;
+use super::tables::{Blob, Home, Table};
+use super::{Core, Store};
+use crate::facts::Class;
+use crate::files::{Durability, Name, Sink};
+use crate::log::Fact;
+use crate::{Address, Error};
+
+/// What putting a blob came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// Its address.
+    pub address: Address,
+    /// How many bytes it has.
+    pub len: u64,
+    /// It was not there before.
+    pub new: bool,
+}
+
+impl Store {
+    /// Keeps bytes. A blob that is there already is not written again.
+    pub async fn put(&self, bytes: impl Into<Bytes>, class: Class) -> Result<Put, Error> {
+        let bytes: Bytes = bytes.into();
+        if bytes.len() > self.inner.core.config.packed_most {
+            let mut writer = self.writer(class);
+            writer.write(bytes).await?;
+            return writer.finish().await;
+        }
+        self.put_packed(bytes, class).await
+    }
+
+    /// Keeps the bytes of a stream of any length, in little memory. An error of the stream ends the put; nothing of
+    /// it is left.
+    pub async fn put_stream<E>(
+        &self,
+        stream: impl Stream<Item = Result<Bytes, E>>,
+        class: Class,
+    ) -> Result<Put, Error>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut writer = self.writer(class);
+        let stream = stream.map_err(|error| Error::Giver(Arc::new(error)));
+        futures_util::pin_mut!(stream);
+        while let Some(bytes) = stream.try_next().await? {
+            writer.write(bytes).await?;
+        }
+        writer.finish().await
+    }
+
+    /// Keeps bytes that come piece by piece.
+    pub fn writer(&self, class: Class) -> Writer {
+        Writer { store: self.clone(), class, len: 0, state: Taking::Small(BytesMut::new()) }
+    }
+
+    fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
+        self.inner.core.count(Kind::Put, result, |put| put.new.then_some(put.len))
+    }
+
+    async fn put_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
+        let result = self.keep_packed(bytes, class).await;
+        self.count_put(result)
+    }
+
+    async fn keep_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
+        let core = &self.inner.core;
+        let len = bytes.len() as u64;
+        let address = match bytes.len() {
+            ..=QUICK_MOST => Address::of(&bytes),
+            _ => {
+                let bytes = bytes.clone();
+                self.blocking(move |_| Ok(Address::of(&bytes))).await?
+            }
+        };
+        if self.keeps(&address, class).await? {
+            return Ok(Put { address, len, new: false });
+        }
+        core.room_for(len).await?;
+        let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class).await?;
+        // What was derived is about to be read; what a caller brought need not be.
+        if class == Class::Derivable {
+            core.admit(address, &bytes);
+        }
+        Ok(Put { address, len, new: outcome.written })
+    }
+
+    /// Is the blob there, with this promise at least? What there is of it is brought up to the promise.
+    async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
+        let core = &self.inner.core;
+        if core.guard.touch(address) == Touch::Leaving {
+            return Ok(false);
+        }
+        let key = Table::Blob.key(address);
+        let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
+            return Ok(false);
+        };
+        if blob.class >= class && core.now().since(blob.at) < core.config.touch_after {
+            return Ok(true);
+        }
+        if let Home::File { number, .. } = blob.home
+            && blob.class < class
+        {
+            let name = Name { address: *address, number };
+            let durable = self.blocking(move |core| Ok(core.files.make_durable(&name))).await?;
+            if durable.is_err() {
+                return Ok(false);
+            }
+        }
+        let touched = core.write(Fact::Touch { address: *address }, class).await?;
+        Ok(touched.written)
+    }
+}
+
+/// Takes a blob piece by piece; dropping it unfinished leaves nothing.
+#[derive(Debug)]
+pub struct Writer {
+    store: Store,
+    class: Class,
+    len: u64,
+    state: Taking,
+}
+
+#[derive(Debug)]
+enum Taking {
+    /// It may yet be small enough to be packed.
+    Small(BytesMut),
+    Large(Box<Sink>),
+}
+
+impl Writer {
+    /// Takes the next bytes.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
+        let core = &self.store.inner.core;
+        self.len += bytes.len() as u64;
+        core.room_for(self.len).await?;
+        if let Taking::Small(small) = &mut self.state {
+            if self.len <= core.config.packed_most as u64 {
+                small.extend_from_slice(&bytes);
+                return Ok(());
+            }
+            let number = core.next_file.fetch_add(1, Ordering::Relaxed);
+            let mut sink = Sink::begin(&self.store.inner.pool, &core.files, number).await?;
+            sink.write(std::mem::take(small).freeze()).await?;
+            self.state = Taking::Large(Box::new(sink));
+        }
+        if let Taking::Large(sink) = &mut self.state {
+            sink.write(bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// The blob is whole: keeps it.
+    pub async fn finish(self) -> Result<Put, Error> {
+        let Writer { store, class, len, state } = self;
+        match state {
+            Taking::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
+            Taking::Large(sink) => {
+                let result = keep_file(&store, *sink, len, class).await;
+                store.count_put(result)
+            }
+        }
+    }
+}
+
+async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<Put, Error> {
+    let core = &store.inner.core;
+    let hashed = sink.hash().await?;
+    let Name { address, number } = hashed.name;
+    if store.keeps(&address, class).await? {
+        return Ok(Put { address, len, new: false });
+    }
+    let unsettled = Unsettled(core);
+    let durability = match class {
+        Class::Acknowledged => Durability::Now,
+        Class::Derivable => Durability::Later,
+    };
+    hashed.keep(durability).await?;
+    // If this fails, the log may have it all the same: the file stays until the store is opened and the log read.
+    let outcome = core.write(Fact::File { address, number, len }, class).await?;
+    std::mem::forget(unsettled);
+    if !outcome.written {
+        core.background.orphans(vec![Name { address, number }]);
+    }
+    Ok(Put { address, len, new: outcome.written })
+}
+
+/// A file in place that the log may or may not name. Given up, it is found when the store is opened, which has to look
+/// at all files then.
+pub(super) struct Unsettled<'a>(pub(super) &'a Core);
+
+impl Drop for Unsettled<'_> {
+    fn drop(&mut self) {
+        self.0.unsettled.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,249 @@
+//! What collection removes: everything is looked at once, and what is neither held nor young goes.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use super::commit::{Doomed, Order};
+use super::event::is_young;
+use super::mark::{Marks, mark};
+use super::tables::{Blob, MemoRow, Noted, Row, Table};
+use super::{Collect, Collected, Core, DryRun, Scope};
+use crate::facts::{Class, Time, Why};
+use crate::log::{Removed, What};
+use crate::{Address, Error, Wait};
+
+/// Things that go together.
+struct Group {
+    /// What it would cost to make them again, for each byte.
+    worth: u64,
+    bytes: u64,
+    doomed: Vec<Doomed>,
+}
+
+/// How many things one record removes.
+const BATCH: usize = 256;
+
+/// One pass over everything.
+pub(super) struct Sweep<'a> {
+    core: &'a Core,
+    terms: &'a Collect,
+    why: Why,
+    now: Time,
+    marks: Marks,
+    /// How many bytes are to go, if that is bounded.
+    to_go: Option<u64>,
+    /// What to remove next.
+    batch: Vec<Doomed>,
+    /// How many things were taken on.
+    taken: usize,
+    /// Memos that went, or would in earnest.
+    gone: HashSet<Address>,
+    pub(super) result: Collected,
+}
+
+impl<'a> Sweep<'a> {
+    pub(super) fn new(core: &'a Core, terms: &'a Collect, why: Why) -> Result<Sweep<'a>, Error> {
+        let to_go = terms.until_bytes.map(|until| core.tally().used_bytes().saturating_sub(until));
+        Ok(Sweep {
+            core,
+            terms,
+            why,
+            now: core.now(),
+            marks: mark(core, terms.grace)?,
+            to_go,
+            batch: Vec::new(),
+            taken: 0,
+            gone: HashSet::new(),
+            result: Collected::default(),
+        })
+    }
+
+    /// Blobs that nothing holds, each with the memos that came to it.
+    pub(super) fn outputs(&mut self) -> Result<(), Error> {
+        let mut cheapest = Cheapest::new(self.to_go);
+        for row in self.core.rows(Table::Blob)? {
+            let (address, seen) = row?;
+            let blob: Blob = self.core.decoded(&seen)?;
+            if self.stays(self.marks.holds(&address), blob.at, blob.class) {
+                continue;
+            }
+            let removed = Removed { address, what: What::Blob, edges: Vec::new() };
+            let mut group =
+                Group { worth: 0, bytes: blob.size(), doomed: vec![Doomed { removed, seen: Some(seen) }] };
+            if self.add_memos(&address, &mut group)? {
+                group.worth /= group.bytes.max(1);
+                match self.to_go {
+                    Some(_) => self.result.left += cheapest.offer(group),
+                    None => self.take(group)?,
+                }
+            }
+        }
+        for group in cheapest.groups.into_sorted_vec() {
+            self.take(group.0)?;
+        }
+        self.remove_batch()
+    }
+
+    /// Adds the memos that came to a blob; false when one of them stays, and the blob with it.
+    fn add_memos(&mut self, output: &Address, group: &mut Group) -> Result<bool, Error> {
+        for derivation in self.core.memos_of(output)? {
+            let Some((row, seen)) = self.core.memo_row(&derivation)? else { continue };
+            if self.stays(self.marks.memos.contains(&derivation.bits()), row.memo.at, row.class) {
+                return Ok(false);
+            }
+            group.worth = group.worth.saturating_add(row.memo.cost.worth());
+            group.doomed.push(Doomed { removed: self.core.doom_memo(&row)?, seen: Some(seen) });
+        }
+        Ok(true)
+    }
+
+    /// Memos that nothing holds, of outputs that stay or are gone.
+    pub(super) fn memos(&mut self) -> Result<(), Error> {
+        for row in self.core.rows(Table::Memo)? {
+            let (address, seen) = row?;
+            let row: MemoRow = self.core.decoded(&seen)?;
+            let output: Option<Blob> = self.core.row(&Table::Blob.key(&row.memo.output), Wait::Yes)?;
+            // Without its output a memo is of no use, however young.
+            if output.is_some()
+                && self.stays(self.marks.memos.contains(&address.bits()), row.memo.at, row.class)
+            {
+                continue;
+            }
+            // Outputs that could have gone with it were left for the limits' sake: so is it.
+            if output.is_some() && !self.marks.holds(&row.memo.output) {
+                continue;
+            }
+            let doomed = vec![Doomed { removed: self.core.doom_memo(&row)?, seen: Some(seen) }];
+            self.take(Group { worth: 0, bytes: 0, doomed })?;
+        }
+        self.remove_batch()
+    }
+
+    /// Derivations that nothing holds and that have no memo.
+    pub(super) fn derivations(&mut self) -> Result<(), Error> {
+        for row in self.core.rows(Table::Derivation)? {
+            let (address, seen) = row?;
+            let noted: Noted = self.core.decoded(&seen)?;
+            let remembered = !self.gone.contains(&address) && self.core.memo_row(&address)?.is_some();
+            if remembered || self.stays(self.marks.holds(&address), noted.at, Class::Derivable) {
+                continue;
+            }
+            let derivation = match self.core.derivation(&address, Wait::Yes) {
+                Ok(Some(derivation)) => derivation,
+                Ok(None) | Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let removed = Removed { address, what: What::Derivation, edges: derivation.inputs };
+            let doomed = vec![Doomed { removed, seen: Some(seen) }];
+            self.take(Group { worth: 0, bytes: 0, doomed })?;
+        }
+        self.remove_batch()
+    }
+
+    fn stays(&mut self, held: bool, at: Time, class: Class) -> bool {
+        let young = is_young(at, self.now, self.terms.grace);
+        self.result.held += u64::from(held);
+        self.result.young += u64::from(young && !held);
+        held || young || (self.terms.scope == Scope::Derivable && class == Class::Acknowledged)
+    }
+
+    /// Takes a group on, as far as the limits go.
+    fn take(&mut self, group: Group) -> Result<(), Error> {
+        if self.taken >= self.terms.most {
+            self.result.left += 1;
+            return Ok(());
+        }
+        self.taken += group.doomed.len();
+        if self.batch.len() + group.doomed.len() > BATCH {
+            self.remove_batch()?;
+        }
+        self.batch.extend(group.doomed);
+        Ok(())
+    }
+
+    fn remove_batch(&mut self) -> Result<(), Error> {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let sizes: HashMap<Address, u64> = batch.iter().filter_map(blob_size).collect();
+        let removed = match self.terms.dry_run {
+            DryRun::Yes => batch.iter().map(|doomed| (doomed.removed.address, doomed.removed.what)).collect(),
+            DryRun::No => self.core.submit_blocking(Order::Remove(self.why, batch))?.removed,
+        };
+        for (address, what) in removed {
+            match what {
+                What::Blob => {
+                    self.result.blobs += 1;
+                    self.result.bytes += sizes.get(&address).copied().unwrap_or_default();
+                    if self.terms.dry_run == DryRun::No {
+                        self.core.cache.remove(&address);
+                    }
+                }
+                What::Memo(_) => {
+                    self.result.memos += 1;
+                    self.gone.insert(address);
+                }
+                What::Derivation => self.result.derivations += 1,
+            }
+            if self.result.removed.len() < self.terms.detail {
+                self.result.removed.push(address);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of all groups offered, those that cost least for their size and together have so many bytes.
+struct Cheapest {
+    to_go: u64,
+    bytes: u64,
+    groups: BinaryHeap<ByWorth>,
+}
+
+struct ByWorth(Group);
+
+impl Cheapest {
+    fn new(to_go: Option<u64>) -> Cheapest {
+        Cheapest { to_go: to_go.unwrap_or_default(), bytes: 0, groups: BinaryHeap::new() }
+    }
+
+    /// Takes a group on; says how many others, or itself, need not go after all.
+    fn offer(&mut self, group: Group) -> u64 {
+        self.bytes += group.bytes;
+        self.groups.push(ByWorth(group));
+        let mut spared = 0;
+        while let Some(ByWorth(dearest)) = self.groups.peek()
+            && self.bytes - dearest.bytes >= self.to_go
+        {
+            self.bytes -= dearest.bytes;
+            self.groups.pop();
+            spared += 1;
+        }
+        spared
+    }
+}
+
+impl Ord for ByWorth {
+    fn cmp(&self, other: &ByWorth) -> std::cmp::Ordering {
+        self.0.worth.cmp(&other.0.worth)
+    }
+}
+
+impl PartialOrd for ByWorth {
+    fn partial_cmp(&self, other: &ByWorth) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByWorth {
+    fn eq(&self, other: &ByWorth) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByWorth {}
+
+fn blob_size(doomed: &Doomed) -> Option<(Address, u64)> {
+    let row = doomed.seen.as_deref().filter(|_| doomed.removed.what == What::Blob)?;
+    Some((doomed.removed.address, Blob::decode(row)?.size()))
+}
