@@ -27,6 +27,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<Memos> 
     let mut shared = Grown::new(ground, "shared", |_| own_input(0))?;
     let mut apart = Grown::new(ground, "apart", own_input)?;
     for part in 0..PARTS {
+        ground.settle()?;
         for store in [&mut shared, &mut apart] {
             store.grow(ground, part)?;
         }

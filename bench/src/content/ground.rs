@@ -45,7 +45,7 @@ impl Ground {
         };
         let sizes = match quick {
             true => Sizes { quick, entries: 50_000, turns: 3, window: Duration::from_millis(100), blob },
-            false => Sizes { quick, entries: 1_000_000, turns: 7, window: Duration::from_millis(400), blob },
+            false => Sizes { quick, entries: 1_000_000, turns: 9, window: Duration::from_millis(400), blob },
         };
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         Ok(Ground { sizes, runtime, root })
@@ -63,6 +63,11 @@ impl Ground {
     /// A folder that is not there yet.
     pub(super) fn folder(&self, name: &str) -> Scratch {
         Scratch(self.root.join(name))
+    }
+
+    /// Has the disk do now what it put off, such as removing files: it is nobody's turn.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(fs::File::open(&self.root)?)?)
     }
 
     pub(super) fn close(&self, store: Store) {

@@ -27,10 +27,9 @@ pub(super) fn report(report: &mut Report, ground: &Ground, memos: &Memos) -> io:
     ));
     let blobs = fill(ground);
     let mut rows = vec![row(["what", "empty, a second", "large, a second", "large / empty", "aim", "met?"])];
-    let puts = put_turns(ground, &blobs);
-    rows.push(line("puts", &puts, Some(0.8)));
-    rows.push(line("memos", &remember_turns(ground, memos), Some(0.8)));
-    rows.push(line("redb", &redb_turns(ground), None));
+    rows.push(line("puts", &put_turns(ground, &blobs)?, Some(0.8)));
+    rows.push(line("memos", &remember_turns(ground, memos)?, Some(0.8)));
+    rows.push(line("redb", &redb_turns(ground)?, None));
     report.table(&rows);
     Ok(blobs)
 }
@@ -65,10 +64,9 @@ fn fill(ground: &Ground) -> Scratch {
     folder
 }
 
-fn put_turns(ground: &Ground, blobs: &Scratch) -> Turns {
+fn put_turns(ground: &Ground, blobs: &Scratch) -> io::Result<Turns> {
     let large = blobs.open();
-    let turns = by_turns(ground, |first| {
-        let folder = ground.folder("empty");
+    let turns = by_turns(ground, |first, folder| {
         let empty = folder.open();
         let rate = put_for(ground, &empty, CALLERS, first);
         ground.close(empty);
@@ -78,10 +76,9 @@ fn put_turns(ground: &Ground, blobs: &Scratch) -> Turns {
     turns
 }
 
-fn remember_turns(ground: &Ground, memos: &Memos) -> Turns {
+fn remember_turns(ground: &Ground, memos: &Memos) -> io::Result<Turns> {
     let large = memos.folder.open();
-    let turns = by_turns(ground, |first| {
-        let folder = ground.folder("empty");
+    let turns = by_turns(ground, |first, folder| {
         let empty = folder.open();
         let outputs = Outputs::put(&ground.runtime, &empty);
         let rate = remember_for(ground, (&empty, &outputs), CALLERS, first);
@@ -92,20 +89,26 @@ fn remember_turns(ground: &Ground, memos: &Memos) -> Turns {
     turns
 }
 
-fn redb_turns(ground: &Ground) -> Turns {
+fn redb_turns(ground: &Ground) -> io::Result<Turns> {
     let file = ground.folder("large.redb");
     let large = Redb::create(file.path());
     large.insert(0..ground.sizes.entries);
-    by_turns(ground, |first| {
-        let file = ground.folder("empty.redb");
+    by_turns(ground, |first, file| {
         let empty = Redb::create(file.path());
         let insert = |redb: &Redb| redb.insert_for(CALLERS as u64, first, ground.sizes.window);
         (insert(&empty), insert(&large))
     })
 }
 
-fn by_turns(ground: &Ground, mut turn: impl FnMut(u64) -> (Rate, Rate)) -> Turns {
-    let turns = (0..ground.sizes.turns as u64).map(|number| turn(FREE + (number << 32)));
-    let (empty, large) = turns.unzip();
-    Turns { empty, large }
+/// Each turn has a path of its own for what is empty.
+fn by_turns(ground: &Ground, mut turn: impl FnMut(u64, &Scratch) -> (Rate, Rate)) -> io::Result<Turns> {
+    let mut turns = Turns { empty: Vec::new(), large: Vec::new() };
+    for number in 0..ground.sizes.turns as u64 {
+        let path = ground.folder("empty");
+        ground.settle()?;
+        let (empty, large) = turn(FREE + (number << 32), &path);
+        turns.empty.push(empty);
+        turns.large.push(large);
+    }
+    Ok(turns)
 }

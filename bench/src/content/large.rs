@@ -119,6 +119,7 @@ impl Blob {
 fn take_turn(ground: &Ground, blobs: &[Blob]) -> io::Result<[Turn; 2]> {
     let (folder, files) = (ground.folder("large"), ground.folder("files"));
     fs::create_dir_all(files.path())?;
+    ground.settle()?;
     let bytes: usize = blobs.iter().map(|blob| blob.pieces * PIECE).sum();
     let speed = |began: Instant| bytes as f64 / 1e6 / began.elapsed().as_secs_f64();
     let began = Instant::now();

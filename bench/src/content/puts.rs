@@ -70,6 +70,7 @@ fn measure(ground: &Ground, callers: usize) -> io::Result<Turns> {
     let mut turns = Turns { disk: vec![], bare: vec![], puts: vec![], memos: vec![] };
     for turn in 0..ground.sizes.turns as u64 {
         let first = turn << 32;
+        ground.settle()?;
         turns.disk.push(disk.write_for(ground.sizes.window)?);
         let caller = bare.caller();
         turns.bare.push(serve_for(&ground.runtime, callers, (first, ground.sizes.window), move |number| {

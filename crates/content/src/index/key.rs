@@ -109,11 +109,11 @@ impl fmt::Debug for Key {
 }
 
 /// Makes [`Bits`].
-pub(super) type BuildBits = BuildHasherDefault<Bits>;
+pub(crate) type BuildBits = BuildHasherDefault<Bits>;
 
 /// A hasher for what is a hash already.
 #[derive(Default)]
-pub(super) struct Bits(u64);
+pub(crate) struct Bits(u64);
 
 impl Hasher for Bits {
     fn write(&mut self, bytes: &[u8]) {

@@ -34,7 +34,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 pub(crate) use error::Error;
-pub(crate) use key::Key;
+pub(crate) use key::{BuildBits, Key};
 pub(crate) use scan::Scan;
 
 use crate::Disk;
@@ -192,7 +192,7 @@ impl Index {
         }
     }
 
-    /// Freezes all that was applied, for [`Index::write_all_frozen`] to make it durable. `note` is called as in
+    /// Freezes all that was applied, for [`Index::write_frozen`] to make it durable. `note` is called as in
     /// [`Index::apply`], if there is something to freeze.
     pub(crate) fn freeze_all(&self, note: impl FnOnce() -> Vec<u8>) {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -58,20 +58,38 @@ impl Index {
         let mut work = self.working();
         let state = self.state();
         match (state.frozen.last(), self.due(&state)) {
-            (Some(frozen), _) => self.write_frozen(&mut work, frozen)?,
+            (Some(frozen), _) => self.write_table(&mut work, frozen)?,
             (None, Some(runs)) => self.go_on_merging(&mut work, &state, runs)?,
             (None, None) => {}
         }
         Ok(self.should_work())
     }
 
-    /// Makes all that was frozen durable.
-    pub(crate) fn write_all_frozen(&self) -> Result<(), Error> {
+    /// How many frozen tables wait to be written.
+    pub(crate) fn frozen(&self) -> usize {
+        self.state().frozen.len()
+    }
+
+    /// Makes the oldest frozen tables durable, at most so many: those of which the owner knows that the log they
+    /// cover is durable.
+    pub(crate) fn write_frozen(&self, most: usize) -> Result<(), Error> {
         let mut work = self.working();
-        while let Some(frozen) = self.state().frozen.last() {
-            self.write_frozen(&mut work, frozen)?;
+        for _ in 0..most {
+            let state = self.state();
+            let Some(frozen) = state.frozen.last() else { break };
+            self.write_table(&mut work, frozen)?;
         }
         Ok(())
+    }
+
+    /// Does a part of a merge, if one is due, and leaves frozen tables alone.
+    pub(crate) fn merge(&self) -> Result<(), Error> {
+        let mut work = self.working();
+        let state = self.state();
+        match self.due(&state) {
+            Some(runs) => self.go_on_merging(&mut work, &state, runs),
+            None => Ok(()),
+        }
     }
 
     fn working(&self) -> MutexGuard<'_, Work> {
@@ -85,7 +103,7 @@ impl Index {
         Some(&runs[runs.len() - self.settings.fan_in..])
     }
 
-    fn write_frozen(&self, work: &mut Work, frozen: &Arc<Frozen>) -> Result<(), Error> {
+    fn write_table(&self, work: &mut Work, frozen: &Arc<Frozen>) -> Result<(), Error> {
         let mut output = Writer::create(&self.home, work.next_number(), 0, frozen.table.points() as u64)?;
         frozen.table.in_order(|key, change| output.add(key.as_bytes(), change.as_deref()))?;
         let fresh = output.finish()?;

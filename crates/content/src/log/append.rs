@@ -13,8 +13,6 @@ pub(crate) struct Append {
     /// The number of the next segment.
     next: u32,
     tail: Option<Tail>,
-    /// Set once the disk left the log in a state that is not known; nothing is written after that.
-    broken: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -28,7 +26,7 @@ struct Tail {
 impl Append {
     /// Will begin a new segment, numbered `next`, at the first batch.
     pub(crate) fn new(segments: Arc<Segments>, next: u32, segment_bytes: u64) -> Append {
-        Append { segments, segment_bytes, next, tail: None, broken: None }
+        Append { segments, segment_bytes, next, tail: None }
     }
 
     /// Where the next record goes.
@@ -41,14 +39,14 @@ impl Append {
 
     /// Writes a batch of records; the place of its first byte. When it fails, the log is as it was before.
     pub(crate) fn append(&mut self, batch: &[u8]) -> Result<Place, Error> {
-        self.check()?;
+        self.segments.check()?;
         self.rotate_when_full(batch.len() as u64)?;
         let tail = self.tail.as_mut().expect("there is a tail after rotating");
         let place = Place { segment: tail.segment, offset: tail.end as u32, len: batch.len() as u32 };
         if let Err(cause) = tail.file.write_at(batch, tail.end) {
             let error = Error::disk("write", &path(tail.segment), cause);
             if let Err(cause) = tail.file.set_len(tail.end) {
-                self.broken = Some(Error::disk("cut", &path(place.segment), cause));
+                self.segments.break_off(&Error::disk("cut", &path(place.segment), cause));
             }
             return Err(error);
         }
@@ -56,17 +54,13 @@ impl Append {
         Ok(place)
     }
 
-    /// Makes everything appended durable. A failure is final: the system may have dropped what it could not write,
-    /// so the log's state is not known until it is read again.
+    /// Makes everything appended durable.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        self.check()?;
-        let Some(tail) = self.tail.as_mut().filter(|tail| tail.synced < tail.end) else { return Ok(()) };
-        if let Err(cause) = tail.file.sync() {
-            let error = Error::disk("sync", &path(tail.segment), cause);
-            self.broken = Some(error.clone());
-            return Err(error);
+        self.segments.check()?;
+        if let Some(tail) = self.tail.as_mut().filter(|tail| tail.synced < tail.end) {
+            self.segments.sync(tail.segment, &*tail.file)?;
+            tail.synced = tail.end;
         }
-        tail.synced = tail.end;
         Ok(())
     }
 
@@ -87,17 +81,13 @@ impl Append {
         }
         if self.tail.is_none() {
             let segment = self.next;
-            self.next += 1;
-            let file = self.segments.create(segment)?;
-            self.tail = Some(Tail { segment, file, end: FRONT as u64, synced: 0 });
+            let created = self.segments.create(segment);
+            // A number is used once, and none is left out: a gap would look like a lost segment.
+            if created.is_ok() || self.segments.list().is_ok_and(|list| list.contains_key(&segment)) {
+                self.next += 1;
+            }
+            self.tail = Some(Tail { segment, file: created?, end: FRONT as u64, synced: 0 });
         }
         Ok(())
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        match &self.broken {
-            Some(cause) => Err(Error::Broken(Box::new(cause.clone()))),
-            None => Ok(()),
-        }
     }
 }

@@ -2,13 +2,17 @@
 //!
 //! Callers of one batch come back at about the same time. A writer that takes whoever is there first splits them into
 //! two cohorts that take turns, each half as large as it could be. So the writer waits for as many as came the last
-//! time, as long as they keep coming; one caller alone never waits.
+//! time, as long as they keep coming; one caller alone never waits. Of many callers it does not wait for all: what a
+//! sync costs is then spread thin, and they had better prepare while it writes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long the writer waits for the next caller to come.
 const PATIENCE: Duration = Duration::from_micros(100);
+
+/// It waits for no more than this many.
+const COMPANY: usize = 256;
 
 /// How often it does so for one batch.
 const WAITS_MOST: u32 = 100;
@@ -60,12 +64,13 @@ impl<T> Gather<T> {
             state.wanted = 1;
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        let wanted = last.min(COMPANY);
         for _ in 0..WAITS_MOST {
             let there = state.waiting.len();
-            if there >= last || state.closed {
+            if there >= wanted || state.closed {
                 break;
             }
-            state.wanted = last;
+            state.wanted = wanted;
             let waited = self.arrived.wait_timeout(state, PATIENCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.waiting.len() == there {

@@ -105,11 +105,17 @@ pub(crate) enum What {
 impl Record {
     /// Appends header and body.
     pub(crate) fn encode(&self, salt: Salt, out: &mut Vec<u8>) {
+        self.encode_with(salt, None, out);
+    }
+
+    /// The same, with the body's checksum if that is known already.
+    pub(crate) fn encode_with(&self, salt: Salt, body_crc: Option<u32>, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + HEADER, 0);
         self.fact.encode(out);
         let body = &out[start + HEADER..];
-        let (len, crc) = (body.len() as u32, crc32fast::hash(body));
+        let (len, crc) = (body.len() as u32, body_crc.unwrap_or_else(|| crc32fast::hash(body)));
+        debug_assert_eq!(crc, crc32fast::hash(body));
         let header = &mut out[start..start + HEADER];
         header[..4].copy_from_slice(&[MAGIC, self.fact.kind(), self.class.number(), 0]);
         header[4..8].copy_from_slice(&len.to_le_bytes());
@@ -166,6 +172,30 @@ impl Header {
 }
 
 impl Fact {
+    /// The checksum of a body that is long, so that the one thread that writes need not make it.
+    pub(crate) fn long_body_crc(&self) -> Option<u32> {
+        let Fact::Blob { address, bytes } = self else { return None };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(address.as_bytes());
+        crc.update(bytes);
+        Some(crc.finalize())
+    }
+
+    /// About how many bytes its record has.
+    pub(crate) fn size_hint(&self) -> usize {
+        let (bytes, addresses) = match self {
+            Fact::Blob { bytes, .. } => (bytes.len(), 1),
+            Fact::Derivation { bytes, context, inputs, .. } => {
+                (bytes.len() + context.len(), 1 + inputs.len())
+            }
+            Fact::Memo { inputs, .. } => (64, 2 + inputs.len()),
+            Fact::Name { name, history } => (name.len(), 2 * history.len()),
+            Fact::Remove { items, .. } => (0, items.iter().map(|item| 3 + item.edges.len()).sum()),
+            Fact::File { .. } | Fact::Touch { .. } | Fact::Pin { .. } | Fact::Unpin { .. } => (16, 1),
+        };
+        HEADER + bytes + 32 * addresses
+    }
+
     fn kind(&self) -> u8 {
         match self {
             Fact::Blob { .. } => 1,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 
@@ -60,12 +60,40 @@ pub(crate) struct Segments {
     disk: Arc<dyn Disk>,
     salt: Salt,
     open: RwLock<BTreeMap<u32, Arc<dyn File>>>,
+    /// Set once the log and what is known of it may differ; nothing is written after that.
+    broken: OnceLock<Error>,
+    /// Held during a sync. The system tells of a failure once: of two syncs at a time, one would take it for success.
+    syncing: Mutex<()>,
 }
 
 impl Segments {
     pub(crate) fn new(disk: Arc<dyn Disk>, salt: Salt) -> Result<Segments, Error> {
         disk.make_folder(Path::new(FOLDER)).map_err(|cause| Error::disk("make", Path::new(FOLDER), cause))?;
-        Ok(Segments { disk, salt, open: RwLock::default() })
+        let (open, broken, syncing) = (RwLock::default(), OnceLock::new(), Mutex::new(()));
+        Ok(Segments { disk, salt, open, broken, syncing })
+    }
+
+    /// May the log be written?
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.broken.get() {
+            Some(cause) => Err(Error::Broken(Box::new(cause.clone()))),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on nothing is written.
+    pub(crate) fn break_off(&self, cause: &Error) {
+        // The first cause counts.
+        let _ = self.broken.set(cause.clone());
+    }
+
+    /// Makes a segment durable. A failure is final: the system may have dropped what it could not write, so the log's
+    /// state is not known until it is read again.
+    pub(crate) fn sync(&self, segment: u32, file: &dyn File) -> Result<(), Error> {
+        let _turn = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check()?;
+        let synced = file.sync().map_err(|cause| Error::disk("sync", &path(segment), cause));
+        synced.inspect_err(|error| self.break_off(error))
     }
 
     pub(crate) fn salt(&self) -> Salt {
@@ -88,7 +116,7 @@ impl Segments {
             self.disk.open(&path, Open::Create).map_err(|cause| Error::disk("create", &path, cause))?;
         let made = file.write_at(&front(segment), 0).and_then(|()| self.disk.sync_folder(Path::new(FOLDER)));
         if let Err(cause) = made {
-            // An empty segment left behind is read as one; the number is not used again.
+            // What is left behind if this fails too is read as an empty segment.
             let _ = self.disk.remove(&path);
             return Err(Error::disk("write", &path, cause));
         }
@@ -96,10 +124,32 @@ impl Segments {
         Ok(file)
     }
 
+    /// Writes a segment anew as far as so many bytes: then it is durable, even if the system holds bytes that it will
+    /// never write because a sync of them failed.
+    pub(crate) fn rewrite(&self, segment: u32, len: u64) -> Result<(), Error> {
+        let (path, new) = (path(segment), path(segment).with_extension("new"));
+        let failed = |cause| Error::disk("rewrite", &path, cause);
+        match self.disk.remove(&new) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(failed(cause)),
+            _ => {}
+        }
+        let from = self.file(segment, Wait::Yes).map_err(failed)?;
+        let to = self.disk.open(&new, Open::Create).map_err(failed)?;
+        let copied = copy(&*from, &*to, len).and_then(|()| to.sync());
+        if let Err(cause) = copied.and_then(|()| self.disk.rename(&new, &path)) {
+            // What cannot be removed now is removed the next time.
+            let _ = self.disk.remove(&new);
+            return Err(failed(cause));
+        }
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+        self.sync_folder(FOLDER)
+    }
+
     pub(crate) fn remove(&self, segment: u32) -> Result<(), Error> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
         let path = path(segment);
-        self.disk.remove(&path).map_err(|cause| Error::disk("remove", &path, cause))
+        self.disk.remove(&path).map_err(|cause| Error::disk("remove", &path, cause))?;
+        self.sync_folder(FOLDER)
     }
 
     /// Takes a segment out of the log, for somebody to look at.
@@ -107,7 +157,15 @@ impl Segments {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
         let from = path(segment);
         let to = Path::new("quarantine").join(format!("{segment:08}.log"));
-        self.disk.rename(&from, &to).map_err(|cause| Error::disk("quarantine", &from, cause))
+        self.disk.rename(&from, &to).map_err(|cause| Error::disk("quarantine", &from, cause))?;
+        self.sync_folder("quarantine")?;
+        self.sync_folder(FOLDER)
+    }
+
+    /// Without this, after a power cut a segment could be back that undoes what a later one, now gone, had done.
+    fn sync_folder(&self, folder: &str) -> Result<(), Error> {
+        let folder = Path::new(folder);
+        self.disk.sync_folder(folder).map_err(|cause| Error::disk("sync", folder, cause))
     }
 
     /// The file of a segment; opening one for the first time is quick, but may wait for the disk.
@@ -172,6 +230,21 @@ impl Segments {
         }
         Ok(damage)
     }
+}
+
+fn copy(from: &dyn File, to: &dyn File, len: u64) -> io::Result<()> {
+    let mut piece = vec![0; STRIDE.min(len as usize)];
+    let mut offset = 0;
+    while offset < len {
+        let want = (len - offset).min(STRIDE as u64) as usize;
+        let got = from.read_at(&mut piece[..want], offset, Wait::Yes)?;
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        to.write_at(&piece[..got], offset)?;
+        offset += got as u64;
+    }
+    Ok(())
 }
 
 /// A moving view of a file.

@@ -6,15 +6,25 @@ use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
 use super::tally::Tally;
 use crate::facts::{Gone, Memo};
 use crate::files::Name;
-use crate::index::{self, Change, Index, Key};
+use crate::index::{self, BuildBits, Change, Index, Key};
 use crate::log::{Fact, Place, Record, Removed, What};
 use crate::{Address, Wait};
+
+/// What the caller knows of what the index has under the key that a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It has nothing.
+    Nothing,
+    /// It may have something.
+    Unknown,
+}
 
 /// Changes in the making: a batch of records, on top of the index as it is.
 pub(crate) struct Batch<'a> {
     index: &'a Index,
     tally: &'a mut Tally,
-    rows: HashMap<Key, Change>,
+    known: Known,
+    rows: HashMap<Key, Change, BuildBits>,
     /// Edges, in order: no batch asks for one back.
     edges: Vec<(Key, Change)>,
     /// Files that nothing names any more.
@@ -23,7 +33,14 @@ pub(crate) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(crate) fn new(index: &'a Index, tally: &'a mut Tally) -> Batch<'a> {
-        Batch { index, tally, rows: HashMap::new(), edges: Vec::new(), orphans: Vec::new() }
+        Batch {
+            index,
+            tally,
+            known: Known::Unknown,
+            rows: HashMap::default(),
+            edges: Vec::new(),
+            orphans: Vec::new(),
+        }
     }
 
     /// All changes, and the files that nothing names any more.
@@ -47,8 +64,17 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Adds what a record at a place says.
-    pub(crate) fn apply(&mut self, record: &Record, place: Place) -> Result<(), index::Error> {
+    /// The same for what the record at hand is about.
+    fn subject_row<R: Row>(&self, key: &Key) -> Result<Option<R>, index::Error> {
+        match self.known {
+            Known::Nothing if !self.rows.contains_key(key) => Ok(None),
+            _ => self.row(key),
+        }
+    }
+
+    /// Adds what a record at a place says. `known` spares a look at what the index has of the same.
+    pub(crate) fn apply(&mut self, record: &Record, place: Place, known: Known) -> Result<(), index::Error> {
+        self.known = known;
         let (at, class) = (record.at, record.class);
         match &record.fact {
             Fact::Blob { address, .. } => self.blob(address, Blob { class, at, place, home: Home::Packed }),
@@ -74,7 +100,7 @@ impl<'a> Batch<'a> {
                 self.edges(inputs, derivation);
                 self.revive(derivation)?;
                 let key = Table::Memo.key(derivation);
-                if let Some(old) = self.row::<MemoRow>(&key)? {
+                if let Some(old) = self.subject_row::<MemoRow>(&key)? {
                     self.edges.push((Table::Output.pair(&old.memo.output, derivation), None));
                 }
                 self.edges.push((Table::Output.pair(output, derivation), Some(Box::default())));
@@ -102,7 +128,7 @@ impl<'a> Batch<'a> {
 
     fn blob(&mut self, address: &Address, mut new: Blob) -> Result<(), index::Error> {
         let key = Table::Blob.key(address);
-        let old: Option<Blob> = self.row(&key)?;
+        let old: Option<Blob> = self.subject_row(&key)?;
         if let Some(old) = old {
             // A record that was only moved may not know what was promised meanwhile.
             new.class = new.class.max(old.class);
@@ -129,7 +155,10 @@ impl<'a> Batch<'a> {
         if self.tally.gone == 0 {
             return Ok(());
         }
-        self.put(|tally| &mut tally.gone, Table::Gone.key(address), None::<GoneRow>)
+        let known = std::mem::replace(&mut self.known, Known::Unknown);
+        self.put(|tally| &mut tally.gone, Table::Gone.key(address), None::<GoneRow>)?;
+        self.known = known;
+        Ok(())
     }
 
     fn edges(&mut self, inputs: &[Address], derivation: &Address) {
@@ -169,7 +198,7 @@ impl<'a> Batch<'a> {
         key: Key,
         new: Option<R>,
     ) -> Result<(), index::Error> {
-        let old: Option<R> = self.row(&key)?;
+        let old: Option<R> = self.subject_row(&key)?;
         self.tally.replace(count, old.as_ref(), new.as_ref());
         if old.is_some() || new.is_some() {
             self.rows.insert(key, new.map(|row| row.encode()));
@@ -179,6 +208,7 @@ impl<'a> Batch<'a> {
 
     /// A tombstone that is old enough to forget. The log no longer has it.
     pub(crate) fn forget(&mut self, address: &Address, place: Place) -> Result<(), index::Error> {
+        self.known = Known::Unknown;
         let key = Table::Gone.key(address);
         match self.row::<GoneRow>(&key)? {
             Some(row) if row.place.is_at(place) => self.put(|tally| &mut tally.gone, key, None::<GoneRow>),

@@ -144,17 +144,17 @@ impl Background {
 /// Flushes and merges until nothing is due.
 fn catch_up(core: &Core) -> Result<(), Error> {
     let mut worked = false;
-    loop {
-        if !core.index.should_work() {
-            break;
+    while core.index.should_work() {
+        if core.index.frozen() > 0 {
+            // The oldest one was frozen before the log is synced; what is frozen meanwhile waits.
+            sync_log(core)?;
+            core.index.write_frozen(1)
+        } else {
+            core.index.merge()
         }
-        sync_log(core)?;
+        .map_err(|error| core.index_error(error))?;
         worked = true;
-        let more = core.index.work().map_err(|error| core.index_error(error))?;
         core.background.changed.notify_all();
-        if !more {
-            break;
-        }
     }
     if worked {
         core.tell(&Event::Indexed);
@@ -168,15 +168,17 @@ fn flush_all(core: &Core) -> Result<(), Error> {
         let tally = core.tally();
         core.index.freeze_all(|| tally.encode());
     }
+    let frozen = core.index.frozen();
     sync_log(core)?;
-    core.index.write_all_frozen().map_err(|error| core.index_error(error))
+    core.index.write_frozen(frozen).map_err(|error| core.index_error(error))
 }
 
 /// The index must not know more than the log after a power cut, so the log is durable first.
 fn sync_log(core: &Core) -> Result<(), Error> {
+    core.segments.check()?;
     let segment = core.tail.load(Ordering::Acquire);
     match core.segments.file(segment, Wait::Yes) {
-        Ok(file) => file.sync().map_err(|cause| Error::disk("sync", Path::new("log"), cause)),
+        Ok(file) => core.segments.sync(segment, &*file),
         // Nothing has been written to it yet: the segments before it were made durable when they were full.
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(cause) => Err(Error::disk("open", Path::new("log"), cause)),
@@ -186,6 +188,7 @@ fn sync_log(core: &Core) -> Result<(), Error> {
 fn remove(core: &Core, orphans: &[Name]) {
     for name in orphans {
         if let Err(error) = core.files.remove(name) {
+            core.unsettled.store(true, Ordering::Relaxed);
             core.tell(&Event::LeftBehind { address: name.address, error: error.into() });
         }
     }

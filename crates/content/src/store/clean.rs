@@ -5,7 +5,7 @@
 
 use super::commit::Order;
 use super::pipeline::Pipeline;
-use super::tables::{Blob, Table};
+use super::tables::Table;
 use super::{Core, Event, lock};
 use crate::log::{Fact, HEADER, Place, Record, Removed};
 use crate::{Address, Error, Wait};
@@ -61,14 +61,6 @@ pub(crate) fn clean(core: &Core, segment: u32) -> Result<(), Error> {
 fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeline<'_>) -> Result<(), Error> {
     let bytes = place.len as usize;
     match &mut record.fact {
-        Fact::Blob { address, .. } | Fact::File { address, .. } => {
-            // What was learnt of it since goes with it.
-            if let Some(blob) = core.row::<Blob>(&Table::Blob.key(address), Wait::Yes)? {
-                record.at = blob.at;
-                record.class = blob.class;
-            }
-            moves.order(Order::Move(place, record), bytes)
-        }
         Fact::Remove { items, why } => {
             let why = *why;
             let (kept, forgotten) = sort_out(core, place, record.at, std::mem::take(items))?;
@@ -80,9 +72,12 @@ fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeli
             Ok(())
         }
         Fact::Touch { .. } | Fact::Unpin { .. } => Ok(()),
-        Fact::Derivation { .. } | Fact::Memo { .. } | Fact::Pin { .. } | Fact::Name { .. } => {
-            moves.order(Order::Move(place, record), bytes)
-        }
+        Fact::Blob { .. }
+        | Fact::File { .. }
+        | Fact::Derivation { .. }
+        | Fact::Memo { .. }
+        | Fact::Pin { .. }
+        | Fact::Name { .. } => moves.order(Order::Move(place, record), bytes),
     }
 }
 

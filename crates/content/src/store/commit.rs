@@ -8,12 +8,15 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::Core;
-use super::apply::{Batch, name_key};
+use super::apply::{Batch, Known, name_key};
 use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, RowBytes, Table};
 use crate::facts::{Class, Time, Why};
-use crate::index::Key;
-use crate::log::{Append, Fact, Place, Record, Removed, What};
+use crate::index::{BuildBits, Key};
+use crate::log::{Append, Fact, Gather, Place, Record, Removed, What};
 use crate::{Address, Error, Wait};
+
+/// A record of removals is full with so many bytes of edges: far from what a record may have, even with one more.
+const REMOVED_MOST: usize = 4 << 20;
 
 /// Something for the writer to do.
 #[derive(Debug)]
@@ -26,8 +29,8 @@ pub(crate) struct Request {
 
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// A record, and itself encoded, ready to be written.
-    Write(Record, Vec<u8>),
+    /// A record, and its body's checksum if its caller made it.
+    Write(Record, Option<u32>),
     /// Removes what is still as it was seen and wanted by nobody.
     Remove(Why, Vec<Doomed>),
     /// Takes a record to the log's end, if it still holds at its old place.
@@ -61,9 +64,39 @@ pub(crate) struct Answer {
 pub(crate) struct Writer {
     core: Arc<Core>,
     append: Append,
+    /// Batches to be answered; their callers wait, so they are the bound.
+    herald: Arc<Gather<Answers>>,
     buffer: Vec<u8>,
     /// What this batch brings or takes away: newer than what the index says.
-    fresh: HashMap<Key, Fresh>,
+    fresh: HashMap<Key, Fresh, BuildBits>,
+}
+
+/// Callers, and what they are to be told.
+type Answers = Vec<(Request, Result<Answer, Error>)>;
+
+/// So many callers are answered by a thread of its own, while the writer goes on.
+const MANY: usize = 256;
+
+fn answer(answers: Answers) {
+    for (request, answer) in answers {
+        // A caller that went away does not want to know.
+        let _ = request.done.send(answer);
+    }
+}
+
+fn answer_batches(herald: &Gather<Answers>) {
+    let mut batches = Vec::new();
+    while herald.take(0, &mut batches) {
+        batches.drain(..).for_each(answer);
+    }
+}
+
+struct CloseOnDrop<'a>(&'a Gather<Answers>);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// How the batch changes what the index has under a key.
@@ -82,36 +115,54 @@ struct Entry {
     record: Record,
     offset: u32,
     len: u32,
+    known: Known,
 }
 
 impl Writer {
     pub(crate) fn new(core: Arc<Core>, append: Append) -> Writer {
-        Writer { core, append, buffer: Vec::new(), fresh: HashMap::new() }
+        Writer {
+            core,
+            append,
+            herald: Arc::new(Gather::new()),
+            buffer: Vec::new(),
+            fresh: HashMap::default(),
+        }
     }
 
     /// Serves orders until the queue is closed and empty.
     pub(crate) fn run(mut self) -> Result<(), Error> {
-        let mut batch = Vec::new();
-        let mut last = 0;
-        while self.core.orders.take(last, &mut batch) {
-            last = batch.len();
-            self.serve(&mut batch);
-        }
-        self.append.rotate()
+        let herald = Arc::clone(&self.herald);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("content-answers".to_owned());
+            let has_herald = thread.spawn_scoped(scope, || answer_batches(&herald)).is_ok();
+            let _close = CloseOnDrop(&herald);
+            let mut batch = Vec::new();
+            let mut last = 0;
+            while self.core.orders.take(last, &mut batch) {
+                last = batch.len();
+                let answers = self.serve(&mut batch);
+                match answers.len() {
+                    MANY.. if has_herald => _ = herald.push(answers),
+                    _ => answer(answers),
+                }
+            }
+            self.append.rotate()
+        })
     }
 
-    fn serve(&mut self, batch: &mut Vec<Request>) {
+    fn serve(&mut self, batch: &mut Vec<Request>) -> Answers {
         self.buffer.clear();
         self.fresh.clear();
         let mut entries = Vec::with_capacity(batch.len());
         let mut forgotten = Vec::new();
         let mut sync = false;
         let mut rotate = false;
-        let mut answers: Vec<(Request, Result<Answer, Error>)> = Vec::with_capacity(batch.len());
-        let behind = self.core.background.wait_for_index(&self.core.index);
+        let mut answers: Answers = Vec::with_capacity(batch.len());
+        let core = &self.core;
+        let ready = core.segments.check().and_then(|()| core.background.wait_for_index(&core.index));
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
-            let answer = behind.clone().and_then(|()| match &mut request.order {
+            let answer = ready.clone().and_then(|()| match &mut request.order {
                 Order::Sync => Ok(Answer::default()),
                 Order::Rotate => {
                     rotate = true;
@@ -121,21 +172,24 @@ impl Writer {
                     forgotten.extend(addresses.drain(..).map(|address| (address, *place)));
                     Ok(Answer::default())
                 }
-                Order::Write(record, encoded) => self.admit(record, encoded, &mut entries),
+                Order::Write(record, crc) => self.admit(record, *crc, &mut entries),
                 Order::Move(from, record) => self.admit_move(*from, record, &mut entries),
                 Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed), &mut entries),
             });
             answers.push((request, answer));
         }
-        let result =
-            self.write(&entries, sync, rotate).and_then(|base| self.index(&entries, base, &forgotten));
+        let result = self.write(&entries, sync, rotate).and_then(|base| {
+            let indexed = self.index(&entries, base, &forgotten);
+            // The log has what the index lacks: both are read again when the store is opened.
+            indexed.inspect_err(|error| self.core.segments.break_off(error))
+        });
         self.absolve(&entries);
-        for (request, answer) in answers {
-            // A caller that went away does not want to know.
-            let _ = request.done.send(result.clone().and(answer));
+        if let Err(error) = result {
+            answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
         }
         self.core.background.wake_when_due(&self.core);
         self.core.watch_quota();
+        answers
     }
 
     fn write(&mut self, entries: &[Entry], sync: bool, rotate: bool) -> Result<Option<Place>, Error> {
@@ -168,15 +222,13 @@ impl Writer {
         let mut batch = Batch::new(&core.index, &mut tally);
         for (entry, base) in entries.iter().zip(base.iter().cycle()) {
             let place = Place { offset: base.offset + entry.offset, len: entry.len, ..*base };
-            batch.apply(&entry.record, place).map_err(|error| core.index_error(error))?;
+            batch.apply(&entry.record, place, entry.known).map_err(|error| core.index_error(error))?;
         }
         for (address, place) in forgotten {
             batch.forget(address, *place).map_err(|error| core.index_error(error))?;
         }
         let (changes, orphans) = batch.done();
-        if !changes.is_empty() {
-            core.index.apply(changes, self.append.end().pair(), || tally.encode());
-        }
+        core.index.apply(changes, self.append.end().pair(), || tally.encode());
         core.background.orphans(orphans);
         Ok(())
     }
@@ -193,9 +245,15 @@ impl Writer {
     fn admit(
         &mut self,
         record: &mut Record,
-        encoded: &[u8],
+        crc: Option<u32>,
         entries: &mut Vec<Entry>,
     ) -> Result<Answer, Error> {
+        let mut known = Known::Unknown;
+        let mut nothing = |is_nothing| {
+            if is_nothing {
+                known = Known::Nothing;
+            }
+        };
         let present = match &record.fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
@@ -208,14 +266,21 @@ impl Writer {
                         self.enter(touch, entries);
                         return Ok(Answer::default());
                     }
-                    _ => false,
+                    there => {
+                        nothing(there.is_none() && !self.fresh.contains_key(&key));
+                        false
+                    }
                 }
             }
-            Fact::Derivation { address, .. } => self
-                .row::<Noted>(Table::Derivation.key(address))?
-                .is_some_and(|row| self.is_recent(row.at, record)),
+            Fact::Derivation { address, .. } => {
+                let row = self.row::<Noted>(Table::Derivation.key(address))?;
+                nothing(row.is_none() && !self.fresh.contains_key(&Table::Derivation.key(address)));
+                row.is_some_and(|row| self.is_recent(row.at, record))
+            }
             Fact::Memo { derivation, output, .. } => {
-                self.row::<MemoRow>(Table::Memo.key(derivation))?.is_some_and(|row| {
+                let row = self.row::<MemoRow>(Table::Memo.key(derivation))?;
+                nothing(row.is_none() && !self.fresh.contains_key(&Table::Memo.key(derivation)));
+                row.is_some_and(|row| {
                     let same = row.memo.output == *output && row.class >= record.class;
                     same && self.is_recent(row.memo.at, record)
                 })
@@ -227,9 +292,7 @@ impl Writer {
         };
         if !present {
             self.note_fresh(record);
-            let (offset, len) = (self.buffer.len() as u32, encoded.len() as u32);
-            self.buffer.extend_from_slice(encoded);
-            entries.push(Entry { record: record.take(), offset, len });
+            self.enter_known(record.take(), crc, known, entries);
         }
         Ok(Answer { written: !present, removed: Vec::new() })
     }
@@ -271,10 +334,19 @@ impl Writer {
         if !self.holds(from, &record.fact)? {
             return Ok(Answer::default());
         }
-        if !matches!(record.fact, Fact::Remove { .. }) {
-            self.note_fresh(record);
+        let mut record = record.clone();
+        if let Fact::Blob { address, .. } | Fact::File { address, .. } = &record.fact {
+            // What was learnt of it since it was written goes with it.
+            let key = Table::Blob.key(address);
+            let blob: Option<Blob> = self.row(key)?;
+            let touched = self.present_blob(&key)?.map(|(class, _)| class);
+            record.class = record.class.max(touched.unwrap_or(record.class));
+            record.at = record.at.max(blob.map_or(record.at, |blob| blob.at));
         }
-        self.enter(record.clone(), entries);
+        if !matches!(record.fact, Fact::Remove { .. }) {
+            self.note_fresh(&record);
+        }
+        self.enter(record, entries);
         Ok(Answer { written: true, removed: Vec::new() })
     }
 
@@ -316,44 +388,56 @@ impl Writer {
         doomed: Vec<Doomed>,
         entries: &mut Vec<Entry>,
     ) -> Result<Answer, Error> {
-        let mut items = Vec::new();
-        for Doomed { removed, seen } in doomed {
-            if self.is_still(&removed, seen.as_deref())? {
-                self.fresh.insert(table(removed.what).key(&removed.address), Fresh::Gone);
-                items.push(removed);
+        let key = |removed: &Removed| table(removed.what).key(&removed.address);
+        // All that may fail comes first: what is said to leave, leaves.
+        let rows = doomed.iter().map(|doomed| self.core.index.get(&key(&doomed.removed), Wait::Yes));
+        let rows: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| self.core.index_error(error))?;
+        let at: Time = (self.core.config.clock)();
+        let (mut items, mut size) = (Vec::new(), 0);
+        let mut removed = Vec::new();
+        for (Doomed { removed: item, seen }, row) in doomed.into_iter().zip(rows) {
+            if !self.is_still(&item, seen.as_deref(), row.as_deref()) {
+                continue;
+            }
+            self.fresh.insert(key(&item), Fresh::Gone);
+            removed.push((item.address, item.what));
+            size += item.edges.len() * 32;
+            items.push(item);
+            if size > REMOVED_MOST {
+                let fact = Fact::Remove { why, items: std::mem::take(&mut items) };
+                self.enter(Record { at, class: Class::Acknowledged, fact }, entries);
+                size = 0;
             }
         }
-        let removed = items.iter().map(|item| (item.address, item.what)).collect();
         if !items.is_empty() {
-            let at: Time = (self.core.config.clock)();
             self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
         }
         Ok(Answer { written: true, removed })
     }
 
     /// Is it as it was seen, and does nobody want it? Then it leaves now.
-    fn is_still(&self, removed: &Removed, seen: Option<&[u8]>) -> Result<bool, Error> {
+    fn is_still(&self, removed: &Removed, seen: Option<&[u8]>, there: Option<&[u8]>) -> bool {
         let address = &removed.address;
-        let key = table(removed.what).key(address);
-        let there = self.core.index.get(&key, Wait::Yes).map_err(|error| self.core.index_error(error))?;
+        let fresh = self.fresh.get(&table(removed.what).key(address));
         match seen {
-            None if there.is_none() => Ok(false),
+            None if there.is_none() || fresh == Some(&Fresh::Gone) => false,
             None => {
                 self.core.guard.leave_now(address);
-                Ok(true)
+                true
             }
-            Some(seen) => {
-                let same = there.as_deref() == Some(seen) && !self.fresh.contains_key(&key);
-                Ok(same && self.core.guard.leave(address))
-            }
+            Some(seen) => there == Some(seen) && fresh.is_none() && self.core.guard.leave(address),
         }
     }
 
     fn enter(&mut self, record: Record, entries: &mut Vec<Entry>) {
+        self.enter_known(record, None, Known::Unknown, entries);
+    }
+
+    fn enter_known(&mut self, record: Record, crc: Option<u32>, known: Known, entries: &mut Vec<Entry>) {
         let offset = self.buffer.len();
-        record.encode(self.core.segments.salt(), &mut self.buffer);
+        record.encode_with(self.core.segments.salt(), crc, &mut self.buffer);
         let len = (self.buffer.len() - offset) as u32;
-        entries.push(Entry { record, offset: offset as u32, len });
+        entries.push(Entry { record, offset: offset as u32, len, known });
     }
 
     fn row<R: Row>(&self, key: Key) -> Result<Option<R>, Error> {

@@ -167,6 +167,7 @@ impl Store {
             check_size("a derivation", bytes.len(), BODY_MOST / 2)?;
         }
         let leaving = core.guard.touch(&address) == Touch::Leaving;
+        core.segments.check()?;
         let key = table.key(&address);
         let noted = self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?;
         if noted.is_some_and(|noted| !leaving && core.now().since(noted.at) < core.config.touch_after) {

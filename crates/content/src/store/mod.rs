@@ -296,11 +296,9 @@ impl Core {
 
     /// Writes one fact.
     async fn write(&self, fact: Fact, class: Class) -> Result<Answer, Error> {
+        let (bytes, crc) = (fact.size_hint(), fact.long_body_crc());
         let record = Record { at: self.now(), class, fact };
-        let mut encoded = Vec::new();
-        record.encode(self.segments.salt(), &mut encoded);
-        let bytes = encoded.len();
-        self.submit(Order::Write(record, encoded), bytes).await
+        self.submit(Order::Write(record, crc), bytes).await
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, oneshot};
 
-use super::apply::Batch;
+use super::apply::{Batch, Known};
 use super::background::Background;
 use super::commit::Writer;
 use super::tables::{Blob, Home, Row, Table, last_address};
@@ -190,9 +190,12 @@ impl Found {
         mut opened: Opened,
         why: Option<String>,
     ) -> Result<Found, Error> {
-        let list = segments.list()?;
+        let mut list = segments.list()?;
         let (index, covered) = known(disk, &list, settings, &mut opened, why)?;
         let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
+        if !opened.clean {
+            mend(segments, &mut list, position, &mut opened)?;
+        }
         follow(segments, &list, position, (&index, &mut tally), &mut opened)?;
         let next_file = clear_files(files, &index, &mut opened)?.max(tally.next_file);
         // A log that was cleaned away entirely begins behind what the index covers.
@@ -211,7 +214,7 @@ fn known(
     settings: index::Settings,
     opened: &mut Opened,
     why: Option<String>,
-) -> Result<Known, Error> {
+) -> Result<Existing, Error> {
     let why = match why {
         None if is_marked(&**disk, REBUILD_FILE)? => Some("it was found damaged".to_owned()),
         why => why,
@@ -226,6 +229,35 @@ fn known(
     Ok((index, None))
 }
 
+/// A process that died left a log whose end only the system knows: it must last before anything builds on it. What was
+/// cut short goes, so that nobody takes it for damage later.
+fn mend(
+    segments: &Segments,
+    list: &mut BTreeMap<u32, u64>,
+    position: Position,
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let Some(mut last) = list.last_entry() else { return Ok(()) };
+    let (segment, len) = (*last.key(), *last.get());
+    let from = if segment == position.segment { position.offset } else { 0 };
+    if from >= len {
+        return Ok(());
+    }
+    let damage = segments.scan(segment, from, &mut |_, _| Ok(()))?;
+    let end = damage.last().filter(|damage| damage.to >= len).map_or(len, |damage| damage.from);
+    if segments.rewrite(segment, end).is_err() {
+        // For want of room, perhaps. It is read as it is.
+        let file = segments.file(segment, Wait::Yes);
+        let synced = file.and_then(|file| file.sync());
+        return synced.map_err(|cause| Error::disk("sync", &segment_path(segment), cause));
+    }
+    if end < len {
+        opened.unreadable.push(unreadable(segment, end..len, true));
+    }
+    *last.get_mut() = end;
+    Ok(())
+}
+
 /// Brings the index up to the log's end.
 fn follow(
     segments: &Segments,
@@ -235,11 +267,6 @@ fn follow(
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let last = list.last_key_value().map(|(last, _)| *last);
-    // A process that died left pages that only the system knows: they must last before anything builds on them.
-    if let Some(last) = last.filter(|_| !opened.clean) {
-        let synced = segments.file(last, Wait::Yes).and_then(|file| file.sync());
-        synced.map_err(|cause| Error::disk("sync", &segment_path(last), cause))?;
-    }
     let mut before = None;
     for (&segment, &len) in list.range(position.segment..) {
         // Segments are removed from the first on: one that is missing was lost.
@@ -261,14 +288,14 @@ fn unreadable(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
     Unreadable { file, from: range.start, bytes: range.end - range.start, torn }
 }
 
-type Known = (Index, Option<(Position, Tally)>);
+type Existing = (Index, Option<(Position, Tally)>);
 
 /// The index as it is on disk, or why it cannot be used.
 fn existing(
     disk: &Arc<dyn Disk>,
     list: &BTreeMap<u32, u64>,
     settings: index::Settings,
-) -> Result<Known, String> {
+) -> Result<Existing, String> {
     let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
         .map_err(|error| error.to_string())?;
     let Some(Covered { position: (segment, offset), note }) = covered else {
@@ -299,7 +326,7 @@ fn replay(
     let mut each = |place: crate::log::Place, record: Record| {
         opened.replayed += 1;
         let mut batch = Batch::new(index, tally);
-        batch.apply(&record, place).map_err(plain)?;
+        batch.apply(&record, place, Known::Unknown).map_err(plain)?;
         let (changes, _) = batch.done();
         let end = (segment, u64::from(place.offset) + u64::from(place.len));
         index.apply(changes, end, || tally.encode());

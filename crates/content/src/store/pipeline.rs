@@ -42,11 +42,9 @@ impl<'a> Pipeline<'a> {
     }
 
     pub(crate) fn write(&mut self, fact: Fact, class: Class) -> Result<(), Error> {
+        let (bytes, crc) = (fact.size_hint(), fact.long_body_crc());
         let record = Record { at: self.core.now(), class, fact };
-        let mut encoded = Vec::new();
-        record.encode(self.core.segments.salt(), &mut encoded);
-        let bytes = encoded.len();
-        self.order(Order::Write(record, encoded), bytes)
+        self.order(Order::Write(record, crc), bytes)
     }
 
     /// Waits for all answers.

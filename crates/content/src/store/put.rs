@@ -97,7 +97,10 @@ impl Store {
     /// Is the blob there, with this promise at least? What there is of it is brought up to the promise.
     async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
         let core = &self.inner.core;
-        if core.guard.touch(address) == Touch::Leaving {
+        let touch = core.guard.touch(address);
+        // A log that broke off may have removed what the index still has.
+        core.segments.check()?;
+        if touch == Touch::Leaving {
             return Ok(false);
         }
         let key = Table::Blob.key(address);

@@ -69,6 +69,6 @@ impl Index {
     /// Makes all that was applied durable.
     fn flush(&self, note: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
         self.freeze_all(note);
-        self.write_all_frozen()
+        self.write_frozen(usize::MAX)
     }
 }
