@@ -100,10 +100,6 @@ impl<'a> Batch<'a> {
                 self.edges(inputs, derivation);
                 self.revive(derivation)?;
                 let key = Table::Memo.key(derivation);
-                if let Some(old) = self.subject_row::<MemoRow>(&key)? {
-                    self.edges.push((Table::Output.pair(&old.memo.output, derivation), None));
-                }
-                self.edges.push((Table::Output.pair(output, derivation), Some(Box::default())));
                 let memo = Memo { derivation: *derivation, output: *output, size: *size, cost: *cost, at };
                 let row = MemoRow { place, class, memo };
                 self.put(|tally| &mut tally.memos, key, Some(row))
@@ -180,8 +176,7 @@ impl<'a> Batch<'a> {
             What::Derivation => {
                 self.put(|tally| &mut tally.derivations, Table::Derivation.key(address), None::<Noted>)?;
             }
-            What::Memo(output) => {
-                self.edges.push((Table::Output.pair(&output, address), None));
+            What::Memo(_) => {
                 self.put(|tally| &mut tally.memos, Table::Memo.key(address), None::<MemoRow>)?;
             }
         }

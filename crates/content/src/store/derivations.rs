@@ -270,16 +270,15 @@ impl Core {
         }
     }
 
-    /// The derivations that came to an output and still say so.
-    pub(super) fn memos_of(&self, output: &Address) -> Result<Vec<Address>, Error> {
-        let mut found = Vec::new();
-        for derivation in self.seconds(Table::Output, output, None)? {
-            let derivation = derivation?;
-            if self.memo_row(&derivation)?.is_some_and(|(row, _)| row.memo.output == *output) {
-                found.push(derivation);
-            }
-        }
-        Ok(found)
+    /// The memos of derivations whose addresses begin so.
+    pub(super) fn memos_near(&self, bits: u64) -> Result<Vec<(MemoRow, RowBytes)>, Error> {
+        let prefix = [&[Table::Memo as u8][..], &bits.to_le_bytes()].concat();
+        let scan = self.index.scan(&prefix, None).map_err(|error| self.index_error(error))?;
+        scan.map(|row| {
+            let (_, row) = row.map_err(|error| self.index_error(error))?;
+            Ok((self.decoded(&row)?, row))
+        })
+        .collect()
     }
 
     /// The second addresses of all pairs with this first one.

@@ -8,6 +8,7 @@ use futures_util::{Stream, StreamExt};
 
 use super::commit::{Doomed, Order};
 use super::counters::Kind;
+use super::sweep::Producers;
 use super::tables::{BLOB_FRONT, Blob, Home, Table};
 use super::{Core, Event, Store};
 use crate::cache::Verified;
@@ -254,8 +255,8 @@ impl Core {
         }
         self.cache.remove(address);
         let mut doomed = vec![Removed { address: *address, what: What::Blob, edges: Vec::new() }];
-        doomed.extend(self.memos_of(address)?.into_iter().map(|memo| Removed {
-            address: memo,
+        doomed.extend(Producers::find(self)?.of(self, address)?.into_iter().map(|(row, _)| Removed {
+            address: row.memo.derivation,
             what: What::Memo(*address),
             edges: Vec::new(),
         }));

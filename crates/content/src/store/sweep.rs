@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use super::commit::{Doomed, Order};
 use super::event::is_young;
 use super::mark::{Marks, mark};
-use super::tables::{Blob, MemoRow, Noted, Row, Table};
+use super::tables::{Blob, MemoRow, Noted, Row, RowBytes, Table};
 use super::{Collect, Collected, Core, DryRun, Scope};
 use crate::facts::{Class, Time, Why};
 use crate::log::{Removed, What};
@@ -29,6 +29,7 @@ pub(super) struct Sweep<'a> {
     why: Why,
     now: Time,
     marks: Marks,
+    producers: Producers,
     /// How many bytes are to go, if that is bounded.
     to_go: Option<u64>,
     /// What to remove next.
@@ -49,6 +50,7 @@ impl<'a> Sweep<'a> {
             why,
             now: core.now(),
             marks: mark(core, terms.grace)?,
+            producers: Producers::find(core)?,
             to_go,
             batch: Vec::new(),
             taken: 0,
@@ -85,9 +87,9 @@ impl<'a> Sweep<'a> {
 
     /// Adds the memos that came to a blob; false when one of them stays, and the blob with it.
     fn add_memos(&mut self, output: &Address, group: &mut Group) -> Result<bool, Error> {
-        for derivation in self.core.memos_of(output)? {
-            let Some((row, seen)) = self.core.memo_row(&derivation)? else { continue };
-            if self.stays(self.marks.memos.contains(&derivation.bits()), row.memo.at, row.class) {
+        for (row, seen) in self.producers.of(self.core, output)? {
+            let held = self.marks.memos.contains(&row.memo.derivation.bits());
+            if self.stays(held, row.memo.at, row.class) {
                 return Ok(false);
             }
             group.worth = group.worth.saturating_add(row.memo.cost.worth());
@@ -190,6 +192,36 @@ impl<'a> Sweep<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Which memos came to which output: 64 bits of both addresses, in order. Found for each collection rather than kept,
+/// so that to remember something costs less.
+pub(super) struct Producers(Vec<(u64, u64)>);
+
+impl Producers {
+    pub(super) fn find(core: &Core) -> Result<Producers, Error> {
+        let mut pairs = Vec::new();
+        for row in core.rows(Table::Memo)? {
+            let (derivation, row) = row?;
+            pairs.push((core.decoded::<MemoRow>(&row)?.memo.output.bits(), derivation.bits()));
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Ok(Producers(pairs))
+    }
+
+    /// The memos that came to an output, as they are now.
+    pub(super) fn of(&self, core: &Core, output: &Address) -> Result<Vec<(MemoRow, RowBytes)>, Error> {
+        let first = self.0.partition_point(|pair| pair.0 < output.bits());
+        let near = self.0[first..].iter().take_while(|pair| pair.0 == output.bits());
+        let mut found = Vec::new();
+        for (_, derivation) in near {
+            found.extend(
+                core.memos_near(*derivation)?.into_iter().filter(|(row, _)| row.memo.output == *output),
+            );
+        }
+        Ok(found)
     }
 }
 

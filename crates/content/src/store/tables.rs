@@ -16,8 +16,6 @@ pub(crate) enum Table {
     Memo = b'm',
     /// Input, derivation -> nothing: who reads it.
     Edge = b'e',
-    /// Output, derivation -> nothing: what came to it.
-    Output = b'o',
     Pin = b'p',
     /// Hash of a name -> the name and its history.
     Name = b'n',
