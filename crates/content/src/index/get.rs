@@ -22,6 +22,15 @@ impl Index {
         Ok(None)
     }
 
+    /// False if there is certainly nothing under the key; true may be wrong once in a hundred times. Never reads a file.
+    pub(crate) fn may_have(&self, key: &Key) -> bool {
+        let state = self.state();
+        match state.in_memory(key) {
+            Some(change) => change.is_some(),
+            None => state.runs.iter().any(|run| run.may_have(key)),
+        }
+    }
+
     /// The values of many keys, in the order asked. It goes once through each run, so that keys that stand near each
     /// other are read together.
     pub(crate) fn get_many(&self, keys: &[Key], wait: Wait) -> Result<Vec<Option<Box<[u8]>>>, Error> {
