@@ -224,7 +224,10 @@ impl Segments {
                 offset += u64::from(len);
             } else {
                 let next = window.next_header(self.salt, offset + 1).map_err(read)?;
-                note(offset, next);
+                // Zeros at the end were written ahead of records that did not come.
+                if next < window.end || !window.is_zero(offset).map_err(read)? {
+                    note(offset, next);
+                }
                 offset = next;
             }
         }
@@ -282,6 +285,19 @@ impl Window {
         let body = self.at(offset + HEADER as u64, header.len)?.map(Bytes::copy_from_slice);
         let record = body.and_then(|body| Record::decode(&header, &body));
         Ok(record.map(|record| ((HEADER + header.len) as u32, record)))
+    }
+
+    /// Is there nothing but zeros from here to the end?
+    fn is_zero(&mut self, mut offset: u64) -> io::Result<bool> {
+        while offset < self.end {
+            let count = (self.end - offset).min(STRIDE as u64);
+            let bytes = self.at(offset, count as usize)?.unwrap_or_default();
+            if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            offset += count;
+        }
+        Ok(true)
     }
 
     /// The first offset from here on at which a whole header is, or the file's end.
