@@ -9,3 +9,4 @@ mod collect;
 mod kill;
 mod decoders;
 mod owner;
+mod rot;
