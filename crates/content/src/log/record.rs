@@ -181,6 +181,13 @@ impl Fact {
         Some(crc.finalize())
     }
 
+    /// Lets go of bytes that are in the log.
+    pub(crate) fn drop_bytes(&mut self) {
+        if let Fact::Blob { bytes, .. } | Fact::Derivation { bytes, .. } = self {
+            *bytes = Bytes::new();
+        }
+    }
+
     /// About how many bytes its record has.
     pub(crate) fn size_hint(&self) -> usize {
         let (bytes, addresses) = match self {

@@ -21,7 +21,7 @@ use crate::cache::Cache;
 use crate::files::{Files, Listed};
 use crate::index::{self, Covered, Index};
 use crate::io::Pool;
-use crate::log::{Append, Gather, Position, Record, Salt, Segments, segment_path};
+use crate::log::{Append, Damage, Gather, Place, Position, Record, Salt, Segments, segment_path};
 use crate::{Address, Disk, Error, Open, Wait};
 
 /// The format this code reads and writes.
@@ -322,22 +322,39 @@ fn replay(
     len: u64,
     (index, tally): (&Index, &mut Tally),
     opened: &mut Opened,
-) -> Result<Vec<crate::log::Damage>, Error> {
-    let mut each = |place: crate::log::Place, record: Record| {
+) -> Result<Vec<Damage>, Error> {
+    let mut records: Vec<(Place, Record)> = Vec::new();
+    let mut each = |place: Place, mut record: Record| {
         opened.replayed += 1;
-        let mut batch = Batch::new(index, tally);
-        batch.apply(&record, place, Known::Unknown).map_err(plain)?;
-        let (changes, _) = batch.done();
-        let end = (segment, u64::from(place.offset) + u64::from(place.len));
-        index.apply(changes, end, || tally.encode());
-        if index.is_behind() {
-            while index.work().map_err(plain)? {}
+        record.fact.drop_bytes();
+        records.push((place, record));
+        match records.len() {
+            REPLAYED_AT_ONCE.. => bring_in(index, tally, &mut records),
+            _ => Ok(()),
         }
-        Ok(())
     };
     let damage = segments.scan(segment, from, &mut each)?;
+    bring_in(index, tally, &mut records)?;
     index.apply(std::iter::empty(), (segment, len), || tally.encode());
     Ok(damage)
+}
+
+/// How many records are brought into the index together.
+const REPLAYED_AT_ONCE: usize = 512;
+
+fn bring_in(index: &Index, tally: &mut Tally, records: &mut Vec<(Place, Record)>) -> Result<(), Error> {
+    let mut batch = Batch::new(index, tally);
+    let mut end = None;
+    for (place, record) in records.drain(..) {
+        batch.apply(&record, place, Known::Unknown).map_err(plain)?;
+        end = Some((place.segment, u64::from(place.offset) + u64::from(place.len)));
+    }
+    let (changes, _) = batch.done();
+    if let Some(end) = end {
+        index.apply(changes, end, || tally.encode());
+    }
+    while index.is_behind() && index.work().map_err(plain)? {}
+    Ok(())
 }
 
 /// Removes what unfinished puts left, and finds the first free file number.
