@@ -8,6 +8,7 @@ mod tally;
 mod apply;
 mod guard;
 mod commit;
+mod admit;
 mod background;
 mod pipeline;
 mod keeper;
