@@ -11,7 +11,7 @@ pub(crate) use record::{
     BODY_MOST, Fact, HEADER, Header, Record, Removed, Salt, What, give_cost, give_history, take_cost,
     take_history,
 };
-pub(crate) use segment::{Damage, Place, Position, Segments, path as segment_path};
+pub(crate) use segment::{Damage, FRONT, Place, Position, Segments, path as segment_path};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -16,6 +17,7 @@ pub(crate) const FRONT: usize = 20;
 const FRONT_MAGIC: &[u8; 8] = b"anablog\n";
 
 const FOLDER: &str = "log";
+const QUARANTINE: &str = "quarantine";
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,9 +126,9 @@ impl Segments {
         Ok(file)
     }
 
-    /// Writes a segment anew as far as so many bytes: then it is durable, even if the system holds bytes that it will
-    /// never write because a sync of them failed.
-    pub(crate) fn rewrite(&self, segment: u32, len: u64) -> Result<(), Error> {
+    /// Writes a segment anew with these stretches of it, one behind the other, and says how long it is then. So it is
+    /// durable, even if the system holds bytes that it will never write because a sync of them failed.
+    pub(crate) fn rewrite(&self, segment: u32, stretches: &[Range<u64>]) -> Result<u64, Error> {
         let (path, new) = (path(segment), path(segment).with_extension("new"));
         let failed = |cause| Error::disk("rewrite", &path, cause);
         match self.disk.remove(&new) {
@@ -135,14 +137,17 @@ impl Segments {
         }
         let from = self.file(segment, Wait::Yes).map_err(failed)?;
         let to = self.disk.open(&new, Open::Create).map_err(failed)?;
-        let copied = copy(&*from, &*to, len).and_then(|()| to.sync());
-        if let Err(cause) = copied.and_then(|()| self.disk.rename(&new, &path)) {
+        let written = to.write_at(&front(segment), 0).and_then(|()| copy(&*from, &*to, stretches));
+        let written = written.and_then(|len| to.sync().map(|()| len));
+        let written = written.and_then(|len| self.disk.rename(&new, &path).map(|()| len));
+        let len = written.map_err(|cause| {
             // What cannot be removed now is removed the next time.
             let _ = self.disk.remove(&new);
-            return Err(failed(cause));
-        }
+            failed(cause)
+        })?;
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
-        self.sync_folder(FOLDER)
+        self.sync_folder(FOLDER)?;
+        Ok(len)
     }
 
     pub(crate) fn remove(&self, segment: u32) -> Result<(), Error> {
@@ -156,10 +161,23 @@ impl Segments {
     pub(crate) fn quarantine(&self, segment: u32) -> Result<(), Error> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
         let from = path(segment);
-        let to = Path::new("quarantine").join(format!("{segment:08}.log"));
+        let to = Path::new(QUARANTINE).join(format!("{segment:08}.log"));
         self.disk.rename(&from, &to).map_err(|cause| Error::disk("quarantine", &from, cause))?;
-        self.sync_folder("quarantine")?;
+        self.sync_folder(QUARANTINE)?;
         self.sync_folder(FOLDER)
+    }
+
+    /// Keeps what is in a damaged stretch for somebody to look at.
+    pub(crate) fn keep_damaged(&self, damage: &Damage) {
+        let Damage { segment, from, to } = *damage;
+        let path = Path::new(QUARANTINE).join(format!("{segment:08}.log.{from}"));
+        let read = || {
+            let mut bytes = vec![0; (to - from) as usize];
+            let count = self.file(segment, Wait::Yes)?.read_at(&mut bytes, from, Wait::Yes)?;
+            self.disk.open(&path, Open::Create)?.write_at(&bytes[..count], 0)
+        };
+        // What cannot be kept for inspection is not worth an error of its own.
+        let _: io::Result<()> = read();
     }
 
     /// Without this, after a power cut a segment could be back that undoes what a later one, now gone, had done.
@@ -235,19 +253,23 @@ impl Segments {
     }
 }
 
-fn copy(from: &dyn File, to: &dyn File, len: u64) -> io::Result<()> {
-    let mut piece = vec![0; STRIDE.min(len as usize)];
-    let mut offset = 0;
-    while offset < len {
-        let want = (len - offset).min(STRIDE as u64) as usize;
-        let got = from.read_at(&mut piece[..want], offset, Wait::Yes)?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+/// Appends stretches of a file to the front of another; says how long that is then.
+fn copy(from: &dyn File, to: &dyn File, stretches: &[Range<u64>]) -> io::Result<u64> {
+    let mut piece = Vec::new();
+    let mut end = FRONT as u64;
+    for stretch in stretches {
+        let mut offset = stretch.start;
+        while offset < stretch.end {
+            piece.resize((stretch.end - offset).min(STRIDE as u64) as usize, 0);
+            let got = from.read_at(&mut piece, offset, Wait::Yes)?;
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            to.write_at(&piece[..got], end)?;
+            (offset, end) = (offset + got as u64, end + got as u64);
         }
-        to.write_at(&piece[..got], offset)?;
-        offset += got as u64;
     }
-    Ok(())
+    Ok(end)
 }
 
 /// A moving view of a file.

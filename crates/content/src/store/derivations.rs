@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::commit::{Doomed, Order};
 use super::counters::Kind;
-use super::guard::Touch;
 use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Store};
 use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
@@ -52,9 +51,8 @@ impl Store {
     ) -> Result<Address, Error> {
         let bytes = bytes.into();
         let address = Address::derive(context, &bytes);
-        let fact =
-            Fact::Derivation { address, context: context.0.to_owned(), inputs: inputs.to_vec(), bytes };
-        let result = self.write_unless_there(address, Table::Derivation, fact).await;
+        let derivation = Derivation { context: context.0.to_owned(), bytes, inputs: inputs.to_vec() };
+        let result = self.keep_derivation(address, derivation).await;
         self.inner.core.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
     }
 
@@ -148,10 +146,9 @@ impl Store {
     async fn remember_made(&self, made: Made<'_>, class: Class) -> Result<bool, Error> {
         let Made { derivation, output, size, cost, inputs } = made;
         let core = &self.inner.core;
-        core.guard.touch(&derivation);
+        let wanted = core.guard.want([&[output, derivation], inputs].concat());
         // A look that never waits: it misses one in a hundred memos without an output, which then is derived again.
-        let leaving = core.guard.touch(&output) == Touch::Leaving;
-        if leaving || !core.index.may_have(&Table::Blob.key(&output)) {
+        if wanted.is_leaving(0) || !core.index.may_have(&Table::Blob.key(&output)) {
             return Err(Error::Missing { address: output });
         }
         check_inputs(inputs)?;
@@ -159,20 +156,21 @@ impl Store {
         Ok(core.write(fact, class).await?.written)
     }
 
-    /// Writes a fact unless the index has its key; says whether it did.
-    async fn write_unless_there(&self, address: Address, table: Table, fact: Fact) -> Result<bool, Error> {
+    /// Writes a derivation unless it is there; says whether it did.
+    async fn keep_derivation(&self, address: Address, derivation: Derivation) -> Result<bool, Error> {
         let core = &self.inner.core;
-        if let Fact::Derivation { inputs, bytes, .. } = &fact {
-            check_inputs(inputs)?;
-            check_size("a derivation", bytes.len(), BODY_MOST / 2)?;
-        }
-        let leaving = core.guard.touch(&address) == Touch::Leaving;
+        let Derivation { context, bytes, inputs } = derivation;
+        check_inputs(&inputs)?;
+        check_size("a derivation", bytes.len() + context.len(), BODY_MOST / 2)?;
+        let wanted = core.guard.want([&[address], &inputs[..]].concat());
         core.segments.check()?;
-        let key = table.key(&address);
+        let key = Table::Derivation.key(&address);
         let noted = self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?;
-        if noted.is_some_and(|noted| !leaving && core.now().since(noted.at) < core.config.touch_after) {
+        let is_recent = noted.is_some_and(|noted| core.now().since(noted.at) < core.config.touch_after);
+        if is_recent && !wanted.is_leaving(0) {
             return Ok(false);
         }
+        let fact = Fact::Derivation { address, context, inputs, bytes };
         Ok(core.write(fact, Class::Acknowledged).await?.written)
     }
 }

@@ -69,9 +69,21 @@ impl Guard {
         }
     }
 
+    /// Holds addresses that something about to be written will lead to, and touches them when that is in: a collection
+    /// that began before has not seen it, and one that begins later does.
+    pub(crate) fn want(&self, addresses: Vec<Address>) -> Wanted<'_> {
+        let is_leaving = addresses.iter().map(|address| self.hold(address) == Touch::Leaving).collect();
+        Wanted { guard: self, addresses, is_leaving }
+    }
+
     /// Everything that leases hold now.
     pub(crate) fn held(&self) -> Vec<Address> {
         self.shards.iter().flat_map(|shard| lock(shard).held.keys().copied().collect::<Vec<_>>()).collect()
+    }
+
+    /// Are touches remembered?
+    pub(crate) fn is_collecting(&self) -> bool {
+        lock(&self.shards[0]).touched.is_some()
     }
 
     /// From now on touches are remembered, until the collection ends.
@@ -105,6 +117,29 @@ impl Guard {
 
     fn shard(&self, address: &Address) -> MutexGuard<'_, Shard> {
         lock(&self.shards[address.bits() as usize % SHARDS])
+    }
+}
+
+/// Addresses that are about to be led to.
+pub(crate) struct Wanted<'a> {
+    guard: &'a Guard,
+    addresses: Vec<Address>,
+    is_leaving: Vec<bool>,
+}
+
+impl Wanted<'_> {
+    /// Was this one, by its place in the list, being removed when it was asked for?
+    pub(crate) fn is_leaving(&self, place: usize) -> bool {
+        self.is_leaving[place]
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        for address in &self.addresses {
+            self.guard.touch(address);
+            self.guard.release(address);
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Collect, Core, Event, Scope, clean, collect};
+use super::{Collect, Core, Event, Scope, clean, collect, lock};
 use crate::Error;
-use crate::facts::Why;
+use crate::facts::{Time, Why};
 
 /// What the keeper's thread is told.
 #[derive(Debug)]
@@ -17,7 +17,12 @@ pub(crate) struct Keeper {
     changed: Condvar,
     /// Counts rounds, for those who wait for room.
     rounds: watch::Sender<u64>,
+    /// How many bytes were in use when a round failed to make room, and when.
+    in_vain: Mutex<Option<(u64, Time)>>,
 }
+
+/// A round that made no room is not repeated before this, unless more bytes are in use.
+const RESPITE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct State {
@@ -27,7 +32,12 @@ struct State {
 
 impl Default for Keeper {
     fn default() -> Keeper {
-        Keeper { state: Mutex::default(), changed: Condvar::new(), rounds: watch::Sender::new(0) }
+        Keeper {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            rounds: watch::Sender::new(0),
+            in_vain: Mutex::default(),
+        }
     }
 }
 
@@ -98,7 +108,9 @@ fn make_room(core: &Core) -> Result<(), Error> {
     };
     collect::collect(core, &terms, Why::Quota)?;
     let used = core.tally().used_bytes();
-    if used > quota / 10 * 9 {
+    let is_over = used > quota / 10 * 9;
+    *lock(&core.keeper.in_vain) = is_over.then(|| (used, core.now()));
+    if is_over {
         core.tell(&Event::OverQuota { used });
     }
     Ok(())
@@ -109,9 +121,18 @@ impl Core {
     pub(super) fn watch_quota(&self) {
         if let Some(quota) = self.config.quota_bytes
             && self.tally().used_bytes() > quota / 10 * 9
+            && !self.is_in_vain(quota / 100)
         {
             self.keeper.wake();
         }
+    }
+
+    /// Has a round just failed to make room, and has the store hardly grown since?
+    fn is_in_vain(&self, growth: u64) -> bool {
+        let in_vain = *lock(&self.keeper.in_vain);
+        in_vain.is_some_and(|(used, at)| {
+            self.tally().used_bytes() <= used + growth && self.now().since(at) < RESPITE
+        })
     }
 
     /// Waits until so many more bytes fit the quota; an error if room cannot be made.
@@ -123,6 +144,9 @@ impl Core {
         }
         // The first round may have been going on already, and have looked before this put was there.
         for _ in 0..2 {
+            if self.is_in_vain(0) {
+                break;
+            }
             let mut rounds = self.keeper.rounds.subscribe();
             if !self.keeper.wake() {
                 return Err(Error::Closed);

@@ -51,6 +51,18 @@ pub(super) fn mark(core: &Core, grace: Duration) -> Result<Marks, Error> {
     Ok(marks)
 }
 
+/// Touches an address and all that it leads to, for a collection that began before the address was held.
+pub(super) fn touch_all(core: &Core, address: Address) -> Result<(), Error> {
+    let (mut done, mut stack) = (HashSet::new(), vec![(address, Need::Value)]);
+    while let Some((address, need)) = stack.pop() {
+        if done.insert((address, need == Need::Value)) {
+            core.guard.touch(&address);
+            follow(core, &address, need, &mut HashSet::new(), &mut stack)?;
+        }
+    }
+    Ok(())
+}
+
 /// What is young holds what it needs, as if it were pinned: somebody is about to build on it.
 fn young(core: &Core, grace: Duration) -> Result<Vec<(Address, Need)>, Error> {
     let now = core.now();

@@ -21,7 +21,7 @@ use crate::cache::Cache;
 use crate::files::{Files, Listed};
 use crate::index::{self, Covered, Index};
 use crate::io::Pool;
-use crate::log::{Append, Damage, Gather, Place, Position, Record, Salt, Segments, segment_path};
+use crate::log::{Append, Damage, FRONT, Gather, Place, Position, Record, Salt, Segments, segment_path};
 use crate::{Address, Disk, Error, Open, Wait};
 
 /// The format this code reads and writes.
@@ -42,14 +42,14 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     // This makes durable which folders there are, and that the mark is gone.
     let files = Files::open(Arc::clone(&disk))?;
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
-    let find =
-        |why| Found::new(&disk, &segments, &files, settings, Opened { clean, ..Opened::default() }, why);
+    let mut opened = Opened { clean, ..Opened::default() };
+    let mut find = |why| Found::new(&disk, &segments, &files, settings, &mut opened, why);
     let found = match find(None) {
         // Damage that was met on the way.
         Err(Error::Index { what }) => find(Some(what))?,
         found => found?,
     };
-    let Found { index, tally, next_segment: next, next_file, pins, opened } = found;
+    let Found { index, tally, next_segment: next, next_file, pins } = found;
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
@@ -177,7 +177,6 @@ struct Found {
     next_segment: u32,
     next_file: u64,
     pins: Vec<Address>,
-    opened: Opened,
 }
 
 impl Found {
@@ -187,23 +186,23 @@ impl Found {
         segments: &Segments,
         files: &Files,
         settings: index::Settings,
-        mut opened: Opened,
+        opened: &mut Opened,
         why: Option<String>,
     ) -> Result<Found, Error> {
         let mut list = segments.list()?;
-        let (index, covered) = known(disk, &list, settings, &mut opened, why)?;
+        let (index, covered) = known(disk, &list, settings, opened, why)?;
         let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
         if !opened.clean {
-            mend(segments, &mut list, position, &mut opened)?;
+            mend(segments, &mut list, position, &mut opened.unreadable)?;
         }
-        follow(segments, &list, position, (&index, &mut tally), &mut opened)?;
-        let next_file = clear_files(files, &index, &mut opened)?.max(tally.next_file);
+        follow(segments, &list, position, (&index, &mut tally), opened)?;
+        let next_file = clear_files(files, &index, opened)?.max(tally.next_file);
         // A log that was cleaned away entirely begins behind what the index covers.
         let next_segment = list.last_key_value().map_or(1, |(last, _)| last + 1).max(position.segment);
         let pins = index.scan(&[Table::Pin as u8], None).map_err(plain)?;
         let pins =
             pins.map(|row| Ok(last_address(&row.map_err(plain)?.0).expect("a pin's key has an address")));
-        Ok(Found { pins: pins.collect::<Result<_, Error>>()?, index, tally, next_segment, next_file, opened })
+        Ok(Found { pins: pins.collect::<Result<_, Error>>()?, index, tally, next_segment, next_file })
     }
 }
 
@@ -229,13 +228,13 @@ fn known(
     Ok((index, None))
 }
 
-/// A process that died left a log whose end only the system knows: it must last before anything builds on it. What was
-/// cut short goes, so that nobody takes it for damage later.
+/// A process that died left a log whose end only the system knows: it must last before anything builds on it. Of what
+/// the index does not cover, the whole records are kept, so that nobody takes what a crash left for damage later.
 fn mend(
     segments: &Segments,
     list: &mut BTreeMap<u32, u64>,
     position: Position,
-    opened: &mut Opened,
+    unreadable: &mut Vec<Unreadable>,
 ) -> Result<(), Error> {
     let Some(mut last) = list.last_entry() else { return Ok(()) };
     let (segment, len) = (*last.key(), *last.get());
@@ -243,19 +242,31 @@ fn mend(
     if from >= len {
         return Ok(());
     }
-    let damage = segments.scan(segment, from, &mut |_, _| Ok(()))?;
-    let end = damage.last().filter(|damage| damage.to >= len).map_or(len, |damage| damage.from);
-    if segments.rewrite(segment, end).is_err() {
+    let front = FRONT as u64;
+    let covered = front..from.max(front);
+    let mut whole = Vec::from([covered]);
+    let damage = segments.scan(segment, from, &mut |place, _| {
+        let (start, end) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
+        match whole.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => whole.push(start..end),
+        }
+        Ok(())
+    })?;
+    let torn = |damage: &Damage| damage.to >= len;
+    damage.iter().filter(|damage| !torn(damage)).for_each(|damage| segments.keep_damaged(damage));
+    match segments.rewrite(segment, &whole) {
+        Ok(len) => {
+            *last.get_mut() = len;
+            unreadable.extend(damage.iter().map(|it| stretch(segment, it.from..it.to, torn(it))));
+            Ok(())
+        }
         // For want of room, perhaps. It is read as it is.
-        let file = segments.file(segment, Wait::Yes);
-        let synced = file.and_then(|file| file.sync());
-        return synced.map_err(|cause| Error::disk("sync", &segment_path(segment), cause));
+        Err(_) => {
+            let synced = segments.file(segment, Wait::Yes).and_then(|file| file.sync());
+            synced.map_err(|cause| Error::disk("sync", &segment_path(segment), cause))
+        }
     }
-    if end < len {
-        opened.unreadable.push(unreadable(segment, end..len, true));
-    }
-    *last.get_mut() = end;
-    Ok(())
 }
 
 /// Brings the index up to the log's end.
@@ -268,22 +279,27 @@ fn follow(
 ) -> Result<(), Error> {
     let last = list.last_key_value().map(|(last, _)| *last);
     let mut before = None;
+    let mut damaged = Vec::new();
+    opened.replayed = 0;
     for (&segment, &len) in list.range(position.segment..) {
         // Segments are removed from the first on: one that is missing was lost.
         for missing in before.map_or(segment, |before| before + 1)..segment {
-            opened.unreadable.push(unreadable(missing, 0..0, false));
+            damaged.push(stretch(missing, 0..0, false));
         }
         before = Some(segment);
         let from = if segment == position.segment { position.offset } else { 0 };
         for damage in replay(segments, segment, from, len, (index, &mut *tally), opened)? {
             let torn = Some(segment) == last && damage.to >= len;
-            opened.unreadable.push(unreadable(segment, damage.from..damage.to, torn));
+            damaged.push(stretch(segment, damage.from..damage.to, torn));
         }
     }
+    // Some of it may be known, if the log is read for a second time.
+    damaged.retain(|stretch| !opened.unreadable.contains(stretch));
+    opened.unreadable.append(&mut damaged);
     Ok(())
 }
 
-fn unreadable(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
+fn stretch(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
     let file = segment_path(segment).display().to_string();
     Unreadable { file, from: range.start, bytes: range.end - range.start, torn }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::apply::name_key;
 use super::counters::Kind;
 use super::guard::Touch;
+use super::mark::touch_all;
 use super::tables::{NameRow, Table, last_address};
 use super::{Core, Store};
 use crate::facts::{Class, Named};
@@ -22,6 +23,7 @@ impl Store {
         let written = result?.written;
         if written {
             core.cache.pin(*address);
+            self.hold_meanwhile(*address).await?;
         }
         Ok(written)
     }
@@ -59,7 +61,19 @@ impl Store {
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
         let result = core.write(fact, Class::Acknowledged).await;
-        core.count(Kind::Name, result, |_| Some(0)).map(|_| ())
+        core.count(Kind::Name, result, |_| Some(0))?;
+        match address {
+            Some(address) => self.hold_meanwhile(address).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A collection that is going on may have looked for what is held before this was.
+    async fn hold_meanwhile(&self, address: Address) -> Result<(), Error> {
+        match self.inner.core.guard.is_collecting() {
+            true => self.blocking(move |core| touch_all(core, address)).await,
+            false => Ok(()),
+        }
     }
 
     /// What a name means now.

@@ -1,5 +1,6 @@
 //! Scrubbing: reads everything and checks it, at a bounded pace.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -71,16 +72,40 @@ struct Pass<'a> {
     found: Scrubbed,
 }
 
+/// A segment that was read.
+struct Segment {
+    len: u64,
+    damage: Vec<Damage>,
+}
+
+impl Segment {
+    /// Is the record at this place damaged or cut off?
+    fn lacks(&self, place: Place) -> bool {
+        let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
+        to > self.len || self.damage.iter().any(|damage| damage.from < to && from < damage.to)
+    }
+}
+
 /// How much is read between two pauses.
 const STRIDE: u64 = 1 << 20;
 
 impl Pass<'_> {
     fn run(mut self) -> Result<Scrubbed, Error> {
         let segments = self.core.segments.list()?;
-        let tail = segments.last_key_value().map(|(segment, _)| *segment);
+        let last = segments.last_key_value().map(|(segment, _)| *segment);
+        let next = self.core.tail.load(Ordering::Acquire);
+        let mut read = BTreeMap::new();
         for (segment, len) in segments {
-            self.segment(segment, len, Some(segment) == tail)?;
+            if let Some(damage) = self.segment(segment, len, Some(segment) == last)? {
+                // What comes to the writer's segment behind what was there is not missing.
+                let len = if segment < next { len } else { u64::MAX };
+                read.insert(segment, Segment { len, damage });
+            }
         }
+        self.find_lost(|place| match read.get(&place.segment) {
+            Some(segment) => segment.lacks(place),
+            None => place.segment < next,
+        })?;
         self.files()?;
         let mut pace = Ok(());
         let core = self.core;
@@ -97,26 +122,23 @@ impl Pass<'_> {
         Ok(self.found)
     }
 
-    fn segment(&mut self, segment: u32, len: u64, is_tail: bool) -> Result<(), Error> {
+    /// Reads a segment; nothing if it has been cleaned away.
+    fn segment(&mut self, segment: u32, len: u64, is_tail: bool) -> Result<Option<Vec<Damage>>, Error> {
         let core = self.core;
         let damage = core.segments.scan(segment, 0, &mut |place, record| self.record(place, &record));
         let damage = match damage {
-            // Cleaned away meanwhile.
-            Err(_) if !core.segments.list()?.contains_key(&segment) => return Ok(()),
+            Err(_) if !core.segments.list()?.contains_key(&segment) => return Ok(None),
             damage => damage?,
         };
         // The writer may be at work behind the length that was found first.
         let damage: Vec<Damage> = damage.into_iter().filter(|damage| !is_tail || damage.from < len).collect();
-        if !damage.is_empty() {
-            self.find_lost(&damage)?;
-        }
-        self.found.unreadable.extend(damage.into_iter().map(|damage| Unreadable {
+        self.found.unreadable.extend(damage.iter().map(|damage| Unreadable {
             file: segment_path(segment).display().to_string(),
             from: damage.from,
             bytes: damage.to - damage.from,
             torn: is_tail && damage.to >= len,
         }));
-        Ok(())
+        Ok(Some(damage))
     }
 
     /// A whole record: do its bytes have the address it says?
@@ -136,23 +158,19 @@ impl Pass<'_> {
         self.pace(place.len.into())
     }
 
-    /// What the index means that lies in damaged stretches.
-    fn find_lost(&mut self, damage: &[Damage]) -> Result<(), Error> {
-        let hit = |place: Place| {
-            let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
-            damage.iter().any(|it| it.segment == place.segment && it.from < to && from < it.to)
-        };
+    /// What the index means that the log does not have.
+    fn find_lost(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
         for row in self.core.rows(Table::Blob)? {
             let (address, row) = row?;
             let blob: Blob = self.core.decoded(&row)?;
-            if blob.home == Home::Packed && hit(blob.place) {
+            if blob.home == Home::Packed && is_lost(blob.place) {
                 self.lose_blob(&address, blob.place)?;
             }
         }
         for row in self.core.rows(Table::Derivation)? {
             let (address, row) = row?;
             let noted: Noted = self.core.decoded(&row)?;
-            if hit(noted.place) {
+            if is_lost(noted.place) {
                 self.lose_derivation(&address, noted.place)?;
             }
         }

@@ -20,14 +20,15 @@ pub(crate) struct Tally {
     pub gone: u64,
     /// More than any file's number.
     pub next_file: u64,
-    /// Bytes of records that still hold, by segment.
-    pub live: BTreeMap<u32, u64>,
+    /// Bytes of records that still hold, by segment, and of all together.
+    live: BTreeMap<u32, u64>,
+    live_bytes: u64,
 }
 
 impl Tally {
     /// Bytes of all records that still hold.
     pub(crate) fn live_bytes(&self) -> u64 {
-        self.live.values().sum()
+        self.live_bytes
     }
 
     /// What counts against a quota.
@@ -66,11 +67,14 @@ impl Tally {
 
     fn enliven(&mut self, place: Place) {
         *self.live.entry(place.segment).or_default() += u64::from(place.len);
+        self.live_bytes += u64::from(place.len);
     }
 
     fn unlive(&mut self, place: Place) {
         if let Some(live) = self.live.get_mut(&place.segment) {
-            *live = live.saturating_sub(place.len.into());
+            let gone = u64::from(place.len).min(*live);
+            *live -= gone;
+            self.live_bytes -= gone;
             if *live == 0 {
                 self.live.remove(&place.segment);
             }
@@ -103,11 +107,13 @@ impl Tally {
             gone: next()?,
             next_file: next()?,
             live: BTreeMap::new(),
+            live_bytes: 0,
         };
         while !take.0.is_empty() {
             let segment = take.u32()?;
             tally.live.insert(segment, take.u64()?);
         }
+        tally.live_bytes = tally.live.values().try_fold(0u64, |sum, live| sum.checked_add(*live))?;
         Some(tally)
     }
 
@@ -123,6 +129,7 @@ impl Tally {
             gone,
             next_file,
             live: _,
+            live_bytes: _,
         } = *self;
         [blobs, blob_bytes, file_bytes, derivations, memos, pins, names, gone, next_file]
     }

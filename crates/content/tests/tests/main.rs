@@ -10,3 +10,6 @@ mod kill;
 mod decoders;
 mod owner;
 mod rot;
+mod crash;
+mod flips;
+mod faults;

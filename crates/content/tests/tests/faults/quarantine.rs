@@ -1,0 +1,147 @@
+//! Damaged blobs: told once, kept aside, then missing, and welcome again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anabranch_content::{
+    Address, Class, Config, Context, Cost, Error, Event, Made, Scrub, Scrubbed, Store, Why,
+};
+use anabranch_testkit::{Crash, CrashDisk};
+
+use super::{open, small};
+use crate::crash::world::{PACKED, random};
+use crate::store::Hand;
+
+const FULL_SPEED: Scrub = Scrub { bytes_per_second: None };
+const LENS: [usize; 4] = [50, 400, PACKED + 1, 3000];
+
+/// A store with small and large blobs, a derivation that came to each, in several segments, closed.
+async fn filled(config: &Config) -> (CrashDisk, Vec<(Address, Address)>) {
+    let disk = CrashDisk::new(1);
+    let store = open(&disk, config);
+    let mut made = Vec::new();
+    for (seed, len) in LENS.into_iter().enumerate() {
+        let output = store.put(random(seed as u64, len), Class::Acknowledged).await.unwrap().address;
+        let described = random(100 + seed as u64, 30);
+        let derivation = store.put_derivation(Context("tests"), described, &[]).await.unwrap();
+        let came_to = Made { derivation, output, size: len as u64, cost: Cost::default(), inputs: &[] };
+        store.remember(came_to, Class::Acknowledged).await.unwrap();
+        made.push((derivation, output));
+        for more in 0..6 {
+            store.put(random(1000 + seed as u64 * 10 + more, 500), Class::Acknowledged).await.unwrap();
+        }
+    }
+    store.close().await.unwrap();
+    (disk, made)
+}
+
+/// Where some bytes are on a disk.
+fn place_of(disk: &CrashDisk, bytes: &[u8]) -> (PathBuf, u64) {
+    let find = |path: PathBuf| {
+        let at = disk.bytes(&path)?.windows(bytes.len()).position(|window| window == bytes)?;
+        Some((path, at as u64))
+    };
+    disk.files().into_iter().find_map(|(path, _)| find(path)).unwrap()
+}
+
+fn is_in_quarantine(disk: &CrashDisk, address: &Address) -> bool {
+    let name = Path::new("quarantine").join(address.to_string());
+    disk.files().iter().any(|(path, _)| path.to_str().unwrap().starts_with(name.to_str().unwrap()))
+}
+
+#[tokio::test]
+async fn a_damaged_blob_is_told_once_and_can_be_put_again() {
+    let hand = Hand::default();
+    let (disk, made) = filled(&small(&hand)).await;
+    for (seed, len) in LENS.into_iter().enumerate() {
+        let (bytes, disk) = (random(seed as u64, len), disk.snapshot());
+        let (path, at) = place_of(&disk, &bytes);
+        disk.flip(&path, at + len as u64 / 2, 0x10);
+        let told: Arc<Mutex<Vec<Address>>> = Arc::default();
+        let tell = Arc::clone(&told);
+        let listener = move |event: &Event| {
+            if let Event::Quarantined { address, .. } = event {
+                tell.lock().unwrap().push(*address);
+            }
+        };
+        let config = Config { listener: Some(Arc::new(listener)), ..small(&hand) };
+        let store = open(&disk, &config);
+        let (derivation, address) = made[seed];
+        let error = store.get(&address).await.unwrap_err();
+        assert!(matches!(error, Error::Corrupt { address: of, .. } if of == address), "{error:?}");
+        assert!(is_in_quarantine(&disk, &address));
+        // It is so for those who come later, too.
+        drop(store);
+        let store = open(&disk.crash(1, Crash::Total), &config);
+        assert_eq!(store.get(&address).await.unwrap(), None);
+        assert_eq!(store.why(&address).await.unwrap().gone.unwrap().why, Why::Damaged);
+        assert_eq!(store.recall(&derivation).await.unwrap(), None);
+        assert_eq!(store.why(&derivation).await.unwrap().gone.unwrap().why, Why::Damaged);
+        for (other, (derivation, output)) in made.iter().enumerate().filter(|(other, _)| *other != seed) {
+            assert!(store.recall(derivation).await.unwrap().is_some());
+            assert_eq!(store.get(output).await.unwrap(), Some(random(other as u64, LENS[other])));
+        }
+        assert!(store.put(bytes.clone(), Class::Acknowledged).await.unwrap().new);
+        assert_eq!(store.get(&address).await.unwrap(), Some(bytes));
+        assert_eq!(store.why(&address).await.unwrap().gone, None);
+        assert_eq!(*told.lock().unwrap(), [address]);
+    }
+}
+
+async fn scrub(disk: &CrashDisk, config: &Config) -> (Scrubbed, Store) {
+    let store = open(disk, config);
+    let scrubbed = store.scrub(FULL_SPEED).await.unwrap();
+    (scrubbed, store)
+}
+
+#[tokio::test]
+async fn a_scrub_finds_all_that_is_damaged() {
+    let hand = Hand::default();
+    let (disk, made) = filled(&small(&hand)).await;
+    let (clean, _) = scrub(&disk.snapshot(), &small(&hand)).await;
+    assert_eq!((clean.damaged.len(), clean.unreadable.len(), clean.files), (0, 0, 2));
+    for (seed, len) in LENS.into_iter().enumerate() {
+        let (path, at) = place_of(&disk, &random(seed as u64, len));
+        disk.flip(&path, at + 7, 1);
+        let (path, at) = place_of(&disk, &random(100 + seed as u64, 30));
+        disk.flip(&path, at + 7, 1);
+    }
+    let (found, store) = scrub(&disk, &small(&hand)).await;
+    let all: BTreeSet<Address> = made.iter().flat_map(|(one, other)| [*one, *other]).collect();
+    assert_eq!(found.damaged.into_iter().collect::<BTreeSet<_>>(), all);
+    assert_eq!(found.index, None);
+    for (derivation, output) in made {
+        assert_eq!(store.get(&output).await.unwrap(), None);
+        assert_eq!(store.derivation(&derivation).await.unwrap(), None);
+    }
+    let again = store.scrub(FULL_SPEED).await.unwrap();
+    assert_eq!(again.damaged, []);
+}
+
+#[tokio::test]
+async fn a_scrub_finds_what_was_cut_off_or_is_gone() {
+    let hand = Hand::default();
+    let (disk, made) = filled(&small(&hand)).await;
+    for (path, len) in disk.files() {
+        if !path.starts_with("log") && !path.starts_with("files") {
+            continue;
+        }
+        for cut in [None, Some(0), Some(20), Some(len / 2), Some(len - 1)] {
+            let disk = disk.snapshot();
+            match cut {
+                Some(cut) => disk.truncate(&path, cut),
+                None => disk.remove_file(&path),
+            }
+            let (found, store) = scrub(&disk, &small(&hand)).await;
+            for (derivation, output) in &made {
+                let what = format!("{} cut at {cut:?}", path.display());
+                let is_told = |address| found.damaged.contains(address) || store.opened().rebuilt.is_some();
+                let lost = store.get(output).await.expect(&what).is_none();
+                assert!(!lost || is_told(output), "{what}");
+                let lost = store.derivation(derivation).await.expect(&what).is_none();
+                assert!(!lost || is_told(derivation), "{what}");
+            }
+        }
+    }
+}
