@@ -9,7 +9,6 @@ mod collect;
 mod kill;
 mod decoders;
 mod owner;
-mod rot;
 mod crash;
 mod flips;
 mod faults;
