@@ -107,6 +107,9 @@ pub enum Error {
         /// The address.
         address: Address,
     },
+    /// A blob that was being written lacks bytes.
+    #[error("a write of this blob was given up half-way; begin it again")]
+    Torn,
     /// The giver of a stream failed.
     #[error("the bytes' giver failed")]
     Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),

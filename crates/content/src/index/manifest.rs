@@ -12,10 +12,10 @@ const MAGIC: [u8; 8] = *b"manifest";
 const VERSION: u32 = 1;
 
 /// The longest note.
-pub(crate) const NOTE_MOST: usize = 1 << 20;
+pub(crate) const NOTE_MOST: usize = 64 << 20;
 
 /// The longest manifest: no more is read of a file that claims to be one.
-const MANIFEST_MOST: u64 = 4 << 20;
+const MANIFEST_MOST: u64 = 96 << 20;
 
 /// What an index is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

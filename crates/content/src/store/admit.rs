@@ -4,15 +4,18 @@
 //! orders behind it, or a record that was moved could undo what was said since.
 
 use super::apply::{Known, name_key};
-use super::commit::{Answer, Doomed, Writer};
+use super::commit::{Answer, Doomed, Group, When, Writer};
 use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
 use crate::facts::{Class, Time, Why};
 use crate::index::Key;
 use crate::log::{Fact, Place, Record, Removed, What};
-use crate::{Error, Wait};
+use crate::{Address, Error, Wait};
 
 /// A record of removals is full with so many bytes of edges: far from what a record may have, even with one more.
 const REMOVED_MOST: usize = 4 << 20;
+
+/// No item of such a record is longer, but for its edges.
+const ITEM_MOST: usize = 80;
 
 /// How the batch changes what the index has under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +74,13 @@ impl Writer {
                 row.is_some_and(|row| self.is_recent(row.at, record))
             }
             Fact::Memo { derivation, output, .. } => {
-                let row = self.row::<MemoRow>(Table::Memo.key(derivation))?;
-                nothing(row.is_none() && !self.fresh.contains_key(&Table::Memo.key(derivation)));
+                let key = Table::Memo.key(derivation);
+                let row = self.row::<MemoRow>(key)?;
+                nothing(row.is_none() && !self.fresh.contains_key(&key));
+                if let Some(Fresh::There(class)) = self.fresh.get(&key) {
+                    // What was promised earlier in this batch is promised.
+                    record.class = record.class.max(*class);
+                }
                 match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
                     Some(row) if self.is_recent(row.memo.at, record) => true,
                     Some(row) => {
@@ -83,8 +91,8 @@ impl Writer {
                     None => false,
                 }
             }
-            Fact::Pin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_some(),
-            Fact::Unpin { address } => self.row::<Noted>(Table::Pin.key(address))?.is_none(),
+            Fact::Pin { address } => self.is_pinned(address)?,
+            Fact::Unpin { address } => !self.is_pinned(address)?,
             Fact::Touch { address } => self.present_blob(&Table::Blob.key(address))?.is_none(),
             Fact::Name { .. } | Fact::Remove { .. } => false,
         };
@@ -95,11 +103,23 @@ impl Writer {
         Ok(Answer { written: !present, removed: Vec::new() })
     }
 
+    fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
+        let key = Table::Pin.key(address);
+        match self.fresh.get(&key) {
+            Some(fresh) => Ok(*fresh != Fresh::Gone),
+            None => Ok(self.row::<Noted>(key)?.is_some()),
+        }
+    }
+
     /// What this record says is newer than what the index has, until the batch is in.
     fn note_fresh(&mut self, record: &Record) {
         if let Some(key) = subject(&record.fact) {
             let fresh = match record.fact {
-                Fact::Touch { .. } => Fresh::Touched(record.class),
+                Fact::Touch { .. } => match self.fresh.get(&key) {
+                    Some(Fresh::There(class)) => Fresh::There(record.class.max(*class)),
+                    Some(Fresh::Touched(class)) => Fresh::Touched(record.class.max(*class)),
+                    _ => Fresh::Touched(record.class),
+                },
                 Fact::Unpin { .. } => Fresh::Gone,
                 _ => Fresh::There(record.class),
             };
@@ -183,28 +203,34 @@ impl Writer {
     pub(super) fn admit_removal(
         &mut self,
         why: Why,
-        doomed: Vec<Doomed>,
+        groups: Vec<Group>,
         entries: &mut Vec<Entry>,
     ) -> Result<Answer, Error> {
-        let key = |removed: &Removed| table(removed.what).key(&removed.address);
         // All that may fail comes first: what is said to leave, leaves.
-        let rows = doomed.iter().map(|doomed| self.core.index.get(&key(&doomed.removed), Wait::Yes));
-        let rows: Vec<_> = rows.collect::<Result<_, _>>().map_err(|error| self.core.index_error(error))?;
+        let still = groups.iter().map(|group| group.iter().map(|doomed| self.is_still(doomed)).collect());
+        let still: Vec<Vec<bool>> = still.collect::<Result<_, Error>>()?;
         let at: Time = (self.core.config.clock)();
         let (mut items, mut size) = (Vec::new(), 0);
         let mut removed = Vec::new();
-        for (Doomed { removed: item, seen }, row) in doomed.into_iter().zip(rows) {
-            if !self.is_still(&item, seen.as_deref(), row.as_deref()) {
+        for (group, still) in groups.into_iter().zip(still) {
+            // One order may name a thing twice.
+            let is_gone = |doomed: &Doomed| {
+                let key = table(doomed.removed.what).key(&doomed.removed.address);
+                self.fresh.get(&key) == Some(&Fresh::Gone)
+            };
+            if !still.into_iter().all(|still| still) || group.iter().any(is_gone) || !self.leave(&group) {
                 continue;
             }
-            self.fresh.insert(key(&item), Fresh::Gone);
-            removed.push((item.address, item.what));
-            size += item.edges.len() * 32;
-            items.push(item);
-            if size > REMOVED_MOST {
-                let fact = Fact::Remove { why, items: std::mem::take(&mut items) };
-                self.enter(Record { at, class: Class::Acknowledged, fact }, entries);
-                size = 0;
+            for Doomed { removed: item, .. } in group {
+                self.fresh.insert(table(item.what).key(&item.address), Fresh::Gone);
+                removed.push((item.address, item.what));
+                size += ITEM_MOST + item.edges.len() * 32;
+                items.push(item);
+                if size > REMOVED_MOST {
+                    let fact = Fact::Remove { why, items: std::mem::take(&mut items) };
+                    self.enter(Record { at, class: Class::Acknowledged, fact }, entries);
+                    size = 0;
+                }
             }
         }
         if !items.is_empty() {
@@ -213,18 +239,38 @@ impl Writer {
         Ok(Answer { written: true, removed })
     }
 
-    /// Is it as it was seen, and does nobody want it? Then it leaves now.
-    fn is_still(&self, removed: &Removed, seen: Option<&[u8]>, there: Option<&[u8]>) -> bool {
-        let address = &removed.address;
-        let fresh = self.fresh.get(&table(removed.what).key(address));
-        match seen {
-            None if there.is_none() || fresh == Some(&Fresh::Gone) => false,
-            None => {
-                self.core.guard.leave_now(address);
-                true
+    /// Is it as it was when it was doomed?
+    fn is_still(&self, doomed: &Doomed) -> Result<bool, Error> {
+        let Removed { address, what, .. } = doomed.removed;
+        let key = table(what).key(&address);
+        let fresh = self.fresh.get(&key);
+        let there = self.core.index.get(&key, Wait::Yes).map_err(|error| self.core.index_error(error))?;
+        let Some(there) = there.as_deref() else { return Ok(false) };
+        Ok(match &doomed.when {
+            When::Unwanted(seen) => *there == **seen && fresh.is_none(),
+            When::Damaged(seen) => {
+                let is_old = !matches!(fresh, Some(Fresh::There(_) | Fresh::Gone));
+                is_old && is_same(what, seen, there)
             }
-            Some(seen) => there == Some(seen) && fresh.is_none() && self.core.guard.leave(address),
+            When::Always => fresh != Some(&Fresh::Gone),
+        })
+    }
+
+    /// Has a group leave, unless somebody wants one of it.
+    fn leave(&self, group: &Group) -> bool {
+        let guard = &self.core.guard;
+        for (place, doomed) in group.iter().enumerate() {
+            let address = &doomed.removed.address;
+            match doomed.when {
+                When::Unwanted(_) if !guard.leave(address) => {
+                    group[..place].iter().for_each(|doomed| guard.left(&doomed.removed.address));
+                    return false;
+                }
+                When::Unwanted(_) => {}
+                When::Damaged(_) | When::Always => guard.leave_now(address),
+            }
         }
+        true
     }
 
     fn enter(&mut self, record: Record, entries: &mut Vec<Entry>) {
@@ -243,6 +289,19 @@ impl Writer {
             Some(Fresh::Gone) => Ok(None),
             _ => self.core.row(&key, Wait::Yes),
         }
+    }
+}
+
+/// Do two rows say that the same is at the same place?
+fn is_same(what: What, one: &[u8], other: &[u8]) -> bool {
+    match what {
+        What::Blob => {
+            Blob::decode(one).zip(Blob::decode(other)).is_some_and(|(one, other)| one.is_same_as(&other))
+        }
+        What::Derivation => {
+            Noted::decode(one).zip(Noted::decode(other)).is_some_and(|(one, other)| one.place == other.place)
+        }
+        What::Memo(output) => MemoRow::decode(other).is_some_and(|row| row.memo.output == output),
     }
 }
 

@@ -62,7 +62,8 @@ impl Store {
         let addresses = addresses.to_vec();
         let result = self.blocking(move |core| {
             let to = io::BufWriter::with_capacity(256 << 10, to);
-            Export { core, to, seen: HashSet::new(), exported: Exported::default() }.run(addresses)
+            Export { core, to, seen: HashSet::new(), written: HashSet::new(), exported: Exported::default() }
+                .run(addresses)
         });
         let result = result.await;
         self.inner.core.count(Kind::Export, result, |exported| Some(exported.bytes))
@@ -83,6 +84,8 @@ struct Export<'a, W: Write> {
     core: &'a Core,
     to: io::BufWriter<W>,
     seen: HashSet<Address>,
+    /// Blobs that are in the archive.
+    written: HashSet<Address>,
     exported: Exported,
 }
 
@@ -117,7 +120,7 @@ impl<W: Write> Export<'_, W> {
             known = true;
             let memo = &row.memo;
             // A memo is taken in only where its output is, so that goes before it.
-            if self.seen.contains(&memo.output) || self.blob(&memo.output)? {
+            if self.written.contains(&memo.output) || self.blob(&memo.output)? {
                 self.seen.insert(memo.output);
                 let inputs = self.core.memo_inputs(&row)?;
                 stack.extend(inputs.iter().rev());
@@ -155,6 +158,7 @@ impl<W: Write> Export<'_, W> {
             }
         }
         self.exported.blobs += 1;
+        self.written.insert(*address);
         Ok(true)
     }
 
@@ -233,12 +237,19 @@ impl<R: Read> Import<'_, R> {
             match self.from.record()?.fact {
                 Fact::Name { name, .. } if name == format!("{} things", self.imported.things) => break,
                 Fact::File { address, len, .. } => {
+                    let _wanted = self.core.guard.want(vec![address]);
                     let new = self.file(at, address, len)?;
+                    if !new {
+                        self.refresh(&address, &mut writes)?;
+                    }
                     self.imported.new += u64::from(new);
                 }
                 fact => {
                     self.check(at, &fact)?;
                     self.touch(&fact);
+                    if let Fact::Blob { address, .. } = &fact {
+                        self.refresh(address, &mut writes)?;
+                    }
                     writes.write(fact, Class::Acknowledged)?;
                 }
             }
@@ -247,6 +258,15 @@ impl<R: Read> Import<'_, R> {
         self.imported.new += writes.settle()?;
         self.imported.bytes = self.from.at;
         Ok(self.imported)
+    }
+
+    /// What is there already counts as put again.
+    fn refresh(&self, address: &Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        let blob: Option<Blob> = self.core.row(&Table::Blob.key(address), Wait::Yes)?;
+        match blob.filter(|blob| self.core.now().since(blob.at) >= self.core.config.touch_after) {
+            Some(blob) => writes.write(Fact::Touch { address: *address }, blob.class),
+            None => Ok(()),
+        }
     }
 
     /// What comes in is wanted, also what is there already.

@@ -29,8 +29,8 @@ pub(crate) struct Request {
 pub(crate) enum Order {
     /// A record, and its body's checksum if its caller made it.
     Write(Record, Option<u32>),
-    /// Removes what is still as it was seen and wanted by nobody.
-    Remove(Why, Vec<Doomed>),
+    /// Removes things, group by group.
+    Remove(Why, Vec<Group>),
     /// Takes a record to the log's end, if it still holds at its old place.
     Move(Place, Record),
     /// Forgets tombstones that a record carried.
@@ -41,12 +41,25 @@ pub(crate) enum Order {
     Rotate,
 }
 
+/// Things that go together, or not at all.
+pub(crate) type Group = Vec<Doomed>;
+
 /// Something to remove.
 #[derive(Debug)]
 pub(crate) struct Doomed {
     pub removed: Removed,
-    /// Its row when it was doomed; if that has changed, it stays. Nothing: remove it whoever wants it.
-    pub seen: Option<RowBytes>,
+    pub when: When,
+}
+
+/// When something that was doomed really goes.
+#[derive(Debug)]
+pub(crate) enum When {
+    /// If its row is still this, and nobody wants it.
+    Unwanted(RowBytes),
+    /// If it is still what this row says, whoever wants it: it is damaged.
+    Damaged(RowBytes),
+    /// Whatever it is by now.
+    Always,
 }
 
 /// What became of an order.

@@ -83,7 +83,7 @@ impl Config {
                 wrong("segment_bytes", "4 KiB to 1 GiB")
             }
             () if self.recent_bytes == 0 => wrong("recent_bytes", "1 and more"),
-            () if self.queue_bytes == 0 => wrong("queue_bytes", "1 and more"),
+            () if !(1..=1 << 30).contains(&self.queue_bytes) => wrong("queue_bytes", "1 byte to 1 GiB"),
             () if !(1..=1024).contains(&self.io_threads) => wrong("io_threads", "1 to 1024"),
             () if !(1..=32).contains(&self.history_kept) => wrong("history_kept", "1 to 32"),
             () => Ok(self),

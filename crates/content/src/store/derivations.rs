@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::commit::{Doomed, Order};
+use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Store};
@@ -90,7 +90,7 @@ impl Store {
             for address in &derivations {
                 if let Some((row, _)) = core.memo_row(address)? {
                     let removed = core.doom_memo(&row)?;
-                    doomed.push(Doomed { removed, seen: None });
+                    doomed.push(vec![Doomed { removed, when: When::Always }]);
                 }
             }
             let removed = core.submit_blocking(Order::Remove(Why::Invalidated, doomed))?.removed.len();
@@ -225,7 +225,8 @@ impl Core {
             return Ok(());
         }
         let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
-        self.submit_blocking(Order::Remove(Why::Damaged, vec![Doomed { removed, seen: None }]))?;
+        let doomed = Doomed { removed, when: When::Damaged(noted.encode()) };
+        self.submit_blocking(Order::Remove(Why::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log does not hold", noted.place.segment);
         self.tell(&Event::Quarantined { address: *address, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })

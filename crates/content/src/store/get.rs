@@ -6,10 +6,10 @@ use std::path::Path;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
-use super::commit::{Doomed, Order};
+use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::sweep::Producers;
-use super::tables::{BLOB_FRONT, Blob, Home, Table};
+use super::tables::{BLOB_FRONT, Blob, Home, Row, Table};
 use super::{Core, Event, Store};
 use crate::cache::Verified;
 use crate::facts::Why;
@@ -254,14 +254,13 @@ impl Core {
             return Ok(());
         }
         self.cache.remove(address);
-        let mut doomed = vec![Removed { address: *address, what: What::Blob, edges: Vec::new() }];
-        doomed.extend(Producers::find(self)?.of(self, address)?.into_iter().map(|(row, _)| Removed {
-            address: row.memo.derivation,
-            what: What::Memo(*address),
-            edges: Vec::new(),
-        }));
-        let doomed = doomed.into_iter().map(|removed| Doomed { removed, seen: None }).collect();
-        self.submit_blocking(Order::Remove(Why::Damaged, doomed))?;
+        let removed = Removed { address: *address, what: What::Blob, edges: Vec::new() };
+        let mut groups = vec![vec![Doomed { removed, when: When::Damaged(blob.encode()) }]];
+        for (row, bytes) in Producers::find(self)?.of(self, address)? {
+            let removed = self.doom_memo(&row)?;
+            groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
+        }
+        self.submit_blocking(Order::Remove(Why::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
     }

@@ -1,5 +1,6 @@
 //! The thread that keeps a store in bounds: collects for the quota, and cleans the log.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub(crate) struct Keeper {
     changed: Condvar,
     /// Counts rounds, for those who wait for room.
     rounds: watch::Sender<u64>,
+    /// The most bytes that a put waits for.
+    asked: AtomicU64,
     /// How many bytes were in use when a round failed to make room, and when.
     in_vain: Mutex<Option<(u64, Time)>>,
 }
@@ -36,6 +39,7 @@ impl Default for Keeper {
             state: Mutex::default(),
             changed: Condvar::new(),
             rounds: watch::Sender::new(0),
+            asked: AtomicU64::new(0),
             in_vain: Mutex::default(),
         }
     }
@@ -97,19 +101,23 @@ pub(crate) fn stop(core: &Core, thread: JoinHandle<()>) {
 /// Nine tenths of a quota: from there on room is made, down to eight.
 fn make_room(core: &Core) -> Result<(), Error> {
     let Some(quota) = core.config.quota_bytes else { return Ok(()) };
-    if core.tally().used_bytes() <= quota / 10 * 9 {
+    let asked = core.keeper.asked.swap(0, Ordering::Relaxed).min(quota);
+    let used = core.tally().used_bytes();
+    if used <= quota / 10 * 9 && used + asked <= quota {
         return Ok(());
     }
+    // What was too young when the round began may be old when it ends.
+    let began = core.now();
     let terms = Collect {
         grace: core.config.quota_grace,
         scope: Scope::Derivable,
-        until_bytes: Some(quota / 10 * 8),
+        until_bytes: Some((quota / 10 * 8).min(quota - asked)),
         ..Collect::default()
     };
     collect::collect(core, &terms, Why::Quota)?;
     let used = core.tally().used_bytes();
-    let is_over = used > quota / 10 * 9;
-    *lock(&core.keeper.in_vain) = is_over.then(|| (used, core.now()));
+    let is_over = used > quota / 10 * 9 || used + asked > quota;
+    *lock(&core.keeper.in_vain) = is_over.then_some((used, began));
     if is_over {
         core.tell(&Event::OverQuota { used });
     }
@@ -131,7 +139,8 @@ impl Core {
     fn is_in_vain(&self, growth: u64) -> bool {
         let in_vain = *lock(&self.keeper.in_vain);
         in_vain.is_some_and(|(used, at)| {
-            self.tally().used_bytes() <= used + growth && self.now().since(at) < RESPITE
+            let now = self.now();
+            now >= at && now.since(at) < RESPITE && self.tally().used_bytes() <= used + growth
         })
     }
 
@@ -147,6 +156,7 @@ impl Core {
             if self.is_in_vain(0) {
                 break;
             }
+            self.keeper.asked.fetch_max(bytes, Ordering::Relaxed);
             let mut rounds = self.keeper.rounds.subscribe();
             if !self.keeper.wake() {
                 return Err(Error::Closed);

@@ -87,6 +87,11 @@ fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) 
     let writer = thread("log").spawn(move || {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         shared.orders.close();
+        // After a panic there may be orders left: whoever waits for them learns that they were not served.
+        let mut unserved = Vec::new();
+        while shared.orders.take(0, &mut unserved) {
+            unserved.clear();
+        }
         shared.background.writer_ended();
         ended.unwrap_or(Err(Error::Panicked))
     });
@@ -117,8 +122,12 @@ fn check_format(disk: &dyn Disk) -> Result<Salt, Error> {
     let file = match disk.open(path, Open::Read) {
         Ok(file) => file,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            if !disk.list(Path::new("log")).unwrap_or_default().is_empty() {
-                return Err(Error::Format { found: "no format file beside a log".to_owned() });
+            let log = Path::new("log");
+            match disk.list(log) {
+                Ok(entries) if entries.is_empty() => {}
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Ok(_) => return Err(Error::Format { found: "no format file beside a log".to_owned() }),
+                Err(cause) => return Err(Error::disk("list", log, cause)),
             }
             return write_format(disk).map_err(failed("write"));
         }

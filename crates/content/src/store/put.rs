@@ -8,7 +8,6 @@ use futures_util::{Stream, TryStreamExt};
 
 use super::counters::Kind;
 use super::get::QUICK_MOST;
-use super::guard::Touch;
 use super::tables::{Blob, Home, Table};
 use super::{Core, Store};
 use crate::facts::Class;
@@ -97,10 +96,10 @@ impl Store {
     /// Is the blob there, with this promise at least? What there is of it is brought up to the promise.
     async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
         let core = &self.inner.core;
-        let touch = core.guard.touch(address);
+        let wanted = core.guard.want(vec![*address]);
         // A log that broke off may have removed what the index still has.
         core.segments.check()?;
-        if touch == Touch::Leaving {
+        if wanted.is_leaving(0) {
             return Ok(false);
         }
         let key = Table::Blob.key(address);
@@ -119,8 +118,12 @@ impl Store {
                 return Ok(false);
             }
         }
-        let touched = core.write(Fact::Touch { address: *address }, class).await?;
-        Ok(touched.written)
+        if !core.write(Fact::Touch { address: *address }, class).await?.written {
+            return Ok(false);
+        }
+        // The promise is for these bytes: not for others that were put meanwhile.
+        let now = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?;
+        Ok(now.is_some_and(|now| now.home == blob.home))
     }
 }
 
@@ -138,27 +141,36 @@ enum Taking {
     /// It may yet be small enough to be packed.
     Small(BytesMut),
     Large(Box<Sink>),
+    /// A write was given up half-way.
+    Torn,
 }
 
 impl Writer {
-    /// Takes the next bytes.
+    /// Takes the next bytes. For want of room in the quota none are taken, and they can be given again; after any other
+    /// error, or if the future is dropped half-way, the blob cannot be finished.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         let core = &self.store.inner.core;
-        self.len += bytes.len() as u64;
-        core.room_for(self.len).await?;
-        if let Taking::Small(small) = &mut self.state {
-            if self.len <= core.config.packed_most as u64 {
+        let len = self.len + bytes.len() as u64;
+        core.room_for(len).await?;
+        self.state = match std::mem::replace(&mut self.state, Taking::Torn) {
+            Taking::Small(mut small) if len <= core.config.packed_most as u64 => {
                 small.extend_from_slice(&bytes);
-                return Ok(());
+                Taking::Small(small)
             }
-            let number = core.next_file.fetch_add(1, Ordering::Relaxed);
-            let mut sink = Sink::begin(&self.store.inner.pool, &core.files, number).await?;
-            sink.write(std::mem::take(small).freeze()).await?;
-            self.state = Taking::Large(Box::new(sink));
-        }
-        if let Taking::Large(sink) = &mut self.state {
-            sink.write(bytes).await?;
-        }
+            Taking::Small(small) => {
+                let number = core.next_file.fetch_add(1, Ordering::Relaxed);
+                let mut sink = Sink::begin(&self.store.inner.pool, &core.files, number).await?;
+                sink.write(small.freeze()).await?;
+                sink.write(bytes).await?;
+                Taking::Large(Box::new(sink))
+            }
+            Taking::Large(mut sink) => {
+                sink.write(bytes).await?;
+                Taking::Large(sink)
+            }
+            Taking::Torn => return Err(Error::Torn),
+        };
+        self.len = len;
         Ok(())
     }
 
@@ -167,6 +179,7 @@ impl Writer {
         let Writer { store, class, len, state } = self;
         match state {
             Taking::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
+            Taking::Torn => Err(Error::Torn),
             Taking::Large(sink) => {
                 let result = keep_file(&store, *sink, len, class).await;
                 store.count_put(result)

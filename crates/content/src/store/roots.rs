@@ -17,7 +17,7 @@ impl Store {
     /// the store can be pinned too: it stays once it comes.
     pub async fn pin(&self, address: &Address) -> Result<bool, Error> {
         let core = &self.inner.core;
-        core.guard.touch(address);
+        let _wanted = core.guard.want(vec![*address]);
         let result = core.write(Fact::Pin { address: *address }, Class::Acknowledged).await;
         let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
         let written = result?.written;
@@ -50,9 +50,7 @@ impl Store {
     pub async fn name(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
         check_name(name)?;
         let core = &self.inner.core;
-        if let Some(address) = &address {
-            core.guard.touch(address);
-        }
+        let _wanted = core.guard.want(address.into_iter().collect());
         // Names change one after another: each history begins with the one before.
         let _turn = core.naming.lock().await;
         let mut history = self.history(name).await?;
@@ -124,10 +122,13 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Holds an address. False: it is being removed at this moment; put or derive it again.
-    pub fn hold(&mut self, address: Address) -> bool {
+    /// Holds an address, and what it takes to derive it. False: it is being removed at this moment; put or derive it
+    /// again.
+    pub async fn hold(&mut self, address: Address) -> Result<bool, Error> {
         *self.held.entry(address).or_default() += 1;
-        self.store.inner.core.guard.hold(&address) == Touch::Stays
+        let touch = self.store.inner.core.guard.hold(&address);
+        self.store.hold_meanwhile(address).await?;
+        Ok(touch == Touch::Stays)
     }
 
     /// Lets go of an address that was held once more than it was let go.

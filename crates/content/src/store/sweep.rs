@@ -2,7 +2,7 @@
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use super::commit::{Doomed, Order};
+use super::commit::{self, Doomed, Order, When};
 use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, MemoRow, Noted, Row, RowBytes, Table};
@@ -19,7 +19,7 @@ struct Group {
     doomed: Vec<Doomed>,
 }
 
-/// How many things one record removes.
+/// How many groups one order removes.
 const BATCH: usize = 256;
 
 /// One pass over everything.
@@ -33,7 +33,7 @@ pub(super) struct Sweep<'a> {
     /// How many bytes are to go, if that is bounded.
     to_go: Option<u64>,
     /// What to remove next.
-    batch: Vec<Doomed>,
+    batch: Vec<commit::Group>,
     /// How many things were taken on.
     taken: usize,
     /// Memos that went, or would in earnest.
@@ -69,8 +69,11 @@ impl<'a> Sweep<'a> {
                 continue;
             }
             let removed = Removed { address, what: What::Blob, edges: Vec::new() };
-            let mut group =
-                Group { worth: 0, bytes: blob.size(), doomed: vec![Doomed { removed, seen: Some(seen) }] };
+            let mut group = Group {
+                worth: 0,
+                bytes: blob.size(),
+                doomed: vec![Doomed { removed, when: When::Unwanted(seen) }],
+            };
             if self.add_memos(&address, &mut group)? {
                 group.worth /= group.bytes.max(1);
                 match self.to_go {
@@ -93,7 +96,7 @@ impl<'a> Sweep<'a> {
                 return Ok(false);
             }
             group.worth = group.worth.saturating_add(row.memo.cost.worth());
-            group.doomed.push(Doomed { removed: self.core.doom_memo(&row)?, seen: Some(seen) });
+            group.doomed.push(Doomed { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) });
         }
         Ok(true)
     }
@@ -114,7 +117,7 @@ impl<'a> Sweep<'a> {
             if output.is_some() && !self.marks.holds(&row.memo.output) {
                 continue;
             }
-            let doomed = vec![Doomed { removed: self.core.doom_memo(&row)?, seen: Some(seen) }];
+            let doomed = vec![Doomed { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) }];
             self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
@@ -135,7 +138,7 @@ impl<'a> Sweep<'a> {
                 Err(error) => return Err(error),
             };
             let removed = Removed { address, what: What::Derivation, edges: derivation.inputs };
-            let doomed = vec![Doomed { removed, seen: Some(seen) }];
+            let doomed = vec![Doomed { removed, when: When::Unwanted(seen) }];
             self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
@@ -155,10 +158,10 @@ impl<'a> Sweep<'a> {
             return Ok(());
         }
         self.taken += group.doomed.len();
-        if self.batch.len() + group.doomed.len() > BATCH {
+        if self.batch.len() >= BATCH {
             self.remove_batch()?;
         }
-        self.batch.extend(group.doomed);
+        self.batch.push(group.doomed);
         Ok(())
     }
 
@@ -167,9 +170,11 @@ impl<'a> Sweep<'a> {
         if batch.is_empty() {
             return Ok(());
         }
-        let sizes: HashMap<Address, u64> = batch.iter().filter_map(blob_size).collect();
+        let sizes: HashMap<Address, u64> = batch.iter().flatten().filter_map(blob_size).collect();
         let removed = match self.terms.dry_run {
-            DryRun::Yes => batch.iter().map(|doomed| (doomed.removed.address, doomed.removed.what)).collect(),
+            DryRun::Yes => {
+                batch.iter().flatten().map(|doomed| (doomed.removed.address, doomed.removed.what)).collect()
+            }
             DryRun::No => self.core.submit_blocking(Order::Remove(self.why, batch))?.removed,
         };
         for (address, what) in removed {
@@ -276,6 +281,7 @@ impl PartialEq for ByWorth {
 impl Eq for ByWorth {}
 
 fn blob_size(doomed: &Doomed) -> Option<(Address, u64)> {
-    let row = doomed.seen.as_deref().filter(|_| doomed.removed.what == What::Blob)?;
-    Some((doomed.removed.address, Blob::decode(row)?.size()))
+    let When::Unwanted(row) = &doomed.when else { return None };
+    let blob = Blob::decode(row).filter(|_| doomed.removed.what == What::Blob)?;
+    Some((doomed.removed.address, blob.size()))
 }

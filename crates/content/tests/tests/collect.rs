@@ -253,7 +253,7 @@ async fn agree(world: World, scope: Scope) {
     }
     let mut lease = store.lease();
     for leased in &world.leases {
-        assert!(lease.hold(world.thing(*leased, all)));
+        assert!(lease.hold(world.thing(*leased, all)).await.unwrap());
     }
     let before = look(&world, &store).await;
     let dry = Collect { grace: GRACE, scope, dry_run: DryRun::Yes, ..Collect::default() };
@@ -326,13 +326,13 @@ async fn hold_and_look(store: &Store, rng: &mut Rng) {
     let bytes = Bytes::from(vec![rng.within(0..20) as u8; rng.within(1..4) as usize * 300]);
     let address = Address::of(&bytes);
     let mut lease = store.lease();
-    lease.hold(address);
+    lease.hold(address).await.unwrap();
     let class = *rng.choose(&[Class::Derivable, Class::Acknowledged]);
     store.put(bytes.clone(), class).await.unwrap();
     tokio::task::yield_now().await;
     assert_eq!(store.get(&address).await.unwrap(), Some(bytes.clone()));
     let derivation = Address::derive(CONTEXT, &bytes);
-    lease.hold(derivation);
+    lease.hold(derivation).await.unwrap();
     let made = Made { derivation, output: address, size: 0, cost: Cost::default(), inputs: &[] };
     store.remember(made, class).await.unwrap();
     tokio::task::yield_now().await;

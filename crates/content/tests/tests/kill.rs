@@ -107,7 +107,7 @@ async fn act(store: &Store, seed: u64) {
     let bytes = bytes(seed);
     let mut lease = store.lease();
     let address = Address::of(&bytes);
-    lease.hold(address);
+    lease.hold(address).await.unwrap();
     store.put(bytes.clone(), Class::Acknowledged).await.unwrap();
     match seed % 4 {
         0 => say("loose", seed),

@@ -12,3 +12,4 @@ mod owner;
 mod crash;
 mod flips;
 mod faults;
+mod meet;

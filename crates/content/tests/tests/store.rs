@@ -124,7 +124,7 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     assert!(!store.pin(&top).await.unwrap());
     store.name("feed/today", Some(named)).await.unwrap();
     let mut lease = store.lease();
-    assert!(lease.hold(leased));
+    assert!(lease.hold(leased).await.unwrap());
 
     let young = store.collect(Collect::default()).await.unwrap();
     assert_eq!((young.blobs, young.memos, young.derivations), (0, 0, 0));

@@ -192,7 +192,7 @@ impl Driver {
             }
             Op::Hold(thing) => {
                 let lease = self.lease.get_or_insert_with(|| store.lease());
-                assert!(lease.hold(thing.address()), "nothing is being removed now");
+                assert!(lease.hold(thing.address()).await.unwrap(), "nothing is being removed now");
                 self.model.leased.push(thing);
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, Store};
@@ -44,7 +44,7 @@ impl Caller {
         // What the collection takes comes back, to the same address.
         let bytes = random(self.number, if round.is_multiple_of(3) { PACKED + 1 } else { 60 });
         let address = Address::of(&bytes);
-        lease.hold(address);
+        lease.hold(address).await.unwrap();
         let class = if round.is_multiple_of(2) { Class::Acknowledged } else { Class::Derivable };
         store.put(bytes.clone(), class).await.unwrap();
         assert_eq!(store.get(&address).await.unwrap(), Some(bytes.clone()));
@@ -113,7 +113,7 @@ async fn what_a_caller_said_last_holds_while_the_log_is_cleaned() {
 /// Somebody who holds a derivation in the midst of a collection, at one of its looks at the index.
 #[derive(Default)]
 struct Late {
-    store: OnceLock<Store>,
+    store: Mutex<Option<Store>>,
     /// Which way it holds.
     turn: u64,
     /// So many looks from now; nothing at zero.
@@ -139,7 +139,7 @@ impl Late {
     }
 
     async fn hold(&self) {
-        let store = self.store.get().unwrap();
+        let store = self.store.lock().unwrap().clone().unwrap();
         let derivation = Address::derive(Context("tests"), DESCRIBED.as_bytes());
         // Both ways hold it.
         match self.turn % 2 {
@@ -165,7 +165,7 @@ async fn what_is_held_while_the_store_is_collected_keeps_what_it_needs() {
         });
         let config = Config { io_threads: 2, recent_bytes: 300, ..small(&hand) };
         let store = Store::open_on(Arc::new(hooked), config).unwrap();
-        assert!(late.store.set(store.clone()).is_ok());
+        *late.store.lock().unwrap() = Some(store.clone());
         let input = store.put(random(1, 50), Class::Acknowledged).await.unwrap().address;
         store.put_derivation(Context("tests"), DESCRIBED, &[input]).await.unwrap();
         for seed in 0..20 {
@@ -175,6 +175,7 @@ async fn what_is_held_while_the_store_is_collected_keeps_what_it_needs() {
         late.look.store(look, Ordering::Relaxed);
         store.collect(Collect::default()).await.unwrap();
         late.look.store(0, Ordering::Relaxed);
+        late.store.lock().unwrap().take();
         if late.held.load(Ordering::Relaxed) {
             held += 1;
             assert!(store.get(&input).await.unwrap().is_some(), "look {look}");

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use anabranch_content::{Class, Config, Event, Store};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
@@ -60,65 +62,71 @@ async fn a_read_that_fails_costs_nothing_that_was_acknowledged() {
 #[tokio::test]
 async fn the_index_on_disk_never_knows_more_than_the_log_on_disk() {
     let (disk, hand) = (CrashDisk::new(1), Hand::default());
-    let (indexed, rest) = std::sync::mpsc::channel();
+    let (indexed, rests) = mpsc::channel();
     let listener = move |event: &Event| {
         if matches!(event, Event::Indexed) {
             // Nobody waits at the end.
             let _ = indexed.send(());
         }
     };
-    let config = Config { segment_bytes: 1 << 20, ..small(&hand) };
-    let busy = Arc::new(Busy { disk: disk.clone(), ..Busy::default() });
+    let config = Config { segment_bytes: 1 << 20, recent_bytes: 2200, ..small(&hand) };
+    let busy = Arc::new(Busy::new(&disk));
     let other = Arc::clone(&busy);
     let hooked = Hooked::new(&disk, move |call, path| {
         other.beside(call, path);
         Ok(())
     });
     let listened = Config { listener: Some(Arc::new(listener)), ..config.clone() };
-    assert!(busy.store.set(Store::open_on(Arc::new(hooked), listened).unwrap()).is_ok());
+    let store = Store::open_on(Arc::new(hooked), listened).unwrap();
+    *busy.store.lock().unwrap() = Some(store.clone());
     for _ in 0..40 {
         busy.left.store(2, Ordering::Relaxed);
-        while rest.try_recv().is_err() {
-            busy.put(1).await;
+        // Enough for the index to have something to write, not so much that it falls behind.
+        busy.put(&store, 14).await;
+        while rests.recv_timeout(Duration::from_millis(200)).is_err() {
+            busy.put(&store, 4).await;
         }
         for found in busy.found.lock().unwrap().drain(..) {
             assert_eq!(open(&found, &config).opened().rebuilt, None);
         }
     }
+    busy.store.lock().unwrap().take();
+    store.close().await.unwrap();
 }
 
 /// Puts while the index is at work, and looks what is on the disk.
 struct Busy {
     disk: CrashDisk,
-    store: OnceLock<Store>,
-    turn: tokio::sync::Mutex<()>,
+    store: Mutex<Option<Store>>,
     count: AtomicU64,
     /// How often it may yet put, before the index must get some rest.
     left: AtomicU64,
     found: Mutex<Vec<CrashDisk>>,
 }
 
-impl Default for Busy {
-    fn default() -> Busy {
-        Busy {
-            disk: CrashDisk::new(0),
-            store: OnceLock::new(),
-            turn: tokio::sync::Mutex::default(),
-            count: AtomicU64::new(0),
-            left: AtomicU64::new(0),
-            found: Mutex::default(),
-        }
-    }
-}
-
 impl Busy {
+    fn new(disk: &CrashDisk) -> Busy {
+        let (count, left) = (AtomicU64::new(0), AtomicU64::new(0));
+        Busy { disk: disk.clone(), store: Mutex::default(), count, left, found: Mutex::default() }
+    }
+
     fn beside(&self, call: Call, path: &Path) {
         if std::thread::current().name() != Some("content-index") {
             return;
         }
-        if call == Call::Synced && path.starts_with("log") && self.may_put() {
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            runtime.block_on(self.put(6));
+        let store = self.store.lock().unwrap().clone();
+        if let Some(store) = store.filter(|_| call == Call::Synced && path.starts_with("log"))
+            && self.may_put()
+        {
+            // If the writer itself waits for the index, this does not wait for the writer.
+            let mut puts = Box::pin(self.put(&store, 4));
+            let mut context = Context::from_waker(Waker::noop());
+            for _ in 0..10_000 {
+                if puts.as_mut().poll(&mut context).is_ready() {
+                    break;
+                }
+                std::thread::yield_now();
+            }
         }
         if call == Call::Other && path == Path::new("index") {
             self.found.lock().unwrap().push(self.disk.crash(1, Crash::Total));
@@ -132,12 +140,11 @@ impl Busy {
         now && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
     }
 
-    /// One at a time, so that never both wait for the index.
-    async fn put(&self, count: usize) {
-        let _turn = self.turn.lock().await;
+    async fn put(&self, store: &Store, count: usize) {
         for _ in 0..count {
             let bytes = random(self.count.fetch_add(1, Ordering::Relaxed), 30);
-            self.store.get().unwrap().put(bytes, Class::Derivable).await.unwrap();
+            // In the end the store is closed, but for this all are answered.
+            let _ = store.put(bytes, Class::Derivable).await;
         }
     }
 }
