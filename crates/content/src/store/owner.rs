@@ -16,6 +16,13 @@ pub(crate) struct Owner {
     path: PathBuf,
 }
 
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Closing the file is not enough while a process that was just started still has a copy of it.
+        let _ = super::lock(&self.file).unlock();
+    }
+}
+
 impl Owner {
     /// Takes the store in a folder, unless somebody has it.
     pub(crate) fn take(folder: &Path) -> Result<Owner, Error> {
