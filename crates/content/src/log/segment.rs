@@ -118,7 +118,7 @@ impl Segments {
             self.disk.open(&path, Open::Create).map_err(|cause| Error::disk("create", &path, cause))?;
         let made = file.write_at(&front(segment), 0).and_then(|()| self.disk.sync_folder(Path::new(FOLDER)));
         if let Err(cause) = made {
-            // What is left behind if this fails too is read as an empty segment.
+            // What is left behind if this fails too is reported as damage, unless its front is whole.
             let _ = self.disk.remove(&path);
             return Err(Error::disk("write", &path, cause));
         }

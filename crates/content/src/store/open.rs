@@ -248,7 +248,9 @@ fn mend(
     let Some(mut last) = list.last_entry() else { return Ok(()) };
     let (segment, len) = (*last.key(), *last.get());
     let from = if segment == position.segment { position.offset } else { 0 };
-    if from >= len {
+    // What the index covers is durable, and what it means must stay where it is. An empty file gets its front: once
+    // others follow, one that is empty has lost what it had.
+    if segment < position.segment || (from >= len && len > 0) {
         return Ok(());
     }
     let front = FRONT as u64;
@@ -296,6 +298,9 @@ fn follow(
             damaged.push(stretch(missing, 0..0, false));
         }
         before = Some(segment);
+        if len == 0 && Some(segment) != last {
+            damaged.push(stretch(segment, 0..0, false));
+        }
         let from = if segment == position.segment { position.offset } else { 0 };
         for damage in replay(segments, segment, from, len, (index, &mut *tally), opened)? {
             let torn = Some(segment) == last && damage.to >= len;
@@ -324,8 +329,11 @@ fn existing(
     let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
         .map_err(|error| error.to_string())?;
     let Some(Covered { position: (segment, offset), note }) = covered else {
-        // No index, and a log: a crash before the first flush, or a lost folder. Either way all is read again.
-        return Ok((index, None));
+        // A crash before the first flush: all is read again. But before the log's first segment goes, there is an index.
+        return match list.first_key_value() {
+            Some((2.., _)) => Err("it is missing, or the log's beginning is".to_owned()),
+            _ => Ok((index, None)),
+        };
     };
     let tally = Tally::decode(&note).ok_or("its counts are damaged")?;
     let reaches = match list.get(&segment) {
@@ -387,7 +395,7 @@ fn clear_files(files: &Files, index: &Index, opened: &mut Opened) -> Result<u64,
     let mut strays = files.clear_incoming()?;
     // A store that was closed in order has no other files than its log says.
     let listed = if opened.clean { Listed::default() } else { files.list()? };
-    let damaged = opened.unreadable.iter().any(|unreadable| !unreadable.torn);
+    let damaged = opened.rebuilt.is_some() || opened.unreadable.iter().any(|unreadable| !unreadable.torn);
     let mut next = 0;
     for name in listed.blobs.iter().map(|(name, _)| name).chain(&listed.orphans) {
         next = next.max(name.number + 1);

@@ -102,11 +102,15 @@ impl Pass<'_> {
                 read.insert(segment, Segment { len, damage });
             }
         }
-        self.find_lost(|place| match read.get(&place.segment) {
+        let looked = self.find_lost(|place| match read.get(&place.segment) {
             Some(segment) => segment.lacks(place),
             None => place.segment < next,
-        })?;
-        self.files()?;
+        });
+        match looked.and_then(|()| self.files()) {
+            // Without the index nobody knows what is lost; the rest of it is checked all the same.
+            Err(Error::Index { what }) => self.found.index = Some(what),
+            looked => looked?,
+        }
         let mut pace = Ok(());
         let core = self.core;
         let verified = core.index.verify(&mut |bytes| {

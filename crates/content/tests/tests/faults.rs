@@ -4,6 +4,7 @@ mod hooked;
 mod log;
 mod index;
 mod syncs;
+mod once;
 mod full;
 mod counts;
 mod quarantine;

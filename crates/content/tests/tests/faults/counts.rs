@@ -1,6 +1,6 @@
 //! What an operation costs, in calls to the disk.
 
-use anabranch_content::{Class, Config};
+use anabranch_content::{Class, Config, Store};
 use anabranch_testkit::{Counts, Crash, CrashDisk};
 
 use super::{open, small};
@@ -77,5 +77,26 @@ async fn what_is_acknowledged_after_all_is_durable() {
         let address = store.put(random(1, len), Class::Acknowledged).await.unwrap().address;
         let found = open(&disk.crash(1, Crash::Total), &quiet(&hand));
         assert_eq!(found.get(&address).await.unwrap(), Some(random(1, len)));
+    }
+}
+
+#[tokio::test]
+async fn what_is_brought_by_an_archive_is_durable_even_if_it_was_there() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let other = Store::in_memory(quiet(&hand)).unwrap();
+    let store = open(&disk, &quiet(&hand));
+    let mut addresses = Vec::new();
+    for len in [100, PACKED + 1] {
+        addresses.push(other.put(random(1, len), Class::Acknowledged).await.unwrap().address);
+        store.put(random(1, len), Class::Derivable).await.unwrap();
+    }
+    let path = std::env::temp_dir().join(format!("anabranch-promised-{}", std::process::id()));
+    other.export(&addresses, std::fs::File::create(&path).unwrap()).await.unwrap();
+    store.import(std::fs::File::open(&path).unwrap()).await.unwrap();
+    std::fs::remove_file(path).unwrap();
+    let found = open(&disk.crash(1, Crash::Total), &quiet(&hand));
+    for address in addresses {
+        assert!(found.get(&address).await.unwrap().is_some());
+        assert_eq!(found.why(&address).await.unwrap().blob.unwrap().1, Class::Acknowledged);
     }
 }

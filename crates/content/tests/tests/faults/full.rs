@@ -1,10 +1,13 @@
 //! A disk that is full.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_content::{Class, Error};
+use anabranch_content::{Class, Error, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
+use super::hooked::{Call, Hooked};
 use super::{open, small};
 use crate::crash::boundaries::WORK;
 use crate::crash::driver::{Driver, Op};
@@ -75,4 +78,36 @@ async fn a_large_blob_that_does_not_fit_leaves_nothing() {
     store.close().await.unwrap();
     let files = disk.files();
     assert!(files.iter().all(|(path, _)| !path.starts_with("incoming") && !path.starts_with("files")));
+}
+
+#[tokio::test]
+async fn an_index_that_cannot_be_written_stops_the_log_until_there_is_room() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let full = Arc::new(AtomicBool::new(true));
+    let hook = Arc::clone(&full);
+    let hooked = Hooked::new(&disk, move |call, path| {
+        let refused = call == Call::Write && path.starts_with("index") && hook.load(Ordering::Relaxed);
+        if refused { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+    });
+    let store = Store::open_on(Arc::new(hooked), small(&hand)).unwrap();
+    let mut put = Vec::new();
+    let refused = loop {
+        let seed = put.len() as u64;
+        match store.put(random(seed, 30), Class::Acknowledged).await {
+            Ok(done) => put.push(done.address),
+            Err(error) => break error,
+        }
+        assert!(put.len() < 1000, "the index grows without bound");
+    };
+    assert!(is_full(&refused), "{refused:?}");
+    let refused = store.put(random(5000, 30), Class::Acknowledged).await.unwrap_err();
+    assert!(is_full(&refused), "{refused:?}");
+    full.store(false, Ordering::Relaxed);
+    put.push(store.put(random(5000, 30), Class::Acknowledged).await.unwrap().address);
+    for address in &put {
+        assert!(store.get(address).await.unwrap().is_some());
+    }
+    store.close().await.unwrap();
+    let store = open(&disk, &small(&hand));
+    assert_eq!((store.opened().clean, store.stats().blobs), (true, put.len() as u64));
 }

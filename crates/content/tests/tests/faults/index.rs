@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use anabranch_content::{Class, Config, Event, Store};
+use anabranch_content::{Class, Config, Error, Event, Scrub, Store};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use super::hooked::{Call, Hooked};
@@ -55,6 +55,40 @@ async fn a_read_that_fails_costs_nothing_that_was_acknowledged() {
     for seed in 0..30 * times() {
         println!("seed {seed}");
         work_with_failing_reads(seed).await;
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_index_says_so_and_is_made_anew_when_the_store_is_opened_again() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let config = Config { segment_bytes: 1 << 20, recent_bytes: 1 << 20, ..small(&hand) };
+    let store = open(&disk, &config);
+    let mut put = Vec::new();
+    for seed in 0..500 {
+        put.push(store.put(random(seed, 30), Class::Derivable).await.unwrap().address);
+    }
+    store.close().await.unwrap();
+    let is_run = |path: &Path| path.to_str().is_some_and(|path| path.starts_with("index/run"));
+    let (run, len) = disk.files().into_iter().find(|(path, _)| is_run(path)).unwrap();
+    disk.flip(run, len / 3, 1);
+    let store = open(&disk, &config);
+    assert_eq!(store.opened().rebuilt, None);
+    let mut damaged = 0;
+    for address in &put {
+        match store.get(address).await {
+            Ok(found) => assert!(found.is_some()),
+            Err(Error::Index { .. }) => damaged += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!(damaged > 0);
+    assert!(store.scrub(Scrub { bytes_per_second: None }).await.unwrap().index.is_some());
+    // What this writes is of no use.
+    let _ = store.close().await;
+    let store = open(&disk, &config);
+    assert!(store.opened().rebuilt.is_some());
+    for address in &put {
+        assert!(store.get(address).await.unwrap().is_some());
     }
 }
 

@@ -1,17 +1,19 @@
 //! Cleaning the log, whatever else goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, Scope};
+use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Error, Made, Scope, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
+use super::hooked::{Call, Hooked};
 use super::{open, small};
 use crate::crash::world::random;
 use crate::store::Hand;
 
 /// Everything that nothing holds goes, and is forgotten.
-async fn clear(store: &anabranch_content::Store, hand: &Hand) {
+async fn clear(store: &Store, hand: &Hand) {
     store.collect(Collect { grace: Duration::ZERO, ..Collect::default() }).await.unwrap();
     hand.forward(Duration::from_secs(1));
     store.clean().await.unwrap();
@@ -129,4 +131,59 @@ async fn a_segment_that_was_removed_stays_removed() {
         let store = Arc::new(open(&found, &config));
         assert_eq!(store.pins(None, 1).await.unwrap(), [], "seed {seed}");
     }
+}
+
+#[tokio::test]
+async fn a_segment_that_the_index_covers_is_left_as_it_is() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let blind = Arc::new(AtomicBool::new(false));
+    let hook = Arc::clone(&blind);
+    let hooked = Hooked::new(&disk, move |call, path| {
+        let refused = call == Call::Read && path.starts_with("log") && hook.load(Ordering::Relaxed);
+        if refused { Err(std::io::Error::other("this read failed")) } else { Ok(()) }
+    });
+    let store = Store::open_on(Arc::new(hooked), small(&hand)).unwrap();
+    let mut blobs = Vec::new();
+    for seed in 0..3 {
+        blobs.push(store.put(random(seed, 50), Class::Acknowledged).await.unwrap().address);
+    }
+    // The segment is closed, and then cannot be cleaned.
+    blind.store(true, Ordering::Relaxed);
+    store.clean().await.unwrap_err();
+    blind.store(false, Ordering::Relaxed);
+    store.close().await.unwrap();
+    disk.remove_file("closed");
+    let segment = disk.bytes("log/00000001.log").unwrap();
+    let at = segment.windows(50).position(|window| window == random(0, 50)).unwrap();
+    disk.flip("log/00000001.log", at as u64, 1);
+    let store = open(&disk, &small(&hand));
+    assert!(matches!(store.get(&blobs[0]).await, Err(Error::Corrupt { .. })));
+    for (blob, seed) in blobs.iter().zip(0..).skip(1) {
+        assert_eq!(store.get(blob).await.unwrap(), Some(random(seed, 50)));
+    }
+}
+
+#[tokio::test]
+async fn an_empty_segment_is_a_crash_at_the_end_and_damage_before_it() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let config = Config { recent_bytes: 1 << 20, ..small(&hand) };
+    // Power failed when a segment had its name and nothing else.
+    open(&disk, &config).close().await.unwrap();
+    let disk = disk.crash(1, Crash::Kill);
+    disk.remove_file("closed");
+    disk.put("log/00000001.log", Vec::new());
+    let store = open(&disk, &config);
+    assert_eq!(store.opened().unreadable, []);
+    store.put(random(1, 50), Class::Acknowledged).await.unwrap();
+    let died = disk.crash(1, Crash::Kill);
+    let store = open(&died, &config);
+    assert_eq!((&store.opened().unreadable[..], store.stats().blobs), (&[][..], 1));
+    store.put(random(2, 50), Class::Acknowledged).await.unwrap();
+    let died = died.crash(1, Crash::Kill);
+    let last = died.files().into_iter().map(|(path, _)| path).filter(|path| path.starts_with("log")).max();
+    assert_eq!(last.unwrap().to_str(), Some("log/00000003.log"));
+    died.truncate("log/00000002.log", 0);
+    let store = open(&died, &config);
+    let [lost] = &store.opened().unreadable[..] else { panic!("{:?}", store.opened()) };
+    assert_eq!((&lost.file[..], lost.torn, store.stats().blobs), ("log/00000002.log", false, 1));
 }

@@ -1,6 +1,7 @@
 //! Damaged blobs: told once, kept aside, then missing, and welcome again.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -86,6 +87,42 @@ async fn a_damaged_blob_is_told_once_and_can_be_put_again() {
         assert_eq!(store.get(&address).await.unwrap(), Some(bytes));
         assert_eq!(store.why(&address).await.unwrap().gone, None);
         assert_eq!(*told.lock().unwrap(), [address]);
+    }
+}
+
+/// The record that ends with some bytes about an address.
+fn record_of(disk: &CrashDisk, address: &Address, bytes: &[u8]) -> (PathBuf, Range<usize>) {
+    const HEADER: usize = 24;
+    let (path, end) = place_of(disk, bytes);
+    let is_address = |window: &[u8]| window == address.as_bytes();
+    let body = disk.bytes(&path).unwrap().windows(32).position(is_address).unwrap();
+    (path, body - HEADER..end as usize + bytes.len())
+}
+
+#[tokio::test]
+async fn a_whole_record_in_the_place_of_another_is_noticed() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let store = open(&disk, &small(&hand));
+    let (mut blobs, mut derivations) = (Vec::new(), Vec::new());
+    for seed in 0..2 {
+        blobs.push(store.put(random(seed, 50), Class::Acknowledged).await.unwrap().address);
+        let described = random(10 + seed, 50);
+        derivations.push(store.put_derivation(Context("tests"), described, &[]).await.unwrap());
+    }
+    store.close().await.unwrap();
+    for (addresses, first) in [(&blobs, 0), (&derivations, 10)] {
+        let [one, other] =
+            [0, 1].map(|number| record_of(&disk, &addresses[number], &random(first + number as u64, 50)));
+        let mut bytes = disk.bytes(&one.0).unwrap();
+        let (before, after) = (bytes[one.1.clone()].to_vec(), bytes[other.1.clone()].to_vec());
+        bytes[one.1].copy_from_slice(&after);
+        bytes[other.1].copy_from_slice(&before);
+        disk.put(&one.0, bytes);
+    }
+    let store = open(&disk, &small(&hand));
+    for (blob, derivation) in blobs.iter().zip(&derivations) {
+        assert!(matches!(store.get(blob).await, Err(Error::Corrupt { .. })));
+        assert!(matches!(store.derivation(derivation).await, Err(Error::Corrupt { .. })));
     }
 }
 
