@@ -1,4 +1,4 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`, `anabranch-bench content`.
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content` or `plan`.
 //!
 //! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
 //! and every contender's result is checked. The tables go to the terminal and to a dated file in `bench/runs/`.
@@ -9,6 +9,7 @@
 mod content;
 mod counting;
 mod engine;
+mod plan;
 mod report;
 mod watch;
 
@@ -19,8 +20,11 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["engine"] => on_a_deep_stack(engine::bench),
         ["content"] => on_a_deep_stack(content::bench),
+        ["plan"] => on_a_deep_stack(plan::bench),
+        ["plan", "--quick"] => on_a_deep_stack(plan::try_out),
+        [plan::POLARS_PEER] => on_a_deep_stack(plan::be_a_peer),
         _ => {
-            eprintln!("usage: anabranch-bench [engine|content]");
+            eprintln!("usage: anabranch-bench [engine|content|plan [--quick]]");
             ExitCode::from(2)
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 
 /// Asked by a job between chunks of its work.
 pub struct Check<'a> {
@@ -11,6 +11,14 @@ pub struct Check<'a> {
     due: Option<Instant>,
     clock: &'a dyn Clock,
     late: AtomicBool,
+}
+
+impl Check<'static> {
+    /// One that never says to stop: for work that is called outside a run.
+    pub fn never() -> Check<'static> {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        Check::new(&STOP, None, &SystemClock)
+    }
 }
 
 impl<'a> Check<'a> {

@@ -1,12 +1,14 @@
-//! For tests only: a seeded simulator in which virtual time, tasks and pools stand in for the real ones, and a
-//! disk that loses what a power cut may take.
+//! For tests only: a seeded simulator in which virtual time, tasks and pools stand in for the real ones, a disk that
+//! loses what a power cut may take, and Redis servers, real and scripted.
 
 #![allow(clippy::unwrap_used, reason = "a broken simulator should stop the test")]
 
 mod rng;
 mod sim;
 mod disk;
+mod redis;
 
 pub use disk::{Counts, Crash, CrashDisk};
+pub use redis::{Conversation, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
 pub use sim::{Leftovers, Sim};

@@ -26,6 +26,11 @@ impl Log {
         Log { events, clock, run, heard, stamp: None, batch: Vec::new() }
     }
 
+    /// The run it is about.
+    pub(super) fn run(&self) -> RunId {
+        self.run
+    }
+
     /// The run was away: the time may have moved, and listeners come or gone.
     pub(super) fn resume(&mut self) {
         self.heard = self.events.heard();

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crate::admission::{Admitted, Cut, Refused};
 use crate::engine::{Engine, Options};
-use crate::event::{Ending, What};
+use crate::event::{Ending, RunId, What};
 use crate::frontier::Frontier;
 use crate::graph::{Graph, NodeId};
 use crate::limit::{LimitKey, Permit};
@@ -176,6 +176,11 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             log,
             admitted: Some(admitted),
         })
+    }
+
+    /// What it is called in events.
+    pub fn id(&self) -> RunId {
+        self.log.run()
     }
 
     /// Does what can be done now. Results come first: they free slots, and one in hand beats a timer just fired.

@@ -1,0 +1,43 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+use crate::{demo, plan};
+
+/// What every help page ends with.
+pub(crate) const EXIT_CODES: &str =
+    "Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
+
+/// Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs are there.
+#[derive(Parser)]
+#[command(name = "anabranch", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    noun: Noun,
+}
+
+#[derive(Subcommand)]
+enum Noun {
+    /// Ranking plans: rows from sources, expressions, filters, sorts.
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(plan::Verb),
+    /// Runs an example feed on embedded data and shows what ran in parallel.
+    Demo(demo::Demo),
+}
+
+/// Reads the command line. Help goes to stdout and is no failure.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    Cli::try_parse().map_err(Failure::Usage)
+}
+
+impl Cli {
+    /// Does what was asked for.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.noun {
+            Noun::Plan(verb) => verb.run(),
+            Noun::Demo(demo) => demo.run(),
+        }
+    }
+}

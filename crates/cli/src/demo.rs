@@ -1,0 +1,171 @@
+//! `anabranch demo`: an example feed on embedded data, and what ran in parallel.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Category, SystemClock, Track};
+use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
+use clap::Args;
+
+use crate::args::EXIT_CODES;
+use crate::failure::Failure;
+use crate::out;
+use crate::plan::table;
+
+macro_rules! example {
+    ($path:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans/", $path))
+    };
+}
+
+const REGISTRY: [(&str, &str); 5] = [
+    ("keys.toml", example!("registry/keys.toml")),
+    ("params.toml", example!("registry/params.toml")),
+    ("capabilities.toml", example!("registry/capabilities.toml")),
+    ("validation.toml", example!("registry/validation.toml")),
+    ("endpoints.dev.toml", example!("registry/endpoints.dev.toml")),
+];
+const PLAN: &str = example!("plans/feed.plan.json");
+const DATA: &str = example!("data.json");
+
+/// How long trips take, by how their keys begin: as a store at some distance would, each a little differently.
+const DELAYS: [(&str, u64); 4] = [("follow:", 16), ("recommendation:", 22), ("media:", 20), ("post:", 26)];
+
+/// Characters of a bar that is as long as the run.
+const BAR: usize = 56;
+
+const EXPLAIN: &str = "\
+What will be fetched, node by node: cargo run --release -- plan explain feed \\
+  --project examples/plans/anabranch.toml
+";
+
+/// Runs an example feed.
+#[derive(Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Demo {
+    /// Where to write the timeline; a file in the system's folder for temporary ones if not given.
+    #[arg(long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+    /// Whose feed: 1 to 60.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=60))]
+    user: i64,
+}
+
+/// One way to run the plan, and how that went.
+struct Ran {
+    answer: Answer,
+    trace: Trace,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+        runtime.block_on(self.show())
+    }
+
+    async fn show(self) -> Result<(), Failure> {
+        let engine = engine()?;
+        let plan = engine.compile(PLAN, &PathBuf::new())?;
+        let together = run(&engine, &plan, self.user, Order::Parallel).await?;
+        let one_by_one = run(&engine, &plan, self.user, Order::Sequential).await?;
+        let file = self.out.unwrap_or_else(|| std::env::temp_dir().join("anabranch-demo.html"));
+        out::file(&file, &together.trace.html())?;
+
+        let mut text = format!(
+            "The feed of user {}, from a plan of {} nodes:\n\n",
+            self.user,
+            plan.explain().nodes.len()
+        );
+        text.push_str(&table(&together.answer, &engine).text(2));
+        text.push_str(&story(&plan, &together, &one_by_one));
+        text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
+        text.push_str(EXPLAIN);
+        out::data(&text)
+    }
+}
+
+fn engine() -> Result<Engine, Failure> {
+    let (registries, _) = Registries::parse(REGISTRY, Some("dev"))?;
+    let data = Arc::new(MemoryData::from_json("data.json", DATA)?);
+    let clock = Arc::new(SystemClock);
+    let source = |endpoint: &anabranch_plan::Endpoint| {
+        let memory = Memory::new(endpoint.id.as_str(), Arc::clone(&data), Arc::clone(&clock) as _);
+        let slow = |memory: Memory, (prefix, millis): (&str, u64)| {
+            memory.with_fault(prefix, Fault { delay: Duration::from_millis(millis), fail_every: 0 })
+        };
+        Arc::new(DELAYS.into_iter().fold(memory, slow)) as Arc<dyn Source>
+    };
+    let sources = registries.endpoints.iter().map(source).collect();
+    Ok(Engine::load(Config::new(registries, sources))?)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Parallel,
+    Sequential,
+}
+
+async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ran, Failure> {
+    let mut request = Request::new(user, engine.registries());
+    request.request_id = Some("demo".to_owned());
+    let options = RunOptions { sequential: order == Order::Sequential, ..RunOptions::default() };
+    let (answer, trace) = plan.run_traced(request, &options).await;
+    let answer = answer?;
+    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("nothing was heard of the run"))? })
+}
+
+/// Who ran when, and what that saved.
+fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
+    let explained = plan.explain();
+    let timeline = together.trace.timeline();
+    let wall = timeline.wall();
+    let mut text = format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", shown(wall));
+    for (name, track) in together.trace.stages() {
+        text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
+    }
+    let spent = timeline.over_all();
+    let worked = spent[Category::Io] + spent[Category::Cpu];
+    let first = |stage: &usize| {
+        let stage = &explained.stages[*stage];
+        stage.nodes.first().unwrap_or(&stage.name).clone()
+    };
+    let beside = |level: &Vec<usize>| level.iter().map(first).collect::<Vec<_>>().join(" | ");
+    let wide: Vec<String> = explained.levels.iter().filter(|level| level.len() > 1).map(beside).collect();
+    text.push_str(&format!(
+        "\n  side by side     {}\n  trips            {} to the store with {} commands; {} one after the other, the rest beside them\n  \
+         all nodes took   {}; the answer took {}, as long as its longest way\n  \
+         one by one       the same plan took {}\n",
+        wide.join("; "),
+        together.answer.stats.trips,
+        together.answer.stats.commands,
+        explained.critical_trips,
+        shown(worked),
+        shown(wall),
+        shown(one_by_one.trace.timeline().wall()),
+    ));
+    text
+}
+
+/// When a stage ran, on a line as long as the run; a dot where it took no time to speak of.
+fn bar(track: &Track, wall: Duration) -> String {
+    let (Some(started), Some(ended)) = (track.started, track.ended) else { return "did not run".to_owned() };
+    let at =
+        |time: Duration| (time.as_secs_f64() / wall.as_secs_f64().max(1e-9) * BAR as f64).round() as usize;
+    let (from, to) = (at(started).min(BAR - 1), at(ended));
+    let line = if to > from { "=".repeat(to - from) } else { ".".to_owned() };
+    format!("{}{line}", " ".repeat(from))
+}
+
+fn cut(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
+fn shown(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}

@@ -1,0 +1,83 @@
+//! Why a command did not work, and its exit code.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use anabranch_plan::Problems;
+
+use crate::out;
+
+/// Why a command did not work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line is wrong, or asks for help.
+    Usage(clap::Error),
+    /// The command line is right, but asks for something that makes no sense.
+    Wrong(String),
+    /// An input has errors.
+    Refused(Problems),
+    /// Something else did not work.
+    Failed(Box<dyn Error>),
+    /// Everything there is to say was said.
+    Told,
+    /// Nobody reads our output any more.
+    Unheard,
+}
+
+impl Failure {
+    /// A failure in words.
+    pub(crate) fn of(what: impl Into<String>) -> Failure {
+        Failure::Failed(what.into().into())
+    }
+
+    /// Tells about it.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Failure::Usage(error) => {
+                // Nothing is left to do when even this cannot be written.
+                let _ = error.print();
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+            Failure::Wrong(what) => {
+                out::note(&format!("error: {what}"));
+                ExitCode::from(2)
+            }
+            Failure::Refused(problems) => {
+                out::problems(&problems);
+                ExitCode::FAILURE
+            }
+            Failure::Failed(error) => {
+                out::note(&format!("error: {error}"));
+                let mut told = error.to_string();
+                let mut next = error.source();
+                while let Some(cause) = next {
+                    let text = cause.to_string();
+                    // Some errors show their cause already.
+                    if !told.contains(&text) {
+                        out::note(&format!("  because: {text}"));
+                        told.push_str(&text);
+                    }
+                    next = cause.source();
+                }
+                ExitCode::FAILURE
+            }
+            Failure::Told => ExitCode::FAILURE,
+            Failure::Unheard => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<anabranch_plan::Error> for Failure {
+    fn from(error: anabranch_plan::Error) -> Failure {
+        match error {
+            anabranch_plan::Error::Plan(problems) => Failure::Refused(problems),
+            error => Failure::Failed(Box::new(error)),
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Failure {
+        Failure::Refused(problems)
+    }
+}

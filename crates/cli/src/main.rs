@@ -1,0 +1,19 @@
+//! `anabranch`: plans on the command line, and a demonstration.
+//!
+//! Data goes to stdout, everything else to stderr. One file a subcommand; what they do is in the libraries.
+
+mod args;
+mod failure;
+mod out;
+mod table;
+mod demo;
+mod plan;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match args::parse().and_then(args::Cli::run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,49 @@
+//! What a command says: data to stdout, the rest to stderr.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use anabranch_plan::{Problem, Problems};
+
+use crate::failure::Failure;
+
+/// Writes data to stdout.
+pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unheard),
+        Err(error) => Err(Failure::of(format!("cannot write to stdout: {error}"))),
+    }
+}
+
+/// Writes a line to stderr; when that cannot be done there is nobody to tell.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Tells what is wrong with an input: all of it.
+pub(crate) fn problems(problems: &Problems) {
+    problems.errors.iter().for_each(|problem| note(&format!("error: {problem}")));
+    warnings(&problems.warnings);
+    match problems.errors.len() {
+        1 => {}
+        count => note(&format!("{count} errors")),
+    }
+}
+
+/// Tells what is odd.
+pub(crate) fn warnings(problems: &[Problem]) {
+    problems.iter().for_each(|problem| note(&format!("warning: {problem}")));
+}
+
+/// Writes a file.
+pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failure> {
+    std::fs::write(path, content)
+        .map_err(|error| Failure::of(format!("cannot write {}: {error}", path.display())))
+}
+
+/// `1 trip`, `2 trips`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

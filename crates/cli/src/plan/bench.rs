@@ -1,0 +1,257 @@
+//! `anabranch plan bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_plan::Request;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::from::{self, From, Rows};
+use super::load::{Load, Outcome, Until};
+use super::request;
+use super::threads::{Threads, duration};
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+Closed loop: --concurrency askers, each asking again as soon as it has its answer.
+Open loop: --rate requests a second, whatever is still under way (at most --concurrency at once, 1000
+if not given); latency counts from when a request was due, so that a stall is not left out.
+
+A latency ends with the rows in hand; writing them as JSON is not counted. Errors are counted, not
+fatal. In --json times are in microseconds or as named; cpu_us_per_request is user and system time.
+
+  anabranch plan bench feed --requests 10000 --concurrency 10 --json
+  anabranch plan bench feed --rate 2000 --duration 10s
+
+Exit codes: 0 measured; 1 refused, or not one request was answered; 2 wrong usage.";
+
+/// The most requests under way in an open loop, unless --concurrency says otherwise.
+const OPEN_LOOP_ASKERS: u32 = 1000;
+
+/// Measures a plan.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// A plan file, or the name of a plan in the plan folder.
+    #[arg(value_name = "FILE|NAME")]
+    plan: String,
+    #[command(flatten)]
+    from: From,
+    /// The request to repeat; user 1 with no parameters if not given.
+    #[arg(long, value_name = "JSON", conflicts_with = "request_file")]
+    request: Option<String>,
+    /// Requests to ask in turn, one a line.
+    #[arg(long, value_name = "FILE.jsonl")]
+    request_file: Option<PathBuf>,
+    /// How many requests; 1000 if no --duration is given either.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// How long, instead of how many: 5s, 500ms.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "requests")]
+    duration: Option<Duration>,
+    /// How many at once.
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    concurrency: Option<u32>,
+    /// Requests a second (open loop).
+    #[arg(long, value_name = "R", value_parser = rate)]
+    rate: Option<f64>,
+    /// Requests before the measured ones; ten for each at once if not given, from 100 to 1000.
+    #[arg(long, value_name = "N")]
+    warmup: Option<u64>,
+    /// Threads of the event loop; without it one at concurrency 1, else one a core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    #[command(flatten)]
+    threads: Threads,
+    /// How long each answer may take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    deadline_ms: Option<u64>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "a rate is a positive number of requests a second".to_owned())
+}
+
+/// What was measured how.
+struct Measured {
+    plan: String,
+    concurrency: u32,
+    workers: u16,
+    warmup: u64,
+    outcome: Outcome,
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let concurrency = self.concurrency.unwrap_or(if self.rate.is_some() { OPEN_LOOP_ASKERS } else { 1 });
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let default = if concurrency == 1 { 1 } else { u16::try_from(cores).unwrap_or(u16::MAX) };
+        let workers = self.workers.unwrap_or(default);
+        // With one thread nothing that is waited for has to wake another one.
+        let runtime = match workers {
+            1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+            workers => {
+                let mut builder = tokio::runtime::Builder::new_multi_thread();
+                builder.worker_threads(workers.into()).enable_all().build()
+            }
+        };
+        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+        let measured = runtime.block_on(self.measure(concurrency, workers))?;
+        match self.json {
+            true => out::data(&format!("{}\n", self.as_json(&measured)))?,
+            false => out::data(&self.text(&measured))?,
+        }
+        if measured.outcome.answered > 0 { Ok(()) } else { Err(Failure::of("not one request was answered")) }
+    }
+
+    async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
+        let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
+        let plan = from::plan(&engine, &self.plan)?;
+        out::warnings(plan.warnings());
+        let requests = match (&self.request, &self.request_file) {
+            (Some(text), _) => vec![request::parse(text.as_bytes(), engine.registries())?],
+            (None, None) => vec![Request::new(1, engine.registries())],
+            (None, Some(file)) => {
+                let name = file.display().to_string();
+                let text = std::fs::read_to_string(file);
+                let text = text.map_err(|error| Failure::of(format!("cannot read {name}: {error}")))?;
+                request::lines(&name, &text, engine.registries())?
+            }
+        };
+        let load = |until, rate: Option<f64>| Load {
+            plan: plan.clone(),
+            requests: requests.clone(),
+            // To warm up for an open loop takes no crowd.
+            concurrency: if self.rate.is_some() && rate.is_none() {
+                concurrency.min(16)
+            } else {
+                concurrency
+            },
+            until,
+            rate,
+            sequential: self.threads.sequential,
+            deadline: self.deadline_ms.map(Duration::from_millis),
+        };
+        let warmup = self.warmup.unwrap_or_else(|| (u64::from(concurrency) * 10).clamp(100, 1000));
+        if warmup > 0 {
+            load(Until::Count(warmup), None).run().await;
+        }
+        let until = match (self.requests, self.duration) {
+            (Some(count), _) => Until::Count(count),
+            (None, Some(time)) => Until::Elapsed(time),
+            (None, None) => Until::Count(1000),
+        };
+        let outcome = load(until, self.rate).run().await;
+        Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
+    }
+
+    fn as_json(&self, measured: &Measured) -> Value {
+        let outcome = &measured.outcome;
+        let each = each(outcome);
+        let errors: Map<String, Value> = outcome
+            .errors
+            .iter()
+            .map(|(kind, (count, first))| ((*kind).to_owned(), json!({"count": count, "first": first})))
+            .collect();
+        json!({
+            "plan": measured.plan,
+            "iterations": outcome.answered + outcome.failures(),
+            "answered": outcome.answered,
+            "concurrency": measured.concurrency,
+            "workers": measured.workers,
+            "warmup": measured.warmup,
+            "rate": self.rate,
+            "sequential": self.threads.sequential,
+            "total_ms": rounded(outcome.wall.as_secs_f64() * 1e3),
+            "throughput_rps": rounded(each.rate),
+            "avg_us": rounded(each.mean_us),
+            "p50_us": rounded(outcome.micros_at(0.5)),
+            "p90_us": rounded(outcome.micros_at(0.9)),
+            "p99_us": rounded(outcome.micros_at(0.99)),
+            "p999_us": rounded(outcome.micros_at(0.999)),
+            "min_us": rounded(each.least_us),
+            "max_us": rounded(outcome.most.as_secs_f64() * 1e6),
+            "cpu_us_per_request": rounded(each.cpu_us),
+            "trips_per_request": rounded(each.trips),
+            "commands_per_request": rounded(each.commands),
+            "errors": errors,
+        })
+    }
+
+    fn text(&self, measured: &Measured) -> String {
+        let Measured { plan, concurrency, workers, warmup, outcome } = measured;
+        let each = each(outcome);
+        let count = outcome.answered + outcome.failures();
+        let load = match self.rate {
+            Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
+            None => format!("{concurrency} at once"),
+        };
+        let threads = if *workers == 1 { "1 thread".to_owned() } else { format!("{workers} threads") };
+        let at = |quantile| shown(outcome.micros_at(quantile));
+        let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
+        let mut text = format!(
+            "plan {plan}: {count} requests, {load}, on {threads}, after {warmup} to warm up\n\
+             throughput  {:.0} answers a second, in {:.1} ms\n\
+             latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
+             CPU         {} a request\n\
+             sources     {:.2} trips, {:.2} commands a request\n",
+            each.rate,
+            outcome.wall.as_secs_f64() * 1e3,
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            shown(each.mean_us),
+            shown(each.cpu_us),
+            each.trips,
+            each.commands,
+        );
+        for (kind, (count, first)) in &outcome.errors {
+            text.push_str(&format!("errors      {count} times {kind}, the first: {first}\n"));
+        }
+        text
+    }
+}
+
+/// What each request took.
+struct Each {
+    rate: f64,
+    mean_us: f64,
+    least_us: f64,
+    cpu_us: f64,
+    trips: f64,
+    commands: f64,
+}
+
+fn each(outcome: &Outcome) -> Each {
+    let answered = outcome.answered.max(1) as f64;
+    let asked = (outcome.answered + outcome.failures()).max(1) as f64;
+    let least = if outcome.answered == 0 { Duration::ZERO } else { outcome.least };
+    Each {
+        rate: outcome.answered as f64 / outcome.wall.as_secs_f64().max(1e-9),
+        mean_us: outcome.total_latency.as_secs_f64() * 1e6 / answered,
+        least_us: least.as_secs_f64() * 1e6,
+        cpu_us: outcome.cpu.as_secs_f64() * 1e6 / asked,
+        trips: outcome.trips as f64 / answered,
+        commands: outcome.commands as f64 / answered,
+    }
+}
+
+/// To three digits behind the point.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// A time in the unit that suits it.
+fn shown(micros: f64) -> String {
+    match micros {
+        micros if micros < 1e3 => format!("{micros:.1} µs"),
+        micros if micros < 1e6 => format!("{:.2} ms", micros / 1e3),
+        micros => format!("{:.2} s", micros / 1e6),
+    }
+}

@@ -1,0 +1,57 @@
+//! `anabranch plan check`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::from::{self, From, Rows};
+use crate::failure::Failure;
+use crate::out;
+
+/// Checks plans.
+#[derive(Args)]
+pub(crate) struct Check {
+    /// Plan files, or names of plans in the plan folder.
+    #[arg(value_name = "FILE|NAME", required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    from: From,
+    /// Writes what was found to stdout, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let engine = self.from.engine(None, Rows::Unneeded)?;
+        let mut found = Vec::new();
+        let mut fine = true;
+        for name in &self.names {
+            let (errors, warnings) = match from::plan(&engine, name) {
+                Ok(plan) => (Vec::new(), plan.warnings().to_vec()),
+                Err(Failure::Refused(problems)) => (problems.errors, problems.warnings),
+                Err(failure) => return Err(failure),
+            };
+            fine &= errors.is_empty();
+            if self.json {
+                let list = |problems: &[anabranch_plan::Problem]| {
+                    let problem = |problem: &anabranch_plan::Problem| json!({"place": problem.place, "what": problem.what, "help": problem.help});
+                    problems.iter().map(problem).collect::<Vec<_>>()
+                };
+                found.push(json!({"plan": name, "errors": list(&errors), "warnings": list(&warnings)}));
+            } else {
+                let told = |what: &str, problem| out::note(&format!("{name}: {what}: {problem}"));
+                errors.iter().for_each(|problem| told("error", problem));
+                warnings.iter().for_each(|problem| told("warning", problem));
+                match (errors.len(), warnings.len()) {
+                    (0, 0) => out::note(&format!("{name}: fine")),
+                    (0, count) => out::note(&format!("{name}: fine, {count} odd")),
+                    (count, _) => out::note(&format!("{name}: refused, {count} wrong")),
+                }
+            }
+        }
+        if self.json {
+            out::data(&format!("{:#}\n", serde_json::Value::from(found)))?;
+        }
+        if fine { Ok(()) } else { Err(Failure::Told) }
+    }
+}

@@ -1,0 +1,45 @@
+//! `anabranch plan explain`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::from::{self, From, Rows};
+use super::threads::Threads;
+use crate::failure::Failure;
+use crate::out;
+
+/// Shows what a plan will do.
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// A plan file, or the name of a plan in the plan folder.
+    #[arg(value_name = "FILE|NAME")]
+    plan: String,
+    #[command(flatten)]
+    from: From,
+    #[command(flatten)]
+    threads: Threads,
+    /// Also writes the graph as a picture.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let engine = self.from.engine(Some(&self.threads), Rows::Unneeded)?;
+        let plan = from::plan(&engine, &self.plan)?;
+        out::warnings(plan.warnings());
+        let explanation = plan.explain();
+        if let Some(file) = &self.svg {
+            out::file(file, &explanation.svg())?;
+            out::note(&format!("the picture: {}", file.display()));
+        }
+        match self.json {
+            true => out::data(&format!("{}\n", explanation.json())),
+            false => out::data(&explanation.text()),
+        }
+    }
+}

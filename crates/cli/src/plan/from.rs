@@ -1,0 +1,177 @@
+//! Where plans, registries and rows come from: the options that most verbs share.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_plan::{DataFile, Engine, Plan, Project, RowsFrom, Setup};
+use clap::Args;
+
+use super::threads::Threads;
+use crate::failure::Failure;
+use crate::out;
+
+/// The file that describes a project.
+const PROJECT_FILE: &str = "anabranch.toml";
+
+/// Where things come from.
+#[derive(Args)]
+pub(crate) struct From {
+    /// The folder with the registries: keys.toml, params.toml, endpoints.ENV.toml, ...
+    #[arg(long, value_name = "DIR")]
+    registry: Option<PathBuf>,
+    /// The environment: which endpoints.ENV.toml to use. Given by itself, rows come from the endpoints there.
+    #[arg(long, value_name = "NAME")]
+    env: Option<String>,
+    /// Rows from this file (.json, .csv, .parquet), held in memory; may be given several times. Tables need the
+    /// key of a row: `users.csv=user:{id}`.
+    #[arg(long, value_name = "FILE[=KEY]", value_parser = data_file)]
+    data: Vec<DataFile>,
+    /// Rows from this Redis, whatever the registry says: HOST:PORT or a redis:// or rediss:// URL.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
+    redis: Option<String>,
+    /// The folder of NAME.plan.json files.
+    #[arg(long, value_name = "DIR")]
+    plans: Option<PathBuf>,
+    /// The project file; without this option, the nearest anabranch.toml in this folder or above.
+    #[arg(long, value_name = "FILE")]
+    project: Option<PathBuf>,
+}
+
+/// `FILE` or `FILE=KEY`.
+pub(super) fn data_file(text: &str) -> Result<DataFile, String> {
+    let (file, pattern) = match text.split_once('=') {
+        // A file may have a `=` in its name.
+        Some((file, pattern)) if !Path::new(text).exists() => (file, Some(pattern.to_owned())),
+        _ => (text, None),
+    };
+    Ok(DataFile { file: PathBuf::from(file), pattern })
+}
+
+impl From {
+    /// An engine; what is odd about its parts is told.
+    pub(crate) fn engine(&self, threads: Option<&Threads>, rows: Rows) -> Result<Engine, Failure> {
+        let setup = Setup {
+            project: self.project()?,
+            registry: self.registry.clone(),
+            env: self.env.clone(),
+            plans: self.plans.clone(),
+            rows: self.rows(rows),
+            cpu_threads: threads.and_then(Threads::cpu_threads),
+            inline_threshold: threads.and_then(|threads| threads.inline_threshold),
+        };
+        let (config, warnings) = setup.config()?;
+        out::warnings(&warnings);
+        Ok(Engine::load(config)?)
+    }
+
+    fn rows(&self, rows: Rows) -> RowsFrom {
+        match (&self.redis, &self.data[..], &self.env) {
+            (Some(address), ..) => RowsFrom::Redis(address.clone()),
+            (None, [_, ..], _) => RowsFrom::Data(self.data.clone()),
+            (None, [], Some(_)) if rows == Rows::Needed => RowsFrom::Endpoints,
+            (None, [], _) if rows == Rows::Needed => RowsFrom::Project,
+            (None, [], _) => RowsFrom::Nowhere,
+        }
+    }
+
+    fn project(&self) -> Result<Option<Project>, Failure> {
+        let Some(file) = &self.project else {
+            let here = std::env::current_dir()
+                .map_err(|error| Failure::of(format!("there is no current folder: {error}")))?;
+            return Ok(Project::find(&here)?);
+        };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))?;
+        Ok(Some(Project::parse(&text, file)?))
+    }
+}
+
+/// Whether a verb reads rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// It does.
+    Needed,
+    /// It only looks at the plan.
+    Unneeded,
+}
+
+/// The text of a plan, and where files that it names are.
+pub(super) struct PlanText {
+    pub(super) text: String,
+    pub(super) base: PathBuf,
+}
+
+/// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder.
+pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
+    match is_file(name) {
+        false => engine.plan(name).map_err(|error| unknown(engine, name, error)),
+        true => {
+            let PlanText { text, base } = read(Path::new(name))?;
+            Ok(engine.compile(&text, &base)?)
+        }
+    }
+}
+
+/// The text of the plan that `name` means.
+pub(super) fn text(engine: &Engine, name: &str) -> Result<PlanText, Failure> {
+    if is_file(name) {
+        return read(Path::new(name));
+    }
+    match engine.folder() {
+        Some(folder) if names(engine)?.iter().any(|other| other == name) => {
+            read(&folder.join(format!("{name}.plan.json")))
+        }
+        folder => {
+            let folder = folder.map(Path::to_owned);
+            let error = anabranch_plan::Error::NoPlan { name: name.to_owned(), folder, cause: None };
+            Err(unknown(engine, name, error))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<PlanText, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))?;
+    Ok(PlanText { text, base: file.parent().unwrap_or(Path::new("")).to_owned() })
+}
+
+fn is_file(name: &str) -> bool {
+    Path::new(name).is_file() || name.ends_with(".plan.json")
+}
+
+/// The names of the plans in the engine's folder, in order.
+pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
+    let Some(folder) = engine.folder() else {
+        return Err(Failure::of(format!(
+            "there is no plan folder; give --plans DIR, or write one into {PROJECT_FILE}"
+        )));
+    };
+    let fail =
+        |error: std::io::Error| Failure::of(format!("cannot read the folder {}: {error}", folder.display()));
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let file = entry.map_err(fail)?.file_name();
+        if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".plan.json")) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Why there is no plan of this name: where it was looked for, and what is there.
+fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure {
+    if !matches!(error, anabranch_plan::Error::NoPlan { .. }) {
+        return error.into();
+    }
+    let names = match names(engine) {
+        Ok(names) => names,
+        Err(failure) => return failure,
+    };
+    let mut what = error.to_string();
+    match (anabranch_plan::closest(name, names.iter().map(String::as_str)), &names[..]) {
+        (Some(near), _) => what.push_str(&format!("; did you mean `{near}`?")),
+        (None, []) => what.push_str("; there is none at all (a plan is a file NAME.plan.json)"),
+        (None, names) => what.push_str(&format!("; there are: {}", names.join(", "))),
+    }
+    Failure::of(what)
+}

@@ -1,0 +1,33 @@
+//! `anabranch plan info`.
+
+use anabranch_plan::{Document, Problems, plan_info};
+use clap::Args;
+
+use super::from::{self, From, Rows};
+use crate::failure::Failure;
+use crate::out;
+
+/// Says what is known of a plan without running it.
+#[derive(Args)]
+pub(crate) struct Info {
+    /// A plan file, or the name of a plan in the plan folder.
+    #[arg(value_name = "FILE|NAME")]
+    plan: String,
+    #[command(flatten)]
+    from: From,
+}
+
+impl Info {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let engine = self.from.engine(None, Rows::Unneeded)?;
+        let text = from::text(&engine, &self.plan)?.text;
+        let mut problems = Problems::default();
+        match Document::parse(&text, engine.ops(), engine.registries(), &mut problems) {
+            Some(document) => {
+                let info = plan_info(&document, engine.ops(), engine.registries());
+                out::data(&format!("{info:#}\n"))
+            }
+            None => Err(problems.into()),
+        }
+    }
+}

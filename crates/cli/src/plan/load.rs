@@ -1,0 +1,231 @@
+//! Load: many requests at once, and what became of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anabranch_engine::{Clock, Failure};
+use anabranch_plan::sources;
+use anabranch_plan::{Error, OpError, Plan, Request, RunOptions};
+use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::task::JoinSet;
+
+/// What to ask, how often, how much at once.
+pub(super) struct Load {
+    pub(super) plan: Plan,
+    /// Asked in turn.
+    pub(super) requests: Vec<Request>,
+    pub(super) concurrency: u32,
+    pub(super) until: Until,
+    /// Requests a second, whether or not others are still under way; without it each follows another.
+    pub(super) rate: Option<f64>,
+    pub(super) sequential: bool,
+    pub(super) deadline: Option<Duration>,
+}
+
+/// When enough was asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// After so many requests.
+    Count(u64),
+    /// After so long.
+    Elapsed(Duration),
+}
+
+/// What became of the requests.
+pub(super) struct Outcome {
+    /// In nanoseconds, of those that were answered.
+    pub(super) latencies: Histogram<u64>,
+    pub(super) answered: u64,
+    pub(super) total_latency: Duration,
+    pub(super) least: Duration,
+    pub(super) most: Duration,
+    pub(super) trips: u64,
+    pub(super) commands: u64,
+    /// How often each kind of error came, and what the first one said.
+    pub(super) errors: BTreeMap<&'static str, (u64, String)>,
+    /// From the first start to the last end.
+    pub(super) wall: Duration,
+    /// Of all threads of this process, in user and kernel mode.
+    pub(super) cpu: Duration,
+}
+
+/// The longest latency that is told apart from longer ones.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// How early a request may start: timers have steps of a millisecond, and a late start would count as latency.
+const EARLY: Duration = Duration::from_millis(1);
+
+/// Askers share this many records: one each would be megabytes, one for all a line to stand in.
+const RECORDS: usize = 8;
+
+impl Load {
+    /// Asks; never stops for an error.
+    pub(super) async fn run(self) -> Outcome {
+        let clock = Arc::clone(self.plan.engine().runs().clock());
+        let askers = self.concurrency;
+        let records = (0..RECORDS.min(askers as usize)).map(|_| Mutex::new(Outcome::new())).collect();
+        let cpu = cpu_time();
+        let began = clock.now();
+        let line = Arc::new(Line { load: self, next: AtomicU64::new(0), began, records });
+        if askers == 1 {
+            line.ask(0).await;
+        } else {
+            let mut asking = JoinSet::new();
+            for asker in 0..askers as usize {
+                let line = Arc::clone(&line);
+                asking.spawn(async move { line.ask(asker % RECORDS).await });
+            }
+            asking.join_all().await;
+        }
+        let (wall, cpu) = (clock.now() - began, cpu_time().saturating_sub(cpu));
+        let mut all = Outcome::new();
+        line.records.iter().for_each(|record| all.add(&lock(record)));
+        Outcome { wall, cpu, ..all }
+    }
+}
+
+/// The line of requests; each asker takes the next one when it has its answer.
+struct Line {
+    load: Load,
+    next: AtomicU64,
+    began: Instant,
+    records: Vec<Mutex<Outcome>>,
+}
+
+fn lock(record: &Mutex<Outcome>) -> MutexGuard<'_, Outcome> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    async fn ask(&self, record: usize) {
+        let clock = &**self.load.plan.engine().runs().clock();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let due = self.load.rate.map(|rate| self.began + Duration::from_secs_f64(number as f64 / rate));
+            let enough = match self.load.until {
+                Until::Count(count) => number >= count,
+                Until::Elapsed(time) => due.unwrap_or_else(|| clock.now()) >= self.began + time,
+            };
+            if enough {
+                return;
+            }
+            self.ask_one(number, due, clock, &self.records[record]).await;
+            if self.load.concurrency > 1 {
+                // A source that answers at once would leave the other askers without a turn.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    async fn ask_one(&self, number: u64, due: Option<Instant>, clock: &dyn Clock, record: &Mutex<Outcome>) {
+        if let Some(early) = due.and_then(|due| due.checked_sub(EARLY))
+            && early > clock.now()
+        {
+            clock.sleep_until(early).await;
+        }
+        let at = usize::try_from(number % self.load.requests.len() as u64).expect("smaller than a length");
+        let request = self.load.requests[at].clone();
+        let start = clock.now();
+        let options = RunOptions {
+            deadline: self.load.deadline.map(|time| start + time),
+            sequential: self.load.sequential,
+            inline_threshold: None,
+        };
+        match self.load.plan.run_with(request, &options).await {
+            Ok(answer) => {
+                // One that starts late because others took too long has been waiting since it was due.
+                let latency = clock.now() - due.map_or(start, |due| due.min(start));
+                lock(record).answered(latency, answer.stats.trips, answer.stats.commands);
+            }
+            Err(error) => lock(record).failed(kind(&error), 1, || error.to_string()),
+        }
+    }
+}
+
+impl Outcome {
+    fn new() -> Outcome {
+        let longest = LONGEST.as_nanos() as u64;
+        Outcome {
+            latencies: Histogram::new_with_bounds(1, longest, 3).expect("bounds that a histogram can have"),
+            answered: 0,
+            total_latency: Duration::ZERO,
+            least: Duration::MAX,
+            most: Duration::ZERO,
+            trips: 0,
+            commands: 0,
+            errors: BTreeMap::new(),
+            wall: Duration::ZERO,
+            cpu: Duration::ZERO,
+        }
+    }
+
+    fn answered(&mut self, latency: Duration, trips: u32, commands: u32) {
+        self.latencies.saturating_record(latency.as_nanos() as u64);
+        self.answered += 1;
+        self.total_latency += latency;
+        self.least = self.least.min(latency);
+        self.most = self.most.max(latency);
+        self.trips += u64::from(trips);
+        self.commands += u64::from(commands);
+    }
+
+    fn failed(&mut self, kind: &'static str, count: u64, what: impl FnOnce() -> String) {
+        self.errors.entry(kind).or_insert_with(|| (0, what())).0 += count;
+    }
+
+    fn add(&mut self, other: &Outcome) {
+        self.latencies.add(&other.latencies).expect("histograms of the same bounds");
+        self.answered += other.answered;
+        self.total_latency += other.total_latency;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+        self.trips += other.trips;
+        self.commands += other.commands;
+        for (kind, (count, first)) in &other.errors {
+            self.failed(kind, *count, || first.clone());
+        }
+    }
+
+    /// How many requests failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.errors.values().map(|(count, _)| count).sum()
+    }
+
+    /// The latency that this share of the answered requests did not exceed, in microseconds.
+    pub(super) fn micros_at(&self, quantile: f64) -> f64 {
+        self.latencies.value_at_quantile(quantile) as f64 / 1e3
+    }
+}
+
+/// What an error is counted as.
+fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::Refused(_) => "refused",
+        Error::Deadline { .. } => "deadline",
+        Error::Cut { .. } => "shutdown",
+        Error::Node { failure, .. } => match &**failure {
+            Failure::Error(OpError::Source(error)) => match error {
+                sources::Error::Connect { .. } => "source: no connection",
+                sources::Error::Timeout { .. } => "source: timeout",
+                sources::Error::Refused { .. } => "source: refused",
+                sources::Error::Malformed { .. } => "source: malformed reply",
+            },
+            Failure::Error(OpError::Expr(_)) => "expression",
+            Failure::Error(OpError::Value(_) | OpError::Stopped) => "op",
+            Failure::Panic(_) => "panic",
+            Failure::Timeout(_) => "node timeout",
+            Failure::Deadline => "deadline",
+            Failure::Abandoned => "shutdown",
+        },
+        Error::Plan(_) | Error::NoPlan { .. } | Error::Setting(_) => "plan",
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}

@@ -1,0 +1,65 @@
+//! `anabranch plan`: one file a verb.
+
+mod from;
+mod threads;
+mod request;
+mod run;
+mod check;
+mod explain;
+mod load;
+mod bench;
+mod list;
+mod seed;
+mod info;
+mod ops;
+
+use clap::Subcommand;
+
+pub(crate) use run::table;
+
+use crate::args::EXIT_CODES;
+use crate::failure::Failure;
+
+/// What to do with plans.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Answers one request: reads it from stdin, writes the answer as one line of JSON.
+    #[command(after_help = run::HELP)]
+    Run(Box<run::Run>),
+    /// Checks plans and says everything that is wrong with them.
+    #[command(after_help = EXIT_CODES)]
+    Check(check::Check),
+    /// Shows what a plan will do: nodes, columns, what is fetched, what runs side by side.
+    #[command(after_help = EXIT_CODES)]
+    Explain(explain::Explain),
+    /// Measures a plan under load.
+    #[command(after_help = bench::HELP)]
+    Bench(Box<bench::Bench>),
+    /// Lists the plans of the plan folder, and whether they are fine.
+    #[command(after_help = EXIT_CODES)]
+    List(list::List),
+    /// Fills a Redis from data files.
+    #[command(after_help = EXIT_CODES)]
+    Seed(seed::Seed),
+    /// Says which columns each node of a plan writes, and what the plan requires, as JSON.
+    #[command(after_help = EXIT_CODES)]
+    Info(info::Info),
+    /// Lists the ops that plans are made of, with their parameters.
+    #[command(after_help = EXIT_CODES)]
+    Ops(ops::Ops),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Verb::Run(run) => run.run(),
+            Verb::Check(check) => check.run(),
+            Verb::Explain(explain) => explain.run(),
+            Verb::Bench(bench) => bench.run(),
+            Verb::List(list) => list.run(),
+            Verb::Seed(seed) => seed.run(),
+            Verb::Info(info) => info.run(),
+            Verb::Ops(ops) => ops.run(),
+        }
+    }
+}

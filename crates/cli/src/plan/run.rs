@@ -1,0 +1,156 @@
+//! `anabranch plan run`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anabranch_plan::{Answer, Engine, Plan, RunOptions, Scalar, Trace};
+use clap::Args;
+
+use super::from::{self, From, Rows};
+use super::request;
+use super::threads::Threads;
+use crate::failure::Failure;
+use crate::out;
+use crate::table::Table;
+
+pub(super) const HELP: &str = "\
+stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one line,
+or, when the request is refused, {\"error\", \"detail\"}. What is wrong with the plan, or went wrong while
+it ran, is on stderr.
+
+  anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
+  anabranch plan run feed --request '{\"user_id\": 1}' --table --trace feed.html
+
+Exit codes: 0 answered; 1 refused or failed; 2 wrong usage.";
+
+/// Answers one request.
+#[derive(Args)]
+pub(crate) struct Run {
+    /// A plan file, or the name of a plan in the plan folder.
+    #[arg(value_name = "FILE|NAME")]
+    plan: String,
+    #[command(flatten)]
+    from: From,
+    /// The request, instead of stdin.
+    #[arg(long, value_name = "JSON")]
+    request: Option<String>,
+    #[command(flatten)]
+    threads: Threads,
+    /// How long the answer may take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    deadline_ms: Option<u64>,
+    /// Writes a timeline of the run; the ending says which kind: .html, .svg, or .json for Perfetto.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The answer as a table for people.
+    #[arg(long)]
+    table: bool,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        // One request has nothing to share threads with: what it waits for wakes the thread it waits on.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+        if let Some(file) = &self.trace {
+            kind_of(file)?;
+        }
+        runtime.block_on(self.answer())
+    }
+
+    async fn answer(self) -> Result<(), Failure> {
+        let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
+        let plan = from::plan(&engine, &self.plan)?;
+        out::warnings(plan.warnings());
+        let text = request::text(self.request.as_deref())?;
+        let request = request::parse(&text, engine.registries())?;
+        let now = engine.runs().clock().now();
+        let options = RunOptions {
+            deadline: self.deadline_ms.map(|millis| now + Duration::from_millis(millis)),
+            sequential: self.threads.sequential,
+            inline_threshold: None,
+        };
+        let answer = match &self.trace {
+            None => plan.run_with(request, &options).await,
+            Some(file) => {
+                let (answer, trace) = plan.run_traced(request, &options).await;
+                if let Some(trace) = trace {
+                    write_trace(&trace, file)?;
+                }
+                answer
+            }
+        };
+        self.write(&answer?, &engine, &plan)
+    }
+
+    fn write(&self, answer: &Answer, engine: &Engine, plan: &Plan) -> Result<(), Failure> {
+        if self.table {
+            let (name, request, stats) = (plan.name(), &answer.request_id, answer.stats);
+            let rows = out::count(answer.candidates().count() as u64, "row");
+            let (trips, commands) = (u64::from(stats.trips), u64::from(stats.commands));
+            let (trips, commands) = (out::count(trips, "trip"), out::count(commands, "command"));
+            out::note(&format!("{name}: {rows} for request {request}, {trips}, {commands}"));
+            return out::data(&table(answer, engine).text(0));
+        }
+        let mut line = Vec::new();
+        answer.write_json(&engine.registries().keys, &mut line);
+        line.push(b'\n');
+        out::data(str::from_utf8(&line).expect("JSON is text"))
+    }
+}
+
+/// The answer as a table: ids, then the columns that some row has, by key.
+pub(crate) fn table(answer: &Answer, engine: &Engine) -> Table {
+    let keys = &engine.registries().keys;
+    let has = |key| answer.candidates().any(|candidate| candidate.get(key).is_some());
+    let columns: Vec<_> = keys.iter().filter(|entry| has(entry.key)).collect();
+    let mut table = Table::new(["id"].into_iter().chain(columns.iter().map(|entry| entry.name.as_str())));
+    for candidate in answer.candidates() {
+        let cell = |entry: &&anabranch_plan::KeyEntry| match candidate.get(entry.key) {
+            None => String::new(),
+            Some(Scalar::Int(value)) => value.to_string(),
+            Some(Scalar::Float(value)) => short(value),
+            Some(Scalar::Bool(value)) => value.to_string(),
+            Some(Scalar::Text(value)) => value.to_string(),
+        };
+        table.row([candidate.id.to_string()].into_iter().chain(columns.iter().map(cell)));
+    }
+    table
+}
+
+/// A number with at most four digits behind the point.
+fn short(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A picture for people, or a trace for tools.
+#[derive(Clone, Copy)]
+enum TraceKind {
+    Html,
+    Svg,
+    Json,
+}
+
+fn kind_of(file: &Path) -> Result<TraceKind, Failure> {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("html") => Ok(TraceKind::Html),
+        Some("svg") => Ok(TraceKind::Svg),
+        Some("json") => Ok(TraceKind::Json),
+        _ => Err(Failure::Wrong(format!(
+            "--trace {}: the file must end in .html, .svg or .json",
+            file.display()
+        ))),
+    }
+}
+
+fn write_trace(trace: &Trace, file: &Path) -> Result<(), Failure> {
+    let content = match kind_of(file)? {
+        TraceKind::Html => trace.html(),
+        TraceKind::Svg => trace.svg(),
+        TraceKind::Json => trace.json(),
+    };
+    out::file(file, &content)?;
+    out::note(&format!("the timeline: {}", file.display()));
+    Ok(())
+}

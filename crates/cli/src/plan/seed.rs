@@ -1,0 +1,49 @@
+//! `anabranch plan seed`.
+
+use std::sync::Arc;
+
+use anabranch_engine::SystemClock;
+use anabranch_plan::DataFile;
+use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
+use clap::Args;
+
+use super::from::data_file;
+use crate::failure::Failure;
+use crate::out;
+
+/// Fills a Redis.
+#[derive(Args)]
+pub(crate) struct Seed {
+    /// What to write: .json, .csv or .parquet; may be given several times. Tables need the key of a row:
+    /// `users.csv=user:{id}`.
+    #[arg(long, value_name = "FILE[=KEY]", required = true, value_parser = data_file)]
+    data: Vec<DataFile>,
+    /// The Redis: HOST:PORT or a redis:// or rediss:// URL. What its keys of the same name hold is replaced.
+    #[arg(long, value_name = "ADDRESS")]
+    redis: String,
+}
+
+impl Seed {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let config =
+            RedisConfig::parse_url(&self.redis).map_err(|what| Failure::Wrong(format!("--redis: {what}")))?;
+        let mut data = MemoryData::default();
+        for DataFile { file, pattern } in &self.data {
+            data.add_file(file, pattern.as_deref())?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+        let keys = runtime.block_on(async {
+            let redis = Redis::new(config, Arc::new(SystemClock));
+            seed(&data, &redis).await
+        });
+        let keys = keys.map_err(|error| Failure::Failed(Box::new(error)))?;
+        out::note(&format!("wrote {keys} keys to {}", host_of(&self.redis)));
+        Ok(())
+    }
+}
+
+/// An address without what it says of users and passwords.
+fn host_of(address: &str) -> &str {
+    address.rsplit_once('@').map_or(address, |(_, host)| host)
+}

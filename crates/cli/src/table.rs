@@ -1,0 +1,85 @@
+//! Tables for people.
+
+/// A table: a head, and rows of as many cells.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+/// The widest a cell may be; what is longer is cut.
+const WIDEST: usize = 60;
+
+impl Table {
+    /// A table with these columns.
+    pub(crate) fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Table {
+        Table { rows: vec![head.into_iter().map(Into::into).collect()] }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let cells: Vec<String> = cells.into_iter().map(|cell| shown(&cell.into())).collect();
+        debug_assert_eq!(cells.len(), self.rows[0].len(), "a cell a column");
+        self.rows.push(cells);
+    }
+
+    /// The table as text, each line behind so many spaces. Columns of numbers are flush right.
+    pub(crate) fn text(&self, indent: usize) -> String {
+        let count = self.rows[0].len();
+        let width =
+            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..count).map(width).collect();
+        let numeric = |column: usize| {
+            let is_number = |row: &Vec<String>| row[column].is_empty() || row[column].parse::<f64>().is_ok();
+            self.rows.len() > 1 && self.rows[1..].iter().all(is_number)
+        };
+        let numeric: Vec<bool> = (0..count).map(numeric).collect();
+        let mut text = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let cells = row.iter().enumerate().map(|(column, cell)| {
+                let width = widths[column];
+                if numeric[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            });
+            push_line(&mut text, indent, &cells.collect::<Vec<_>>());
+            if at == 0 {
+                let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+                push_line(&mut text, indent, &rule);
+            }
+        }
+        text
+    }
+}
+
+fn push_line(text: &mut String, indent: usize, cells: &[String]) {
+    text.push_str(&" ".repeat(indent));
+    text.push_str(cells.join("  ").trim_end());
+    text.push('\n');
+}
+
+/// A cell on one line, without what would move the cursor.
+fn shown(cell: &str) -> String {
+    let clean = cell.chars().map(|character| if character.is_control() { ' ' } else { character });
+    match cell.char_indices().nth(WIDEST) {
+        Some(_) => clean.take(WIDEST - 1).chain(['…']).collect(),
+        None => clean.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::Table;
+
+    #[test]
+    fn numbers_are_flush_right() {
+        let mut table = Table::new(["id", "name"]);
+        table.row(["7", "a\tb"]);
+        table.row(["1000", ""]);
+        expect![[r#"
+              id  name
+            ----  ----
+               7  a b
+            1000
+        "#]]
+        .assert_eq(&table.text(0));
+    }
+}

@@ -1,0 +1,69 @@
+//! `plan bench`.
+
+use crate::binary::{anabranch, examples, scratch};
+
+fn bench(args: &[&str]) -> serde_json::Value {
+    let args: Vec<&str> = ["plan", "bench", "feed", "--json"].iter().chain(args).copied().collect();
+    let said = anabranch(&args, "");
+    assert_eq!((said.code, said.stdout.matches('\n').count()), (0, 1), "{}", said.shown());
+    serde_json::from_str(&said.stdout).unwrap()
+}
+
+#[test]
+fn closed_loops_count_what_they_ask() {
+    for concurrency in ["1", "8"] {
+        let measured = bench(&["--requests", "50", "--concurrency", concurrency, "--warmup", "5"]);
+        assert_eq!(measured["iterations"], 50);
+        assert_eq!(measured["plan"], "feed");
+        assert_eq!(measured["concurrency"].to_string(), concurrency);
+        let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("{name}: {measured}"));
+        for name in ["total_ms", "throughput_rps", "avg_us", "cpu_us_per_request"] {
+            assert!(number(name) > 0.0, "{name}");
+        }
+        let ascending = ["min_us", "p50_us", "p90_us", "p99_us", "p999_us"].map(number);
+        assert!(ascending.is_sorted(), "{ascending:?}");
+        assert_eq!(number("trips_per_request"), 6.0);
+        assert_eq!(measured["errors"].as_object().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn open_loops_keep_their_rate() {
+    let measured = bench(&["--requests", "40", "--rate", "400", "--warmup", "0"]);
+    assert_eq!(measured["iterations"], 40);
+    // The last of 40 is due after 97.5 ms.
+    assert!(measured["total_ms"].as_f64().unwrap() > 90.0, "{measured}");
+    let measured = bench(&["--duration", "50ms", "--rate", "200"]);
+    assert_eq!(measured["iterations"], 10);
+}
+
+#[test]
+fn requests_come_from_a_file_in_turn() {
+    let file = scratch("requests").join("requests.jsonl");
+    std::fs::write(&file, "{\"user_id\": 1}\n\n{\"user_id\": 2}\n").unwrap();
+    let measured = bench(&["--requests", "10", "--request-file", file.to_str().unwrap()]);
+    assert_eq!(measured["iterations"], 10);
+    std::fs::write(&file, "{\"user_id\": 1}\n{\"user_id\": 0}\n").unwrap();
+    let said = anabranch(&["plan", "bench", "feed", "--request-file", file.to_str().unwrap()], "");
+    assert_eq!(said.code, 1);
+    assert!(said.stderr.contains("requests.jsonl:2: Invalid request"), "{}", said.stderr);
+}
+
+#[test]
+fn errors_are_counted_and_not_fatal() {
+    let registry = examples().join("registry");
+    let args = ["plan", "bench", "feed", "--redis", "127.0.0.1:1", "--registry", registry.to_str().unwrap()];
+    let args: Vec<&str> =
+        args.iter().copied().chain(["--requests", "5", "--warmup", "0", "--json"]).collect();
+    let said = anabranch(&args, "");
+    assert_eq!(said.code, 1, "no answer at all");
+    let measured: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(measured["errors"]["source: no connection"]["count"], 5, "{measured}");
+}
+
+#[test]
+fn people_get_lines() {
+    let said = anabranch(&["plan", "bench", "feed", "--requests", "10"], "");
+    let heads: Vec<&str> = said.stdout.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(heads, ["plan", "throughput", "latency", "CPU", "sources"], "{}", said.stdout);
+}

@@ -1,0 +1,79 @@
+//! Runs the binary.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a command said, and its exit code.
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+pub(crate) fn examples() -> PathBuf {
+    root().join("examples/plans")
+}
+
+/// A folder of the test's own for files, which are written anew each time.
+pub(crate) fn scratch(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs `anabranch` in a folder.
+pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(args).current_dir(folder).env_remove("COLUMNS").env("NO_COLOR", "1");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // One that fails early may not read its input.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Said {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs `anabranch` in the examples' folder, where the project file is.
+pub(crate) fn anabranch(args: &[&str], stdin: &str) -> Said {
+    in_folder(&examples(), args, stdin)
+}
+
+impl Said {
+    /// All of it, without the machine's paths.
+    pub(crate) fn shown(&self) -> String {
+        let root = root();
+        let clean = |text: &str| text.replace(root.to_str().unwrap(), "ROOT");
+        let mut shown = String::new();
+        for (name, text) in [("", &self.stdout), ("stderr: ", &self.stderr)] {
+            clean(text)
+                .lines()
+                .for_each(|line| writeln!(shown, "{}", format!("{name}{line}").trim_end()).unwrap());
+        }
+        writeln!(shown, "exit {}", self.code).unwrap();
+        shown
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self) -> serde_json::Value {
+        assert_eq!(self.code, 0, "{}", self.shown());
+        assert_eq!(self.stdout.matches('\n').count(), 1, "one line: {}", self.stdout);
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// The ids of the answer's rows.
+    pub(crate) fn ids(&self) -> Vec<i64> {
+        let answer = self.answer();
+        let candidates = answer["candidates"].as_array().unwrap();
+        candidates.iter().map(|candidate| candidate["id"].as_i64().unwrap()).collect()
+    }
+}

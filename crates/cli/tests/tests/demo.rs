@@ -1,0 +1,44 @@
+//! `demo`.
+
+use std::time::Duration;
+
+use anabranch_engine::{Clock as _, SystemClock};
+use expect_test::expect;
+
+use crate::binary::{in_folder, scratch};
+
+#[test]
+fn the_demo_shows_parallel_branches_within_seconds() {
+    let folder = scratch("demo");
+    let file = folder.join("feed.html");
+    let _ = std::fs::remove_file(&file);
+    let began = SystemClock.now();
+    let said = in_folder(&folder, &["demo", "--out", file.to_str().unwrap()], "");
+    let took = SystemClock.now() - began;
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert!(page.contains("more_details (lookup)"));
+    // What depends on the time it took is left out.
+    let (answer, _) = said.stdout.split_once("\nWho ran when").unwrap();
+    expect![[r#"
+        The feed of user 7, from a plan of 16 nodes:
+
+            id  likes  age_hours  author   score  popularity  topic    title
+          ----  -----  ---------  ------  ------  ----------  -------  --------------------------
+          1301     51       13.2      13  4.4232      3.9512  rivers   Where the delta begins
+          4304     51         33      43  3.6312      3.9512  travel   The border cafe
+          1302     28       18.8      13  3.6153      3.3673  science  Counting stars badly
+          5502     13        9.3      55  3.2671      2.6391  food     Pickles for beginners
+          5904      9        1.2      59  3.2546      2.3026  food     Pickles for beginners
+          4202      9          5      42  3.1026      2.3026  science  A kinder battery
+          4303     14       18.3      43  2.9761      2.7081  travel   The border cafe
+          4203     26       36.4      42  2.8398      3.2958  rivers   A braided river from above
+          2504      7        6.7      25  2.8114      2.0794  music    Songs for long trains
+          5902     20         33      59  2.7245      3.0445  food     Five ways with lentils
+    "#]]
+    .assert_eq(answer);
+    let same: Vec<&str> = said.stdout.lines().filter(|line| line.contains("side by side")).collect();
+    expect!["  side by side     followed | suggested; posts | more_posts; details | more_details; loved | also_loved"].assert_eq(&same.join("\n"));
+    assert!(said.stdout.contains(file.to_str().unwrap()), "it names the page");
+}

@@ -1,0 +1,116 @@
+//! Help and usage.
+
+use expect_test::expect;
+
+use crate::binary::anabranch;
+
+#[test]
+fn help_goes_to_stdout() {
+    expect![[r#"
+        Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs
+        are there
+
+        Usage: anabranch <COMMAND>
+
+        Commands:
+          plan  Ranking plans: rows from sources, expressions, filters, sorts
+          demo  Runs an example feed on embedded data and shows what ran in parallel
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
+        exit 0
+    "#]]
+    .assert_eq(&anabranch(&["--help"], "").shown());
+    expect![[r#"
+        Answers one request: reads it from stdin, writes the answer as one line of JSON
+
+        Usage: anabranch plan run [OPTIONS] <FILE|NAME>
+
+        Arguments:
+          <FILE|NAME>  A plan file, or the name of a plan in the plan folder
+
+        Options:
+              --registry <DIR>           The folder with the registries: keys.toml, params.toml,
+                                         endpoints.ENV.toml, ...
+              --env <NAME>               The environment: which endpoints.ENV.toml to use. Given by itself,
+                                         rows come from the endpoints there
+              --data <FILE[=KEY]>        Rows from this file (.json, .csv, .parquet), held in memory; may be
+                                         given several times. Tables need the key of a row:
+                                         `users.csv=user:{id}`
+              --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT or a
+                                         redis:// or rediss:// URL
+              --plans <DIR>              The folder of NAME.plan.json files
+              --project <FILE>           The project file; without this option, the nearest anabranch.toml
+                                         in this folder or above
+              --request <JSON>           The request, instead of stdin
+              --cpu-threads <N>          Threads for computing that is too large to be done in place; one a
+                                         core if not given
+              --inline-threshold <TIME>  Computing that is expected to take longer than this leaves for
+                                         those threads: 50us, 1ms, 0
+              --sequential               One node at a time, for comparison
+              --deadline-ms <N>          How long the answer may take
+              --trace <FILE>             Writes a timeline of the run; the ending says which kind: .html,
+                                         .svg, or .json for Perfetto
+              --table                    The answer as a table for people
+          -h, --help                     Print help
+
+        stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one line,
+        or, when the request is refused, {"error", "detail"}. What is wrong with the plan, or went wrong
+        while
+        it ran, is on stderr.
+
+          anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
+          anabranch plan run feed --request '{"user_id": 1}' --table --trace feed.html
+
+        Exit codes: 0 answered; 1 refused or failed; 2 wrong usage.
+        exit 0
+    "#]]
+    .assert_eq(&anabranch(&["plan", "run", "--help"], "").shown());
+    for verb in ["check", "explain", "bench", "list", "seed", "info", "ops"] {
+        let said = anabranch(&["plan", verb, "--help"], "");
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
+        assert!(said.stdout.contains("Exit codes: 0"), "{verb} says its exit codes");
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let check =
+        |args: &[&str], expected: expect_test::Expect| expected.assert_eq(&anabranch(args, "").shown());
+    check(
+        &["plan", "rum"],
+        expect![[r#"
+            stderr: error: unrecognized subcommand 'rum'
+            stderr:
+            stderr:   tip: a similar subcommand exists: 'run'
+            stderr:
+            stderr: Usage: anabranch plan <COMMAND>
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    check(
+        &["plan", "run", "feed", "--inline-threshold", "50"],
+        expect![[r#"
+            stderr: error: invalid value '50' for '--inline-threshold <TIME>': a time looks like 50us, 1.5ms, 2s or 0
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    check(
+        &["plan", "run", "feed", "--data", "data.json", "--redis", "localhost:1"],
+        expect![[r#"
+            stderr: error: the argument '--data <FILE[=KEY]>' cannot be used with '--redis <ADDRESS>'
+            stderr:
+            stderr: Usage: anabranch plan run --data <FILE[=KEY]> <FILE|NAME>
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+}

@@ -1,0 +1,13 @@
+//! The binary as people and scripts see it.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+mod bench;
+mod binary;
+mod check;
+mod demo;
+mod explain;
+mod help;
+mod project;
+mod rankd;
+mod redis;
+mod run;

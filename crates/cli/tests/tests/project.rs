@@ -1,0 +1,108 @@
+//! `anabranch.toml`, as the verbs use it.
+
+use expect_test::{Expect, expect};
+
+use crate::binary::{Said, examples, in_folder, scratch};
+
+const REQUEST: &str = r#"{"user_id": 7, "request_id": "r"}"#;
+
+/// Runs the example `new_faces` below a folder with this project file.
+fn run(test: &str, endpoints: &str) -> Said {
+    let folder = scratch(test);
+    let path = |name: &str| examples().join(name).to_str().unwrap().to_owned();
+    let (registry, plans, data) = (path("registry"), path("plans"), path("data.json"));
+    let text =
+        format!("[plan]\nregistry = '{registry}'\nplans = '{plans}'\n{endpoints}").replace("DATA", &data);
+    std::fs::write(folder.join("anabranch.toml"), text).unwrap();
+    let below = folder.join("some/folder");
+    std::fs::create_dir_all(&below).unwrap();
+    in_folder(&below, &["plan", "run", "new_faces", "--table"], REQUEST)
+}
+
+fn check(test: &str, endpoints: &str, expected: &Expect) {
+    let said = run(test, endpoints);
+    let folder = scratch(test).to_str().unwrap().to_owned();
+    let shown = format!("{}{}exit {}\n", said.stdout, said.stderr, said.code);
+    expected.assert_eq(&shown.replace(&folder, "FOLDER"));
+}
+
+#[test]
+fn a_project_is_found_from_below() {
+    check(
+        "found",
+        "[plan.endpoints.ep_0001]\nsource = 'memory'\ndata = ['DATA']",
+        &expect![[r#"
+        id  country
+        --  -------
+        57  CA
+        54  US
+         9  FR
+        52  US
+        21  BR
+        37  CA
+        47  FR
+        18  BR
+        new_faces: 8 rows for request r, 3 trips, 77 commands
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
+fn an_endpoint_may_be_told_to_fail() {
+    let failing = "[plan.endpoints.feed]\nsource = 'memory'\ndata = ['DATA']\nfail_every = 2";
+    check(
+        "failing",
+        failing,
+        &expect![[r#"
+        error: node `friends` (follow): no connection to ep_0001: trip 2 was told to fail
+        exit 1
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_has_its_place() {
+    check(
+        "unknown",
+        "[plan.endpoints.fed]\nsource = 'memory'",
+        &expect![[r#"
+        error: FOLDER/anabranch.toml, plan.endpoints.fed: the registry has no such endpoint (did you mean `feed`?)
+        exit 1
+    "#]],
+    );
+    check(
+        "no_data",
+        "[plan.endpoints.feed]\nsource = 'memory'\ndata = ['none.json', 'a.txt']",
+        &expect![[r#"
+            error: FOLDER/anabranch.toml, plan.endpoints.feed, FOLDER/none.json: cannot be read: No such file or directory (os error 2)
+            error: FOLDER/anabranch.toml, plan.endpoints.feed, FOLDER/a.txt: cannot be read: No such file or directory (os error 2)
+            2 errors
+            exit 1
+        "#]],
+    );
+    check(
+        "unencrypted",
+        "[plan.endpoints.feed]\nsource = 'redis'\nauthorities = 'anabranch.toml'",
+        &expect![[r#"
+            error: FOLDER/anabranch.toml, plan.endpoints.feed, authorities: certificates are named, but the connection is not encrypted (write rediss:// in `url`)
+            exit 1
+        "#]],
+    );
+    check(
+        "no_url",
+        "[plan.endpoints.feed]\nsource = 'redis'\nurl = 'redis://host:none'",
+        &expect![[r#"
+        error: FOLDER/anabranch.toml, plan.endpoints.feed, url: `none` in `host:none` is no port
+        exit 1
+    "#]],
+    );
+    check(
+        "encrypted",
+        "[plan.endpoints.feed]\nsource = 'http'\nurl = 'https://host'",
+        &expect![[r#"
+        error: FOLDER/anabranch.toml, plan.endpoints.feed, url: an HTTP endpoint is reached without encryption (write http://, or put a proxy in between)
+        exit 1
+    "#]],
+    );
+}

@@ -1,0 +1,193 @@
+//! Answers: the rows of a request's outputs, and how they are written.
+
+use std::fmt;
+use std::io::Write as _;
+use std::ops::Range;
+use std::time::Duration;
+
+use anabranch_rows::{Column, Key, Kind, Rows};
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use crate::registry::Keys;
+use crate::value::Scalar;
+
+/// What a request is answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What the asker calls the request, or the name it was given.
+    pub request_id: RequestId,
+    /// The name of this very run.
+    pub engine_request_id: RequestId,
+    /// The rows of each output of the plan, in its order.
+    pub outputs: Vec<Rows>,
+    /// What did not go as the plan would have it.
+    pub ledger: Vec<LedgerEntry>,
+    /// What was asked of the sources.
+    pub stats: Stats,
+}
+
+/// The name of a request. One that was made is put into words only where somebody reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestId {
+    /// As the asker has it.
+    Given(String),
+    /// A number like no other, written as a random UUID is.
+    Made(u128),
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestId::Given(name) => f.write_str(name),
+            RequestId::Made(bits) => {
+                let (a, b, c) = (bits >> 96, (bits >> 80) & 0xffff, (bits >> 64) & 0xfff);
+                let (d, e) = ((bits >> 48) & 0x3fff | 0x8000, bits & 0xffff_ffff_ffff);
+                write!(f, "{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
+            }
+        }
+    }
+}
+
+/// What a request asked of its sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Trips.
+    pub trips: u32,
+    /// Commands.
+    pub commands: u32,
+}
+
+/// One thing that did not go as the plan would have it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LedgerEntry {
+    /// The node.
+    pub node: String,
+    /// Why.
+    pub reason: String,
+    /// What stands for its rows.
+    pub fallback: String,
+    /// How long the request waited for it.
+    #[serde(rename = "waited_us", serialize_with = "micros")]
+    pub waited: Duration,
+    /// How old the rows are that stand for it, if they are old.
+    #[serde(rename = "age_us", serialize_with = "optional_micros", skip_serializing_if = "Option::is_none")]
+    pub age: Option<Duration>,
+    /// How many rows that are.
+    pub rows: usize,
+}
+
+fn micros<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u128(duration.as_micros())
+}
+
+fn optional_micros<S: serde::Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    micros(&duration.unwrap_or_default(), to)
+}
+
+/// One row of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Its id.
+    pub id: i64,
+    rows: &'a Rows,
+    row: usize,
+}
+
+impl Candidate<'_> {
+    /// The value of a column, unless it is null or not there.
+    pub fn get(&self, key: Key) -> Option<Scalar> {
+        let column = self.rows.batch().column(key).filter(|column| !column.is_null(self.row))?;
+        Some(match column {
+            Column::Int(values) => Scalar::Int(values.value(self.row)),
+            Column::Float(values) => Scalar::Float(values.value(self.row)),
+            Column::Bool(values) => Scalar::Bool(values.value(self.row)),
+            Column::Text(text) => Scalar::Text(text.get(self.row)?.into()),
+        })
+    }
+}
+
+impl Answer {
+    /// The rows of all outputs, one after the other.
+    pub fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
+        self.outputs
+            .iter()
+            .flat_map(|rows| rows.iter().map(move |row| Candidate { id: rows.batch().ids()[row], rows, row }))
+    }
+
+    /// Writes the answer as one line of JSON, without the newline. Null cells are left out; numbers that JSON cannot
+    /// write are `null`.
+    pub fn write_json(&self, keys: &Keys, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"request_id\":");
+        write(out, &self.request_id.to_string());
+        out.extend_from_slice(b",\"engine_request_id\":");
+        write(out, &self.engine_request_id.to_string());
+        out.extend_from_slice(b",\"candidates\":[");
+        let mut first = true;
+        for rows in &self.outputs {
+            write_rows(rows, keys, &mut first, out);
+        }
+        out.extend_from_slice(b"],\"ledger\":");
+        write(out, &self.ledger);
+        out.push(b'}');
+    }
+}
+
+/// The fields of an output, named once for all its rows.
+struct Named<'a> {
+    /// `"name":` of each column, one after the other.
+    names: Vec<u8>,
+    columns: SmallVec<[(Range<usize>, &'a Column); 8]>,
+}
+
+fn named<'a>(rows: &'a Rows, keys: &Keys) -> Named<'a> {
+    let columns = rows.batch().columns();
+    let mut named = Named { names: Vec::with_capacity(24 * columns.len()), columns: SmallVec::new() };
+    for kind in [Kind::Float, Kind::Text, Kind::Int, Kind::Bool] {
+        for (key, column) in columns.iter().filter(|(_, column)| column.kind() == kind) {
+            let start = named.names.len();
+            match keys.get(*key) {
+                Some(entry) => write(&mut named.names, entry.name.as_str()),
+                None => write!(named.names, "\"{key}\"").expect("a vector takes all that is written"),
+            }
+            named.names.push(b':');
+            named.columns.push((start..named.names.len(), column));
+        }
+    }
+    named
+}
+
+fn write_rows(rows: &Rows, keys: &Keys, first: &mut bool, out: &mut Vec<u8>) {
+    let named = named(rows, keys);
+    let ids = rows.batch().ids();
+    for row in rows.iter() {
+        if !std::mem::take(first) {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"id\":");
+        write(out, &ids[row]);
+        out.extend_from_slice(b",\"fields\":{");
+        let mut first = true;
+        for (name, column) in &named.columns {
+            if column.is_null(row) {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            out.extend_from_slice(&named.names[name.clone()]);
+            match column {
+                Column::Int(values) => write(out, &values.value(row)),
+                Column::Float(values) => write(out, &values.value(row)),
+                Column::Bool(values) => write(out, &values.value(row)),
+                Column::Text(text) => write(out, text.dictionary().get(text.codes().value(row))),
+            }
+        }
+        out.extend_from_slice(b"}}");
+    }
+}
+
+fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    serde_json::to_writer(out, value).expect("a vector takes all that is written");
+}

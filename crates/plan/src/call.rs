@@ -1,0 +1,31 @@
+//! What the nodes of one request share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use anabranch_engine::Clock;
+
+use crate::source::Shared;
+use crate::value::Values;
+
+/// One request, as its nodes see it.
+pub struct Call {
+    /// Who asks.
+    pub user: i64,
+    /// The parameters, by their place in the registry.
+    pub params: Values,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What was read.
+    pub tally: Tally,
+    pub(crate) shared: Box<[Shared]>,
+}
+
+/// What a request asked of its sources.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Trips.
+    pub trips: AtomicU32,
+    /// Commands.
+    pub commands: AtomicU32,
+}

@@ -1,0 +1,204 @@
+//! The parameters of a node, against those of its op.
+
+use anabranch_rows::Key;
+use serde_json::{Map, Value};
+
+use super::DocumentNode;
+use super::names::Names;
+use crate::fields::suggestion;
+use crate::json::{quote, show, whole};
+use crate::op::{Arg, ParamKind, ParamSpec, Spec};
+use crate::problem::{Problem, Problems};
+use crate::registry::{EndpointKind, Registries};
+use crate::value::Scalar;
+
+/// The parameter that every op takes.
+const TRACE: &str = "trace";
+
+/// The most nodes that one parameter may name.
+const MOST_NODES: usize = 1_000;
+
+/// Reads the parameters of one node.
+pub(super) struct ArgReader<'a, 'n, 'p> {
+    pub(super) spec: &'a Spec,
+    /// The node.
+    pub(super) place: &'a str,
+    pub(super) names: &'a mut Names<'n>,
+    pub(super) registries: &'a Registries,
+    pub(super) problems: &'p mut Problems,
+}
+
+impl ArgReader<'_, '_, '_> {
+    /// Fills in `args` and `trace`, and adds the nodes that parameters name to `inputs`.
+    pub(super) fn read(&mut self, params: &Map<String, Value>, node: &mut DocumentNode) {
+        let specs = self.spec.params;
+        for name in params.keys() {
+            if name != TRACE && specs.iter().all(|spec| spec.name != name) {
+                let what = format!("{} has no such parameter", self.spec.name);
+                let known = specs.iter().map(|spec| spec.name).chain([TRACE]);
+                let help = suggestion(self.problems, name, known);
+                let problem = Problem::new(self.field(quote(name).trim_matches('`')), what);
+                self.problems.error(Problem { help, ..problem });
+            }
+        }
+        match params.get(TRACE) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(label)) => node.trace = Some(label.clone()),
+            Some(other) => self.error(TRACE, format!("must be a string or null, not {}", show(other))),
+        }
+        for spec in specs {
+            let given = params.get(spec.name).filter(|value| !value.is_null());
+            let arg = match given {
+                Some(value) => self.arg(spec, value, &mut node.inputs),
+                None => {
+                    if spec.required {
+                        let what = format!("is missing; it must be {}", describe(spec.kind));
+                        self.error(spec.name, what);
+                    }
+                    None
+                }
+            };
+            node.args.push(arg);
+        }
+    }
+
+    fn arg(&mut self, spec: &ParamSpec, value: &Value, inputs: &mut Vec<usize>) -> Option<Arg> {
+        let read = match spec.kind {
+            ParamKind::Int(least, most) => {
+                let whole = whole(value).filter(|value| (least..=most).contains(value));
+                whole.map(|value| Arg::Value(Scalar::Int(value)))
+            }
+            ParamKind::Float => value.as_f64().map(|value| Arg::Value(Scalar::Float(value))),
+            ParamKind::Bool => value.as_bool().map(|value| Arg::Value(Scalar::Bool(value))),
+            ParamKind::Text => value.as_str().map(|text| Arg::Value(Scalar::Text(text.into()))),
+            ParamKind::Choice(words) => {
+                let word = value.as_str().filter(|word| words.contains(word));
+                word.map(|word| Arg::Value(Scalar::Text(word.into())))
+            }
+            ParamKind::Json => Some(Arg::Json(value.clone())),
+            ParamKind::Key => return self.key(spec, value),
+            ParamKind::Node => return self.nodes(spec, std::slice::from_ref(value), inputs),
+            ParamKind::Nodes => match value.as_array() {
+                Some(list) => return self.nodes(spec, list, inputs),
+                None => None,
+            },
+            ParamKind::Endpoint(kind) => return self.endpoint(spec, kind, value),
+            ParamKind::Expr | ParamKind::Pred => return self.table(spec, value),
+        };
+        if read.is_none() {
+            self.wrong(spec, value);
+        }
+        read
+    }
+
+    fn key(&mut self, spec: &ParamSpec, value: &Value) -> Option<Arg> {
+        let Some(number) = whole(value) else {
+            self.wrong(spec, value);
+            return None;
+        };
+        let key = u32::try_from(number).ok().map(Key).filter(|key| self.registries.keys.get(*key).is_some());
+        if key.is_none() {
+            self.error(spec.name, format!("there is no key {number}"));
+        }
+        key.map(Arg::Key)
+    }
+
+    fn nodes(&mut self, spec: &ParamSpec, list: &[Value], inputs: &mut Vec<usize>) -> Option<Arg> {
+        if list.len() > MOST_NODES {
+            self.error(spec.name, format!("names {} nodes; at most {MOST_NODES} may be", list.len()));
+            return None;
+        }
+        let mut places = Vec::with_capacity(list.len());
+        for value in list {
+            let Some(id) = value.as_str() else {
+                self.wrong(spec, value);
+                continue;
+            };
+            let place = self.field(spec.name);
+            if let Some(node) = self.names.node(id, &place, self.problems) {
+                places.push(inputs.len());
+                inputs.push(node);
+            }
+        }
+        Some(Arg::Nodes(places))
+    }
+
+    fn endpoint(&mut self, spec: &ParamSpec, kind: Option<EndpointKind>, value: &Value) -> Option<Arg> {
+        let Some(id) = value.as_str() else {
+            self.wrong(spec, value);
+            return None;
+        };
+        let endpoints = &self.registries.endpoints;
+        let Some(endpoint) = endpoints.get(id) else {
+            let help = match (endpoints.named(id), endpoints.iter().len()) {
+                (Some(named), _) => Some(format!("the endpoint of this name has the id `{}`", named.id)),
+                (None, 0) => Some("the registry has no endpoints".to_owned()),
+                _ => suggestion(self.problems, id, endpoints.iter().map(|endpoint| endpoint.id.as_str())),
+            };
+            let problem = Problem::new(self.field(spec.name), format!("there is no endpoint {}", quote(id)));
+            self.problems.error(Problem { help, ..problem });
+            return None;
+        };
+        if let Some(kind) = kind.filter(|kind| *kind != endpoint.kind) {
+            let what =
+                format!("endpoint `{id}` is of kind {}; {} needs {kind}", endpoint.kind, self.spec.name);
+            self.error(spec.name, what);
+            return None;
+        }
+        Some(Arg::Endpoint(endpoint.index))
+    }
+
+    fn table(&mut self, spec: &ParamSpec, value: &Value) -> Option<Arg> {
+        let Some(id) = value.as_str() else {
+            self.wrong(spec, value);
+            return None;
+        };
+        let (name, table) = match spec.kind {
+            ParamKind::Expr => ("expr_table", &mut self.names.exprs),
+            _ => ("pred_table", &mut self.names.preds),
+        };
+        if !table.mark(id) {
+            let help = suggestion(self.problems, id, table.ids());
+            let problem = Problem::new(self.field(spec.name), format!("there is no {} in {name}", quote(id)));
+            self.problems.error(Problem { help, ..problem });
+            return None;
+        }
+        Some(Arg::Table(id.to_owned()))
+    }
+
+    fn field(&self, name: &str) -> String {
+        format!("{}, {name}", self.place)
+    }
+
+    fn error(&mut self, name: &str, what: String) {
+        let problem = Problem::new(self.field(name), what);
+        self.problems.error(problem);
+    }
+
+    fn wrong(&mut self, spec: &ParamSpec, value: &Value) {
+        self.error(spec.name, format!("must be {}, not {}", describe(spec.kind), show(value)));
+    }
+}
+
+fn describe(kind: ParamKind) -> String {
+    match kind {
+        ParamKind::Int(i64::MIN, i64::MAX) => "a whole number".to_owned(),
+        ParamKind::Int(least, i64::MAX) => format!("a whole number from {least}"),
+        ParamKind::Int(least, most) => format!("a whole number from {least} to {most}"),
+        ParamKind::Float => "a number".to_owned(),
+        ParamKind::Bool => "true or false".to_owned(),
+        ParamKind::Text => "a string".to_owned(),
+        ParamKind::Choice(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            format!("one of {}", words.join(", "))
+        }
+        ParamKind::Key => "the number of a key".to_owned(),
+        ParamKind::Node => "the id of a node".to_owned(),
+        ParamKind::Nodes => "a list of ids of nodes".to_owned(),
+        ParamKind::Endpoint(Some(kind)) => format!("the id of a {kind} endpoint"),
+        ParamKind::Endpoint(None) => "the id of an endpoint".to_owned(),
+        ParamKind::Expr => "the id of an entry of expr_table".to_owned(),
+        ParamKind::Pred => "the id of an entry of pred_table".to_owned(),
+        ParamKind::Json => "a value".to_owned(),
+    }
+}

@@ -1,0 +1,274 @@
+//! Plans of a process: loaded once, run by many.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anabranch_engine as engine;
+use anabranch_engine::{Allowance, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
+
+use crate::answer::{Answer, RequestId, Stats};
+use crate::call::{Call, Tally};
+use crate::compiled::Compiled;
+use crate::error::Error;
+use crate::op::Ops;
+use crate::planner::{self, Surroundings};
+use crate::problem::{Problem, Problems};
+use crate::registry::Registries;
+use crate::request::Request;
+use crate::run::Work;
+use crate::source::{Shared, Source};
+
+/// What an engine is made of.
+pub struct Config {
+    /// Keys, parameters, endpoints, rules.
+    pub registries: Registries,
+    /// Where rows come from: one an endpoint of the registries, in their order.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// The kinds of node.
+    pub ops: Ops,
+    /// The folder of `NAME.plan.json` files.
+    pub folder: Option<PathBuf>,
+    /// Threads, inline threshold, admission.
+    pub runs: engine::Config,
+    /// What generated request ids start from; random unless a test sets it.
+    pub seed: u64,
+}
+
+/// Loads plans and runs them. A handle: clones share everything.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    runs: engine::Engine,
+    inline_threshold: Duration,
+    registries: Arc<Registries>,
+    sources: Vec<Arc<dyn Source>>,
+    ops: Ops,
+    folder: Option<PathBuf>,
+    limits: Limits,
+    limit_of: Vec<Option<LimitKey>>,
+    /// Plans of the folder, once loaded.
+    plans: Mutex<HashMap<String, Plan>>,
+    seed: u64,
+    requests: AtomicU64,
+}
+
+/// A compiled plan. A handle: clones share everything, and any number of requests may run at once.
+#[derive(Clone)]
+pub struct Plan {
+    pub(crate) compiled: Arc<Compiled>,
+    engine: Engine,
+    warnings: Arc<[Problem]>,
+}
+
+/// What one request is allowed.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// When it must be answered.
+    pub deadline: Option<Instant>,
+    /// One node at a time, for comparison.
+    pub sequential: bool,
+    /// Overrides the engine's inline threshold.
+    pub inline_threshold: Option<Duration>,
+}
+
+impl Config {
+    /// A config with the ops that come along, no folder, and the default threads.
+    pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
+        use std::hash::{BuildHasher, RandomState};
+        let (ops, runs) = (Ops::builtin(), engine::Config::default());
+        Config { registries, sources, ops, folder: None, runs, seed: RandomState::new().hash_one(0) }
+    }
+}
+
+impl Engine {
+    /// An engine on the machine's clock and threads of its own.
+    pub fn load(config: Config) -> Result<Engine, Error> {
+        let runs = engine::Engine::new(&config.runs).map_err(Error::Setting)?;
+        Ok(Engine::on(runs, config))
+    }
+
+    /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
+    pub fn on(runs: engine::Engine, config: Config) -> Engine {
+        let Config { registries, sources, ops, folder, runs: settings, seed } = config;
+        assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
+        let limits = Limits::new(Arc::clone(runs.clock()));
+        let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
+            let allowance = Allowance {
+                concurrency: Concurrency::Fixed(source.max_inflight()?),
+                requests: None,
+                tokens: None,
+                parent: None,
+            };
+            Some(limits.add(&endpoint.id, allowance).expect("a positive number of trips, an id of its own"))
+        });
+        let limit_of = limit_of.collect();
+        Engine(Arc::new(Inner {
+            runs,
+            inline_threshold: settings.inline_threshold,
+            registries: Arc::new(registries),
+            sources,
+            ops,
+            folder,
+            limits,
+            limit_of,
+            plans: Mutex::default(),
+            seed,
+            requests: AtomicU64::new(0),
+        }))
+    }
+
+    /// The plan called `name` in the folder, compiled the first time it is asked for.
+    pub fn plan(&self, name: &str) -> Result<Plan, Error> {
+        if let Some(plan) = self.lock().get(name) {
+            return Ok(plan.clone());
+        }
+        let plan = self.load_plan(name)?;
+        Ok(self.lock().entry(name.to_owned()).or_insert(plan).clone())
+    }
+
+    fn load_plan(&self, name: &str) -> Result<Plan, Error> {
+        let missing = |cause| Error::NoPlan { name: name.to_owned(), folder: self.0.folder.clone(), cause };
+        let folder = self.0.folder.as_ref().ok_or_else(|| missing(None))?;
+        // A name is no path: nothing outside of the folder can be reached with it.
+        if !self.0.registries.limits.plan_name.is_match(name) {
+            return Err(missing(None));
+        }
+        let file = folder.join(format!("{name}.plan.json"));
+        let text = std::fs::read_to_string(&file).map_err(|cause| missing(Some(Arc::new(cause))))?;
+        self.compile(&text, folder)
+    }
+
+    /// Compiles the text of a plan; files that it names are looked for in `base`.
+    pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
+        let inner = &*self.0;
+        let with = Surroundings {
+            ops: &inner.ops,
+            registries: &inner.registries,
+            sources: &inner.sources,
+            limits: &inner.limit_of,
+            base,
+        };
+        let mut problems = Problems::default();
+        match planner::compile(text, &with, &mut problems) {
+            Some(compiled) if problems.is_fine() => {
+                let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
+                Ok(Plan { compiled, engine: self.clone(), warnings })
+            }
+            _ => Err(Error::Plan(problems)),
+        }
+    }
+
+    /// The registries.
+    pub fn registries(&self) -> &Arc<Registries> {
+        &self.0.registries
+    }
+
+    /// The kinds of node.
+    pub fn ops(&self) -> &Ops {
+        &self.0.ops
+    }
+
+    /// The folder of plans.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.folder.as_deref()
+    }
+
+    /// What runs the plans: its clock, its events, its way to come to rest.
+    pub fn runs(&self) -> &engine::Engine {
+        &self.0.runs
+    }
+
+    /// Jobs expected to cost at most this much are done in place.
+    pub fn inline_threshold(&self) -> Duration {
+        self.0.inline_threshold
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
+        self.0.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name like no other of this engine.
+    fn next_id(&self) -> RequestId {
+        let count = self.0.requests.fetch_add(1, Ordering::Relaxed);
+        let (high, low) = (mix(self.0.seed ^ count), mix(self.0.seed.wrapping_add(count) ^ 0x5bf0_3635));
+        RequestId::Made(u128::from(high) << 64 | u128::from(low))
+    }
+}
+
+/// Spreads the bits of a number (the finisher of SplitMix64).
+fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl Plan {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.compiled.name
+    }
+
+    /// What is odd about it.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Answers a request.
+    pub async fn run(&self, request: Request) -> Result<Answer, Error> {
+        self.run_with(request, &RunOptions::default()).await
+    }
+
+    /// Answers a request within these bounds.
+    pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
+        self.run_as(request, options, &mut None).await
+    }
+
+    /// Answers a request, and says what events call its run, as soon as that is known.
+    pub(crate) async fn run_as(
+        &self,
+        request: Request,
+        options: &RunOptions,
+        run_id: &mut Option<RunId>,
+    ) -> Result<Answer, Error> {
+        let inner = &*self.engine.0;
+        let Request { user_id, request_id, params, .. } = request;
+        let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
+        let clock = Arc::clone(inner.runs.clock());
+        let call = Arc::new(Call { user: user_id, params, clock, tally: Tally::default(), shared });
+        let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
+        let mut work = Work::new(&self.compiled, Arc::clone(&call), threshold);
+        let bounds = Options {
+            label: "plan",
+            deadline: options.deadline,
+            reserve: Reserve::Share,
+            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
+            inline_threshold: Some(threshold),
+            limits: Some(inner.limits.clone()),
+            ..Options::default()
+        };
+        let run = inner.runs.run(&self.compiled.graph, &self.compiled.policies, &mut work, &bounds);
+        let run = run.map_err(Error::Refused)?;
+        *run_id = Some(run.id());
+        run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        Ok(Answer {
+            request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
+            engine_request_id: self.engine.next_id(),
+            outputs: work.into_outputs(),
+            ledger: Vec::new(),
+            stats: Stats {
+                trips: call.tally.trips.load(Ordering::Relaxed),
+                commands: call.tally.commands.load(Ordering::Relaxed),
+            },
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! How plans and requests fail.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anabranch_engine::{Classified, Failure, NodeId, Refused, Severity, Stopped, ZeroSetting};
+
+use crate::compiled::{Compiled, What, short};
+use crate::expr;
+use crate::problem::Problems;
+use crate::run::Fault;
+use crate::source;
+
+/// Why there is no plan, or no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The plan cannot run; all that is wrong with it.
+    #[error("{0}")]
+    Plan(Problems),
+    /// The folder has no such plan.
+    #[error("no plan `{name}` {}", Folder(folder))]
+    NoPlan {
+        /// The name asked for.
+        name: String,
+        /// Where it was looked for.
+        folder: Option<PathBuf>,
+        /// Why the file could not be read.
+        #[source]
+        cause: Option<Arc<std::io::Error>>,
+    },
+    /// A setting that no engine can work with.
+    #[error(transparent)]
+    Setting(ZeroSetting),
+    /// The request was not taken.
+    #[error(transparent)]
+    Refused(Refused),
+    /// A node failed, and with it the request.
+    #[error("node `{node}` ({op}): {failure}")]
+    Node {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: String,
+        /// How.
+        failure: Box<Failure<OpError>>,
+    },
+    /// The deadline passed.
+    #[error("the deadline passed; still to finish: {}", late.join(", "))]
+    Deadline {
+        /// The nodes being worked on.
+        late: Vec<String>,
+    },
+    /// The engine shut down.
+    #[error("the engine shut down; still to finish: {}", late.join(", "))]
+    Cut {
+        /// The nodes being worked on.
+        late: Vec<String>,
+    },
+}
+
+struct Folder<'a>(&'a Option<PathBuf>);
+
+impl fmt::Display for Folder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(folder) => write!(f, "in {}", folder.display()),
+            None => f.write_str("to be found: no plan folder is set"),
+        }
+    }
+}
+
+impl Error {
+    /// The end of a run, with stages told as the nodes they are.
+    pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
+        let names = |late: Vec<NodeId>| late.into_iter().map(|stage| plan.stage_name(stage)).collect();
+        match stopped {
+            Stopped::Node { node: stage, failure } => {
+                let (number, failure) = match failure {
+                    Failure::Error(Fault { node, cause }) => (Some(node), Failure::Error(cause)),
+                    Failure::Panic(message) => (None, Failure::Panic(message)),
+                    Failure::Timeout(after) => (None, Failure::Timeout(after)),
+                    Failure::Deadline => (None, Failure::Deadline),
+                    Failure::Abandoned => (None, Failure::Abandoned),
+                };
+                let first = match &plan.stages[stage.index()].what {
+                    What::Wait(node) => *node,
+                    What::Chain(nodes) => nodes[0],
+                    What::Gate { node, .. } => *node,
+                };
+                let node = &plan.nodes[number.unwrap_or(first)];
+                let (id, op) = (node.id.clone(), short(node.op.spec().name).to_owned());
+                Error::Node { node: id, op, failure: Box::new(failure) }
+            }
+            Stopped::Deadline { late } => Error::Deadline { late: names(late) },
+            Stopped::Cut { late } => Error::Cut { late: names(late) },
+        }
+    }
+}
+
+/// Why a node has no output.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpError {
+    /// Its source did not deliver.
+    #[error(transparent)]
+    Source(#[from] source::Error),
+    /// Its expression or predicate has no value.
+    #[error(transparent)]
+    Expr(#[from] expr::Error),
+    /// Something else about the values it met.
+    #[error("{0}")]
+    Value(String),
+    /// Nobody waits for it any more.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Classified for OpError {
+    fn severity(&self) -> Severity {
+        match self {
+            OpError::Source(error) => error.severity(),
+            _ => Severity::Permanent,
+        }
+    }
+}

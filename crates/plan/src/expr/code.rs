@@ -1,0 +1,95 @@
+//! A compiled expression or predicate: nodes in the order they are computed.
+
+use anabranch_rows::{Key, Kind};
+
+use super::ast::{Binary, Unary};
+use super::graph::{At, Finished, Graph, Node, Tests};
+use super::kernels::{PASS, fetch_cost};
+use super::set::{SCANNED, Set};
+
+/// What [`Frame`](super::frame::Frame) evaluates.
+#[derive(Debug)]
+pub(super) struct Code {
+    /// Nodes after those they use; the last is the result.
+    pub(super) nodes: Box<[Node]>,
+    /// What their values are; null is of any kind.
+    pub(super) kinds: Box<[Option<Kind>]>,
+    pub(super) tests: Tests,
+    /// The columns it reads, ascending.
+    pub(super) keys: Box<[Key]>,
+    /// Nanoseconds a row.
+    pub(super) cost: f64,
+    pub(super) has_text: bool,
+}
+
+impl Code {
+    pub(super) fn new(graph: Graph, root: At) -> Code {
+        let Finished { nodes, kinds, tests } = graph.finish(root);
+        let mut keys: Vec<Key> = nodes.iter().filter_map(column).collect();
+        keys.sort_unstable();
+        let has_text = kinds.contains(&Some(Kind::Text));
+        let mut code = Code { nodes, kinds, tests, keys: keys.into(), cost: 0.0, has_text };
+        code.cost = code.estimate();
+        code
+    }
+
+    /// The result's place.
+    pub(super) fn root(&self) -> At {
+        self.nodes.len() - 1
+    }
+
+    fn estimate(&self) -> f64 {
+        let mut by_row = vec![false; self.nodes.len()];
+        let mut cost = 0.0;
+        for (at, node) in self.nodes.iter().enumerate() {
+            by_row[at] = matches!(node, Node::Column(..)) || node.uses().any(|used| by_row[used]);
+            if by_row[at] {
+                cost += self.node_cost(at, node);
+            }
+        }
+        cost
+    }
+
+    fn node_cost(&self, at: At, node: &Node) -> f64 {
+        match node {
+            Node::Null | Node::Const(_) | Node::Param(..) => 0.0,
+            Node::Column(_, kind) => fetch_cost(*kind),
+            Node::Unary(op, _) => match op {
+                Unary::Neg | Unary::Abs => PASS,
+                Unary::Log | Unary::Exp => 5.0,
+                Unary::Lower | Unary::Upper => 2.0,
+            },
+            Node::Binary(op, ..) => match op {
+                Binary::Pow => 14.0,
+                Binary::Div => 3.0 * PASS,
+                _ => PASS,
+            },
+            Node::ToFloat(_) => PASS,
+            Node::Coalesce(..) | Node::If(..) if self.kinds[at] == Some(Kind::Bool) => 0.02,
+            Node::Coalesce(..) | Node::If(..) => 3.0 * PASS,
+            Node::And(..) | Node::Or(..) | Node::Not(_) | Node::IsNull(_) => 0.02,
+            Node::Compare(_, a, b) => match (self.kinds[*a], self.kinds[*b]) {
+                (Some(Kind::Text), _) => 4.0,
+                (Some(Kind::Bool), _) => 0.02,
+                (left, right) if left == right => 2.0 * PASS,
+                // A comparison with one float is one with an integer.
+                _ if matches!(self.nodes[*b], Node::Const(_) | Node::Param(..)) => 2.0 * PASS,
+                _ => 12.0 * PASS,
+            },
+            Node::In(_, set) => match &self.tests.sets[*set] {
+                Set::Texts(_) => 2.0,
+                set if set.len() <= SCANNED => 2.0,
+                _ => 4.0,
+            },
+            // Once a dictionary entry: rows share entries, how many is not known here.
+            Node::Regex(..) => 4.0,
+        }
+    }
+}
+
+fn column(node: &Node) -> Option<Key> {
+    match node {
+        Node::Column(key, _) => Some(*key),
+        _ => None,
+    }
+}

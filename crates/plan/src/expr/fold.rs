@@ -1,0 +1,170 @@
+//! What a node comes down to when some of what it uses is known: constants at load, parameters in a request.
+
+use anabranch_rows::Kind;
+
+use super::Error;
+use super::ast::Binary;
+use super::graph::{At, Literal, Node, Tests};
+use super::scalar;
+use crate::value::{Scalar, Values};
+
+/// What is known of a node.
+#[derive(Clone, Copy)]
+pub(super) enum Known<'a> {
+    /// Null for all rows.
+    Null,
+    /// This value for all rows.
+    Value(&'a Scalar),
+    /// It has no value: a request's pattern is none.
+    Broken,
+    /// It depends on the row.
+    Varies {
+        /// Whether no row has null.
+        never_null: bool,
+    },
+}
+
+/// What a node comes down to.
+pub(super) enum Outcome {
+    /// A value for all rows, or null.
+    Value(Option<Scalar>),
+    /// Another node.
+    Same(At),
+    /// Nothing: a request's pattern is none, as in the node it uses or for this reason.
+    Broken(Option<Box<Error>>),
+    /// Itself.
+    Keep,
+}
+
+/// What `node` comes down to. What is decided without looking at an operand stays so if that operand is broken.
+pub(super) fn simplify<'a>(
+    node: &Node,
+    known: impl Fn(At) -> Known<'a>,
+    tests: &Tests,
+    params: Option<&Values>,
+) -> Outcome {
+    if let Some(outcome) = choose(node, &known) {
+        return outcome;
+    }
+    if node.uses().any(|used| matches!(known(used), Known::Broken)) {
+        return Outcome::Broken(None);
+    }
+    match node {
+        Node::Null => Outcome::Value(None),
+        Node::Const(Literal(value)) => Outcome::Value(Some(value.clone())),
+        Node::Param(index, kind) => match params {
+            Some(params) => Outcome::Value(param(&params[*index], *kind)),
+            None => Outcome::Keep,
+        },
+        Node::Column(..) => Outcome::Keep,
+        Node::ToFloat(a) | Node::Unary(_, a) => function(node, known(*a)),
+        Node::Binary(op, a, b) => arithmetic(*op, known(*a), known(*b)),
+        Node::IsNull(a) => match known(*a) {
+            Known::Null => truth(true),
+            Known::Value(_) | Known::Varies { never_null: true } => truth(false),
+            _ => Outcome::Keep,
+        },
+        Node::Not(a) => match known(*a) {
+            Known::Value(Scalar::Bool(value)) => truth(!value),
+            _ => Outcome::Keep,
+        },
+        Node::Compare(op, a, b) => match (known(*a), known(*b)) {
+            (Known::Null, _) | (_, Known::Null) => truth(false),
+            (Known::Value(a), Known::Value(b)) => truth(scalar::compare(*op, a, b)),
+            _ => Outcome::Keep,
+        },
+        Node::In(a, set) => match known(*a) {
+            Known::Null => truth(false),
+            _ if tests.sets[*set].is_empty() => truth(false),
+            Known::Value(value) => truth(tests.sets[*set].has(value)),
+            _ => Outcome::Keep,
+        },
+        Node::Regex(a, pattern) => match known(*a) {
+            Known::Null => truth(false),
+            Known::Value(Scalar::Text(text)) => match tests.patterns[*pattern].regex(params) {
+                Some(Ok(regex)) => truth(regex.is_match(text)),
+                Some(Err(error)) => Outcome::Broken(Some(Box::new(error))),
+                None => Outcome::Keep,
+            },
+            _ => Outcome::Keep,
+        },
+        Node::Coalesce(..) | Node::If(..) | Node::And(..) | Node::Or(..) => Outcome::Keep,
+    }
+}
+
+/// The nodes that may come down to one operand without a look at the other.
+fn choose<'a>(node: &Node, known: &impl Fn(At) -> Known<'a>) -> Option<Outcome> {
+    let is = |at: At, value: bool| matches!(known(at), Known::Value(Scalar::Bool(found)) if *found == value);
+    match *node {
+        Node::Coalesce(a, b) => match (known(a), known(b)) {
+            (Known::Null, _) => Some(Outcome::Same(b)),
+            (Known::Value(_) | Known::Varies { never_null: true }, _) => Some(Outcome::Same(a)),
+            (Known::Varies { .. }, Known::Null) => Some(Outcome::Same(a)),
+            _ if a == b => Some(Outcome::Same(a)),
+            _ => None,
+        },
+        Node::If(cond, a, _) if is(cond, true) => Some(Outcome::Same(a)),
+        Node::If(cond, _, b) if is(cond, false) => Some(Outcome::Same(b)),
+        Node::If(_, a, b) if a == b => Some(Outcome::Same(a)),
+        Node::If(cond, a, b) if !matches!(known(cond), Known::Broken) => match (known(a), known(b)) {
+            (Known::Null, Known::Null) => Some(Outcome::Value(None)),
+            _ => None,
+        },
+        Node::And(a, b) if is(a, true) => Some(Outcome::Same(b)),
+        Node::And(a, _) if is(a, false) => Some(truth(false)),
+        Node::Or(a, b) if is(a, false) => Some(Outcome::Same(b)),
+        Node::Or(a, _) if is(a, true) => Some(truth(true)),
+        Node::And(a, b) | Node::Or(a, b) if a == b => Some(Outcome::Same(a)),
+        Node::And(a, b) if !matches!(known(a), Known::Broken) => match () {
+            () if is(b, true) => Some(Outcome::Same(a)),
+            () if is(b, false) => Some(truth(false)),
+            () => None,
+        },
+        Node::Or(a, b) if !matches!(known(a), Known::Broken) => match () {
+            () if is(b, false) => Some(Outcome::Same(a)),
+            () if is(b, true) => Some(truth(true)),
+            () => None,
+        },
+        _ => None,
+    }
+}
+
+fn function(node: &Node, operand: Known<'_>) -> Outcome {
+    let value = match operand {
+        Known::Null => return Outcome::Value(None),
+        Known::Value(value) => value,
+        _ => return Outcome::Keep,
+    };
+    Outcome::Value(match (node, value) {
+        (Node::Unary(op, _), Scalar::Text(text)) => Some(Scalar::Text(scalar::case(*op, text))),
+        (Node::Unary(op, _), value) => scalar::unary(*op, scalar::float(value)).map(Scalar::Float),
+        (_, value) => Some(Scalar::Float(scalar::float(value))),
+    })
+}
+
+fn arithmetic(op: Binary, a: Known<'_>, b: Known<'_>) -> Outcome {
+    match (a, b) {
+        (Known::Null, _) | (_, Known::Null) => Outcome::Value(None),
+        (Known::Value(a), Known::Value(b)) => {
+            Outcome::Value(scalar::binary(op, scalar::float(a), scalar::float(b)).map(Scalar::Float))
+        }
+        (_, Known::Value(b)) if op == Binary::Div && scalar::float(b) == 0.0 => Outcome::Value(None),
+        _ => Outcome::Keep,
+    }
+}
+
+/// A parameter's value as its kind, which requests are held to.
+fn param(value: &Option<Scalar>, kind: Kind) -> Option<Scalar> {
+    match (value, kind) {
+        (Some(Scalar::Int(int)), Kind::Float) => Some(Scalar::Float(*int as f64)),
+        (Some(value), kind) => {
+            assert_eq!(value.kind(), kind, "a request's parameters are of their registered kinds");
+            Some(value.clone())
+        }
+        (None, _) => None,
+    }
+}
+
+fn truth(value: bool) -> Outcome {
+    Outcome::Value(Some(Scalar::Bool(value)))
+}

@@ -1,0 +1,85 @@
+//! Expressions and predicates: parsed from plan JSON, checked against the columns a node has, compiled to column
+//! kernels.
+//!
+//! [`Expr::parse`] reads JSON into a tree; [`Program::compile`] resolves its names, checks its kinds and turns it into
+//! a list of nodes, equal ones only once, constants folded. An evaluation first asks what each node comes down to
+//! for the request's parameters (a node may be known, or the same as another, or needed by nobody), and then computes
+//! the rest by chunks of rows: each node in one loop over memory of its kind, nulls as bits aside.
+//!
+//! Values are integers, floats, truth values and strings, each of which may be null.
+//! - Arithmetic is done in floats and is null if an operand is, or if it is undefined (`x / 0`, `log` of what is not
+//!   above 0, `pow` that is no real number). Only constants, columns, parameters, `coalesce` and `if` of integers are
+//!   integers.
+//! - Comparisons and `in` are exact, also between integers and floats. They are false for null, and `not` turns that
+//!   into true. Only a null that is written as such asks: `x == null`, `x != null`.
+//! - Strings compare by their bytes. Tests of strings run once a dictionary entry.
+//! - A request's pattern is looked at if rows are, unless parameters alone decide around it, as in
+//!   `is_null($pattern) or regex(title, $pattern)`.
+
+mod ast;
+mod parse;
+mod display;
+mod scalar;
+mod set;
+mod pattern;
+mod graph;
+mod fold;
+mod check;
+mod code;
+mod kernels;
+mod text;
+mod frame;
+mod views;
+mod step;
+mod truth;
+mod select;
+mod output;
+mod program;
+
+use crate::registry::{Keys, Params};
+use crate::schema::Schema;
+
+pub use ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
+pub use program::{Filter, Program};
+
+/// What an expression may refer to.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    /// The registered keys.
+    pub keys: &'a Keys,
+    /// The registered parameters.
+    pub params: &'a Params,
+    /// The columns that the rows have here.
+    pub schema: &'a Schema,
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The result at this row (of the batch) is not a finite number.
+    #[error("the expression is not a finite number at row {row} (id {id})")]
+    NotFinite {
+        /// The row.
+        row: usize,
+        /// Its id.
+        id: i64,
+    },
+    /// A pattern that the request sets is null.
+    #[error("the regex pattern, parameter `{param}`, is null or missing; set it in param_overrides")]
+    NoPattern {
+        /// The parameter.
+        param: String,
+    },
+    /// A pattern that the request sets is no regex.
+    #[error("parameter `{param}` is not a regex")]
+    BadPattern {
+        /// The parameter.
+        param: String,
+        /// Why.
+        #[source]
+        cause: regex::Error,
+    },
+    /// Nobody waits for it any more.
+    #[error("stopped")]
+    Stopped,
+}

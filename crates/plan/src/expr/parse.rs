@@ -1,0 +1,372 @@
+//! Expressions and predicates from JSON: everything wrong at once, each with its path.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
+use crate::problem::{Problem, Problems, closest};
+use crate::value::Scalar;
+
+/// How deep expressions may nest, so that walking them cannot overflow the stack.
+const MAX_DEPTH: usize = 128;
+
+const LEAVES: [&str; 7] =
+    ["const_number", "const_null", "const_string", "const_bool", "key_ref", "param_ref", "clamp"];
+const PREDS: [&str; 9] = ["const_bool", "and", "or", "not", "cmp", "in", "is_null", "not_null", "regex"];
+
+impl Expr {
+    /// Reads an entry of `expr_table`. Everything wrong is noted with its place, `place` and the path below it.
+    pub fn parse(json: &Value, place: &str, problems: &mut Problems) -> Option<Expr> {
+        Reader::read(json, place, problems, Reader::expr)
+    }
+}
+
+impl Pred {
+    /// Reads an entry of `pred_table`. Everything wrong is noted with its place, `place` and the path below it.
+    pub fn parse(json: &Value, place: &str, problems: &mut Problems) -> Option<Pred> {
+        Reader::read(json, place, problems, Reader::pred)
+    }
+}
+
+struct Reader<'p> {
+    path: String,
+    depth: usize,
+    problems: &'p mut Problems,
+}
+
+type Fields = Map<String, Value>;
+
+impl<'p> Reader<'p> {
+    /// What `read` makes of it, if there is nothing wrong with it.
+    fn read<T>(
+        json: &Value,
+        place: &str,
+        problems: &'p mut Problems,
+        read: impl FnOnce(&mut Reader<'p>, &Value) -> Option<T>,
+    ) -> Option<T> {
+        let before = problems.errors.len();
+        let mut reader = Reader { path: place.to_owned(), depth: 0, problems };
+        let value = read(&mut reader, json);
+        value.filter(|_| reader.problems.errors.len() == before)
+    }
+
+    fn expr(&mut self, json: &Value) -> Option<Expr> {
+        let (op, fields) = self.op(json, "an expression")?;
+        if let Some((_, op)) = Unary::ALL.iter().find(|(name, _)| *name == op) {
+            self.only(fields, &["x"]);
+            return Some(Expr::Unary(*op, self.boxed(fields, "x")?));
+        }
+        if let Some((_, op)) = Binary::ALL.iter().find(|(name, _)| *name == op) {
+            self.only(fields, &["a", "b"]);
+            let (a, b) = (self.boxed(fields, "a"), self.boxed(fields, "b"));
+            return Some(Expr::Binary(*op, a?, b?));
+        }
+        match op {
+            "const_number" => {
+                self.only(fields, &["value"]);
+                self.number(fields).map(Expr::Const)
+            }
+            "const_null" => {
+                self.only(fields, &[]);
+                Some(Expr::Null)
+            }
+            "const_string" => {
+                self.only(fields, &["value"]);
+                let text = self.value(fields, "value", "a string", Value::as_str)?;
+                Some(Expr::Const(Scalar::Text(Arc::from(text))))
+            }
+            "const_bool" => {
+                self.only(fields, &["value"]);
+                let value = self.value(fields, "value", "true or false", Value::as_bool)?;
+                Some(Expr::Const(Scalar::Bool(value)))
+            }
+            "key_ref" => {
+                self.only(fields, &["key_id", "key"]);
+                self.name(fields, "key_id", "key").map(Expr::Key)
+            }
+            "param_ref" => {
+                self.only(fields, &["param_id", "param"]);
+                self.name(fields, "param_id", "param").map(Expr::Param)
+            }
+            "clamp" => {
+                self.only(fields, &["x", "lo", "hi"]);
+                let parts = ["x", "lo", "hi"].map(|field| self.part(fields, field, Self::expr));
+                let [x, low, high] = parts;
+                Some(Expr::Clamp(Box::new([x?, low?, high?])))
+            }
+            "if" => {
+                self.only(fields, &["cond", "then", "else"]);
+                let cond = self.part(fields, "cond", Self::pred);
+                let (then, other) = (self.boxed(fields, "then"), self.boxed(fields, "else"));
+                Some(Expr::If(Box::new(cond?), then?, other?))
+            }
+            other => {
+                let known = Unary::ALL.iter().map(|(name, _)| *name);
+                let known = known.chain(Binary::ALL.iter().map(|(name, _)| *name));
+                self.unknown_op("expression", other, known.chain(LEAVES).chain(["if"]));
+                None
+            }
+        }
+    }
+
+    fn pred(&mut self, json: &Value) -> Option<Pred> {
+        let (op, fields) = self.op(json, "a predicate")?;
+        match op {
+            "const_bool" => {
+                self.only(fields, &["value"]);
+                self.value(fields, "value", "true or false", Value::as_bool).map(Pred::Const)
+            }
+            "and" | "or" => {
+                self.only(fields, &["a", "b"]);
+                let a = self.part(fields, "a", Self::pred).map(Box::new);
+                let b = self.part(fields, "b", Self::pred).map(Box::new);
+                Some(if op == "and" { Pred::And(a?, b?) } else { Pred::Or(a?, b?) })
+            }
+            "not" => {
+                self.only(fields, &["x"]);
+                Some(Pred::Not(Box::new(self.part(fields, "x", Self::pred)?)))
+            }
+            "cmp" => {
+                self.only(fields, &["cmp", "a", "b"]);
+                let compare = self.compare(fields);
+                let (a, b) = (self.boxed(fields, "a"), self.boxed(fields, "b"));
+                Some(Pred::Compare(compare?, a?, b?))
+            }
+            "in" => {
+                self.only(fields, &["lhs", "list"]);
+                let (value, list) = (self.boxed(fields, "lhs"), self.list(fields));
+                Some(Pred::In(value?, list?))
+            }
+            "is_null" | "not_null" => {
+                self.only(fields, &["x"]);
+                let x = self.boxed(fields, "x")?;
+                Some(if op == "is_null" { Pred::IsNull(x) } else { Pred::NotNull(x) })
+            }
+            "regex" => {
+                self.only(fields, &["key_id", "key", "x", "pattern", "flags"]);
+                let text = self.regex_text(fields);
+                let pattern = self.part(fields, "pattern", Self::pattern);
+                let ignore_case = self.flags(fields);
+                Some(Pred::Regex { text: Box::new(text?), pattern: pattern?, ignore_case: ignore_case? })
+            }
+            other => {
+                self.unknown_op("predicate", other, PREDS);
+                None
+            }
+        }
+    }
+
+    fn op<'j>(&mut self, json: &'j Value, what: &str) -> Option<(&'j str, &'j Fields)> {
+        let Some(fields) = json.as_object() else {
+            self.error(format!("{what} is an object, not {}", shown(json)));
+            return None;
+        };
+        if self.depth > MAX_DEPTH {
+            self.error(format!("nested deeper than {MAX_DEPTH}"));
+            return None;
+        }
+        let op = self.value(fields, "op", "a string", Value::as_str)?;
+        Some((op, fields))
+    }
+
+    fn unknown_op<'a>(&mut self, what: &str, op: &str, known: impl IntoIterator<Item = &'a str>) {
+        let known: Vec<&str> = known.into_iter().collect();
+        let help = match closest(op, known.iter().copied()) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => format!("there are {}", known.join(", ")),
+        };
+        let problem = Problem::new(format!("{}.op", self.path), format!("unknown {what} op `{op}`"));
+        self.problems.error(problem.help(help));
+    }
+
+    /// Notes every field that is neither `op` nor one of `known`.
+    fn only(&mut self, fields: &Fields, known: &[&str]) {
+        self.allow(fields, &[&["op"], known].concat());
+    }
+
+    /// Notes every field that is not one of `known`.
+    fn allow(&mut self, fields: &Fields, known: &[&str]) {
+        for field in fields.keys().filter(|field| !known.contains(&field.as_str())) {
+            let problem = Problem::new(format!("{}.{field}", self.path), "unknown field");
+            self.problems.error(problem.help(format!("the fields here are `{}`", known.join("`, `"))));
+        }
+    }
+
+    /// What `read` makes of a field, with the path of that field.
+    fn part<T>(
+        &mut self,
+        fields: &Fields,
+        field: &str,
+        read: impl FnOnce(&mut Self, &Value) -> Option<T>,
+    ) -> Option<T> {
+        let Some(json) = fields.get(field) else {
+            self.error(format!("missing `{field}`"));
+            return None;
+        };
+        self.below(field, |reader| read(reader, json))
+    }
+
+    fn below<T>(&mut self, field: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.path.len();
+        self.path.push('.');
+        self.path.push_str(field);
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        self.path.truncate(before);
+        value
+    }
+
+    fn boxed(&mut self, fields: &Fields, field: &str) -> Option<Box<Expr>> {
+        self.part(fields, field, Self::expr).map(Box::new)
+    }
+
+    fn value<'j, T>(
+        &mut self,
+        fields: &'j Fields,
+        field: &str,
+        expected: &str,
+        read: impl FnOnce(&'j Value) -> Option<T>,
+    ) -> Option<T> {
+        let Some(json) = fields.get(field) else {
+            self.error(format!("missing `{field}`, {expected}"));
+            return None;
+        };
+        let value = read(json);
+        if value.is_none() {
+            self.below(field, |reader| reader.error(format!("must be {expected}, not {}", shown(json))));
+        }
+        value
+    }
+
+    fn number(&mut self, fields: &Fields) -> Option<Scalar> {
+        self.value(fields, "value", "a number", number)
+    }
+
+    /// A key or parameter, by number or by name.
+    fn name(&mut self, fields: &Fields, id: &str, name: &str) -> Option<Name> {
+        match (fields.get(id), fields.get(name)) {
+            (Some(_), Some(_)) => {
+                self.error(format!("both `{id}` and `{name}`: give one"));
+                None
+            }
+            (None, Some(_)) => {
+                let name = self.value(fields, name, "a name", Value::as_str)?;
+                Some(Name::Name(name.to_owned()))
+            }
+            _ => self.value(fields, id, "a number from 0 to 4294967295", id_number).map(Name::Id),
+        }
+    }
+
+    fn compare(&mut self, fields: &Fields) -> Option<Compare> {
+        let symbol = self.value(fields, "cmp", "an operator", Value::as_str)?;
+        let compare = Compare::ALL.into_iter().find(|compare| compare.symbol() == symbol);
+        if compare.is_none() {
+            let what = format!("unknown operator `{symbol}`");
+            let problem = Problem::new(format!("{}.cmp", self.path), what).help("one of == != < <= > >=");
+            self.problems.error(problem);
+        }
+        compare
+    }
+
+    /// The items of `in`: all numbers, or all strings.
+    fn list(&mut self, fields: &Fields) -> Option<Vec<Scalar>> {
+        let items = self.value(fields, "list", "a list", Value::as_array)?;
+        let expected = match items.first() {
+            Some(Value::String(_)) => "a string, as the first item",
+            Some(Value::Number(_)) => "a number, as the first item",
+            _ => "a number or a string",
+        };
+        let item = |item: &Value| match (items.first(), item) {
+            (Some(Value::String(_)), Value::String(text)) => Some(Scalar::Text(Arc::from(text.as_str()))),
+            (Some(Value::Number(_)), item) => number(item),
+            _ => None,
+        };
+        let wrong = |(_, json): &(usize, &Value)| item(json).is_none();
+        if let Some((at, json)) = items.iter().enumerate().find(wrong) {
+            let what = format!("must be {expected}, not {}", shown(json));
+            self.problems.error(Problem::new(format!("{}.list[{at}]", self.path), what));
+            return None;
+        }
+        Some(items.iter().filter_map(item).collect())
+    }
+
+    fn regex_text(&mut self, fields: &Fields) -> Option<Expr> {
+        let by_key = fields.contains_key("key_id") || fields.contains_key("key");
+        match (fields.contains_key("x"), by_key) {
+            (true, true) => {
+                self.error("both a key and `x`: give one".to_owned());
+                None
+            }
+            (true, false) => self.part(fields, "x", Self::expr),
+            (false, _) => self.name(fields, "key_id", "key").map(Expr::Key),
+        }
+    }
+
+    fn pattern(&mut self, json: &Value) -> Option<Pattern> {
+        let Some(fields) = json.as_object() else {
+            self.error(format!("must be an object with `kind`, not {}", shown(json)));
+            return None;
+        };
+        match self.value(fields, "kind", "`literal` or `param`", Value::as_str)? {
+            "literal" => {
+                self.allow(fields, &["kind", "value"]);
+                let pattern = self.value(fields, "value", "a string", Value::as_str)?;
+                Some(Pattern::Literal(pattern.to_owned()))
+            }
+            "param" => {
+                self.allow(fields, &["kind", "param_id", "param"]);
+                self.name(fields, "param_id", "param").map(Pattern::Param)
+            }
+            other => {
+                let what = format!("must be `literal` or `param`, not `{other}`");
+                self.problems.error(Problem::new(format!("{}.kind", self.path), what));
+                None
+            }
+        }
+    }
+
+    /// Whether case is ignored.
+    fn flags(&mut self, fields: &Fields) -> Option<bool> {
+        let Some(json) = fields.get("flags") else { return Some(false) };
+        match json.as_str() {
+            Some("") => Some(false),
+            Some("i") => Some(true),
+            _ => {
+                let what = format!("must be \"\" or \"i\", not {}", shown(json));
+                self.problems.error(Problem::new(format!("{}.flags", self.path), what));
+                None
+            }
+        }
+    }
+
+    fn error(&mut self, what: String) {
+        self.problems.error(Problem::new(self.path.clone(), what));
+    }
+}
+
+/// Integers that fit stay integers, so that they compare exactly.
+fn number(json: &Value) -> Option<Scalar> {
+    match json.as_i64() {
+        Some(int) => Some(Scalar::Int(int)),
+        None => json.as_f64().filter(|float| float.is_finite()).map(Scalar::Float),
+    }
+}
+
+fn id_number(json: &Value) -> Option<u32> {
+    json.as_u64().and_then(|id| u32::try_from(id).ok())
+}
+
+/// A JSON value in few words.
+fn shown(json: &Value) -> String {
+    match json {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) if text.chars().count() <= 40 => format!("\"{text}\""),
+        Value::String(_) => "a long string".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

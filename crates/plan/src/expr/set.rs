@@ -1,0 +1,113 @@
+//! The list of an `in`, as what it is looked up with.
+
+use std::sync::Arc;
+
+use anabranch_rows::Kind;
+use hashbrown::HashSet;
+
+use super::scalar::{exact_float, exact_int};
+use crate::value::Scalar;
+
+/// Lists up to this long are scanned: all comparisons together take less than a hash.
+pub(super) const SCANNED: usize = 8;
+
+/// Distinct items, of the kind of what is looked up.
+#[derive(Debug, PartialEq)]
+pub(super) enum Set {
+    /// Integers, sorted.
+    Ints(Box<[i64]>, Index),
+    /// Floats, sorted; no negative zero.
+    Floats(Box<[f64]>, Index),
+    /// Strings, sorted.
+    Texts(Box<[Arc<str>]>),
+}
+
+/// The items by their bits, if they are too many to scan.
+type Index = Option<HashSet<u64>>;
+
+impl Set {
+    /// The items that a value of `kind` can be equal to. The items are of one kind, text or numbers.
+    pub(super) fn new(items: &[Scalar], kind: Kind) -> Set {
+        match kind {
+            Kind::Int => {
+                let mut ints: Vec<i64> = items.iter().filter_map(as_int).collect();
+                ints.sort_unstable();
+                ints.dedup();
+                let index = index(ints.iter().map(|int| *int as u64));
+                Set::Ints(ints.into(), index)
+            }
+            Kind::Float => {
+                let mut floats: Vec<f64> = items.iter().filter_map(as_float).collect();
+                floats.sort_unstable_by(f64::total_cmp);
+                floats.dedup();
+                let index = index(floats.iter().map(|float| float.to_bits()));
+                Set::Floats(floats.into(), index)
+            }
+            Kind::Text | Kind::Bool => {
+                let mut texts: Vec<Arc<str>> = items.iter().filter_map(as_text).collect();
+                texts.sort_unstable();
+                texts.dedup();
+                Set::Texts(texts.into())
+            }
+        }
+    }
+
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many items it has.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Set::Ints(items, _) => items.len(),
+            Set::Floats(items, _) => items.len(),
+            Set::Texts(items) => items.len(),
+        }
+    }
+
+    /// Whether a value of its kind is in it.
+    pub(super) fn has(&self, value: &Scalar) -> bool {
+        match (self, value) {
+            (Set::Ints(items, _), Scalar::Int(int)) => items.binary_search(int).is_ok(),
+            (Set::Floats(items, _), Scalar::Float(float)) => items.contains(float),
+            (Set::Texts(_), Scalar::Text(text)) => self.has_text(text),
+            _ => unreachable!("made for values of this kind"),
+        }
+    }
+
+    /// Whether a string is in it.
+    pub(super) fn has_text(&self, text: &str) -> bool {
+        let Set::Texts(items) = self else { unreachable!("made for strings") };
+        items.binary_search_by(|item| (**item).cmp(text)).is_ok()
+    }
+}
+
+fn index(items: impl ExactSizeIterator<Item = u64>) -> Index {
+    (items.len() > SCANNED).then(|| items.collect())
+}
+
+fn as_int(item: &Scalar) -> Option<i64> {
+    match item {
+        Scalar::Int(int) => Some(*int),
+        Scalar::Float(float) => exact_int(*float),
+        _ => None,
+    }
+}
+
+fn as_float(item: &Scalar) -> Option<f64> {
+    let float = match item {
+        Scalar::Int(int) => exact_float(*int),
+        Scalar::Float(float) => Some(*float),
+        _ => None,
+    };
+    // So that equal floats have equal bits.
+    float.map(|float| float + 0.0)
+}
+
+fn as_text(item: &Scalar) -> Option<Arc<str>> {
+    match item {
+        Scalar::Text(text) => Some(Arc::clone(text)),
+        _ => None,
+    }
+}

@@ -1,0 +1,218 @@
+//! What an op is: its parameters as data, a check at load, and a form to run.
+//!
+//! An op is one file here and one line in [`Ops::builtin`]. Users of the library add theirs with
+//! [`Ops::add`]; nothing is reserved for the ones that come along.
+
+mod spec;
+mod node;
+mod form;
+mod contract;
+
+use std::sync::Arc;
+
+use anabranch_rows::Key;
+
+use crate::expr::Filter;
+use crate::schema::{KeySet, Schema};
+use crate::source::Source;
+
+pub use contract::Contract;
+pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
+pub use node::Node;
+pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
+
+/// A kind of node.
+pub trait Op: Send + Sync + 'static {
+    /// Its name, parameters and promises.
+    fn spec(&self) -> &Spec;
+
+    /// Checks one node of this kind and says what it makes of its inputs. Everything wrong is noted on `node`; `None`
+    /// when nothing sensible can be said about its output.
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned>;
+}
+
+/// What a checked node makes of its inputs.
+pub struct Planned {
+    /// The columns of its output.
+    pub schema: Schema,
+    /// What it takes from each input: those of `inputs`, then those of its node parameters.
+    pub takes: Vec<Takes>,
+    /// Makes its form, once it is known what is asked of it.
+    pub build: Build,
+    /// The endpoint whose trips it waits for, by its place.
+    pub endpoint: Option<usize>,
+    /// If it gives back one of its inputs: which, so that the other need not run.
+    pub choice: Option<Choice>,
+}
+
+/// One of two inputs, by the parameters of the request.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// A predicate that reads no column.
+    pub when: Arc<Filter>,
+    /// The input, by its place, if it holds.
+    pub then: usize,
+    /// The input, by its place, if it does not.
+    pub or: usize,
+}
+
+/// Makes the form of a node.
+pub type Build = Box<dyn FnOnce(&Demand, &mut Sources<'_>) -> Form>;
+
+/// What a node takes from one of its inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Takes {
+    /// Columns that it looks at.
+    pub reads: KeySet,
+    /// Whether the input's other columns are in the output, for those who ask for them.
+    pub passes: bool,
+    /// Which rows it needs.
+    pub rows: RowsNeeded,
+    /// Columns that it makes, when that is all it reads for: the input's own are not passed on, and when nobody asks
+    /// for one of these, nothing is read.
+    pub makes: KeySet,
+    /// Columns of the input that are not passed on: others of the same keys take their place.
+    pub withholds: KeySet,
+}
+
+/// Which rows of an input a node needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsNeeded {
+    /// All of them.
+    All,
+    /// The first so many.
+    First(u32),
+    /// The first so many as are asked of the node itself.
+    AsAsked,
+}
+
+/// What is asked of a node's output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Columns somebody reads; the others may be left out.
+    pub keys: KeySet,
+    /// If somebody only wants the first rows: how many.
+    pub rows: Option<u32>,
+}
+
+/// Binds reads to the sources of a plan's endpoints.
+pub struct Sources<'a> {
+    pub(crate) by_endpoint: &'a [Arc<dyn Source>],
+    /// Reads bound so far, so that nodes that read the same share it.
+    pub(crate) readers: Vec<(usize, crate::source::Reader)>,
+    /// Tables of shared reads so far.
+    tables: usize,
+}
+
+impl Planned {
+    /// A node with these columns, which takes this from its inputs.
+    pub fn new(
+        schema: Schema,
+        takes: impl Into<Vec<Takes>>,
+        build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
+    ) -> Planned {
+        Planned { schema, takes: takes.into(), build: Box::new(build), endpoint: None, choice: None }
+    }
+
+    /// One that waits for trips to this endpoint.
+    #[must_use]
+    pub fn at(mut self, endpoint: usize) -> Planned {
+        self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// One that gives back one of its inputs.
+    #[must_use]
+    pub fn choosing(mut self, choice: Choice) -> Planned {
+        self.choice = Some(choice);
+        self
+    }
+}
+
+impl Takes {
+    /// All rows, and of their columns these, for itself.
+    pub fn reading(reads: impl IntoIterator<Item = Key>) -> Takes {
+        let reads = reads.into_iter().collect();
+        let (makes, withholds) = (KeySet::default(), KeySet::default());
+        Takes { reads, passes: false, rows: RowsNeeded::All, makes, withholds }
+    }
+
+    /// All rows, these columns for itself, the others for those who ask for them.
+    pub fn passing(reads: impl IntoIterator<Item = Key>) -> Takes {
+        Takes { passes: true, ..Takes::reading(reads) }
+    }
+
+    /// Only these rows.
+    #[must_use]
+    pub fn rows(mut self, rows: RowsNeeded) -> Takes {
+        self.rows = rows;
+        self
+    }
+
+    /// All but these columns, for those who ask for them.
+    #[must_use]
+    pub fn withholding(mut self, keys: impl IntoIterator<Item = Key>) -> Takes {
+        self.withholds = keys.into_iter().collect();
+        self
+    }
+
+    /// Only to make these columns.
+    #[must_use]
+    pub fn making(mut self, makes: impl IntoIterator<Item = Key>) -> Takes {
+        self.makes = makes.into_iter().collect();
+        self
+    }
+}
+
+/// The kinds of node there are.
+#[derive(Clone, Default)]
+pub struct Ops(Vec<Arc<dyn Op>>);
+
+impl Ops {
+    /// The ops that come along.
+    pub fn builtin() -> Ops {
+        crate::ops::all()
+    }
+
+    /// Adds an op, or replaces the one of the same name.
+    pub fn add(&mut self, op: impl Op) {
+        self.0.retain(|other| other.spec().name != op.spec().name);
+        self.0.push(Arc::new(op));
+    }
+
+    /// The op called `name`, as in `core::take`.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Op>> {
+        self.0.iter().find(|op| op.spec().name == name)
+    }
+
+    /// All ops.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Op>> {
+        self.0.iter()
+    }
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
+        Sources { by_endpoint, readers: Vec::new(), tables: 0 }
+    }
+
+    /// How many tables of shared reads a request needs.
+    pub(crate) fn shared_count(&self) -> usize {
+        self.tables
+    }
+
+    /// A read of `endpoint` (by its place) with keys that look like `pattern`.
+    pub fn reader(
+        &mut self,
+        endpoint: usize,
+        pattern: &crate::source::Pattern,
+        read: &crate::source::Read,
+    ) -> crate::source::Reader {
+        let bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut reader = crate::source::Reader::new(pattern, read, bound);
+        let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
+        others.any(|(_, other)| reader.join(other, &mut self.tables));
+        self.readers.push((endpoint, reader.clone()));
+        reader
+    }
+}

@@ -1,0 +1,205 @@
+//! A node at load, as its op sees it.
+
+use anabranch_rows::{Key, Kind};
+
+use std::path::Path;
+
+use crate::document::Document;
+use crate::expr::{Filter, Program, Scope};
+use crate::problem::{Problem, Problems};
+use crate::registry::{Endpoint, KeyEntry, KeyKind, Registries, Status};
+use crate::schema::Schema;
+use crate::value::Scalar;
+
+use super::{Arg, Spec};
+
+/// One node of a plan, its parameters checked against the op's [`Spec`].
+pub struct Node<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) spec: &'a Spec,
+    /// One a parameter of the spec, in its order; `None` when not given.
+    pub(crate) args: &'a [Option<Arg>],
+    /// The columns of the inputs: those of `inputs`, then those of node parameters.
+    pub(crate) inputs: Vec<&'a Schema>,
+    pub(crate) document: &'a Document,
+    pub(crate) registries: &'a Registries,
+    /// Where files that the plan names are.
+    pub(crate) base: &'a Path,
+    pub(crate) problems: &'a mut Problems,
+}
+
+impl<'a> Node<'a> {
+    /// Its id in the plan.
+    pub fn id(&self) -> &'a str {
+        self.id
+    }
+
+    /// The columns of input `at`.
+    pub fn input(&self, at: usize) -> &'a Schema {
+        self.inputs[at]
+    }
+
+    /// How many inputs it has, node parameters included.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Where files that the plan names are: relative paths are relative to it.
+    pub fn base(&self) -> &'a Path {
+        self.base
+    }
+
+    /// The registries.
+    pub fn registries(&self) -> &'a Registries {
+        self.registries
+    }
+
+    /// The value of a parameter, if it is given. The name is one of the spec's.
+    pub fn arg(&self, name: &str) -> Option<&'a Arg> {
+        let at = self.spec.params.iter().position(|param| param.name == name);
+        self.args[at.expect("an op asks for parameters that it declares")].as_ref()
+    }
+
+    /// A whole number.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.arg(name)? {
+            Arg::Value(Scalar::Int(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A number.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.arg(name)? {
+            Arg::Value(Scalar::Float(value)) => Some(*value),
+            Arg::Value(Scalar::Int(value)) => Some(*value as f64),
+            _ => None,
+        }
+    }
+
+    /// True or false.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        match self.arg(name)? {
+            Arg::Value(Scalar::Bool(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A string.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        match self.arg(name)? {
+            Arg::Value(Scalar::Text(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// JSON that the op reads itself.
+    pub fn json(&self, name: &str) -> Option<&'a serde_json::Value> {
+        match self.arg(name)? {
+            Arg::Json(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A registered key.
+    pub fn key(&self, name: &str) -> Option<&'a KeyEntry> {
+        match self.arg(name)? {
+            Arg::Key(key) => self.registries.keys.get(*key),
+            _ => None,
+        }
+    }
+
+    /// An endpoint.
+    pub fn endpoint(&self, name: &str) -> Option<&'a Endpoint> {
+        match self.arg(name)? {
+            Arg::Endpoint(index) => self.registries.endpoints.iter().nth(*index),
+            _ => None,
+        }
+    }
+
+    /// The places, among the inputs, of the nodes that a parameter names.
+    pub fn nodes(&self, name: &str) -> &'a [usize] {
+        match self.arg(name) {
+            Some(Arg::Nodes(places)) => places,
+            _ => &[],
+        }
+    }
+
+    /// The expression that a parameter names, compiled for rows with these columns.
+    pub fn expr(&mut self, name: &str, schema: &Schema) -> Option<Program> {
+        let Some(Arg::Table(id)) = self.arg(name) else { return None };
+        let expr = self.document.exprs.get(id)?;
+        let scope = Scope { keys: &self.registries.keys, params: &self.registries.params, schema };
+        Program::compile(expr, scope, &self.place(&format!("{name} `{id}`")), self.problems)
+    }
+
+    /// The predicate that a parameter names, compiled for rows with these columns.
+    pub fn pred(&mut self, name: &str, schema: &Schema) -> Option<Filter> {
+        let Some(Arg::Table(id)) = self.arg(name) else { return None };
+        let pred = self.document.preds.get(id)?;
+        let scope = Scope { keys: &self.registries.keys, params: &self.registries.params, schema };
+        Filter::compile(pred, scope, &self.place(&format!("{name} `{id}`")), self.problems)
+    }
+
+    /// What the values of a key are, if plans may read it and compute with it; what forbids it is noted.
+    pub fn readable(&mut self, field: &str, entry: &KeyEntry) -> Option<Kind> {
+        if !entry.allow_read {
+            self.problem(field, format!("key `{}` is not readable", entry.name));
+            return None;
+        }
+        self.usable(field, entry)
+    }
+
+    /// What the values of a key are, if plans may write it; what forbids it is noted.
+    pub fn writable(&mut self, field: &str, entry: &KeyEntry) -> Option<Kind> {
+        if entry.key == Key::ID {
+            self.problem(field, "ids cannot be written");
+            return None;
+        }
+        if !entry.allow_write {
+            self.problem(field, format!("key `{}` is not writable", entry.name));
+            return None;
+        }
+        self.usable(field, entry)
+    }
+
+    fn usable(&mut self, field: &str, entry: &KeyEntry) -> Option<Kind> {
+        let instead = entry.replaced_by.and_then(|key| self.registries.keys.get(key));
+        let help = instead.map_or(String::new(), |entry| format!("; use `{}`", entry.name));
+        match (entry.kind, entry.status) {
+            (_, Status::Blocked) => self.problem(field, format!("key `{}` is blocked{help}", entry.name)),
+            (KeyKind::FeatureBundle, _) => {
+                self.problem(field, format!("key `{}` is a feature bundle, not a column", entry.name));
+            }
+            (KeyKind::Column(kind), status) => {
+                if status == Status::Deprecated {
+                    self.warn(field, format!("key `{}` is deprecated{help}", entry.name));
+                }
+                return Some(kind);
+            }
+        }
+        None
+    }
+
+    /// Notes something wrong with a field.
+    pub fn problem(&mut self, field: &str, what: impl Into<String>) {
+        let problem = Problem::new(self.place(field), what);
+        self.problems.error(problem);
+    }
+
+    /// Notes something wrong with a field, and the way out.
+    pub fn problem_with_help(&mut self, field: &str, what: impl Into<String>, help: impl Into<String>) {
+        let problem = Problem::new(self.place(field), what).help(help);
+        self.problems.error(problem);
+    }
+
+    /// Notes something odd about a field.
+    pub fn warn(&mut self, field: &str, what: impl Into<String>) {
+        let problem = Problem::new(self.place(field), what);
+        self.problems.warn(problem);
+    }
+
+    fn place(&self, field: &str) -> String {
+        format!("node `{}` ({}), {field}", self.id, self.spec.name)
+    }
+}

@@ -1,0 +1,128 @@
+//! An op's name, parameters and promises, as data.
+
+use anabranch_rows::Key;
+
+use super::Contract;
+use crate::registry::EndpointKind;
+use crate::value::Scalar;
+
+/// What is known of an op before any plan uses it.
+#[derive(Debug)]
+pub struct Spec {
+    /// Its name in plans: `namespace::name`.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub doc: &'static str,
+    /// How many `inputs` it takes; node parameters come on top.
+    pub inputs: usize,
+    /// Its parameters, but for `trace`, which every op takes.
+    pub params: &'static [ParamSpec],
+    /// Which columns it writes.
+    pub writes: Effect,
+    /// How its output relates to its input; checked in debug builds.
+    pub contract: Contract,
+    /// Where it runs.
+    pub mark: Mark,
+    /// Whether two equal nodes are to run both: for ops that are there for the time they take.
+    pub distinct: bool,
+}
+
+/// A parameter of an op.
+#[derive(Debug)]
+pub struct ParamSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: ParamKind,
+    /// Whether every node must give it.
+    pub required: bool,
+    /// What it means, in a few words.
+    pub doc: &'static str,
+}
+
+impl ParamSpec {
+    /// One that every node gives.
+    pub const fn required(name: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
+        ParamSpec { name, kind, required: true, doc }
+    }
+
+    /// One that a node may leave out.
+    pub const fn optional(name: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
+        ParamSpec { name, kind, required: false, doc }
+    }
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A whole number from the first to the second.
+    Int(i64, i64),
+    /// A finite number.
+    Float,
+    /// True or false.
+    Bool,
+    /// A string.
+    Text,
+    /// One of these strings.
+    Choice(&'static [&'static str]),
+    /// The number of a registered key.
+    Key,
+    /// The id of a node: an input beside `inputs`.
+    Node,
+    /// Ids of nodes: inputs beside `inputs`.
+    Nodes,
+    /// The id of an endpoint, of this kind if one is named.
+    Endpoint(Option<EndpointKind>),
+    /// The id of an entry of `expr_table`.
+    Expr,
+    /// The id of an entry of `pred_table`.
+    Pred,
+    /// Anything; the op reads it itself.
+    Json,
+}
+
+/// A parameter's value in a node, checked against its [`ParamSpec`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg {
+    /// For [`ParamKind::Int`], `Float`, `Bool`, `Text`, `Choice`.
+    Value(Scalar),
+    /// For [`ParamKind::Key`]: a registered key.
+    Key(Key),
+    /// For [`ParamKind::Node`] and `Nodes`: their places among the node's inputs.
+    Nodes(Vec<usize>),
+    /// For [`ParamKind::Endpoint`]: its place among the endpoints.
+    Endpoint(usize),
+    /// For [`ParamKind::Expr`] and `Pred`: the id in the table.
+    Table(String),
+    /// For [`ParamKind::Json`].
+    Json(serde_json::Value),
+}
+
+/// Which columns an op writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// These keys.
+    Keys(&'static [u32]),
+    /// The key of this name.
+    Named(&'static str),
+    /// The key that this parameter names.
+    FromParam(&'static str),
+    /// Depends on which of these words a parameter is.
+    Switch(&'static str, &'static [(&'static str, Effect)]),
+    /// All that these write.
+    Union(&'static [Effect]),
+    /// Depends on a parameter in ways that only the node knows.
+    Unknown,
+}
+
+/// Where an op runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mark {
+    /// Where its cost says.
+    #[default]
+    Auto,
+    /// Always in place: trivial.
+    Inline,
+    /// Always on the pool: may turn out expensive.
+    Expensive,
+}

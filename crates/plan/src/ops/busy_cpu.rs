@@ -1,0 +1,60 @@
+//! `test::busy_cpu`: its input, after work that needs a core.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::Check;
+use anabranch_rows::Rows;
+
+use super::input;
+use crate::call::Call;
+use crate::error::OpError;
+use crate::op::{
+    Compute, Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec,
+    Takes,
+};
+
+pub(super) struct BusyCpu;
+
+static SPEC: Spec = Spec {
+    name: "test::busy_cpu",
+    doc: "Gives back its input after keeping a core busy for a while.",
+    inputs: 1,
+    params: &[ParamSpec::required("busy_wait_ms", ParamKind::Int(0, 3_600_000), "how long it takes")],
+    writes: Effect::Keys(&[]),
+    contract: Contract::SameRows,
+    mark: Mark::Expensive,
+    distinct: true,
+};
+
+impl Op for BusyCpu {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+        let millis = u64::try_from(node.int("busy_wait_ms")?).ok()?;
+        let busy = Busy(Duration::from_millis(millis));
+        let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
+        Some(Planned::new(node.input(0).clone(), takes, |_, _| Form::Compute(Arc::new(busy))))
+    }
+}
+
+struct Busy(Duration);
+
+impl Compute for Busy {
+    fn cost(&self, _rows: usize) -> Duration {
+        self.0
+    }
+
+    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        let until = call.clock.now() + self.0;
+        while call.clock.now() < until {
+            if check.should_stop() {
+                return Err(OpError::Stopped);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(input(inputs, 0).clone())
+    }
+}

@@ -1,0 +1,35 @@
+//! `core::filter`: the rows for which a predicate holds.
+
+use super::input;
+use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+
+pub(super) struct Filter;
+
+static SPEC: Spec = Spec {
+    name: "core::filter",
+    doc: "Keeps the rows for which a predicate holds.",
+    inputs: 1,
+    params: &[ParamSpec::required("pred_id", ParamKind::Pred, "the predicate")],
+    writes: Effect::Keys(&[]),
+    contract: Contract::Subsequence,
+    mark: Mark::Auto,
+    distinct: false,
+};
+
+impl Op for Filter {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+        let schema = node.input(0);
+        let filter = node.pred("pred_id", schema)?;
+        let takes = [Takes::passing(filter.keys().iter().copied())];
+        Some(Planned::new(schema.clone(), takes, move |_, _| {
+            Form::compute(filter.cost(), move |inputs, call, check| {
+                let rows = input(inputs, 0);
+                Ok(rows.with_active(filter.select(rows, &call.params, check)?))
+            })
+        }))
+    }
+}

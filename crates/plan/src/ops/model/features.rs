@@ -1,0 +1,152 @@
+//! The features of a model: which columns they are, and their values a few rows at a time.
+
+use anabranch_rows::{Column, Key, Kind, Rows};
+use serde_json::{Map, Value};
+
+use super::super::fields::key_entry;
+use super::Names;
+use crate::op::Node;
+use crate::problem::closest;
+use crate::schema::Schema;
+
+/// The columns of the features that a model uses, in its order.
+pub(super) struct Features(Vec<Key>);
+
+/// What becomes of a null.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Missing {
+    /// The score is null.
+    Null,
+    /// It counts as 0.
+    Zero,
+    /// The model sees NaN.
+    Model,
+}
+
+impl Features {
+    /// The columns of these features: what the parameter `features` says, or the key of the same name.
+    pub(super) fn resolve(node: &mut Node<'_>, names: &Names, schema: &Schema) -> Option<Features> {
+        let none = Map::new();
+        let listed = match node.json("features") {
+            None => &none,
+            Some(Value::Object(listed)) => listed,
+            Some(_) => {
+                node.problem("features", "not an object of features and their keys");
+                return None;
+            }
+        };
+        let mut fine = true;
+        for name in listed.keys().filter(|name| !names.all.contains(name)) {
+            let what = format!("the model has no feature `{name}`");
+            match closest(name, names.all.iter().map(String::as_str)) {
+                Some(near) => node.problem_with_help("features", what, format!("did you mean `{near}`?")),
+                None => node.problem("features", what),
+            }
+            fine = false;
+        }
+        let keys: Vec<Option<Key>> =
+            names.used.iter().map(|name| key_of(node, name, listed.get(name), schema)).collect();
+        let keys: Option<Vec<Key>> = keys.into_iter().collect();
+        keys.filter(|_| fine).map(Features)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// What reads their values.
+    pub(super) fn reader<'a>(&self, rows: &'a Rows, missing: Missing) -> Reader<'a> {
+        let column = |key: Key| {
+            if key == Key::ID {
+                return Values::Ids(rows.batch().ids());
+            }
+            let column = rows.batch().column(key);
+            Values::Column(column.expect("a node before made the column, as checked at load"))
+        };
+        let columns = if rows.is_empty() { Vec::new() } else { self.keys().map(column).collect() };
+        Reader { rows, columns, missing }
+    }
+}
+
+fn key_of(node: &mut Node<'_>, name: &str, listed: Option<&Value>, schema: &Schema) -> Option<Key> {
+    let place = format!("features, `{name}`");
+    let entry = match listed {
+        Some(key) => key_entry(node, &place, key)?,
+        None => match node.registries().keys.named(name) {
+            Some(entry) => entry,
+            None => {
+                let help = format!("`features: {{\"{name}\": KEY}}` says which key it is");
+                node.problem_with_help(&place, "the model uses it, and there is no key of this name", help);
+                return None;
+            }
+        },
+    };
+    node.readable(&place, entry)?;
+    match schema.kind(entry.key) {
+        Some(Kind::Text) => {
+            node.problem(&place, format!("key `{}` is string; features are numbers or bools", entry.name));
+            None
+        }
+        Some(_) => Some(entry.key),
+        None => {
+            let what = format!("the rows have no column `{}` here", entry.name);
+            node.problem_with_help(&place, what, "a node before this one has to make it");
+            None
+        }
+    }
+}
+
+/// Reads the features of active rows.
+pub(super) struct Reader<'a> {
+    rows: &'a Rows,
+    columns: Vec<Values<'a>>,
+    missing: Missing,
+}
+
+enum Values<'a> {
+    Ids(&'a [i64]),
+    Column(&'a Column),
+}
+
+impl Reader<'_> {
+    /// Writes the features of the active rows from position `start` on to `values`, a row after the other, and to
+    /// `valid` whether a row has all it needs.
+    pub(super) fn read(&self, start: usize, values: &mut [f64], valid: &mut [bool]) {
+        valid.fill(true);
+        let width = self.columns.len();
+        for (feature, column) in self.columns.iter().enumerate() {
+            for (at, valid) in valid.iter_mut().enumerate() {
+                let row = self.rows.row(start + at);
+                values[at * width + feature] = match (value_at(column, row), self.missing) {
+                    (Some(value), _) => value,
+                    (None, Missing::Zero) => 0.0,
+                    (None, Missing::Model) => f64::NAN,
+                    (None, Missing::Null) => {
+                        *valid = false;
+                        0.0
+                    }
+                };
+            }
+        }
+    }
+}
+
+fn value_at(values: &Values<'_>, row: usize) -> Option<f64> {
+    let column = match values {
+        Values::Ids(ids) => return Some(ids[row] as f64),
+        Values::Column(column) => column,
+    };
+    if column.is_null(row) {
+        return None;
+    }
+    match column {
+        Column::Int(values) => Some(values.value(row) as f64),
+        Column::Float(values) => Some(values.value(row)),
+        Column::Bool(values) => Some(f64::from(u8::from(values.value(row)))),
+        Column::Text(_) => unreachable!("strings are no features, as checked at load"),
+    }
+}

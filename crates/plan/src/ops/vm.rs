@@ -1,0 +1,83 @@
+//! `core::vm`: a column from an expression.
+
+use anabranch_rows::{Column, Kind, Rows};
+
+use super::input;
+use crate::error::OpError;
+use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+
+pub(super) struct Vm;
+
+static SPEC: Spec = Spec {
+    name: "core::vm",
+    doc: "Writes the value of an expression, for each active row, to a column.",
+    inputs: 1,
+    params: &[
+        ParamSpec::required("out_key", ParamKind::Key, "the column to write"),
+        ParamSpec::required("expr_id", ParamKind::Expr, "the expression"),
+    ],
+    writes: Effect::FromParam("out_key"),
+    contract: Contract::SameRows,
+    mark: Mark::Auto,
+    distinct: false,
+};
+
+impl Op for Vm {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+        let input_schema = node.input(0);
+        let program = node.expr("expr_id", input_schema);
+        let entry = node.key("out_key")?;
+        let kind = node.writable("out_key", entry)?;
+        let mut schema = input_schema.clone();
+        schema.add(entry.key, kind);
+        let program = program?;
+        match program.kind() {
+            Some(found) if found != kind && (found, kind) != (Kind::Int, Kind::Float) => {
+                let what = format!("the expression is of kind {found}, but key `{}` is {kind}", entry.name);
+                node.problem("out_key", what);
+                return None;
+            }
+            None if !entry.nullable => {
+                node.warn("expr_id", format!("always null, but key `{}` is not nullable", entry.name));
+            }
+            _ => {}
+        }
+        let key = entry.key;
+        let not_null = (!entry.nullable).then(|| entry.name.clone());
+        let takes = [Takes::passing(program.keys().iter().copied()).making([key])];
+        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+            if !demand.keys.has(key) {
+                return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
+            }
+            Form::compute(program.cost(), move |inputs, call, check| {
+                let rows = input(inputs, 0);
+                let column = program.column(rows, &call.params, kind, check)?;
+                if let Some(name) = &not_null {
+                    no_null(&column, rows, name)?;
+                }
+                Ok(rows.with(key, column))
+            })
+        }))
+    }
+}
+
+/// Active rows must have a value.
+fn no_null(column: &Column, rows: &Rows, name: &str) -> Result<(), OpError> {
+    let inactive = rows.batch().len() - rows.len();
+    if column.nulls().is_none_or(|nulls| nulls.null_count() <= inactive) {
+        // All rows that are not active are null, so that no other is.
+        return Ok(());
+    }
+    let row = rows.iter().find(|row| column.is_null(*row));
+    match row {
+        None => Ok(()),
+        Some(row) => Err(OpError::Value(format!(
+            "null for key `{name}`, which is not nullable, at row {row} (id {}); a `coalesce` would give it a value",
+            rows.batch().ids()[row]
+        ))),
+    }
+}

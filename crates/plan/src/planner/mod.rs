@@ -1,0 +1,174 @@
+//! From a plan file to something that runs: checked, thinned out, and cut into stages.
+//!
+//! Nodes that no output needs are left out, equal nodes become one, columns and rows that nobody asks for are not
+//! asked for, and chains of computing nodes become one stage.
+
+mod order;
+mod equal;
+mod demand;
+mod choices;
+mod stages;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_engine::LimitKey;
+
+use crate::compiled::{Compiled, PlanNode};
+use crate::document::Document;
+use crate::op::{Demand, Node, Op, Ops, Planned, Sources};
+use crate::problem::{Problem, Problems};
+use crate::registry::Registries;
+use crate::source::Source;
+
+/// What plans are compiled against.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) ops: &'a Ops,
+    pub(crate) registries: &'a Arc<Registries>,
+    /// One an endpoint.
+    pub(crate) sources: &'a [Arc<dyn Source>],
+    /// The limit on trips to each endpoint.
+    pub(crate) limits: &'a [Option<LimitKey>],
+    /// Where files that a plan names are.
+    pub(crate) base: &'a Path,
+}
+
+/// A checked node on its way through the planner.
+struct Draft {
+    op: Arc<dyn Op>,
+    planned: Planned,
+    /// By place in the document; after merging, those that stand for them.
+    inputs: Vec<usize>,
+}
+
+/// Compiles the text of a plan. A plan comes back only when `problems` got no error.
+pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
+    let document = Document::read(text, with.ops, with.registries, problems)?;
+    let order = order::inputs_first(&document);
+    let mut drafts = draft(&document, &order, with, problems)?;
+    let same = equal::merge(&document, &order, &mut drafts);
+    let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
+    let live = order::live(&order, &drafts, &outputs);
+    let dead = warn_of_dead(&document, &same, &live, problems);
+    let demands = demand::of(&order, &live, &drafts, &outputs);
+    let mut sources = Sources::new(with.sources);
+    let mut number = vec![usize::MAX; drafts.len()];
+    let mut nodes: Vec<PlanNode> = Vec::new();
+    let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
+    for &place in order.iter().filter(|place| live[**place]) {
+        let draft = drafts[place].take().expect("an order names each node once");
+        number[place] = nodes.len();
+        nodes.push(build(&document, place, draft, &number, &demands[place], &mut sources));
+    }
+    for (place, node) in document.nodes.iter().enumerate() {
+        if same[place] != place && live[same[place]] {
+            nodes[number[same[place]]].also.push(node.id.clone());
+        }
+    }
+    let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
+    let shared_reads = sources.shared_count();
+    Some(Compiled { dead, ..stages::cut(document.name, nodes, &outputs, shared_reads, with) })
+}
+
+/// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
+/// is wrong with them may only be its fault.
+fn draft(
+    document: &Document,
+    order: &[usize],
+    with: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Option<Vec<Draft>> {
+    let mut drafts: Vec<Option<Draft>> = document.nodes.iter().map(|_| None).collect();
+    for &place in order {
+        let node = &document.nodes[place];
+        if !node.sound {
+            continue;
+        }
+        let op = with.ops.get(&node.op).expect("the document was checked to name ops that exist");
+        let schemas = node.inputs.iter().map(|input| Some(&drafts[*input].as_ref()?.planned.schema));
+        let Some(inputs) = schemas.collect::<Option<Vec<_>>>() else { continue };
+        let planned = op.plan(&mut Node {
+            id: &node.id,
+            spec: op.spec(),
+            args: &node.args,
+            inputs,
+            document,
+            registries: with.registries,
+            base: with.base,
+            problems,
+        });
+        if let Some(planned) = planned {
+            debug_assert_eq!(
+                planned.takes.len(),
+                node.inputs.len(),
+                "an op says what it takes of each input"
+            );
+            let inputs = used(&planned, &node.inputs);
+            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs });
+        }
+    }
+    if !problems.is_fine() {
+        return None;
+    }
+    let complete: Option<Vec<Draft>> = drafts.into_iter().collect();
+    if complete.is_none() {
+        let place = format!("plan `{}`", document.name);
+        problems.error(Problem::new(place, "an op refused a node without saying why"));
+    }
+    complete
+}
+
+/// Warns of the nodes that no output needs, and names them.
+/// A node that gives back one of two inputs has no use for a third.
+fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
+    let Some(choice) = &planned.choice else { return inputs.to_vec() };
+    let sides = [choice.then, choice.or];
+    (0..inputs.len()).map(|at| inputs[if sides.contains(&at) { at } else { choice.then }]).collect()
+}
+
+fn warn_of_dead(
+    document: &Document,
+    same: &[usize],
+    live: &[bool],
+    problems: &mut Problems,
+) -> Vec<(String, String)> {
+    let mut dead = Vec::new();
+    for (place, node) in document.nodes.iter().enumerate() {
+        if !live[same[place]] {
+            let problem = Problem::new(
+                format!("node `{}` ({})", node.id, node.op),
+                "no output needs it: it is not run",
+            );
+            problems.warn(problem);
+            dead.push((node.id.clone(), node.op.clone()));
+        }
+    }
+    dead
+}
+
+fn build(
+    document: &Document,
+    place: usize,
+    draft: Draft,
+    number: &[usize],
+    demand: &Demand,
+    sources: &mut Sources<'_>,
+) -> PlanNode {
+    let Draft { op, planned, inputs } = draft;
+    let before = sources.readers.len();
+    let form = (planned.build)(demand, sources);
+    let reads = sources.readers[before..].to_vec();
+    PlanNode {
+        id: document.nodes[place].id.clone(),
+        also: Vec::new(),
+        trace: document.nodes[place].trace.clone(),
+        op,
+        inputs: inputs.into_iter().map(|input| number[input]).collect(),
+        schema: planned.schema,
+        demand: demand.clone(),
+        choice: planned.choice,
+        endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
+        reads,
+        form,
+    }
+}

@@ -1,0 +1,364 @@
+//! `anabranch.toml`: where a project keeps its registries and plans, and what its endpoints are.
+//!
+//! ```toml
+//! [plan]
+//! registry = "registry"
+//! plans = "plans"
+//! env = "dev"
+//!
+//! [plan.endpoints.ep_0001]
+//! source = "redis"
+//! url = "rediss://reader:${REDIS_PASSWORD}@cache.example:6380/0"
+//!
+//! [plan.endpoints.catalogue]
+//! source = "memory"
+//! data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
+//!
+//! [engine]
+//! cpu_threads = 4
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::fields::Fields;
+use crate::json::{quote, show};
+use crate::problem::{Problem, Problems};
+use crate::toml_text;
+
+/// What the file is called.
+const FILE: &str = "anabranch.toml";
+
+const REDIS_SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis-cluster://", "rediss-cluster://"];
+
+/// A project's settings. Paths are relative to where the program runs, or absolute, never relative to the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Project {
+    /// The file that says so.
+    pub file: PathBuf,
+    /// The folder of the registries.
+    pub registry: PathBuf,
+    /// The folder of the plans.
+    pub plans: PathBuf,
+    /// The environment, if one is named.
+    pub env: Option<String>,
+    /// What some of the endpoints are; others are what the registry says.
+    pub endpoints: Vec<EndpointSettings>,
+    /// How plans run.
+    pub engine: EngineSettings,
+}
+
+/// What an endpoint is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointSettings {
+    /// Its id, or its name for people.
+    pub endpoint: String,
+    /// What rows come from.
+    pub source: SourceSettings,
+    /// Trips in flight at a time.
+    pub max_inflight: Option<u32>,
+    /// The longest to wait for a connection.
+    pub connect_timeout: Option<Duration>,
+    /// The longest to wait for a trip's reply.
+    pub request_timeout: Option<Duration>,
+}
+
+/// What rows come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceSettings {
+    /// Memory, filled from files.
+    Memory {
+        /// The files, in order.
+        data: Vec<DataFile>,
+        /// Delays and failures, for demonstrations and tests.
+        faults: Vec<FaultSettings>,
+    },
+    /// Redis.
+    Redis {
+        /// Where, if not where the registry says.
+        url: Option<Url>,
+        /// Whether it is a Cluster.
+        cluster: bool,
+        /// Connections that all requests share.
+        connections: Option<u32>,
+        /// Commands of one trip before it becomes two.
+        pipeline: Option<u32>,
+        /// A file of the certificates to trust, if not those of the system.
+        authorities: Option<PathBuf>,
+    },
+    /// JSON over HTTP.
+    Http {
+        /// Where, if not where the registry says.
+        url: Option<Url>,
+    },
+}
+
+/// Where a source is. It may hold a password, which debug output does not show.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(String);
+
+impl Url {
+    /// All of it, password and all.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        write!(f, "{scheme}://{host}")
+    }
+}
+
+/// A file that fills a memory source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataFile {
+    /// The file.
+    pub file: PathBuf,
+    /// How the key of each row is made, for files of rows: `user:{id}`.
+    pub pattern: Option<String>,
+}
+
+/// How a memory source misbehaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultSettings {
+    /// For keys that start so.
+    pub prefix: String,
+    /// Before each reply.
+    pub delay: Duration,
+    /// Each so many-th trip fails; 0 for none.
+    pub fail_every: u32,
+}
+
+/// How plans run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Threads for CPU work.
+    pub cpu_threads: Option<u32>,
+    /// CPU work up to this long is done in place.
+    pub inline_threshold: Option<Duration>,
+}
+
+impl Project {
+    /// Finds `anabranch.toml` in a folder or the ones above it, and reads it; `None` if there is none.
+    pub fn find(start: &Path) -> Result<Option<Project>, Problems> {
+        for folder in start.ancestors() {
+            // The first ancestor of a relative path is empty, which means the folder we are in.
+            let file = folder.join(FILE);
+            match fs::read_to_string(&file) {
+                Ok(text) => return Project::parse(&text, &file).map(Some),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let what = format!("cannot be read: {error}");
+                    return Err(Problem::new(file.display().to_string(), what).into());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the text of `file`. Secrets in urls, `${NAME}`, come from the environment of the process.
+    pub fn parse(text: &str, file: &Path) -> Result<Project, Problems> {
+        Project::parse_with(text, file, &|name| std::env::var(name).ok())
+    }
+
+    /// As [`Project::parse`], with secrets from `secret`.
+    pub fn parse_with(
+        text: &str,
+        file: &Path,
+        secret: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Project, Problems> {
+        let mut problems = Problems::default();
+        let name = file.file_name().map_or_else(|| FILE.to_owned(), |name| name.to_string_lossy().into());
+        let project = toml_text::parse(&name, text, &mut problems)
+            .map(|map| Reader { file, name: &name, secret }.project(&map, &mut problems));
+        match project {
+            Some(project) if problems.is_fine() => Ok(project),
+            _ => Err(problems),
+        }
+    }
+
+    /// The settings of an endpoint, by its id or else its name.
+    pub fn endpoint(&self, id: &str, name: &str) -> Option<&EndpointSettings> {
+        let by = |word: &str| self.endpoints.iter().find(|settings| settings.endpoint == word);
+        by(id).or_else(|| by(name))
+    }
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    name: &'a str,
+    secret: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Reader<'_> {
+    fn project(&self, map: &Map<String, Value>, problems: &mut Problems) -> Project {
+        let mut top = Fields::new(map, self.name, problems);
+        let plan = top.optional::<&Map<String, Value>>("plan");
+        let engine = top.optional::<&Map<String, Value>>("engine");
+        top.finish();
+        let empty = Map::new();
+        let mut fields = Fields::new(plan.unwrap_or(&empty), format!("{}, plan", self.name), problems);
+        let registry = fields.optional("registry").unwrap_or("registry");
+        let plans = fields.optional("plans").unwrap_or("plans");
+        let env: Option<String> = fields.optional("env");
+        let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
+        fields.finish();
+        let endpoints = endpoints.into_iter().flatten();
+        Project {
+            file: self.file.to_owned(),
+            registry: self.path(registry),
+            plans: self.path(plans),
+            env,
+            endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
+            engine: self.engine(engine.unwrap_or(&empty), problems),
+        }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(relative)
+    }
+
+    fn engine(&self, map: &Map<String, Value>, problems: &mut Problems) -> EngineSettings {
+        let mut fields = Fields::new(map, format!("{}, engine", self.name), problems);
+        let settings = EngineSettings {
+            cpu_threads: at_least_one(&mut fields, "cpu_threads"),
+            inline_threshold: fields
+                .optional::<u32>("inline_threshold_us")
+                .map(|micros| Duration::from_micros(micros.into())),
+        };
+        fields.finish();
+        settings
+    }
+
+    fn endpoint(&self, id: &str, value: &Value, problems: &mut Problems) -> Option<EndpointSettings> {
+        let place = format!("{}, plan.endpoints.{id}", self.name);
+        let Some(map) = value.as_object() else {
+            problems.error(Problem::new(place, format!("must be a table, not {}", show(value))));
+            return None;
+        };
+        let mut fields = Fields::new(map, place, problems);
+        let words = [("memory", "memory"), ("redis", "redis"), ("http", "http")];
+        let source = match fields.required_choice("source", &words) {
+            Some("memory") => {
+                Some(SourceSettings::Memory { data: self.data(&mut fields), faults: faults(&mut fields) })
+            }
+            Some("redis") => Some(SourceSettings::Redis {
+                url: self.url(&mut fields, &REDIS_SCHEMES),
+                cluster: fields.optional("cluster").unwrap_or(false),
+                connections: at_least_one(&mut fields, "connections"),
+                pipeline: at_least_one(&mut fields, "pipeline"),
+                authorities: fields.optional("authorities").map(|file| self.path(file)),
+            }),
+            Some(_) => Some(SourceSettings::Http { url: self.url(&mut fields, &["http://", "https://"]) }),
+            None => None,
+        };
+        let max_inflight = at_least_one(&mut fields, "max_inflight");
+        let [connect_timeout, request_timeout] = ["connect_timeout_ms", "request_timeout_ms"]
+            .map(|name| at_least_one(&mut fields, name).map(|ms| Duration::from_millis(ms.into())));
+        // Without a source, which fields there are is not known.
+        if source.is_some() {
+            fields.finish();
+        }
+        let endpoint = id.to_owned();
+        Some(EndpointSettings { endpoint, source: source?, max_inflight, connect_timeout, request_timeout })
+    }
+
+    fn data(&self, fields: &mut Fields<'_, '_>) -> Vec<DataFile> {
+        let mut files = Vec::new();
+        for value in fields.optional::<&[Value]>("data").unwrap_or_default() {
+            match value {
+                Value::String(file) => files.push(DataFile { file: self.path(file), pattern: None }),
+                Value::Object(map) => {
+                    let place = fields.place("data");
+                    let mut entry = Fields::new(map, place, fields.problems);
+                    let file = entry.required("file").map(|file| self.path(file));
+                    let pattern = entry.required("pattern");
+                    entry.finish();
+                    files.extend(file.map(|file| DataFile { file, pattern }));
+                }
+                other => {
+                    let what = format!("must be files, or {{ pattern, file }} tables, not {}", show(other));
+                    fields.error("data", what);
+                }
+            }
+        }
+        files
+    }
+
+    /// What is wrong is told without the url: it may hold a password.
+    fn url(&self, fields: &mut Fields<'_, '_>, schemes: &[&str]) -> Option<Url> {
+        let text: &str = fields.optional("url")?;
+        let url = self.with_secrets(text).and_then(|url| {
+            let known = schemes.iter().any(|scheme| url.starts_with(scheme));
+            if known { Ok(Url(url)) } else { Err(format!("must start with {}", schemes.join(", "))) }
+        });
+        match url {
+            Ok(url) => Some(url),
+            Err(what) => {
+                fields.error("url", what);
+                None
+            }
+        }
+    }
+
+    /// Puts in what stands for each `${NAME}`.
+    fn with_secrets(&self, text: &str) -> Result<String, String> {
+        let mut whole = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find("${") {
+            let close = rest[open..].find('}').ok_or("has a `${` without its `}`")? + open;
+            let name = &rest[open + 2..close];
+            let value = (self.secret)(name)
+                .ok_or_else(|| format!("the environment variable {} is not set", quote(name)))?;
+            whole.push_str(&rest[..open]);
+            whole.push_str(&value);
+            rest = &rest[close + 1..];
+        }
+        whole.push_str(rest);
+        Ok(whole)
+    }
+}
+
+/// `delay_ms` and `fail_every` for all keys, and `faults` for those with a prefix.
+fn faults(fields: &mut Fields<'_, '_>) -> Vec<FaultSettings> {
+    let mut faults = Vec::new();
+    for value in fields.optional::<&[Value]>("faults").unwrap_or_default() {
+        let Some(map) = value.as_object() else {
+            fields.error("faults", format!("must be tables, not {}", show(value)));
+            continue;
+        };
+        let place = fields.place("faults");
+        let mut entry = Fields::new(map, place, fields.problems);
+        let prefix: Option<String> = entry.required("prefix");
+        let fault = fault(&mut entry, prefix.unwrap_or_default());
+        entry.finish();
+        faults.extend(fault);
+    }
+    faults.extend(fault(fields, String::new()));
+    faults
+}
+
+fn fault(fields: &mut Fields<'_, '_>, prefix: String) -> Option<FaultSettings> {
+    let delay: Option<u32> = fields.optional("delay_ms");
+    let fail_every: Option<u32> = fields.optional("fail_every");
+    if delay.is_none() && fail_every.is_none() {
+        return None;
+    }
+    let delay = Duration::from_millis(delay.unwrap_or(0).into());
+    Some(FaultSettings { prefix, delay, fail_every: fail_every.unwrap_or(0) })
+}
+
+fn at_least_one(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u32> {
+    let value: u32 = fields.optional(name)?;
+    if value == 0 {
+        fields.error_with_help(name, "must be at least 1", "leave it out for the default");
+    }
+    Some(value)
+}

@@ -1,0 +1,248 @@
+//! What the registries hold.
+
+use std::fmt;
+use std::time::Duration;
+
+use anabranch_rows::{Key, Kind};
+use regex::Regex;
+
+use super::payload::Payload;
+use crate::value::Scalar;
+
+/// All registries of an environment.
+#[derive(Clone, Debug)]
+pub struct Registries {
+    /// Columns.
+    pub keys: Keys,
+    /// Request parameters.
+    pub params: Params,
+    /// Features, for tools that read plans.
+    pub features: Vec<Feature>,
+    /// Extensions that plans may require.
+    pub capabilities: Vec<Capability>,
+    /// Where rows come from.
+    pub endpoints: Endpoints,
+    /// Rules for plans.
+    pub limits: Limits,
+    /// The environment that the endpoints are of, if there are any.
+    pub env: Option<String>,
+}
+
+/// A registered column.
+#[derive(Clone, Debug)]
+pub struct KeyEntry {
+    /// Its number.
+    pub key: Key,
+    /// Its name.
+    pub name: String,
+    /// What its values are.
+    pub kind: KeyKind,
+    /// Whether rows may lack it.
+    pub nullable: bool,
+    /// Whether it may be used.
+    pub status: Status,
+    /// Whether plans may read it.
+    pub allow_read: bool,
+    /// Whether plans may write it.
+    pub allow_write: bool,
+    /// What stands for a missing value, where one is asked for.
+    pub default: Option<Scalar>,
+    /// The key to use instead.
+    pub replaced_by: Option<Key>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// What a key's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A kind that columns have.
+    Column(Kind),
+    /// A bundle of features; plans may name such keys but not compute with them.
+    FeatureBundle,
+}
+
+/// Whether an entry may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Yes.
+    Active,
+    /// Yes, but not for long.
+    Deprecated,
+    /// No.
+    Blocked,
+}
+
+/// The registered columns.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    /// By ascending number.
+    pub(super) entries: Vec<KeyEntry>,
+}
+
+impl Keys {
+    /// The entry of `key`.
+    pub fn get(&self, key: Key) -> Option<&KeyEntry> {
+        let at = self.entries.binary_search_by_key(&key, |entry| entry.key).ok()?;
+        Some(&self.entries[at])
+    }
+
+    /// The entry called `name`.
+    pub fn named(&self, name: &str) -> Option<&KeyEntry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// All entries, by ascending number.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &KeyEntry> {
+        self.entries.iter()
+    }
+}
+
+/// A registered request parameter.
+#[derive(Clone, Debug)]
+pub struct ParamEntry {
+    /// Its number in plans.
+    pub id: u32,
+    /// Its place in a request's [`Values`](crate::Values).
+    pub index: usize,
+    /// Its name in requests.
+    pub name: String,
+    /// What its values are.
+    pub kind: Kind,
+    /// Whether a request may set it to null.
+    pub nullable: bool,
+    /// Whether it may be used.
+    pub status: Status,
+    /// Whether plans may read it.
+    pub allow_read: bool,
+    /// Whether requests may set it.
+    pub allow_write: bool,
+    /// Its value in requests that do not set it.
+    pub default: Option<Scalar>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// The registered parameters.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    /// By place.
+    pub(super) entries: Vec<ParamEntry>,
+}
+
+impl Params {
+    /// The entry with this number.
+    pub fn get(&self, id: u32) -> Option<&ParamEntry> {
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+
+    /// The entry called `name`.
+    pub fn named(&self, name: &str) -> Option<&ParamEntry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// All entries, by place.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParamEntry> {
+        self.entries.iter()
+    }
+}
+
+/// A registered feature.
+#[derive(Clone, Debug)]
+pub struct Feature {
+    /// Its number.
+    pub id: u32,
+    /// The stage it belongs to.
+    pub stage: String,
+    /// Its name within the stage.
+    pub name: String,
+    /// What its values are.
+    pub kind: Kind,
+}
+
+/// A registered extension.
+#[derive(Clone, Debug)]
+pub struct Capability {
+    /// Its name in plans.
+    pub id: String,
+    /// Whether plans may require it.
+    pub supported: bool,
+    /// The shape of its payload; `None` allows no payload.
+    pub payload: Option<Payload>,
+}
+
+/// What speaks behind an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndpointKind {
+    /// Redis.
+    Redis,
+    /// JSON over HTTP.
+    Http,
+}
+
+impl fmt::Display for EndpointKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EndpointKind::Redis => "redis",
+            EndpointKind::Http => "http",
+        })
+    }
+}
+
+/// A registered place that rows come from.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its place among the endpoints.
+    pub index: usize,
+    /// Its name in plans, `ep_...`.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// What speaks there.
+    pub kind: EndpointKind,
+    /// Where.
+    pub host: String,
+    /// Where on the host.
+    pub port: u16,
+    /// Trips in flight at a time.
+    pub max_inflight: Option<u32>,
+    /// The longest to wait for a connection.
+    pub connect_timeout: Option<Duration>,
+    /// The longest to wait for a trip's reply.
+    pub request_timeout: Option<Duration>,
+}
+
+/// The registered endpoints of one environment.
+#[derive(Clone, Debug, Default)]
+pub struct Endpoints {
+    /// By place.
+    pub(super) entries: Vec<Endpoint>,
+}
+
+impl Endpoints {
+    /// The endpoint with this name.
+    pub fn named(&self, name: &str) -> Option<&Endpoint> {
+        self.entries.iter().find(|endpoint| endpoint.name == name)
+    }
+
+    /// The endpoint with this id.
+    pub fn get(&self, id: &str) -> Option<&Endpoint> {
+        self.entries.iter().find(|endpoint| endpoint.id == id)
+    }
+
+    /// All endpoints, by place.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Endpoint> {
+        self.entries.iter()
+    }
+}
+
+/// Rules for plans.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// What a plan's name looks like.
+    pub plan_name: Regex,
+    /// What a node's id looks like.
+    pub node_id: Regex,
+    /// The widest fan-out.
+    pub max_fanout: u32,
+}

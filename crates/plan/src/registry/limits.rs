@@ -1,0 +1,74 @@
+//! Rules for plans.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::entries::Limits;
+use super::tables::{self, File};
+use crate::fields::Fields;
+use crate::problem::Problems;
+
+const NAME: &str = "^[A-Za-z0-9_]+$";
+
+impl Default for Limits {
+    /// The rules where no file says otherwise.
+    fn default() -> Limits {
+        let name = Regex::new(NAME).expect("the pattern is a regex");
+        Limits { plan_name: name.clone(), node_id: name, max_fanout: 10_000_000 }
+    }
+}
+
+/// Reads `validation.toml`.
+pub(super) fn limits(file: File<'_>, problems: &mut Problems) -> Limits {
+    let mut limits = Limits::default();
+    let mut top = Fields::new(file.map, file.name, problems);
+    tables::version(&mut top);
+    let [patterns, numbers, words] = ["patterns", "limits", "enums"]
+        .map(|name| top.optional::<&Map<String, Value>>(name).map(|map| (map, top.place(name))));
+    if let Some((map, place)) = patterns {
+        let mut fields = Fields::new(map, place, top.problems);
+        pattern(&mut fields, "plan_name", &mut limits.plan_name);
+        pattern(&mut fields, "node_id", &mut limits.node_id);
+        fields.finish();
+    }
+    if let Some((map, place)) = numbers {
+        let mut fields = Fields::new(map, place, top.problems);
+        limits.max_fanout = fields.optional("max_fanout").unwrap_or(limits.max_fanout);
+        if fields.optional::<i64>("plan_schema_version").is_some_and(|version| version != 1) {
+            fields.error("plan_schema_version", "this program reads plans of version 1");
+        }
+        fields.finish();
+    }
+    if let Some((map, place)) = words {
+        let mut fields = Fields::new(map, place, top.problems);
+        fixed(&mut fields, "regex_flags", &["", "i"]);
+        fixed(&mut fields, "cmp_operators", &["==", "!=", "<", "<=", ">", ">="]);
+        fields.finish();
+    }
+    top.finish();
+    limits
+}
+
+fn pattern(fields: &mut Fields<'_, '_>, name: &'static str, pattern: &mut Regex) {
+    match fields.optional::<&str>(name).map(Regex::new) {
+        Some(Ok(regex)) => *pattern = regex,
+        Some(Err(error)) => fields.error(name, format!("is not a regex: {}", last_line(&error))),
+        None => {}
+    }
+}
+
+/// The regex crate draws a picture; its last line says what is wrong.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// A list that the file states but cannot change.
+fn fixed(fields: &mut Fields<'_, '_>, name: &'static str, words: &[&str]) {
+    let Some(list) = fields.optional::<&[Value]>(name) else { return };
+    let same = list.len() == words.len()
+        && words.iter().all(|word| list.iter().any(|value| value.as_str() == Some(word)));
+    if !same {
+        fields.error(name, format!("this program has {words:?}; the file cannot change that"));
+    }
+}

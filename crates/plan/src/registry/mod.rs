@@ -1,0 +1,18 @@
+//! The registries: what keys, parameters, features, capabilities and endpoints there are, and rules for plans.
+//!
+//! They are TOML files of one folder, one idea a file. All of them are read and everything wrong is told at once.
+
+mod entries;
+mod payload;
+mod tables;
+mod columns;
+mod capabilities;
+mod endpoints;
+mod limits;
+mod load;
+
+pub use entries::{
+    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
+    Params, Registries, Status,
+};
+pub use payload::{Payload, PayloadType};

@@ -1,0 +1,189 @@
+//! One request through a compiled plan, as the engine's workload.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anabranch_engine::{Budget, Check, Classified, Cost, Drops, Job, NodeId, Severity, Step, Workload};
+use anabranch_rows::Rows;
+
+use crate::call::Call;
+use crate::compiled::{Compiled, What};
+use crate::error::OpError;
+use crate::op::{Form, Inputs, Started, WaitFuture};
+
+/// The values of a request's stages.
+pub(crate) struct Work {
+    plan: Arc<Compiled>,
+    call: Arc<Call>,
+    values: Box<[Option<Rows>]>,
+    /// What is expected to cost less is not even worth a look at the clock.
+    trifle: Duration,
+}
+
+/// Why a stage failed: which of its nodes, and how.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub(crate) struct Fault {
+    /// The node, by number.
+    pub(crate) node: usize,
+    #[source]
+    pub(crate) cause: OpError,
+}
+
+impl Classified for Fault {
+    fn severity(&self) -> Severity {
+        self.cause.severity()
+    }
+}
+
+/// The most that is computed without a look at the clock before or after.
+const TRIFLE: Duration = Duration::from_micros(5);
+
+impl Work {
+    pub(crate) fn new(plan: &Arc<Compiled>, call: Arc<Call>, inline_threshold: Duration) -> Work {
+        let values = vec![None; plan.stages.len()].into_boxed_slice();
+        Work { plan: Arc::clone(plan), call, values, trifle: TRIFLE.min(inline_threshold) }
+    }
+
+    /// The rows of the outputs, once the run is over.
+    pub(crate) fn into_outputs(mut self) -> Vec<Rows> {
+        let outputs = &self.plan.outputs;
+        let last_use = |at: usize| !outputs[at + 1..].contains(&outputs[at]);
+        (0..outputs.len())
+            .map(|at| {
+                let value = &mut self.values[outputs[at]];
+                let rows = if last_use(at) { value.take() } else { value.clone() };
+                rows.expect("a run that ended well has its outputs")
+            })
+            .collect()
+    }
+
+    fn inputs(&mut self, stage: usize) -> Inputs {
+        let stages = &self.plan.stages;
+        let values = &mut self.values;
+        let take = |input: &usize| match stages[*input].given_away {
+            true => values[*input].take(),
+            false => values[*input].clone(),
+        };
+        stages[stage].inputs.iter().map(take).collect()
+    }
+}
+
+impl Workload for Work {
+    type Value = Rows;
+    type Error = Fault;
+    type Future = Waiting;
+    type Job = Chain;
+
+    fn step(&mut self, node: NodeId, _: Budget) -> Step<Work> {
+        let stage = node.index();
+        let plan = Arc::clone(&self.plan);
+        match &plan.stages[stage].what {
+            What::Wait(node) => {
+                let inputs = self.inputs(stage);
+                let Form::Wait(form) = &plan.nodes[*node].form else {
+                    unreachable!("stages fit their forms")
+                };
+                match Arc::clone(form).start(inputs, &self.call) {
+                    Started::Ready(rows) => Step::Ready(rows.map_err(|cause| Fault { node: *node, cause })),
+                    Started::Later(future) => Step::Future(Waiting { node: *node, future }),
+                }
+            }
+            What::Chain(nodes) => {
+                let inputs = self.inputs(stage);
+                let cost = cost(&plan, nodes, &inputs);
+                if cost <= self.trifle {
+                    return Step::Ready(compute(&plan, nodes, inputs, &self.call, &Check::never()));
+                }
+                let call = Arc::clone(&self.call);
+                Step::Job(Chain { plan, stage, inputs, call }, Cost::About(cost))
+            }
+            What::Gate { node, open, when } => match when.holds(&self.call.params) {
+                Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
+                Ok(_) => Step::Drop,
+                Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
+            },
+        }
+    }
+
+    fn finish(&mut self, node: NodeId, value: Rows, _: &mut Drops) {
+        self.values[node.index()] = Some(value);
+    }
+
+    fn release(&mut self, node: NodeId) {
+        if !self.plan.outputs.contains(&node.index()) {
+            self.values[node.index()] = None;
+        }
+    }
+}
+
+/// About how long a chain takes for these inputs.
+fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs) -> Duration {
+    let mut rows: usize = inputs.iter().flatten().map(Rows::len).sum();
+    let mut cost = Duration::ZERO;
+    for node in nodes {
+        let node = &plan.nodes[*node];
+        let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
+        cost += form.cost(rows);
+        rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
+    }
+    cost
+}
+
+fn compute(
+    plan: &Compiled,
+    nodes: &[usize],
+    mut inputs: Inputs,
+    call: &Call,
+    check: &Check<'_>,
+) -> Result<Rows, Fault> {
+    for &number in nodes {
+        let node = &plan.nodes[number];
+        let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
+        let fault = |cause| Fault { node: number, cause };
+        let rows = form.run(&inputs, call, check).map_err(fault)?;
+        if cfg!(debug_assertions) {
+            let contract = node.op.spec().contract;
+            if let Some(broken) = contract.broken_by(inputs.first().and_then(Option::as_ref), &rows) {
+                return Err(fault(OpError::Value(format!("the op broke its contract: {broken}"))));
+            }
+        }
+        inputs.clear();
+        inputs.push(Some(rows));
+    }
+    Ok(inputs.pop().flatten().expect("a chain has a node, and a node has rows"))
+}
+
+/// A node that waits.
+pub(crate) struct Waiting {
+    node: usize,
+    future: WaitFuture,
+}
+
+impl Future for Waiting {
+    type Output = Result<Rows, Fault>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let node = self.node;
+        self.future.as_mut().poll(context).map_err(|cause| Fault { node, cause })
+    }
+}
+
+/// A chain on its way to a pool.
+pub(crate) struct Chain {
+    plan: Arc<Compiled>,
+    stage: usize,
+    inputs: Inputs,
+    call: Arc<Call>,
+}
+
+impl Job<Rows, Fault> for Chain {
+    fn run(self, _: Option<Rows>, check: &Check<'_>) -> Result<Rows, Fault> {
+        let What::Chain(nodes) = &self.plan.stages[self.stage].what else {
+            unreachable!("only chains are jobs")
+        };
+        compute(&self.plan, nodes, self.inputs, &self.call, check)
+    }
+}

@@ -1,0 +1,258 @@
+//! From a project's files to an engine's config: the one place that decides where registries, plans and rows come
+//! from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Clock, SystemClock};
+
+use crate::engine::Config;
+use crate::problem::{Problem, Problems, closest};
+use crate::project::{DataFile, EndpointSettings, Project, SourceSettings};
+use crate::registry::{Endpoint, EndpointKind, Registries};
+use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisConfig, RedisTls, Source};
+
+/// Where the parts of an engine come from. What is left open comes from the project, if there is one.
+///
+/// ```
+/// # fn main() -> Result<(), anabranch_plan::Problems> {
+/// use anabranch_plan::{DataFile, RowsFrom, Setup};
+/// # let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans");
+/// # let path = |name: &str| std::path::Path::new(example).join(name);
+/// let data = DataFile { file: path("data.json"), pattern: None };
+/// let setup = Setup { registry: Some(path("registry")), rows: RowsFrom::Data(vec![data]), ..Setup::default() };
+/// let (config, warnings) = setup.config()?;
+/// assert_eq!((config.sources.len(), warnings.len()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The project.
+    pub project: Option<Project>,
+    /// The folder of the registries.
+    pub registry: Option<PathBuf>,
+    /// The environment.
+    pub env: Option<String>,
+    /// The folder of the plans.
+    pub plans: Option<PathBuf>,
+    /// Where rows come from.
+    pub rows: RowsFrom,
+    /// Threads for CPU work.
+    pub cpu_threads: Option<usize>,
+    /// CPU work up to this long is done in place.
+    pub inline_threshold: Option<Duration>,
+}
+
+/// Where rows come from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RowsFrom {
+    /// From what the project says an endpoint is, or else the registry; without a project from nowhere, with a
+    /// warning.
+    #[default]
+    Project,
+    /// From the endpoints, as the registry describes them.
+    Endpoints,
+    /// From these files, held in memory, for all endpoints.
+    Data(Vec<DataFile>),
+    /// From this Redis, `host:port` or a URL, for all endpoints that are one.
+    Redis(String),
+    /// From nowhere: plans are looked at and not run.
+    Nowhere,
+}
+
+impl Setup {
+    /// The config of an engine, and what is odd about it.
+    pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
+        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
+        let registry =
+            registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
+        let env = env.or_else(|| project.as_ref()?.env.clone());
+        let (registries, mut warnings) = Registries::load(&registry, env.as_deref())?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let sources = sources(&rows, project.as_ref(), &registries, &clock, &mut warnings)?;
+        let mut config = Config::new(registries, sources);
+        config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
+        let engine = project.map(|project| project.engine).unwrap_or_default();
+        let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
+        config.runs.cpu_threads = threads.unwrap_or(config.runs.cpu_threads);
+        let threshold = inline_threshold.or(engine.inline_threshold);
+        config.runs.inline_threshold = threshold.unwrap_or(config.runs.inline_threshold);
+        Ok((config, warnings))
+    }
+}
+
+fn no_registry() -> Problem {
+    Problem::new("registry", "there is no registry folder and no project file anabranch.toml")
+        .help("give the folder that holds keys.toml: --registry DIR")
+}
+
+/// A source an endpoint, in their order.
+fn sources(
+    rows: &RowsFrom,
+    project: Option<&Project>,
+    registries: &Registries,
+    clock: &Arc<dyn Clock>,
+    warnings: &mut Vec<Problem>,
+) -> Result<Vec<Arc<dyn Source>>, Problems> {
+    let endpoints = registries.endpoints.iter();
+    let in_memory = |data: MemoryData| -> Vec<Arc<dyn Source>> {
+        let data = Arc::new(data);
+        let memory =
+            |endpoint: &Endpoint| Memory::new(endpoint.id.as_str(), Arc::clone(&data), Arc::clone(clock));
+        registries.endpoints.iter().map(|endpoint| Arc::new(memory(endpoint)) as Arc<dyn Source>).collect()
+    };
+    match (rows, project) {
+        (RowsFrom::Nowhere, _) => Ok(in_memory(MemoryData::default())),
+        (RowsFrom::Project, None) => {
+            let what = "nothing says where they come from, so there are none";
+            warnings.push(Problem::new("rows", what).help("give --data FILE, --redis ADDRESS or --env NAME"));
+            Ok(in_memory(MemoryData::default()))
+        }
+        (RowsFrom::Project, Some(project)) => of_project(project, registries, clock),
+        (RowsFrom::Endpoints, _) => Ok(endpoints.map(|endpoint| described(endpoint, clock)).collect()),
+        (RowsFrom::Data(files), _) => load(files).map(in_memory),
+        (RowsFrom::Redis(address), _) => {
+            let config = RedisConfig::parse_url(address).map_err(|what| Problem::new("redis", what))?;
+            let source = |endpoint: &Endpoint| match endpoint.kind {
+                EndpointKind::Redis => redis(with_policy(config.clone(), endpoint), clock),
+                EndpointKind::Http => described(endpoint, clock),
+            };
+            Ok(endpoints.map(source).collect())
+        }
+    }
+}
+
+/// What the files hold.
+fn load(files: &[DataFile]) -> Result<MemoryData, Problems> {
+    let mut data = MemoryData::default();
+    let mut problems = Problems::default();
+    for DataFile { file, pattern } in files {
+        if let Err(found) = data.add_file(file, pattern.as_deref()) {
+            problems.errors.extend(found.errors);
+        }
+    }
+    if problems.is_fine() { Ok(data) } else { Err(problems) }
+}
+
+/// An endpoint as the registry describes it.
+fn described(endpoint: &Endpoint, clock: &Arc<dyn Clock>) -> Arc<dyn Source> {
+    match endpoint.kind {
+        EndpointKind::Redis => redis(RedisConfig::from_endpoint(endpoint), clock),
+        EndpointKind::Http => Arc::new(Http::new(HttpConfig::from_endpoint(endpoint), Arc::clone(clock))),
+    }
+}
+
+fn redis(config: RedisConfig, clock: &Arc<dyn Clock>) -> Arc<dyn Source> {
+    Arc::new(Redis::new(config, Arc::clone(clock)))
+}
+
+/// A Redis that is reached as `config` says, with the name and bounds of an endpoint.
+fn with_policy(config: RedisConfig, endpoint: &Endpoint) -> RedisConfig {
+    let policy = RedisConfig::from_endpoint(endpoint);
+    RedisConfig {
+        endpoint: policy.endpoint,
+        connect_timeout: policy.connect_timeout,
+        response_timeout: policy.response_timeout,
+        max_inflight: policy.max_inflight,
+        ..config
+    }
+}
+
+/// What the project says the endpoints are, or else the registry.
+fn of_project(
+    project: &Project,
+    registries: &Registries,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<Arc<dyn Source>>, Problems> {
+    let mut problems = Problems::default();
+    let known =
+        || registries.endpoints.iter().flat_map(|endpoint| [endpoint.id.as_str(), endpoint.name.as_str()]);
+    for settings in &project.endpoints {
+        if !known().any(|name| name == settings.endpoint) {
+            let mut problem = Problem::new(place(project, settings), "the registry has no such endpoint");
+            problem.help = closest(&settings.endpoint, known()).map(|near| format!("did you mean `{near}`?"));
+            problems.error(problem);
+        }
+    }
+    let mut sources = Vec::new();
+    for endpoint in registries.endpoints.iter() {
+        match project.endpoint(&endpoint.id, &endpoint.name) {
+            None => sources.push(described(endpoint, clock)),
+            Some(settings) => match set(settings, endpoint, clock) {
+                Ok(source) => sources.push(source),
+                Err(found) => problems.errors.extend(found.errors.into_iter().map(|problem| Problem {
+                    place: format!("{}, {}", place(project, settings), problem.place),
+                    ..problem
+                })),
+            },
+        }
+    }
+    if problems.is_fine() { Ok(sources) } else { Err(problems) }
+}
+
+fn place(project: &Project, settings: &EndpointSettings) -> String {
+    format!("{}, plan.endpoints.{}", project.file.display(), settings.endpoint)
+}
+
+/// An endpoint as the project says.
+fn set(
+    settings: &EndpointSettings,
+    endpoint: &Endpoint,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Source>, Problems> {
+    let endpoint = Endpoint {
+        max_inflight: settings.max_inflight.or(endpoint.max_inflight),
+        connect_timeout: settings.connect_timeout.or(endpoint.connect_timeout),
+        request_timeout: settings.request_timeout.or(endpoint.request_timeout),
+        ..endpoint.clone()
+    };
+    match &settings.source {
+        SourceSettings::Memory { data, faults } => {
+            let data = Arc::new(load(data)?);
+            let memory = Memory::new(endpoint.id.as_str(), data, Arc::clone(clock));
+            let with = |memory: Memory, fault: &crate::project::FaultSettings| {
+                let trouble = Fault { delay: fault.delay, fail_every: fault.fail_every };
+                memory.with_fault(fault.prefix.clone(), trouble)
+            };
+            Ok(Arc::new(faults.iter().fold(memory, with)))
+        }
+        SourceSettings::Redis { url, cluster, connections, pipeline, authorities } => {
+            let mut config = match url {
+                Some(url) => {
+                    RedisConfig::parse_url(url.as_str()).map_err(|what| Problem::new("url", what))?
+                }
+                None => RedisConfig::from_endpoint(&endpoint),
+            };
+            config = with_policy(config, &endpoint);
+            config.cluster |= cluster;
+            config.connections = connections.map_or(config.connections, |count| count as usize);
+            config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
+            if let Some(file) = authorities {
+                let pem = std::fs::read(file).map_err(|error| {
+                    Problem::new("authorities", format!("{} cannot be read: {error}", file.display()))
+                })?;
+                if config.tls.is_none() {
+                    let what = "certificates are named, but the connection is not encrypted";
+                    return Err(Problem::new("authorities", what).help("write rediss:// in `url`").into());
+                }
+                config.tls = Some(RedisTls { authorities: Some(pem) });
+            }
+            Ok(redis(config, clock))
+        }
+        SourceSettings::Http { url } => {
+            let mut config = HttpConfig::from_endpoint(&endpoint);
+            if let Some(url) = url {
+                if url.as_str().starts_with("https://") {
+                    let what = "an HTTP endpoint is reached without encryption";
+                    return Err(Problem::new("url", what)
+                        .help("write http://, or put a proxy in between")
+                        .into());
+                }
+                url.as_str().clone_into(&mut config.url);
+            }
+            Ok(Arc::new(Http::new(config, Arc::clone(clock))))
+        }
+    }
+}

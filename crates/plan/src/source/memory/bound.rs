@@ -1,0 +1,302 @@
+//! Reads of an embedded store, prepared: row numbers by id, columns by row number.
+
+use std::sync::Arc;
+
+use anabranch_rows::{Column, Dictionary, Text};
+use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use super::data::{MemoryData, Stored};
+use crate::source::values::{self, Values};
+use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply};
+
+/// The row of a key that is not there.
+const ABSENT: u32 = u32::MAX;
+
+/// A row with this bit cannot be read; the rest is its place among the errors.
+const BROKEN: u32 = 1 << 31;
+
+/// A dictionary at most this long is shared by all replies. A longer one would make a test of each entry cost more
+/// than the reply's rows, so the reply gets one of its own.
+const SHARED_ENTRIES: usize = 256;
+
+/// What Redis says to a command for another type of key.
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// Where the row of each key is.
+enum Index {
+    Ids(HashMap<i64, u32>),
+    Whole(HashMap<Box<str>, u32>),
+}
+
+type RowNumbers = SmallVec<[u32; 32]>;
+
+/// Keys that can be read with a pattern, and why some of them cannot.
+struct Rows {
+    index: Index,
+    len: usize,
+    errors: Vec<Error>,
+}
+
+impl Rows {
+    /// Numbers the keys that look like `pattern`; `read` takes what one holds, or says what is wrong with it.
+    fn new(
+        data: &MemoryData,
+        pattern: &Pattern,
+        mut read: impl FnMut(&str, &Stored) -> Result<(), Error>,
+    ) -> Rows {
+        let affixes = pattern.affixes();
+        let literal = match pattern.parts().first() {
+            Some(Part::Literal(text)) => &**text,
+            _ => "",
+        };
+        let index = if affixes.is_some() { Index::Ids(HashMap::new()) } else { Index::Whole(HashMap::new()) };
+        let mut rows = Rows { index, len: 0, errors: Vec::new() };
+        for (key, stored) in data.iter() {
+            let id = affixes.and_then(|(prefix, suffix)| id_in(key, prefix, suffix));
+            if (affixes.is_some() && id.is_none()) || !key.starts_with(literal) {
+                continue;
+            }
+            let row = match read(key, stored) {
+                Ok(()) => {
+                    rows.len += 1;
+                    (rows.len - 1) as u32
+                }
+                Err(error) => {
+                    rows.errors.push(error);
+                    (rows.errors.len() - 1) as u32 | BROKEN
+                }
+            };
+            assert!(rows.len < BROKEN as usize, "an embedded store has fewer than 2^31 keys");
+            match &mut rows.index {
+                Index::Ids(index) => _ = index.insert(id.expect("checked above"), row),
+                Index::Whole(index) => _ = index.insert(key.into(), row),
+            }
+        }
+        rows
+    }
+
+    /// The rows of `keys`, and how many commands they would be.
+    fn find(&self, keys: &Keys) -> Result<(RowNumbers, u32), Error> {
+        let rows: RowNumbers = match (&self.index, keys) {
+            (Index::Ids(index), Keys::Ids(ids)) => {
+                ids.iter().map(|id| index.get(id).copied().unwrap_or(ABSENT)).collect()
+            }
+            (Index::Whole(index), Keys::Whole(keys)) => keys
+                .iter()
+                .map(|key| key.as_deref().and_then(|key| index.get(key)).copied().unwrap_or(ABSENT))
+                .collect(),
+            _ => unreachable!("keys are made with the pattern that the read is bound to"),
+        };
+        if let Some(row) = rows.iter().find(|row| **row & BROKEN != 0 && **row != ABSENT) {
+            return Err(self.errors[(row & !BROKEN) as usize].clone());
+        }
+        Ok((rows, keys.commands()))
+    }
+}
+
+/// What stands between the affixes of `key`, if that is an id written as ids are.
+fn id_in(key: &str, prefix: &str, suffix: &str) -> Option<i64> {
+    let text = key.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    let id = values::int(text)?;
+    let plain = text == "0" || !text.trim_start_matches('-').starts_with('0');
+    plain.then_some(id)
+}
+
+/// Fields of hashes.
+pub(super) struct Fields {
+    read: Read,
+    rows: Rows,
+    columns: Vec<Column>,
+}
+
+impl Fields {
+    pub(super) fn new(
+        endpoint: &Arc<str>,
+        data: &MemoryData,
+        pattern: &Pattern,
+        fields: &Arc<[Field]>,
+    ) -> Fields {
+        let places: Vec<Option<u32>> = fields.iter().map(|field| data.name_of(&field.name)).collect();
+        let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
+        let rows = Rows::new(data, pattern, |key, stored| {
+            let command = || format!("HMGET {key}");
+            let Stored::Hash(hash) = stored else {
+                return Err(wrong_type(endpoint, command()));
+            };
+            let found = |place: &Option<u32>| {
+                let (_, value) = hash.iter().find(|(name, _)| Some(*name) == *place)?;
+                Some(&**value)
+            };
+            for (field, place) in fields.iter().zip(&places) {
+                if let Some(value) = found(place).filter(|value| !values::is(field.kind, value)) {
+                    return Err(Error::Malformed {
+                        endpoint: Arc::clone(endpoint),
+                        command: format!("{} {}", command(), field.name),
+                        found: values::quoted(value),
+                        expected: values::expected(field.kind),
+                    });
+                }
+            }
+            for (column, place) in columns.iter_mut().zip(&places) {
+                match found(place) {
+                    Some(value) => assert!(column.push(value), "checked above"),
+                    None => column.push_null(),
+                }
+            }
+            Ok(())
+        });
+        Fields {
+            read: Read::Fields(Arc::clone(fields)),
+            rows,
+            columns: columns.into_iter().map(Values::finish).collect(),
+        }
+    }
+}
+
+impl Bound for Fields {
+    fn fetch(&self, keys: Keys) -> Fetch {
+        if let Some(reply) = self.read.without_trip(&keys) {
+            return Fetch::Ready(Ok(reply));
+        }
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+            let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
+            Reply { data, trips: 1, commands }
+        }))
+    }
+}
+
+/// Lists and sorted sets.
+pub(super) struct Lists {
+    read: Read,
+    rows: Rows,
+    /// Where each row's ids end.
+    ends: Vec<usize>,
+    ids: Vec<i64>,
+    scores: Option<Vec<f64>>,
+}
+
+impl Lists {
+    pub(super) fn new(endpoint: &Arc<str>, data: &MemoryData, pattern: &Pattern, read: &Read) -> Lists {
+        let (limit, mut scores) = match read {
+            Read::List { limit } => (*limit as usize, None),
+            Read::Scored { limit } => (*limit as usize, Some(Vec::new())),
+            Read::Fields(_) => unreachable!("fields are bound as such"),
+        };
+        let (mut ends, mut ids) = (Vec::new(), Vec::new());
+        let rows = Rows::new(data, pattern, |key, stored| {
+            let command = |name: &str| format!("{name} {key}");
+            let before = ids.len();
+            let mut add = |item: &str, name: &str| match values::int(item) {
+                Some(id) => {
+                    ids.push(id);
+                    Ok(())
+                }
+                None => {
+                    ids.truncate(before);
+                    Err(Error::Malformed {
+                        endpoint: Arc::clone(endpoint),
+                        command: command(name),
+                        found: format!("the item {}", values::quoted(item)),
+                        expected: values::AN_ID,
+                    })
+                }
+            };
+            match (stored, &mut scores) {
+                (Stored::List(items), None) => {
+                    items.iter().take(limit).try_for_each(|item| add(item, "LRANGE"))?;
+                }
+                (Stored::Scored(members), Some(scores)) => {
+                    members.iter().take(limit).try_for_each(|(member, _)| add(member, "ZRANGE"))?;
+                    scores.extend(members.iter().take(limit).map(|(_, score)| *score));
+                }
+                (_, None) => return Err(wrong_type(endpoint, command("LRANGE"))),
+                (_, Some(_)) => return Err(wrong_type(endpoint, command("ZRANGE"))),
+            }
+            ends.push(ids.len());
+            Ok(())
+        });
+        Lists { read: read.clone(), rows, ends, ids, scores }
+    }
+}
+
+impl Bound for Lists {
+    fn fetch(&self, keys: Keys) -> Fetch {
+        if let Some(reply) = self.read.without_trip(&keys) {
+            return Fetch::Ready(Ok(reply));
+        }
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+            let range = |row: u32| match row {
+                ABSENT => 0..0,
+                0 => 0..self.ends[0],
+                row => self.ends[row as usize - 1]..self.ends[row as usize],
+            };
+            let total = rows.iter().map(|row| range(*row).len()).sum();
+            let mut found = Found {
+                lens: Vec::with_capacity(rows.len()),
+                ids: Vec::with_capacity(total),
+                scores: self.scores.as_ref().map(|_| Vec::with_capacity(total)),
+            };
+            for row in &rows {
+                let range = range(*row);
+                found.lens.push(range.len() as u32);
+                found.ids.extend_from_slice(&self.ids[range.clone()]);
+                if let (Some(to), Some(from)) = (&mut found.scores, &self.scores) {
+                    to.extend_from_slice(&from[range]);
+                }
+            }
+            Reply { data: Data::Lists(found), trips: 1, commands }
+        }))
+    }
+}
+
+fn wrong_type(endpoint: &Arc<str>, command: String) -> Error {
+    Error::Refused { endpoint: Arc::clone(endpoint), command, message: WRONG_TYPE.to_owned() }
+}
+
+/// The values of `rows`, null for rows that are absent.
+fn gather(column: &Column, rows: &[u32]) -> Column {
+    let null = |row: &u32| *row == ABSENT || column.is_null(*row as usize);
+    let nulls = rows.iter().any(null).then(|| NullBuffer::from_iter(rows.iter().map(|row| !null(row))));
+    /// The values, or any where there is none.
+    fn take<T: Copy + Default>(values: &[T], rows: &[u32]) -> Vec<T> {
+        rows.iter().map(|row| values.get(*row as usize).copied().unwrap_or_default()).collect()
+    }
+    match column {
+        Column::Int(values) => Column::Int(Int64Array::new(take(values.values(), rows).into(), nulls)),
+        Column::Float(values) => Column::Float(Float64Array::new(take(values.values(), rows).into(), nulls)),
+        Column::Bool(values) => {
+            let bit = |row: u32| row != ABSENT && values.value(row as usize);
+            let bits = BooleanBuffer::collect_bool(rows.len(), |at| bit(rows[at]));
+            Column::Bool(BooleanArray::new(bits, nulls))
+        }
+        Column::Text(text) => {
+            let mut codes = take(text.codes().values(), rows);
+            let dictionary = if text.dictionary().len() <= SHARED_ENTRIES.max(rows.len()) {
+                text.dictionary().clone()
+            } else {
+                own_dictionary(&mut codes, text.dictionary(), nulls.as_ref())
+            };
+            Column::Text(Text::new(Int32Array::new(codes.into(), nulls), dictionary))
+        }
+    }
+}
+
+/// A dictionary of just the entries that are used; `codes` become codes of that.
+fn own_dictionary(codes: &mut [i32], dictionary: &Dictionary, nulls: Option<&NullBuffer>) -> Dictionary {
+    let mut known: HashMap<i32, i32> = HashMap::with_capacity(codes.len());
+    let mut used = Vec::with_capacity(codes.len());
+    for (row, code) in codes.iter_mut().enumerate() {
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            *code = 0;
+            continue;
+        }
+        *code = *known.entry(*code).or_insert_with(|| {
+            used.push(*code);
+            used.len() as i32 - 1
+        });
+    }
+    Dictionary::new(used.iter().map(|code| dictionary.get(*code)))
+}

@@ -1,0 +1,244 @@
+//! What an embedded store holds: hashes, lists and sorted sets by key, all as text, as Redis would.
+
+use std::fmt;
+use std::path::Path;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::problem::{Problem, Problems};
+use crate::source::values::{self, Json};
+
+/// The contents of an embedded store.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryData {
+    /// The names of fields; hashes refer to them by place.
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, u32>,
+    entries: HashMap<Box<str>, Stored>,
+}
+
+/// What is stored under a key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Stored {
+    /// Fields by the place of their name, and their values.
+    Hash(Vec<(u32, Box<str>)>),
+    /// Items, in order.
+    List(Vec<Box<str>>),
+    /// Members and scores, as read with the highest first.
+    Scored(Vec<(Box<str>, f64)>),
+}
+
+impl MemoryData {
+    /// What `{"hashes": {key: {field: value}}, "lists": {key: [..]}, "zsets": {key: {member: score}}}` says.
+    pub fn from_json(place: &str, text: &str) -> Result<MemoryData, Problems> {
+        let mut data = MemoryData::default();
+        data.add_json(place, text)?;
+        Ok(data)
+    }
+
+    /// Adds a file, which kind its name's ending tells: `.json`, `.csv` or `.parquet`. Tables need `key`, what
+    /// the key of a row looks like: `user:{id}`.
+    pub fn add_file(&mut self, path: &Path, key: Option<&str>) -> Result<(), Problems> {
+        let place = path.display().to_string();
+        let content =
+            std::fs::read(path).map_err(|e| Problem::new(&place, format!("cannot be read: {e}")))?;
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+        let table_key = || {
+            key.ok_or_else(|| {
+                Problem::new(&place, "a table needs a key for its rows")
+                    .help("say what a row's key looks like, for instance `user:{id}`")
+            })
+        };
+        match ending {
+            "json" => {
+                let text = String::from_utf8(content)
+                    .map_err(|e| Problem::new(&place, format!("is not UTF-8 text: {e}")))?;
+                self.add_json(&place, &text)
+            }
+            "csv" => self.add_csv(&place, &content, table_key()?),
+            "parquet" => self.add_parquet(&place, content, table_key()?),
+            other => Err(Problem::new(&place, format!("files of kind `{other}` are not read"))
+                .help("use a .json, .csv or .parquet file")
+                .into()),
+        }
+    }
+
+    /// Adds what a JSON text says; see [`from_json`](Self::from_json).
+    pub fn add_json(&mut self, place: &str, text: &str) -> Result<(), Problems> {
+        let file: File<'_> =
+            serde_json::from_str(text).map_err(|e| Problem::new(place, format!("is no data file: {e}")))?;
+        let mut problems = Problems::default();
+        for (key, fields) in file.hashes.0 {
+            let at = || format!("{place}, hash `{key}`");
+            let mut hash = Vec::with_capacity(fields.0.len());
+            for (field, value) in fields.0 {
+                match values::json(value.get()) {
+                    Json::Text(value) => hash.push((self.name(&field), value.into())),
+                    _ => problems.error(not_a_value(format!("{}, field `{field}`", at()), value.get())),
+                }
+            }
+            self.add(at, &key, Stored::Hash(hash), &mut problems);
+        }
+        for (key, items) in file.lists.0 {
+            let at = || format!("{place}, list `{key}`");
+            let mut list = Vec::with_capacity(items.len());
+            for (index, item) in items.into_iter().enumerate() {
+                match values::json(item.get()) {
+                    Json::Text(item) => list.push(item.into()),
+                    _ => problems.error(not_a_value(format!("{}, item {index}", at()), item.get())),
+                }
+            }
+            self.add(at, &key, Stored::List(list), &mut problems);
+        }
+        for (key, members) in file.zsets.0 {
+            let at = || format!("{place}, sorted set `{key}`");
+            let mut scored = Vec::with_capacity(members.0.len());
+            for (member, score) in members.0 {
+                let number = match values::json(score.get()) {
+                    Json::Text(text) => values::float(&text),
+                    _ => None,
+                };
+                match number {
+                    Some(number) => scored.push((member.into(), number)),
+                    None => problems.error(Problem::new(
+                        format!("{}, member `{member}`", at()),
+                        format!("the score {} is no finite number", score.get()),
+                    )),
+                }
+            }
+            self.add(at, &key, scored_in_order(scored), &mut problems);
+        }
+        if problems.is_fine() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Adds an entry, once.
+    pub(super) fn add(
+        &mut self,
+        at: impl Fn() -> String,
+        key: &str,
+        stored: Stored,
+        problems: &mut Problems,
+    ) {
+        if let Stored::Hash(fields) = &stored {
+            let mut places: Vec<u32> = fields.iter().map(|(name, _)| *name).collect();
+            places.sort_unstable();
+            if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
+                let name = &self.names[pair[0] as usize];
+                problems.error(Problem::new(at(), format!("has the field `{name}` twice")));
+            }
+        }
+        if stored.is_empty() {
+            // As in Redis, where what becomes empty is gone.
+            return;
+        }
+        match self.entries.entry(key.into()) {
+            Entry::Vacant(entry) => _ = entry.insert(stored),
+            Entry::Occupied(_) => {
+                problems.error(Problem::new(at(), format!("the key `{key}` is there twice")));
+            }
+        }
+    }
+
+    /// The place of a field's name, a new one if it is new.
+    pub(super) fn name(&mut self, field: &str) -> u32 {
+        if let Some(place) = self.by_name.get(field) {
+            return *place;
+        }
+        let place = u32::try_from(self.names.len()).expect("fewer than 2^32 names of fields");
+        self.names.push(field.into());
+        self.by_name.insert(field.into(), place);
+        place
+    }
+
+    /// The place of a field's name, if any hash has it.
+    pub(super) fn name_of(&self, field: &str) -> Option<u32> {
+        self.by_name.get(field).copied()
+    }
+
+    /// The name of a field.
+    pub(crate) fn field(&self, place: u32) -> &str {
+        &self.names[place as usize]
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All keys and what they hold, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Stored)> {
+        self.entries.iter().map(|(key, stored)| (&**key, stored))
+    }
+}
+
+impl Stored {
+    fn is_empty(&self) -> bool {
+        match self {
+            Stored::Hash(fields) => fields.is_empty(),
+            Stored::List(items) => items.is_empty(),
+            Stored::Scored(members) => members.is_empty(),
+        }
+    }
+}
+
+/// As `ZRANGE ... REV` has it: by falling score, equal scores by falling member.
+fn scored_in_order(mut members: Vec<(Box<str>, f64)>) -> Stored {
+    members.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| b.0.as_bytes().cmp(a.0.as_bytes())));
+    Stored::Scored(members)
+}
+
+fn not_a_value(place: String, found: &str) -> Problem {
+    Problem::new(place, format!("{} is no value", values::quoted(found)))
+        .help("values are strings, numbers, true and false; leave out what is not there")
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    hashes: Pairs<Pairs<&'a RawValue>>,
+    #[serde(borrow, default)]
+    lists: Pairs<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    zsets: Pairs<Pairs<&'a RawValue>>,
+}
+
+/// A JSON object with its entries as they are written, also those that are there twice.
+struct Pairs<T>(Vec<(String, T)>);
+
+impl<T> Default for Pairs<T> {
+    fn default() -> Pairs<T> {
+        Pairs(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<T>, D::Error> {
+        struct Entries<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = Pairs<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<T>, A::Error> {
+                let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(0));
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Entries(std::marker::PhantomData))
+    }
+}

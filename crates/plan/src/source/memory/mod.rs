@@ -1,0 +1,128 @@
+//! A store inside the program, filled from files. Nothing else need be installed to run a plan.
+//!
+//! What a plan reads is worked out when it is loaded: ids lead to row numbers, text to typed columns and flat lists,
+//! so that a request does no string work.
+
+mod data;
+mod table;
+mod bound;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anabranch_engine::Clock;
+
+pub use data::MemoryData;
+pub(crate) use data::Stored;
+
+use super::{Bound, Error, Fetch, Keys, Pattern, Read, Source};
+use bound::{Fields, Lists};
+
+/// A source of what [`MemoryData`] holds.
+pub struct Memory {
+    endpoint: Arc<str>,
+    data: Arc<MemoryData>,
+    clock: Arc<dyn Clock>,
+    faults: Vec<(String, Arc<FaultState>)>,
+    /// Reads prepared so far, so that equal ones share their memory.
+    bound: Mutex<Vec<Prepared>>,
+}
+
+/// A read that was bound.
+struct Prepared {
+    pattern: Pattern,
+    read: Read,
+    bound: Arc<dyn Bound>,
+}
+
+/// Trouble on order, for demonstrations and tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fault {
+    /// How long each trip takes.
+    pub delay: Duration,
+    /// Every so many-th trip fails: 0 none, 1 all, 3 the third, the sixth and so on.
+    pub fail_every: u32,
+}
+
+struct FaultState {
+    fault: Fault,
+    trips: AtomicU32,
+}
+
+impl Memory {
+    /// A source of `data` that stands for `endpoint`.
+    pub fn new(endpoint: impl Into<Arc<str>>, data: Arc<MemoryData>, clock: Arc<dyn Clock>) -> Memory {
+        Memory { endpoint: endpoint.into(), data, clock, faults: Vec::new(), bound: Mutex::default() }
+    }
+
+    /// The same source, with trouble in reads whose keys begin with `prefix` (as the pattern is written; the empty
+    /// prefix means all). Of several that match the first counts.
+    #[must_use]
+    pub fn with_fault(mut self, prefix: impl Into<String>, fault: Fault) -> Memory {
+        self.faults.push((prefix.into(), Arc::new(FaultState { fault, trips: AtomicU32::new(0) })));
+        self
+    }
+}
+
+impl Source for Memory {
+    fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
+        let mut known = self.bound.lock().expect("no bind panics half-way");
+        if let Some(Prepared { bound, .. }) =
+            known.iter().find(|known| known.pattern == *pattern && known.read == *read)
+        {
+            return Arc::clone(bound);
+        }
+        let bound: Arc<dyn Bound> = match read {
+            Read::Fields(fields) => Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields)),
+            Read::List { .. } | Read::Scored { .. } => {
+                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read))
+            }
+        };
+        let text = pattern.to_string();
+        let fault = self.faults.iter().find(|(prefix, _)| text.starts_with(&**prefix));
+        let bound = match fault {
+            None => bound,
+            Some((_, fault)) => Arc::new(Troubled {
+                endpoint: Arc::clone(&self.endpoint),
+                clock: Arc::clone(&self.clock),
+                fault: Arc::clone(fault),
+                bound,
+            }),
+        };
+        known.push(Prepared { pattern: pattern.clone(), read: read.clone(), bound: Arc::clone(&bound) });
+        bound
+    }
+}
+
+/// A read with trouble on order.
+struct Troubled {
+    endpoint: Arc<str>,
+    clock: Arc<dyn Clock>,
+    fault: Arc<FaultState>,
+    bound: Arc<dyn Bound>,
+}
+
+impl Bound for Troubled {
+    fn fetch(&self, keys: Keys) -> Fetch {
+        let Fault { delay, fail_every } = self.fault.fault;
+        let trip = self.fault.trips.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let reply = if fail_every > 0 && trip.is_multiple_of(fail_every) {
+            let cause = format!("trip {trip} was told to fail").into();
+            Fetch::Ready(Err(Error::Connect { endpoint: Arc::clone(&self.endpoint), cause }))
+        } else {
+            self.bound.fetch(keys)
+        };
+        if delay.is_zero() {
+            return reply;
+        }
+        let done = self.clock.sleep_until(self.clock.now() + delay);
+        Fetch::Later(Box::pin(async move {
+            done.await;
+            match reply {
+                Fetch::Ready(reply) => reply,
+                Fetch::Later(reply) => reply.await,
+            }
+        }))
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables as hashes: each row of a CSV or Parquet file becomes a hash whose key is made of its columns.
+
+use std::fmt::Write as _;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use hyper::body::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::data::{MemoryData, Stored};
+use crate::problem::{Problem, Problems};
+
+/// How many things wrong with a table are listed.
+const LISTED: usize = 20;
+
+impl MemoryData {
+    /// Adds the rows of a CSV text with a header line. An empty cell is a field that is not there.
+    pub fn add_csv(&mut self, place: &str, content: &[u8], key: &str) -> Result<(), Problems> {
+        let mut reader = csv::Reader::from_reader(content);
+        let headers = reader.headers().map_err(|e| Problem::new(place, format!("is no CSV: {e}")))?.clone();
+        let names: Vec<&str> = headers.iter().collect();
+        let mut rows = TableRows::new(self, place, key, &names)?;
+        for record in reader.records() {
+            let record = record.map_err(|e| Problem::new(place, format!("is no CSV: {e}")))?;
+            rows.add(|column| record.get(column).filter(|cell| !cell.is_empty()).map(str::to_owned))?;
+        }
+        rows.finish()
+    }
+
+    /// Adds the rows of a Parquet file's content. A null is a field that is not there.
+    pub fn add_parquet(&mut self, place: &str, content: Vec<u8>, key: &str) -> Result<(), Problems> {
+        let wrong = |e: &dyn std::fmt::Display| Problem::new(place, format!("is no Parquet file: {e}"));
+        // The file's own types, not those of the program that wrote it: one kind of string instead of five.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(content), options)
+            .map_err(|e| wrong(&e))?;
+        let schema = builder.schema().clone();
+        for field in schema.fields() {
+            if !is_readable(field.data_type()) {
+                let what = format!("column `{}` is of type {}", field.name(), field.data_type());
+                return Err(Problem::new(place, what)
+                    .help("columns of integers, floats, booleans and strings are read")
+                    .into());
+            }
+        }
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let mut rows = TableRows::new(self, place, key, &names)?;
+        for batch in builder.build().map_err(|e| wrong(&e))? {
+            let batch: RecordBatch = batch.map_err(|e| wrong(&e))?;
+            for row in 0..batch.num_rows() {
+                rows.add(|column| cell(batch.column(column), row))?;
+            }
+        }
+        rows.finish()
+    }
+}
+
+/// Adds rows of a table, one by one.
+struct TableRows<'a> {
+    data: &'a mut MemoryData,
+    place: &'a str,
+    key: Vec<KeyPart>,
+    /// The fields' names, by column.
+    names: Vec<u32>,
+    row: usize,
+    problems: Problems,
+}
+
+enum KeyPart {
+    Literal(String),
+    Column(usize),
+}
+
+impl<'a> TableRows<'a> {
+    fn new(
+        data: &'a mut MemoryData,
+        place: &'a str,
+        key: &str,
+        columns: &[&str],
+    ) -> Result<TableRows<'a>, Problems> {
+        let mut seen: Vec<&str> = columns.to_vec();
+        seen.sort_unstable();
+        if let Some(pair) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Problem::new(place, format!("has two columns `{}`", pair[0])).into());
+        }
+        let key =
+            parse_key(key, columns).map_err(|what| Problem::new(format!("{place}, key `{key}`"), what))?;
+        let names = columns.iter().map(|name| data.name(name)).collect();
+        Ok(TableRows { data, place, key, names, row: 0, problems: Problems::default() })
+    }
+
+    fn add(&mut self, cell: impl Fn(usize) -> Option<String>) -> Result<(), Problems> {
+        self.row += 1;
+        let (place, row) = (self.place, self.row);
+        let at = || format!("{place}, row {row}");
+        let mut key = String::new();
+        for part in &self.key {
+            match part {
+                KeyPart::Literal(text) => key.push_str(text),
+                KeyPart::Column(column) => match cell(*column) {
+                    Some(value) => key.push_str(&value),
+                    None => {
+                        let name = self.data.field(self.names[*column]);
+                        let what = format!("`{name}`, of which its key is made, is empty");
+                        self.problems.error(Problem::new(at(), what));
+                        return self.enough();
+                    }
+                },
+            }
+        }
+        let fields = self.names.iter().enumerate();
+        let fields = fields.filter_map(|(column, name)| Some((*name, cell(column)?.into()))).collect();
+        self.data.add(at, &key, Stored::Hash(fields), &mut self.problems);
+        self.enough()
+    }
+
+    /// Stops at a table that has far too much wrong with it.
+    fn enough(&mut self) -> Result<(), Problems> {
+        if self.problems.errors.len() < LISTED { Ok(()) } else { Err(std::mem::take(&mut self.problems)) }
+    }
+
+    fn finish(self) -> Result<(), Problems> {
+        if self.problems.is_fine() { Ok(()) } else { Err(self.problems) }
+    }
+}
+
+fn parse_key(key: &str, columns: &[&str]) -> Result<Vec<KeyPart>, String> {
+    let mut parts = Vec::new();
+    let mut rest = key;
+    while let Some(open) = rest.find('{') {
+        let close = rest[open..].find('}').ok_or("a `{` without its `}`")? + open;
+        let name = &rest[open + 1..close];
+        let column = columns.iter().position(|column| *column == name);
+        parts.push(KeyPart::Literal(rest[..open].to_owned()));
+        parts
+            .push(KeyPart::Column(column.ok_or_else(|| {
+                format!("the table has no column `{name}`; it has {}", columns.join(", "))
+            })?));
+        rest = &rest[close + 1..];
+    }
+    if rest.contains('}') {
+        return Err("a `}` without its `{`".to_owned());
+    }
+    if parts.is_empty() {
+        return Err("names no column, so all rows would have the same key".to_owned());
+    }
+    parts.push(KeyPart::Literal(rest.to_owned()));
+    Ok(parts)
+}
+
+fn is_readable(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::Boolean | DataType::Float32 | DataType::Float64 => true,
+        other => other.is_integer(),
+    }
+}
+
+/// A value as text, as a store keeps it.
+fn cell(array: &ArrayRef, row: usize) -> Option<String> {
+    if array.is_null(row) {
+        return None;
+    }
+    let mut text = String::new();
+    macro_rules! number {
+        ($kind:ty) => {
+            write!(text, "{}", array.as_primitive::<$kind>().value(row))
+        };
+    }
+    let written = match array.data_type() {
+        DataType::Int8 => number!(Int8Type),
+        DataType::Int16 => number!(Int16Type),
+        DataType::Int32 => number!(Int32Type),
+        DataType::Int64 => number!(Int64Type),
+        DataType::UInt8 => number!(UInt8Type),
+        DataType::UInt16 => number!(UInt16Type),
+        DataType::UInt32 => number!(UInt32Type),
+        DataType::UInt64 => number!(UInt64Type),
+        DataType::Float32 => number!(Float32Type),
+        DataType::Float64 => number!(Float64Type),
+        DataType::Boolean => write!(text, "{}", array.as_boolean().value(row)),
+        DataType::Utf8 => text.write_str(array.as_string::<i32>().value(row)),
+        other => unreachable!("columns of type {other} are refused before"),
+    };
+    written.expect("a string takes all that is written");
+    Some(text)
+}

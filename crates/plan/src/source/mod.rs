@@ -1,0 +1,225 @@
+//! Where rows come from.
+//!
+//! A [`Source`] is bound at load to what a node will read: a key pattern and fields, or a list. What a request then
+//! does is one trip for all its rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Classified, Severity};
+use anabranch_rows::{Column, Key, Kind};
+
+mod pattern;
+mod reader;
+mod shared;
+mod merge;
+mod values;
+mod memory;
+mod redis;
+mod http;
+
+pub use http::{Http, HttpConfig};
+pub use memory::{Fault, Memory, MemoryData};
+pub use pattern::{Part, Pattern};
+pub use reader::{Reader, Shared};
+pub use redis::{Redis, RedisConfig, RedisTls, seed};
+
+/// Where rows come from: a store behind an endpoint.
+pub trait Source: Send + Sync + 'static {
+    /// Prepares a read that requests will make, with keys that look like `pattern`.
+    fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound>;
+
+    /// Trips in flight at a time, if that is bounded.
+    fn max_inflight(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// What to read of each key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Read {
+    /// These fields of a hash, each as a column. A key or field that is not there is null.
+    Fields(Arc<[Field]>),
+    /// The first ids of a list. A key that is not there is an empty list.
+    List {
+        /// At most so many.
+        limit: u32,
+    },
+    /// The ids of a sorted set with the highest scores, and these.
+    Scored {
+        /// At most so many.
+        limit: u32,
+    },
+}
+
+impl Read {
+    /// The reply to keys that need no trip: there are none, or nothing is asked of them.
+    fn without_trip(&self, keys: &Keys) -> Option<Reply> {
+        let asks_nothing = match self {
+            Read::Fields(fields) => fields.is_empty(),
+            Read::List { limit } | Read::Scored { limit } => *limit == 0,
+        };
+        if !asks_nothing && keys.commands() > 0 {
+            return None;
+        }
+        let data = match self {
+            Read::Fields(fields) => {
+                let nulls = |field: &Field| {
+                    let mut values = values::Values::new(field.kind, keys.len());
+                    (0..keys.len()).for_each(|_| values.push_null());
+                    values.finish()
+                };
+                Data::Columns(fields.iter().map(nulls).collect())
+            }
+            Read::List { .. } => Data::Lists(Lists { lens: vec![0; keys.len()], ..Lists::default() }),
+            Read::Scored { .. } => {
+                Data::Lists(Lists { lens: vec![0; keys.len()], ids: Vec::new(), scores: Some(Vec::new()) })
+            }
+        };
+        Some(Reply { data, trips: 0, commands: 0 })
+    }
+}
+
+/// A field of a hash and the column it becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its name in the store.
+    pub name: Arc<str>,
+    /// The column.
+    pub key: Key,
+    /// What its values are; one that cannot be read as that is an error.
+    pub kind: Kind,
+}
+
+/// A read that is ready to be made.
+pub trait Bound: Send + Sync {
+    /// Reads all `keys` in one trip. Dropping what it returns gives up the trip.
+    fn fetch(&self, keys: Keys) -> Fetch;
+}
+
+/// The keys of one trip, in order; they may repeat.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Keys {
+    /// What stands in the one placeholder of the pattern, an integer
+    /// (see [`Pattern::affixes`]).
+    Ids(Vec<i64>),
+    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read.
+    Whole(Vec<Option<Box<str>>>),
+}
+
+impl Keys {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Keys::Ids(ids) => ids.len(),
+            Keys::Whole(keys) => keys.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of them are read: all that are whole.
+    fn commands(&self) -> u32 {
+        match self {
+            Keys::Ids(ids) => ids.len() as u32,
+            Keys::Whole(keys) => keys.iter().flatten().count() as u32,
+        }
+    }
+}
+
+/// A reply, now or later.
+pub enum Fetch {
+    /// It is here.
+    Ready(Result<Reply, Error>),
+    /// It is here when this future is done.
+    Later(Later),
+}
+
+/// A reply under way.
+pub type Later = std::pin::Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
+
+/// What a trip brought.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The values.
+    pub data: Data,
+    /// Trips it took: 1, or more where a pipeline was too long for one or went to several servers.
+    pub trips: u32,
+    /// Commands it sent.
+    pub commands: u32,
+}
+
+/// The values of a reply.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// For [`Read::Fields`]: a column a field, a row a key.
+    Columns(Vec<Column>),
+    /// For [`Read::List`] and [`Read::Scored`].
+    Lists(Lists),
+}
+
+/// Lists of ids, one a key, one after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lists {
+    /// How long each is.
+    pub lens: Vec<u32>,
+    /// All of them.
+    pub ids: Vec<i64>,
+    /// Their scores, for [`Read::Scored`].
+    pub scores: Option<Vec<f64>>,
+}
+
+/// Why a trip brought nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no connection.
+    #[error("no connection to {endpoint}: {cause}")]
+    Connect {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// Why.
+        cause: Arc<str>,
+    },
+    /// The reply did not come in time.
+    #[error("{endpoint} did not answer within {after:?}")]
+    Timeout {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The timeout.
+        after: Duration,
+    },
+    /// The server answered with an error.
+    #[error("{endpoint} refused `{command}`: {message}")]
+    Refused {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The command and its key.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// The server answered with something else than was asked for.
+    #[error("{endpoint} answered `{command}` with {found}, not {expected}")]
+    Malformed {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The command and its key.
+        command: String,
+        /// What came.
+        found: String,
+        /// What was asked for.
+        expected: &'static str,
+    },
+}
+
+impl Classified for Error {
+    fn severity(&self) -> Severity {
+        match self {
+            Error::Connect { .. } | Error::Timeout { .. } => Severity::Transient,
+            Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! How the key of a row is made: `user:{id}`, `feed:{user_id}:{country}`.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use anabranch_rows::{Column, Key, Kind, Rows};
+
+use super::Keys;
+use crate::call::Call;
+use crate::registry;
+use crate::schema::Schema;
+use crate::value::Scalar;
+
+/// A store key with placeholders.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    parts: Arc<[Part]>,
+}
+
+/// A piece of a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// These very characters.
+    Literal(Box<str>),
+    /// The row's value of a column: ids and other integers, or strings.
+    Key(Key),
+    /// The user of the request.
+    User,
+    /// The request's value of a parameter, by its place.
+    Param(usize),
+}
+
+impl Pattern {
+    /// Reads a pattern. `{user_id}` is the request's user, `{$name}` a parameter, `{name}` a column of the rows.
+    pub fn parse(
+        text: &str,
+        schema: &Schema,
+        keys: &registry::Keys,
+        params: &registry::Params,
+    ) -> Result<Pattern, String> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            let close = rest[open..].find('}').ok_or("a `{` without its `}`")? + open;
+            if open > 0 {
+                parts.push(Part::Literal(rest[..open].into()));
+            }
+            parts.push(placeholder(&rest[open + 1..close], schema, keys, params)?);
+            rest = &rest[close + 1..];
+        }
+        if rest.contains('}') {
+            return Err("a `}` without its `{`".to_owned());
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Literal(rest.into()));
+        }
+        if parts.is_empty() {
+            return Err("is empty".to_owned());
+        }
+        Ok(Pattern { parts: parts.into() })
+    }
+
+    /// A pattern of `prefix` and the row's id.
+    pub fn of_id(prefix: &str) -> Pattern {
+        Pattern { parts: Arc::new([Part::Literal(prefix.into()), Part::Key(Key::ID)]) }
+    }
+
+    /// A pattern of `prefix` and the user's id.
+    pub fn of_user(prefix: &str) -> Pattern {
+        Pattern { parts: Arc::new([Part::Literal(prefix.into()), Part::User]) }
+    }
+
+    /// Its pieces.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The columns it reads.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Key(key) => Some(*key),
+            _ => None,
+        })
+    }
+
+    /// What stands before and after its one placeholder, when that is the row's or the user's id.
+    pub fn affixes(&self) -> Option<(&str, &str)> {
+        match &*self.parts {
+            [Part::Key(Key::ID) | Part::User] => Some(("", "")),
+            [Part::Literal(prefix), Part::Key(Key::ID) | Part::User] => Some((prefix, "")),
+            [Part::Key(Key::ID) | Part::User, Part::Literal(suffix)] => Some(("", suffix)),
+            [Part::Literal(prefix), Part::Key(Key::ID) | Part::User, Part::Literal(suffix)] => {
+                Some((prefix, suffix))
+            }
+            _ => None,
+        }
+    }
+
+    /// The keys of the active rows: [`Keys::Ids`] if and only if it has [`affixes`](Self::affixes).
+    pub(crate) fn apply(&self, rows: &Rows, call: &Call) -> Keys {
+        if self.affixes().is_some() {
+            let by_user = self.parts.contains(&Part::User);
+            return Keys::Ids(if by_user { vec![call.user; rows.len()] } else { rows.ids().collect() });
+        }
+        Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, call)).collect())
+    }
+
+    fn key_of(&self, row: usize, rows: &Rows, call: &Call) -> Option<Box<str>> {
+        let mut key = String::new();
+        for part in &*self.parts {
+            let written = match part {
+                Part::Literal(text) => key.write_str(text),
+                Part::User => write!(key, "{}", call.user),
+                Part::Param(index) => match call.params[*index].as_ref()? {
+                    Scalar::Int(value) => write!(key, "{value}"),
+                    Scalar::Float(value) => write!(key, "{value}"),
+                    Scalar::Bool(value) => write!(key, "{value}"),
+                    Scalar::Text(value) => key.write_str(value),
+                },
+                Part::Key(Key::ID) => write!(key, "{}", rows.batch().ids()[row]),
+                Part::Key(column) => {
+                    let column = rows.batch().column(*column)?;
+                    if column.is_null(row) {
+                        return None;
+                    }
+                    match column {
+                        Column::Int(values) => write!(key, "{}", values.value(row)),
+                        Column::Float(values) => write!(key, "{}", values.value(row)),
+                        Column::Bool(values) => write!(key, "{}", values.value(row)),
+                        Column::Text(text) => key.write_str(text.get(row)?),
+                    }
+                }
+            };
+            written.expect("a string takes all that is written");
+        }
+        Some(key.into())
+    }
+}
+
+fn placeholder(
+    name: &str,
+    schema: &Schema,
+    keys: &registry::Keys,
+    params: &registry::Params,
+) -> Result<Part, String> {
+    if name == "user_id" {
+        return Ok(Part::User);
+    }
+    if let Some(name) = name.strip_prefix('$') {
+        let param =
+            params.named(name).ok_or_else(|| format!("`{{${name}}}`: there is no parameter `{name}`"))?;
+        return Ok(Part::Param(param.index));
+    }
+    let entry = keys.named(name).ok_or_else(|| format!("`{{{name}}}`: there is no key `{name}`"))?;
+    match schema.kind(entry.key) {
+        Some(Kind::Int | Kind::Text) => Ok(Part::Key(entry.key)),
+        Some(kind) => Err(format!("`{{{name}}}`: `{name}` is a {kind}; keys are made of ints and strings")),
+        None => Err(format!("`{{{name}}}`: the rows have no column `{name}` here")),
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &*self.parts {
+            match part {
+                Part::Literal(text) => f.write_str(text)?,
+                Part::Key(Key::ID) => f.write_str("{id}")?,
+                Part::Key(key) => write!(f, "{{key {key}}}")?,
+                Part::User => f.write_str("{user_id}")?,
+                Part::Param(index) => write!(f, "{{param {index}}}")?,
+            }
+        }
+        Ok(())
+    }
+}

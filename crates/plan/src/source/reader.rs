@@ -1,0 +1,146 @@
+//! What an op reads with: a bound read, with its keys made from rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_rows::Rows;
+
+use super::shared::{Flight, Progress};
+use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply};
+use crate::call::Call;
+
+pub use super::shared::Shared;
+
+/// A read of a node, ready to be made for the rows of a request.
+#[derive(Clone)]
+pub struct Reader {
+    pub(crate) pattern: Pattern,
+    pub(crate) read: Read,
+    pub(crate) bound: Arc<dyn Bound>,
+    group: Arc<Group>,
+}
+
+/// Readers of one plan whose keys and reads are the same.
+struct Group {
+    /// Their table among those of a request; [`ALONE`] as long as there is one reader.
+    table: AtomicUsize,
+}
+
+const ALONE: usize = usize::MAX;
+
+impl Reader {
+    /// A read that no other node makes.
+    pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
+        let group = Arc::new(Group { table: AtomicUsize::new(ALONE) });
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, group }
+    }
+
+    /// Joins another reader, if both read the same of the same endpoint: what one of them has read for a request
+    /// the other need not. `tables` counts the tables that a request needs.
+    pub(crate) fn join(&mut self, other: &Reader, tables: &mut usize) -> bool {
+        let same_keys = match (self.pattern.affixes(), other.pattern.affixes()) {
+            (Some(affixes), Some(others)) => affixes == others,
+            _ => self.pattern == other.pattern,
+        };
+        if !same_keys || self.read != other.read {
+            return false;
+        }
+        self.group = Arc::clone(&other.group);
+        if !self.is_shared() {
+            self.group.table.store(*tables, Ordering::Relaxed);
+            *tables += 1;
+        }
+        true
+    }
+
+    /// Whether other nodes read the same.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.group.table.load(Ordering::Relaxed) != ALONE
+    }
+
+    /// Reads what the active rows point to, in one trip: a row's value a key, in their order. What another node of
+    /// the request has read, or is reading, is not read again.
+    pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
+        let keys = self.pattern.apply(rows, call);
+        let table = self.group.table.load(Ordering::Relaxed);
+        if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
+    }
+
+    /// Makes a trip, and counts it.
+    fn fetch(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
+        match self.bound.fetch(keys) {
+            Fetch::Ready(reply) => {
+                count(call, &reply);
+                Fetch::Ready(reply)
+            }
+            Fetch::Later(reply) => {
+                let call = Arc::clone(call);
+                let counted: Later = Box::pin(async move {
+                    let reply = reply.await;
+                    count(&call, &reply);
+                    reply
+                });
+                Fetch::Later(counted)
+            }
+        }
+    }
+
+    fn read_shared(&self, keys: Keys, table: usize, call: &Arc<Call>) -> Fetch {
+        if let Some(reply) = self.read.without_trip(&keys) {
+            return Fetch::Ready(Ok(reply));
+        }
+        let flight = Flight::new(Arc::clone(call), table);
+        let trip = match flight.progress(&keys) {
+            Progress::Done(data) => return Fetch::Ready(Ok(Reply { data, trips: 0, commands: 0 })),
+            Progress::Wait => None,
+            Progress::Mine(mine) => Some(self.fetch(mine, call)),
+        };
+        match trip {
+            Some(Fetch::Ready(Err(error))) => Fetch::Ready(Err(error)),
+            Some(Fetch::Ready(Ok(reply))) => {
+                let (trips, commands) = (reply.trips, reply.commands);
+                flight.land(reply.data);
+                match flight.progress(&keys) {
+                    Progress::Done(data) => Fetch::Ready(Ok(Reply { data, trips, commands })),
+                    Progress::Wait => self.wait(flight, keys, None),
+                    Progress::Mine(mine) => {
+                        let trip = self.fetch(mine, call);
+                        self.wait(flight, keys, Some(trip))
+                    }
+                }
+            }
+            later => self.wait(flight, keys, later),
+        }
+    }
+
+    /// Waits for its own trip, then for those of others; what these fail to bring it reads itself.
+    fn wait(&self, flight: Flight, keys: Keys, mut trip: Option<Fetch>) -> Fetch {
+        let reader = self.clone();
+        Fetch::Later(Box::pin(async move {
+            let (mut trips, mut commands) = (0, 0);
+            loop {
+                if let Some(trip) = trip.take() {
+                    let reply = match trip {
+                        Fetch::Ready(reply) => reply?,
+                        Fetch::Later(reply) => reply.await?,
+                    };
+                    trips += reply.trips;
+                    commands += reply.commands;
+                    flight.land(reply.data);
+                }
+                match flight.progress_or_wait(&keys).await {
+                    Progress::Done(data) => return Ok(Reply { data, trips, commands }),
+                    Progress::Wait => {}
+                    Progress::Mine(mine) => trip = Some(reader.fetch(mine, flight.call())),
+                }
+            }
+        }))
+    }
+}
+
+fn count(call: &Call, fetched: &Result<Reply, Error>) {
+    if let Ok(reply) = fetched {
+        call.tally.trips.fetch_add(reply.trips, Ordering::Relaxed);
+        call.tally.commands.fetch_add(reply.commands, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,74 @@
+//! TOML files, read as the JSON values that the rest of the checks work on.
+
+use serde_json::{Map, Value};
+
+use crate::json::quote;
+use crate::problem::{Problem, Problems};
+
+/// Reads a TOML file. What is wrong is noted with the file, line and column.
+pub(crate) fn parse(file: &str, text: &str, problems: &mut Problems) -> Option<Map<String, Value>> {
+    match text.parse::<toml::Table>() {
+        Ok(table) => Some(convert_table(&table, file, problems)),
+        Err(error) => {
+            let place = match error.span() {
+                Some(span) => {
+                    let (line, column) = position(text, span.start);
+                    format!("{file}:{line}:{column}")
+                }
+                None => file.to_owned(),
+            };
+            problems.error(Problem::new(place, error.message().trim_end().replace('\n', "; ")));
+            None
+        }
+    }
+}
+
+/// Line and column, from 1, of a byte.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let mut end = byte.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &text[..end];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    (line, column)
+}
+
+fn convert_table(table: &toml::Table, place: &str, problems: &mut Problems) -> Map<String, Value> {
+    table
+        .iter()
+        .map(|(name, value)| (name.clone(), convert(value, &format!("{place}, {name}"), problems)))
+        .collect()
+}
+
+fn convert(value: &toml::Value, place: &str, problems: &mut Problems) -> Value {
+    match value {
+        toml::Value::String(text) => Value::from(text.as_str()),
+        toml::Value::Integer(value) => Value::from(*value),
+        toml::Value::Boolean(value) => Value::from(*value),
+        toml::Value::Float(value) if value.is_finite() => Value::from(*value),
+        toml::Value::Float(value) => {
+            problems.error(Problem::new(place, format!("must be a finite number, not {value}")));
+            Value::from(0.0)
+        }
+        toml::Value::Datetime(value) => {
+            problems
+                .error(Problem::new(place, format!("no field is a date; write \"{value}\" for a string")));
+            Value::from("")
+        }
+        toml::Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(at, item)| convert(item, &item_place(place, at, item), problems)).collect()
+        }
+        toml::Value::Table(table) => Value::Object(convert_table(table, place, problems)),
+    }
+}
+
+/// The place of an item of a list: by its name if it has one.
+fn item_place(list: &str, at: usize, item: &toml::Value) -> String {
+    match item.get("name").and_then(toml::Value::as_str) {
+        Some(name) => format!("{list} {}", quote(name)),
+        None => format!("{list} {}", at + 1),
+    }
+}

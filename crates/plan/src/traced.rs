@@ -1,0 +1,82 @@
+//! A request with its timeline: who ran when, and what the answer waited for.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use anabranch_engine::{Heard, NodeId, Timeline, Track};
+
+use crate::answer::Answer;
+use crate::engine::{Plan, RunOptions};
+use crate::error::Error;
+use crate::request::Request;
+
+/// How many events are kept for each stage: one that waits for a limit and travels to a pool has five.
+const EVENTS_PER_STAGE: usize = 8;
+
+/// Room for the events of requests that run at the same time.
+const OTHER_EVENTS: usize = 4096;
+
+/// The timeline of one request.
+pub struct Trace {
+    timeline: Timeline,
+    title: String,
+    names: Vec<String>,
+}
+
+impl Plan {
+    /// Answers a request within these bounds, and says where the time went; there is no trace if the request never
+    /// began.
+    pub async fn run_traced(
+        &self,
+        request: Request,
+        options: &RunOptions,
+    ) -> (Result<Answer, Error>, Option<Trace>) {
+        let stages = self.compiled.stages.len();
+        let bound = NonZeroUsize::MIN.saturating_add(stages * EVENTS_PER_STAGE + OTHER_EVENTS);
+        let mut listener = self.engine().runs().events().listen(bound);
+        let mut run = None;
+        let answer = self.run_as(request, options, &mut run).await;
+        let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
+        let timeline = run.and_then(|run| Timeline::new(run, &self.compiled.graph, &heard).ok());
+        let trace = timeline.map(|timeline| Trace {
+            timeline,
+            title: format!("plan {}", self.name()),
+            names: (0..stages).map(|stage| self.compiled.stage_name(NodeId(stage as u32))).collect(),
+        });
+        (answer, trace)
+    }
+}
+
+impl Trace {
+    /// The timeline itself; its nodes are the plan's stages.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// What people call a stage.
+    pub fn name(&self, stage: NodeId) -> String {
+        self.names[stage.index()].clone()
+    }
+
+    /// The stages with what became of them, in the order they started; those that never did come last.
+    pub fn stages(&self) -> Vec<(&str, &Track)> {
+        let mut stages: Vec<_> = self.names.iter().map(String::as_str).zip(self.timeline.tracks()).collect();
+        stages.sort_by_key(|(_, track)| track.started.unwrap_or(Duration::MAX));
+        stages
+    }
+
+    /// One HTML file that zooms and pans.
+    pub fn html(&self) -> String {
+        self.timeline.html(&self.title, &|stage| self.name(stage))
+    }
+
+    /// One SVG file.
+    pub fn svg(&self) -> String {
+        self.timeline.svg(&self.title, &|stage| self.name(stage))
+    }
+
+    /// A trace that Perfetto and Chrome open, in JSON.
+    pub fn json(&self) -> String {
+        self.timeline.trace(&|stage| self.name(stage))
+    }
+}

@@ -1,0 +1,22 @@
+//! Files of rankd, when they are there.
+
+use std::path::{Path, PathBuf};
+
+/// Where they are.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/compat/rankd");
+    folder.is_dir().then_some(folder)
+}
+
+/// The plans of one of its folders, by name.
+pub(crate) fn plans(folder_name: &str) -> Vec<(String, String)> {
+    let Some(folder) = folder() else { return Vec::new() };
+    let mut plans = Vec::new();
+    for entry in std::fs::read_dir(folder.join(folder_name)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().replace(".plan.json", "");
+        plans.push((name, std::fs::read_to_string(&path).unwrap()));
+    }
+    plans.sort();
+    plans
+}

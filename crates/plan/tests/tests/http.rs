@@ -1,0 +1,173 @@
+//! JSON over HTTP.
+
+use std::time::Duration;
+
+use anabranch_plan::sources::{Http, HttpConfig, Keys, Pattern, Read, Source};
+use anabranch_rows::Kind;
+use anabranch_testkit::FakeServer;
+use expect_test::{Expect, expect};
+use futures_util::future::join_all;
+
+use crate::sources::{ask, clock, country, fetch, fields, show, users};
+
+fn http(server: &FakeServer) -> Http {
+    let mut config = HttpConfig::new(format!("http://127.0.0.1:{}/read", server.port()));
+    config.endpoint = "ep_http".into();
+    config.max_bytes = 1_000;
+    config.response_timeout = Duration::from_millis(300);
+    Http::new(config, clock())
+}
+
+/// Asks a server that answers `body`, and shows what it was asked and what came of it.
+async fn check(read: Read, status: &'static str, body: &str, expected: Expect) {
+    let (asked, heard) = std::sync::mpsc::channel();
+    let reply = body.to_owned();
+    let server = FakeServer::start(move |talk| {
+        while let Some(body) = talk.http_request() {
+            asked.send(body).unwrap();
+            talk.http_reply(status, &reply);
+        }
+    });
+    let told = ask(&http(&server), &users(), &read, &[1, 2]).await;
+    let told = told.replace(&server.port().to_string(), "PORT");
+    expected.assert_eq(&format!("{}\n{told}", heard.recv().unwrap()));
+}
+
+#[tokio::test]
+async fn reads() {
+    let read =
+        fields(&[("country", Kind::Text), ("age", Kind::Int), ("score", Kind::Float), ("vip", Kind::Bool)]);
+    check(
+        read,
+        "200 OK",
+        r#"{"rows": [null, {"country": "a\"b", "age": "9007199254740993", "score": 1, "vip": true}]}"#,
+        expect![[r#"
+        {"fields":["country","age","score","vip"],"keys":["user:1","user:2"],"read":"fields"}
+        null null null null
+        "a\"b" 9007199254740993 1.0 true"#]],
+    )
+    .await;
+    check(
+        Read::List { limit: 3 },
+        "200 OK",
+        r#"{"lists": [[], [1, "2", 9223372036854775807]]}"#,
+        expect![[r#"
+        {"keys":["user:1","user:2"],"limit":3,"read":"list"}
+        []
+        [1 2 9223372036854775807]"#]],
+    )
+    .await;
+    check(
+        Read::Scored { limit: 3 },
+        "200 OK",
+        r#"{"lists": [[{"id": 7, "score": 0.5}], []]}"#,
+        expect![[r#"
+        {"keys":["user:1","user:2"],"limit":3,"read":"scored"}
+        [7@0.5]
+        []"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    let list = || Read::List { limit: 3 };
+    check(
+        country(),
+        "200 OK",
+        r#"{"rows": [{}]}"#,
+        expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with 1 for 2 keys, not one a key"#]],
+    )
+    .await;
+    check(country(), "200 OK", r#"{"rows": [{}, {"country": []}]}"#, expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with "[]" as `country` of `user:2`, not UTF-8 text"#]]).await;
+    check(fields(&[("age", Kind::Int)]), "200 OK", r#"{"rows": [{"age": 1.0}, {}]}"#, expect![[r#"
+        {"fields":["age"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with "1.0" as `age` of `user:1`, not a 64-bit integer"#]]).await;
+    check(country(), "200 OK", r#"{"lists": []}"#, expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with missing field `rows` at line 1 column 13, not {"rows": [{..} or null]}"#]]).await;
+    check(country(), "200 OK", "{", expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with EOF while parsing an object at line 1 column 1, not {"rows": [{..} or null]}"#]]).await;
+    check(
+        country(),
+        "200 OK",
+        &"x".repeat(1_001),
+        expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with more than 1000 bytes, not a shorter reply"#]],
+    )
+    .await;
+    check(
+        country(),
+        "500 Oh",
+        "no",
+        expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        ep_http refused `POST http://127.0.0.1:PORT/read`: 500 Internal Server Error: "no""#]],
+    )
+    .await;
+    check(
+        country(),
+        "503 Busy",
+        "later",
+        expect![[r#"
+        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+        no connection to ep_http: 503 Service Unavailable: "later""#]],
+    )
+    .await;
+    check(list(), "200 OK", r#"{"lists": [[1.5], []]}"#, expect![[r#"
+        {"keys":["user:1","user:2"],"limit":3,"read":"list"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with the item "1.5" for `user:1`, not an id (a 64-bit integer)"#]]).await;
+    check(list(), "200 OK", r#"{"lists": [[92233720368547758070], []]}"#, expect![[r#"
+        {"keys":["user:1","user:2"],"limit":3,"read":"list"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with the item "92233720368547758070" for `user:1`, not an id (a 64-bit integer)"#]]).await;
+    check(list(), "200 OK", r#"{"lists": [[1, 2, 3, 4], []]}"#, expect![[r#"
+        {"keys":["user:1","user:2"],"limit":3,"read":"list"}
+        ep_http answered `POST http://127.0.0.1:PORT/read` with 4 items for `user:1`, not as many as were asked for, at most"#]]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_silent_or_breaks_off() {
+    let gone = FakeServer::start(|_| {});
+    let source = http(&gone);
+    let told = ask(&source, &users(), &country(), &[1]).await;
+    assert!(told.starts_with("no connection to ep_http"), "{told}");
+    drop(gone);
+    let told = ask(&source, &users(), &country(), &[1]).await;
+    assert!(told.starts_with("no connection to ep_http"), "{told}");
+
+    let silent = FakeServer::start(|talk| while talk.http_request().is_some() {});
+    let told = ask(&http(&silent), &users(), &country(), &[1]).await;
+    assert_eq!(told, "ep_http did not answer within 300ms");
+
+    let half = FakeServer::start(|talk| {
+        talk.http_request();
+        match talk.number {
+            0 => _ = talk.say("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"rows\":"),
+            _ => _ = talk.http_reply("200 OK", r#"{"rows": [{"country": "US"}]}"#),
+        }
+    });
+    let source = http(&half);
+    let told = ask(&source, &users(), &country(), &[1]).await;
+    assert!(told.starts_with("no connection to ep_http: the reply broke off"), "{told}");
+    assert_eq!(ask(&source, &users(), &country(), &[1]).await, r#""US""#);
+}
+
+#[tokio::test]
+async fn connections_are_kept_and_shared() {
+    let server = FakeServer::start(|talk| {
+        while talk.http_request().is_some() && talk.http_reply("200 OK", r#"{"lists": [[1]]}"#) {}
+    });
+    let source = http(&server);
+    let bound = source.bind(&Pattern::of_id("follow:"), &Read::List { limit: 1 });
+    for _ in 0..10 {
+        let replies = join_all((0..5).map(|id| fetch(&bound, Keys::Ids(vec![id])))).await;
+        assert!(replies.iter().all(|reply| show(reply) == "[1]"));
+    }
+    assert!(server.connections() <= 15, "{} connections", server.connections());
+}

@@ -1,0 +1,35 @@
+//! What the plan crate does, seen from outside.
+
+#![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+mod compat;
+mod registry;
+mod document;
+mod document_compat;
+mod document_random;
+mod effects;
+mod request;
+mod answer;
+mod project;
+mod expr_world;
+mod expr_naive;
+mod expr_random;
+mod expr_rules;
+mod expr_errors;
+mod ops;
+mod given;
+mod topk;
+mod dedupe;
+mod group_limit;
+mod union;
+mod join;
+mod model;
+mod naive;
+mod golden;
+mod sources;
+mod memory;
+mod redis;
+mod cluster;
+mod http;
+mod agree;

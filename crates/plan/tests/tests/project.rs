@@ -1,0 +1,217 @@
+//! `anabranch.toml`.
+
+use std::path::Path;
+
+use anabranch_plan::Project;
+use expect_test::{Expect, expect};
+
+fn check(text: &str, expect: Expect) {
+    let secret = |name: &str| (name == "PASSWORD").then(|| "s3cret".to_owned());
+    let shown = match Project::parse_with(text, Path::new("/home/p/anabranch.toml"), &secret) {
+        Ok(project) => format!("{project:#?}"),
+        Err(problems) => problems.to_string(),
+    };
+    expect.assert_eq(&shown);
+}
+
+#[test]
+fn settings() {
+    check(
+        "",
+        expect![[r#"
+        Project {
+            file: "/home/p/anabranch.toml",
+            registry: "/home/p/registry",
+            plans: "/home/p/plans",
+            env: None,
+            endpoints: [],
+            engine: EngineSettings {
+                cpu_threads: None,
+                inline_threshold: None,
+            },
+        }"#]],
+    );
+    check(
+        r#"
+        [plan]
+        registry = "../registry"
+        plans = "/plans"
+        env = "prod"
+        [plan.endpoints.ep_0001]
+        source = "redis"
+        url = "rediss://me:${PASSWORD}@cache:6380/2"
+        cluster = true
+        connections = 4
+        pipeline = 500
+        max_inflight = 32
+        connect_timeout_ms = 50
+        request_timeout_ms = 20
+        [plan.endpoints.items]
+        source = "memory"
+        data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
+        delay_ms = 5
+        faults = [{ prefix = "follow:", delay_ms = 20, fail_every = 3 }]
+        [plan.endpoints.api]
+        source = "http"
+        url = "https://api"
+        [engine]
+        cpu_threads = 4
+        inline_threshold_us = 30
+        "#,
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/../registry",
+                plans: "/plans",
+                env: Some(
+                    "prod",
+                ),
+                endpoints: [
+                    EndpointSettings {
+                        endpoint: "api",
+                        source: Http {
+                            url: Some(
+                                https://api,
+                            ),
+                        },
+                        max_inflight: None,
+                        connect_timeout: None,
+                        request_timeout: None,
+                    },
+                    EndpointSettings {
+                        endpoint: "ep_0001",
+                        source: Redis {
+                            url: Some(
+                                rediss://cache:6380/2,
+                            ),
+                            cluster: true,
+                            connections: Some(
+                                4,
+                            ),
+                            pipeline: Some(
+                                500,
+                            ),
+                            authorities: None,
+                        },
+                        max_inflight: Some(
+                            32,
+                        ),
+                        connect_timeout: Some(
+                            50ms,
+                        ),
+                        request_timeout: Some(
+                            20ms,
+                        ),
+                    },
+                    EndpointSettings {
+                        endpoint: "items",
+                        source: Memory {
+                            data: [
+                                DataFile {
+                                    file: "/home/p/data.json",
+                                    pattern: None,
+                                },
+                                DataFile {
+                                    file: "/home/p/items.csv",
+                                    pattern: Some(
+                                        "item:{id}",
+                                    ),
+                                },
+                            ],
+                            faults: [
+                                FaultSettings {
+                                    prefix: "follow:",
+                                    delay: 20ms,
+                                    fail_every: 3,
+                                },
+                                FaultSettings {
+                                    prefix: "",
+                                    delay: 5ms,
+                                    fail_every: 0,
+                                },
+                            ],
+                        },
+                        max_inflight: None,
+                        connect_timeout: None,
+                        request_timeout: None,
+                    },
+                ],
+                engine: EngineSettings {
+                    cpu_threads: Some(
+                        4,
+                    ),
+                    inline_threshold: Some(
+                        30µs,
+                    ),
+                },
+            }"#]],
+    );
+}
+
+#[test]
+fn all_wrong_settings_at_once() {
+    check(
+        r#"
+        [plans]
+        [plan]
+        registri = 3
+        plans = 4
+        [plan.endpoints]
+        plain = 3
+        a = { source = "mysql", url = "x" }
+        b = { source = "redis", url = "redis://${NOBODY}", data = [], connections = 0 }
+        c = { source = "redis", url = "http://u:p@x" }
+        d = { source = "http", url = "http://${x" }
+        e = { source = "memory", data = [3, { file = "x", patern = "y" }], faults = [{ delay_ms = 1 }, 4], url = "x" }
+        f = { url = "x" }
+        [engine]
+        cpu_threads = -1
+        threads = 3
+        "#,
+        expect![[r#"
+            anabranch.toml, plans: there is no such field (did you mean `plan`?)
+            anabranch.toml, plan, plans: must be a string, not 4
+            anabranch.toml, plan, registri: there is no such field (did you mean `registry`?)
+            anabranch.toml, plan.endpoints.a, source: must be one of `memory`, `redis`, `http`, not `mysql`
+            anabranch.toml, plan.endpoints.b, url: the environment variable `NOBODY` is not set
+            anabranch.toml, plan.endpoints.b, connections: must be at least 1 (leave it out for the default)
+            anabranch.toml, plan.endpoints.b, data: there is no such field
+            anabranch.toml, plan.endpoints.c, url: must start with redis://, rediss://, redis-cluster://, rediss-cluster://
+            anabranch.toml, plan.endpoints.d, url: has a `${` without its `}`
+            anabranch.toml, plan.endpoints.e, data: must be files, or { pattern, file } tables, not 3
+            anabranch.toml, plan.endpoints.e, data, pattern: is missing; it must be a string
+            anabranch.toml, plan.endpoints.e, data, patern: there is no such field (did you mean `pattern`?)
+            anabranch.toml, plan.endpoints.e, faults, prefix: is missing; it must be a string
+            anabranch.toml, plan.endpoints.e, faults: must be tables, not 4
+            anabranch.toml, plan.endpoints.e, url: there is no such field
+            anabranch.toml, plan.endpoints.f, source: is missing; it must be a string
+            anabranch.toml, plan.endpoints.plain: must be a table, not 3
+            anabranch.toml, engine, cpu_threads: must be a whole number from 0 to 4294967295, not -1
+            anabranch.toml, engine, threads: there is no such field"#]],
+    );
+    check("[plan\n", expect!["anabranch.toml:1:6: unclosed table, expected `]`"]);
+}
+
+#[test]
+fn a_secret_is_used_but_not_shown() {
+    let text = "[plan.endpoints.e]\nsource = 'redis'\nurl = 'redis://me:${PASSWORD}@host'";
+    let secret = |_: &str| Some("s3cret".to_owned());
+    let project = Project::parse_with(text, Path::new("anabranch.toml"), &secret).unwrap();
+    assert!(!format!("{project:?}").contains("s3cret"));
+    let settings = project.endpoint("ep_0001", "e").unwrap();
+    let anabranch_plan::SourceSettings::Redis { url: Some(url), .. } = &settings.source else {
+        panic!("{settings:?}")
+    };
+    assert_eq!(url.as_str(), "redis://me:s3cret@host");
+}
+
+#[test]
+fn found_from_below() {
+    let folder = std::env::temp_dir().join(format!("anabranch-project-{}", std::process::id()));
+    let below = folder.join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::write(folder.join("anabranch.toml"), "[plan]\nplans = 'p'").unwrap();
+    let found = Project::find(&below);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(found.unwrap().unwrap().plans, folder.join("p"));
+}

@@ -1,0 +1,358 @@
+//! Redis: real servers, killed, paused and asked for nonsense, and scripted ones that break off.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anabranch_plan::sources::{
+    Error, Fetch, Keys, MemoryData, Pattern, Read, Redis, RedisConfig, RedisTls, Source, seed,
+};
+use anabranch_rows::Kind;
+use anabranch_testkit::{Conversation, FakeServer, RedisServer};
+use expect_test::{Expect, expect};
+use futures_util::future::join_all;
+
+use crate::sources::{ask, clock, config, country, fetch, fields, redis, show, until, users};
+
+const DATA: &str = r#"{
+  "hashes": {"user:1": {"country": "US", "age": "x"}, "user:2": {"country": "CA"}, "user:3": {"country": "UK"}},
+  "lists": {"follow:1": [1, 2, 3], "follow:2": ["7", "x7"]},
+  "zsets": {"rank:1": {"10": 0.5, "11": 2, "9": 0.5}}
+}"#;
+
+async fn seeded() -> (RedisServer, Redis) {
+    let server = RedisServer::start();
+    let redis = redis(server.port());
+    let data = MemoryData::from_json("data.json", DATA).unwrap();
+    assert_eq!(seed(&data, &redis).await.unwrap(), 6);
+    (server, redis)
+}
+
+#[tokio::test]
+async fn reads_and_refuses() {
+    let (_server, redis) = seeded().await;
+    let check = async |pattern: Pattern, read: Read, ids: &[i64], expected: Expect| {
+        expected.assert_eq(&ask(&redis, &pattern, &read, ids).await);
+    };
+    let follow = Pattern::of_id("follow:");
+    check(
+        users(),
+        country(),
+        &[2, 9, 1, 2],
+        expect![[r#"
+        "CA"
+        null
+        "US"
+        "CA""#]],
+    )
+    .await;
+    check(
+        follow.clone(),
+        Read::List { limit: 2 },
+        &[1, 9],
+        expect![[r#"
+        [1 2]
+        []"#]],
+    )
+    .await;
+    check(Pattern::of_id("rank:"), Read::Scored { limit: 9 }, &[1], expect!["[11@2 9@0.5 10@0.5]"]).await;
+    let age = fields(&[("age", Kind::Int)]);
+    check(
+        users(),
+        age,
+        &[2, 1],
+        expect![[r#"ep_test answered `HMGET user:1 age` with "x", not a 64-bit integer"#]],
+    )
+    .await;
+    check(
+        follow.clone(),
+        Read::List { limit: 9 },
+        &[1, 2],
+        expect![[r#"ep_test answered `LRANGE follow:2` with the item "x7", not an id (a 64-bit integer)"#]],
+    )
+    .await;
+    check(follow, country(), &[1], expect!["ep_test refused `HMGET follow:1`: WRONGTYPE Operation against a key holding the wrong kind of value"]).await;
+}
+
+#[tokio::test]
+async fn each_key_is_asked_for_once_and_pipelines_are_capped() {
+    let server = RedisServer::start();
+    let redis = Redis::new(RedisConfig { pipeline: 10, ..config(server.port()) }, clock());
+    let bound = redis.bind(&users(), &country());
+    let ids: Vec<i64> = (0..25).chain(0..25).collect();
+    let reply = fetch(&bound, Keys::Ids(ids)).await.unwrap();
+    assert_eq!((reply.trips, reply.commands), (3, 25));
+    let reply = fetch(&bound, Keys::Ids(Vec::new())).await.unwrap();
+    assert_eq!((reply.trips, reply.commands), (0, 0));
+    assert_eq!(redis.max_inflight(), Some(64));
+}
+
+#[tokio::test]
+async fn a_killed_server_is_an_error_and_a_new_one_an_answer() {
+    let (mut server, redis) = seeded().await;
+    server.command(&["SAVE"]);
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+    server.kill();
+    for _ in 0..5 {
+        let reply = fetch(&redis.bind(&users(), &country()), Keys::Ids(vec![1])).await;
+        assert!(matches!(reply, Err(Error::Connect { .. })), "{reply:?}");
+    }
+    server.restart();
+    until(&redis, &country(), &[1, 3], "\"US\"\n\"UK\"").await;
+}
+
+#[tokio::test]
+async fn a_restart_between_two_trips_goes_unnoticed() {
+    let (mut server, redis) = seeded().await;
+    server.command(&["SAVE"]);
+    // Longer than a connection must live for its end not to count as a failure.
+    clock().sleep_until(clock().now() + Duration::from_millis(2_100)).await;
+    server.restart();
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+}
+
+#[tokio::test]
+async fn a_late_reply_never_answers_a_later_question() {
+    let (server, _) = seeded().await;
+    let quick =
+        RedisConfig { response_timeout: Duration::from_millis(50), connections: 1, ..config(server.port()) };
+    let redis = Redis::new(quick, clock());
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+    server.pause();
+    let bound = redis.bind(&users(), &country());
+    let reply = fetch(&bound, Keys::Ids(vec![1])).await;
+    assert!(matches!(reply, Err(Error::Timeout { .. })), "{reply:?}");
+    // Given up half-way.
+    let Fetch::Later(given_up) = bound.fetch(Keys::Ids(vec![3])) else { panic!("it takes a trip") };
+    let soon = clock().sleep_until(clock().now() + Duration::from_millis(5));
+    futures_util::future::select(given_up, soon).await;
+    server.resume();
+    for _ in 0..20 {
+        let reply = fetch(&bound, Keys::Ids(vec![2])).await;
+        if let Ok(_) | Err(Error::Malformed { .. } | Error::Refused { .. }) = reply {
+            assert_eq!(show(&reply), r#""CA""#);
+        }
+    }
+    until(&redis, &country(), &[2], r#""CA""#).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stays_silent_gets_another_connection() {
+    let silent = FakeServer::start(|talk| {
+        if talk.greet() && talk.number == 0 {
+            while talk.command().is_some() {}
+        }
+        answer_all(talk);
+    });
+    let quick = Duration::from_millis(50);
+    let redis =
+        Redis::new(RedisConfig { response_timeout: quick, connections: 1, ..config(silent.port()) }, clock());
+    until(&redis, &country(), &[1], r#""US""#).await;
+    assert_eq!(silent.connections(), 2);
+}
+
+fn answer_all(talk: &mut Conversation) {
+    while talk.command().is_some() && talk.say("*1\r\n$2\r\nUS\r\n") {}
+}
+
+/// Plays `bad` on the first two connections and answers on the others: a typed error or the right answer, and
+/// right answers in the end.
+async fn recovers_from(bad: &'static str, expected: Expect) {
+    let server = FakeServer::start(move |talk| {
+        if talk.greet() && talk.number < 2 {
+            talk.command();
+            talk.say(bad);
+            return;
+        }
+        answer_all(talk);
+    });
+    let config = RedisConfig { connections: 1, ..config(server.port()) };
+    let redis = Redis::new(config, clock());
+    let told = ask(&redis, &users(), &country(), &[1]).await;
+    expected.assert_eq(&told.replace(&server.port().to_string(), "PORT"));
+    until(&redis, &country(), &[1, 2], "\"US\"\n\"US\"").await;
+}
+
+#[tokio::test]
+async fn broken_replies() {
+    recovers_from("", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
+    recovers_from("*1\r\n$2\r\nU", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
+    recovers_from("garbage\r\n", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
+}
+
+/// Answers the first question with `reply` and all others rightly.
+async fn says(reply: &'static str, expected: Expect) {
+    let server = FakeServer::start(move |talk| {
+        if talk.greet() && talk.command().is_some() && talk.say(reply) {
+            answer_all(talk);
+        }
+    });
+    let redis = Redis::new(RedisConfig { connections: 1, ..config(server.port()) }, clock());
+    expected.assert_eq(&ask(&redis, &users(), &country(), &[1]).await);
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+}
+
+#[tokio::test]
+async fn replies_of_another_type() {
+    says("+OK\r\n", expect!["ep_test answered `HMGET user:1` with OK, not a list of the fields asked for"])
+        .await;
+    says("_\r\n", expect!["ep_test answered `HMGET user:1` with nil, not a list of the fields asked for"])
+        .await;
+    says(
+        "*0\r\n",
+        expect!["ep_test answered `HMGET user:1` with a list of 0, not a list of the fields asked for"],
+    )
+    .await;
+    says(
+        "*1\r\n:5\r\n",
+        expect!["ep_test answered `HMGET user:1 country` with the integer 5, not UTF-8 text"],
+    )
+    .await;
+    says("*1\r\n$2\r\n\u{7f}\u{1}\r\n", expect![[r#""\u{7f}\u{1}""#]]).await;
+    says(
+        "%1\r\n+country\r\n+US\r\n",
+        expect!["ep_test answered `HMGET user:1` with a map of 1, not a list of the fields asked for"],
+    )
+    .await;
+    says(
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        expect!["no connection to ep_test: LOADING Redis is loading the dataset in memory"],
+    )
+    .await;
+    says("-NOPERM no\r\n", expect!["ep_test refused `HMGET user:1`: NOPERM no"]).await;
+    // News that nobody asked for.
+    says(">2\r\n+invalidate\r\n*0\r\n*1\r\n$2\r\nMX\r\n", expect![[r#""MX""#]]).await;
+}
+
+#[tokio::test]
+async fn a_hundred_trips_are_under_way_at_once() {
+    let server = FakeServer::start(|talk| {
+        talk.greet();
+        // Not a word before 50 commands have come on each of the two connections.
+        let commands: Vec<_> = std::iter::from_fn(|| talk.command()).take(50).collect();
+        for words in commands {
+            let id = words[1].strip_prefix("user:").unwrap();
+            talk.say(format!("*1\r\n${}\r\n{id}\r\n", id.len()));
+        }
+        talk.command();
+    });
+    let redis = redis(server.port());
+    let bound = redis.bind(&users(), &fields(&[("id", Kind::Int)]));
+    let replies = join_all((0..100).map(|id| fetch(&bound, Keys::Ids(vec![id])))).await;
+    for (id, reply) in replies.iter().enumerate() {
+        assert_eq!(show(reply), id.to_string());
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn one_attempt_to_connect_at_a_time() {
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&refusals);
+    let server = FakeServer::start(move |_| _ = counted.fetch_add(1, Ordering::SeqCst));
+    let redis = Redis::new(RedisConfig { connections: 1, ..config(server.port()) }, clock());
+    let bound = redis.bind(&users(), &country());
+    let replies = join_all((0..200).map(|id| fetch(&bound, Keys::Ids(vec![id])))).await;
+    assert!(replies.iter().all(|reply| matches!(reply, Err(Error::Connect { .. }))), "{:?}", replies[0]);
+    assert!(server.connections() <= 3, "{} attempts", server.connections());
+}
+
+#[tokio::test]
+async fn logs_in() {
+    let server = RedisServer::start_with(&["--requirepass", "open sesame"]);
+    let address = server.address();
+    let login = |url: &str| {
+        let mut config = RedisConfig::parse_url(url).unwrap();
+        config.endpoint = "ep_test".into();
+        Redis::new(config, clock())
+    };
+    let redis = login(&format!("redis://:open%20sesame@{address}/3"));
+    let data = MemoryData::from_json("data.json", DATA).unwrap();
+    seed(&data, &redis).await.unwrap();
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+    let elsewhere = login(&format!("redis://default:open%20sesame@{address}"));
+    assert_eq!(ask(&elsewhere, &users(), &country(), &[1]).await, "null");
+    let stranger = ask(&login(&format!("redis://:wrong@{address}")), &users(), &country(), &[1]).await;
+    assert!(stranger.starts_with("no connection to ep_test: 127.0.0.1:"), "{stranger}");
+    assert!(stranger.contains("WRONGPASS"), "{stranger}");
+}
+
+#[tokio::test]
+async fn encrypts() {
+    let folder = std::env::temp_dir().join(format!("anabranch-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [key, certificate] = ["key.pem", "certificate.pem"].map(|name| folder.join(name));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let [key_path, certificate_path] = [&key, &certificate].map(|path| path.to_str().unwrap());
+    let server = RedisServer::start_with(&[
+        "--tls-port",
+        &free.to_string(),
+        "--tls-cert-file",
+        certificate_path,
+        "--tls-key-file",
+        key_path,
+        "--tls-ca-cert-file",
+        certificate_path,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let authorities = std::fs::read(&certificate).unwrap();
+    let mut config = RedisConfig {
+        endpoint: "ep_test".into(),
+        ..RedisConfig::parse_url(&format!("rediss://127.0.0.1:{free}")).unwrap()
+    };
+    let distrusted = ask(&Redis::new(config.clone(), clock()), &users(), &country(), &[1]).await;
+    assert!(distrusted.contains("certificate"), "{distrusted}");
+    config.tls = Some(RedisTls { authorities: Some(authorities) });
+    let redis = Redis::new(config, clock());
+    seed(&MemoryData::from_json("data.json", DATA).unwrap(), &redis).await.unwrap();
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+    drop(server);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn urls() {
+    let show = |url: &str| match RedisConfig::parse_url(url) {
+        Ok(config) => format!("{config:?}"),
+        Err(what) => what,
+    };
+    let urls = [
+        "127.0.0.1:7000",
+        "localhost",
+        "rediss://ann:p%40ss@h:1/2",
+        "redis-cluster://a:1,b",
+        "redis://[::1]:5",
+        "redis://a,b",
+        "http://a",
+        "redis://a:x",
+        "redis://a/x",
+        "redis://:%zz@a",
+        "redis-cluster://a/1",
+        "",
+    ];
+    expect![[r#"
+        RedisConfig { endpoint: "127.0.0.1:7000", servers: [("127.0.0.1", 7000)], cluster: false, tls: false, username: None, password: None, database: 0, .. }
+        RedisConfig { endpoint: "localhost:6379", servers: [("localhost", 6379)], cluster: false, tls: false, username: None, password: None, database: 0, .. }
+        RedisConfig { endpoint: "h:1", servers: [("h", 1)], cluster: false, tls: true, username: Some("ann"), password: Some("..."), database: 2, .. }
+        RedisConfig { endpoint: "a:1", servers: [("a", 1), ("b", 6379)], cluster: true, tls: false, username: None, password: None, database: 0, .. }
+        RedisConfig { endpoint: "::1:5", servers: [("::1", 5)], cluster: false, tls: false, username: None, password: None, database: 0, .. }
+        several servers are a Cluster: use redis-cluster://
+        `http://` is not known; use redis://, rediss://, redis-cluster:// or rediss-cluster://
+        `x` in `a:x` is no port
+        `x` is no number of a database
+        a `%` in a user name or password stands before two hexadecimal digits
+        a Cluster has no other database than 0
+        `` is no host and port; `127.0.0.1:6379` is"#]].assert_eq(&urls.map(show).join("\n"));
+}

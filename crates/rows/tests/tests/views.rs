@@ -1,0 +1,74 @@
+//! First rows, active lists, dense copies.
+
+use std::sync::Arc;
+
+use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use proptest::prelude::*;
+
+use crate::random::{keys, plain_rows, rows};
+
+#[test]
+fn first_and_active_share_the_batch() {
+    let all = Rows::new(Batch::new(vec![1, 2, 3, 4]));
+    let some = all.with_active(vec![3, 1, 0]);
+    let two = some.first(2);
+    assert!(Arc::ptr_eq(all.batch(), two.batch()));
+    assert_eq!(two.ids().collect::<Vec<_>>(), [4, 2]);
+    assert_eq!(all.first(9).len(), 4);
+    assert!(all.first(4).is_dense() && !all.first(3).is_dense() && !some.is_dense());
+}
+
+#[test]
+fn null_columns_are_null() {
+    for kind in [Kind::Int, Kind::Float, Kind::Bool, Kind::Text] {
+        let column = Column::null(kind, 3);
+        assert_eq!((column.kind(), column.len()), (kind, 3));
+        assert!((0..3).all(|row| column.get(row).is_none()));
+    }
+}
+
+#[test]
+fn a_column_of_the_ids_key_is_refused() {
+    let batch = Batch::new(vec![1]);
+    let with = std::panic::catch_unwind(|| batch.with(Key::ID, Column::ints([Some(1)])));
+    assert!(with.is_err());
+}
+
+proptest! {
+    #[test]
+    fn first_is_a_prefix(rows in rows(40), count in 0usize..50) {
+        let expected: Vec<_> = plain_rows(&rows).into_iter().take(count).collect();
+        prop_assert_eq!(plain_rows(&rows.first(count)), expected);
+    }
+
+    #[test]
+    fn compact_is_the_active_rows(rows in rows(40)) {
+        let dense = rows.compact();
+        prop_assert!(dense.is_dense());
+        prop_assert_eq!(plain_rows(&dense), plain_rows(&rows));
+        prop_assert_eq!(keys(&dense), keys(&rows));
+    }
+
+    #[test]
+    fn gather_picks(
+        rows in rows(20),
+        picks in proptest::collection::vec(proptest::option::of(any::<prop::sample::Index>()), 0..30),
+    ) {
+        let len = rows.batch().len();
+        for (_, column) in rows.batch().columns() {
+            let picked: Vec<Option<u32>> =
+                picks.iter().map(|pick| pick.filter(|_| len > 0).map(|pick| pick.index(len) as u32)).collect();
+            let gathered = column.gather_or_null(&picked);
+            prop_assert_eq!(gathered.kind(), column.kind());
+            for (at, row) in picked.iter().enumerate() {
+                prop_assert_eq!(gathered.get(at), row.and_then(|row| column.get(row as usize)));
+            }
+            let certain: Vec<u32> = picked.into_iter().flatten().collect();
+            let gathered = column.gather(&certain);
+            prop_assert_eq!(gathered.len(), certain.len());
+            for (at, row) in certain.iter().enumerate() {
+                prop_assert_eq!(gathered.get(at), column.get(*row as usize));
+            }
+        }
+    }
+}
