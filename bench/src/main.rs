@@ -22,9 +22,12 @@ fn main() -> ExitCode {
         ["content"] => on_a_deep_stack(content::bench),
         ["plan"] => on_a_deep_stack(plan::bench),
         ["plan", "--quick"] => on_a_deep_stack(plan::try_out),
-        [plan::POLARS_PEER] => on_a_deep_stack(plan::be_a_peer),
+        ["plan", "--only", part] => {
+            let part = part.to_owned();
+            on_a_deep_stack(move || plan::one_part(&part))
+        }
         _ => {
-            eprintln!("usage: anabranch-bench [engine|content|plan [--quick]]");
+            eprintln!("usage: anabranch-bench [engine | content | plan [--quick | --only PART]]");
             ExitCode::from(2)
         }
     }
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
 /// Recursive peers need far more stack than a thread usually has; memory is taken only as far as they reach.
 const STACK: usize = 1 << 30;
 
-fn on_a_deep_stack(bench: fn() -> std::io::Result<()>) -> ExitCode {
+fn on_a_deep_stack(bench: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> ExitCode {
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(bench);
     match thread.map(|thread| thread.join().expect("the bench does not panic")) {
         Ok(Ok(())) => ExitCode::SUCCESS,

@@ -27,10 +27,6 @@ impl Work {
         }
     }
 
-    pub(super) fn named(name: &str) -> Option<Work> {
-        ALL.into_iter().find(|work| work.name() == name)
-    }
-
     pub(super) fn rows(self) -> usize {
         let (Work::Pipeline(rows) | Work::Expr(rows)) = self;
         rows

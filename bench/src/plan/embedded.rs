@@ -17,6 +17,7 @@ use crate::watch::Share;
 const COUNTED: usize = 100;
 
 pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Result<()> {
+    let pace = pace.shorter(10);
     report.heading("On the memory source");
     report.say("Microseconds a request, from request to answer, one after the other on one thread.\n");
     let texts = [

@@ -21,29 +21,43 @@ use aims::Aims;
 use tokio::runtime::{Builder, Runtime};
 use turns::Pace;
 
-pub(crate) use polars_peer::{ARGUMENT as POLARS_PEER, be_a_peer};
-
 use crate::report::Report;
 
+const PACE: Pace = Pace { rounds: 7, window: Duration::from_millis(250) };
+
 pub(crate) fn bench() -> io::Result<()> {
-    let pace = Pace { rounds: 7, window: Duration::from_millis(250) };
     let mut report = Report::new("plan");
-    measure(&mut report, pace)?;
+    measure(&mut report, PACE, &PARTS)?;
     report.keep()
 }
 
 /// Small turns, and no file kept: to try the bench, not the plans.
 pub(crate) fn try_out() -> io::Result<()> {
-    measure(&mut Report::new("plan"), Pace { rounds: 2, window: Duration::from_millis(20) })
+    measure(&mut Report::new("plan"), Pace { rounds: 2, window: Duration::from_millis(20) }, &PARTS)
 }
 
-fn measure(report: &mut Report, pace: Pace) -> io::Result<()> {
-    let short = Pace { window: pace.window / 10, ..pace };
+/// One part of it, and no file kept: to look closer.
+pub(crate) fn one_part(name: &str) -> io::Result<()> {
+    let part = PARTS.iter().find(|(part, _)| *part == name);
+    let names = PARTS.map(|(part, _)| part).join(", ");
+    let part = part.ok_or_else(|| io::Error::other(format!("no part `{name}`; there are {names}")))?;
+    measure(&mut Report::new("plan"), PACE, &[*part])
+}
+
+type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
+
+const PARTS: [Part; 4] = [
+    ("memory", embedded::report),
+    ("cpu", pipelines::report),
+    ("offload", offload::report),
+    ("redis", over_redis::report),
+];
+
+fn measure(report: &mut Report, pace: Pace, parts: &[Part]) -> io::Result<()> {
     let mut aims = Aims::default();
-    embedded::report(report, &mut aims, short)?;
-    pipelines::report(report, &mut aims, Pace { window: pace.window / 4, ..pace })?;
-    offload::report(report, short)?;
-    over_redis::report(report, &mut aims, pace)?;
+    for (_, part) in parts {
+        part(report, &mut aims, pace)?;
+    }
     aims.report(report);
     Ok(())
 }

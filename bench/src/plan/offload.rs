@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::aims::Aims;
 use super::cpu::Work;
 use super::ours::{self, Ours};
 use super::turns::{Pace, median, micros, take_turns};
@@ -12,7 +13,8 @@ use super::{digits, in_place};
 use crate::report::{Report, row};
 use crate::watch::Spread;
 
-pub(super) fn report(report: &mut Report, pace: Pace) -> io::Result<()> {
+pub(super) fn report(report: &mut Report, _: &mut Aims, pace: Pace) -> io::Result<()> {
+    let pace = pace.shorter(10);
     report.heading("Inline threshold");
     report.say(
         "Latency of a request in us (p50 / p99, medians of turns), its CPU work done in place, or sent to the pool \

@@ -221,7 +221,7 @@ fn judge(asked: Asked, callers: usize, turns: &[Vec<Served>], aims: &mut Aims) {
     let to = |program: usize, of: fn(&Served) -> f64| ratio(&turns[0], &turns[program], of);
     let (latency, cpu) = (to(1, |turn| turn.p50), to(1, |turn| turn.cpu));
     let (letter, letter_cpu) = (to(2, |turn| turn.p50), to(2, |turn| turn.cpu));
-    let what = format!("`{}`, {callers} callers", asked.name());
+    let what = format!("`{}` at concurrency {callers}", asked.name());
     if let Asked::Feed(_) | Asked::Follow(1_000) = asked {
         let measured = format!(
             "{latency:.2}x, {cpu:.2}x of the leanest; {letter:.2}x, {letter_cpu:.2}x of the one by the letter"

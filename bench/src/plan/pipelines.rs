@@ -18,6 +18,7 @@ const CONTENDERS: [&str; 6] =
     ["ours", "by hand", "polars lazy", "polars lazy, 1 thread", "polars eager", "polars eager, 1 thread"];
 
 pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Result<()> {
+    let pace = pace.shorter(4);
     report.heading("CPU pipelines");
     report.say(LEGEND);
     let heading = ["plan"].into_iter().chain(CONTENDERS).chain(["the best polars to ours"]);

@@ -16,6 +16,13 @@ pub(super) struct Pace {
     pub(super) window: Duration,
 }
 
+impl Pace {
+    /// Shorter turns, for what is short itself.
+    pub(super) fn shorter(self, part: u32) -> Pace {
+        Pace { window: self.window / part, ..self }
+    }
+}
+
 /// Lets each of `count` contenders take its turns, another one first each round; each one's turns.
 pub(super) fn take_turns<T>(rounds: usize, count: usize, mut turn: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
     let mut turns: Vec<Vec<T>> = (0..count).map(|_| Vec::with_capacity(rounds)).collect();

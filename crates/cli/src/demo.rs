@@ -49,7 +49,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
     /// Whose feed: 1 to 60.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=60))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=60))]
     user: i64,
 }
 

@@ -43,6 +43,15 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::of(format!("cannot write {}: {error}", path.display())))
 }
 
+/// What became of a plan with so many errors and warnings.
+pub(crate) fn status(errors: usize, warnings: usize) -> String {
+    match (errors as u64, warnings as u64) {
+        (0, 0) => "fine".to_owned(),
+        (0, warnings) => format!("fine, {}", count(warnings, "warning")),
+        (errors, _) => format!("refused, {}", count(errors, "error")),
+    }
+}
+
 /// `1 trip`, `2 trips`.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })

@@ -83,9 +83,10 @@ impl From<Problem> for Problems {
     }
 }
 
-/// The candidate closest to `word`, if one is close: for help such as "did you mean".
+/// The candidate closest to `word`, if one is close: for help such as "did you mean". The shorter the word, the closer
+/// it must be; a single letter is close to nothing.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = word.chars().count() / 3 + 1;
+    let limit = (word.chars().count() + 1) / 3;
     candidates
         .into_iter()
         .map(|candidate| (distance(word, candidate), candidate))
@@ -108,4 +109,21 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closest;
+
+    #[test]
+    fn the_shorter_the_closer() {
+        let check = |word, near| assert_eq!(closest(word, ["take", "country", "a", "id"]), near, "{word}");
+        check("b", None);
+        check("i", None);
+        check("ix", Some("id"));
+        check("tke", Some("take"));
+        check("time", None);
+        check("contri", Some("country"));
+        check("county_name", None);
+    }
 }

@@ -109,6 +109,9 @@ impl Request {
             let what = format!("the request has {} bytes; {LONGEST_TEXT} may be", text.len());
             return Err(RequestError::request(what));
         }
+        if text.trim_ascii().is_empty() {
+            return Err(RequestError::json("there is no request; the least is {\"user_id\": 1}"));
+        }
         let value = json::parse(text).map_err(|error| {
             RequestError::json(format!("line {}, column {}: {}", error.line, error.column, error.what))
         })?;

@@ -11,7 +11,7 @@ use anabranch_rows::Rows;
 use crate::call::Call;
 use crate::compiled::{Compiled, What};
 use crate::error::OpError;
-use crate::op::{Form, Inputs, Started, WaitFuture};
+use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
 
 /// The values of a request's stages.
 pub(crate) struct Work {
@@ -83,12 +83,13 @@ impl Workload for Work {
         match &plan.stages[stage].what {
             What::Wait(node) => {
                 let inputs = self.inputs(stage);
+                let promise = Promise::new(&plan, *node, &inputs);
                 let Form::Wait(form) = &plan.nodes[*node].form else {
                     unreachable!("stages fit their forms")
                 };
                 match Arc::clone(form).start(inputs, &self.call) {
-                    Started::Ready(rows) => Step::Ready(rows.map_err(|cause| Fault { node: *node, cause })),
-                    Started::Later(future) => Step::Future(Waiting { node: *node, future }),
+                    Started::Ready(rows) => Step::Ready(promise.keep(rows)),
+                    Started::Later(future) => Step::Future(Waiting { promise, future }),
                 }
             }
             What::Chain(nodes) => {
@@ -127,6 +128,7 @@ fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs) -> Duration {
         let node = &plan.nodes[*node];
         let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
         cost += form.cost(rows);
+        rows = form.makes(rows);
         rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
     }
     cost
@@ -140,25 +142,46 @@ fn compute(
     check: &Check<'_>,
 ) -> Result<Rows, Fault> {
     for &number in nodes {
-        let node = &plan.nodes[number];
-        let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
-        let fault = |cause| Fault { node: number, cause };
-        let rows = form.run(&inputs, call, check).map_err(fault)?;
-        if cfg!(debug_assertions) {
-            let contract = node.op.spec().contract;
-            if let Some(broken) = contract.broken_by(inputs.first().and_then(Option::as_ref), &rows) {
-                return Err(fault(OpError::Value(format!("the op broke its contract: {broken}"))));
-            }
-        }
+        let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
+        let promise = Promise::new(plan, number, &inputs);
+        let rows = promise.keep(form.run(&inputs, call, check))?;
         inputs.clear();
         inputs.push(Some(rows));
     }
     Ok(inputs.pop().flatten().expect("a chain has a node, and a node has rows"))
 }
 
+/// What a node's op promises about the rows it will hand over. Looked at in debug builds only.
+struct Promise {
+    /// The node.
+    node: usize,
+    contract: Contract,
+    /// Its first input.
+    input: Option<Rows>,
+}
+
+impl Promise {
+    fn new(plan: &Compiled, node: usize, inputs: &Inputs) -> Promise {
+        let input = if cfg!(debug_assertions) { inputs.first().cloned().flatten() } else { None };
+        Promise { node, contract: plan.nodes[node].op.spec().contract, input }
+    }
+
+    fn keep(&self, rows: Result<Rows, OpError>) -> Result<Rows, Fault> {
+        let broken = |rows: &Rows| match self.contract.broken_by(self.input.as_ref(), rows) {
+            Some(broken) => Err(OpError::Value(format!("the op broke its contract: {broken}"))),
+            None => Ok(()),
+        };
+        let kept = match rows {
+            Ok(rows) if cfg!(debug_assertions) => broken(&rows).map(|()| rows),
+            rows => rows,
+        };
+        kept.map_err(|cause| Fault { node: self.node, cause })
+    }
+}
+
 /// A node that waits.
 pub(crate) struct Waiting {
-    node: usize,
+    promise: Promise,
     future: WaitFuture,
 }
 
@@ -166,8 +189,7 @@ impl Future for Waiting {
     type Output = Result<Rows, Fault>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let node = self.node;
-        self.future.as_mut().poll(context).map_err(|cause| Fault { node, cause })
+        self.future.as_mut().poll(context).map(|rows| self.promise.keep(rows))
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::from::{self, From, Rows};
 use super::load::{Load, Outcome, Until};
 use super::request;
-use super::threads::{Threads, duration};
+use super::threads::{A_DAY, Threads, duration, whole};
 use crate::failure::Failure;
 use crate::out;
 
@@ -45,31 +45,35 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE.jsonl")]
     request_file: Option<PathBuf>,
     /// How many requests; 1000 if no --duration is given either.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, u64::MAX))]
     requests: Option<u64>,
     /// How long, instead of how many: 5s, 500ms.
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "requests")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = some_time, conflicts_with = "requests")]
     duration: Option<Duration>,
     /// How many at once.
-    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
     /// Requests a second (open loop).
-    #[arg(long, value_name = "R", value_parser = rate)]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     rate: Option<f64>,
     /// Requests before the measured ones; ten for each at once if not given, from 100 to 1000.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 0, u64::MAX))]
     warmup: Option<u64>,
     /// Threads of the event loop; without it one at concurrency 1, else one a core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
     #[command(flatten)]
     threads: Threads,
     /// How long each answer may take.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
     /// As JSON.
     #[arg(long)]
     json: bool,
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -185,37 +189,46 @@ impl Bench {
 
     fn text(&self, measured: &Measured) -> String {
         let Measured { plan, concurrency, workers, warmup, outcome } = measured;
-        let each = each(outcome);
         let count = outcome.answered + outcome.failures();
         let load = match self.rate {
             Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
             None => format!("{concurrency} at once"),
         };
         let threads = if *workers == 1 { "1 thread".to_owned() } else { format!("{workers} threads") };
-        let at = |quantile| shown(outcome.micros_at(quantile));
-        let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
-        let mut text = format!(
-            "plan {plan}: {count} requests, {load}, on {threads}, after {warmup} to warm up\n\
-             throughput  {:.0} answers a second, in {:.1} ms\n\
-             latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
-             CPU         {} a request\n\
-             sources     {:.2} trips, {:.2} commands a request\n",
-            each.rate,
-            outcome.wall.as_secs_f64() * 1e3,
-            at(0.5),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            shown(each.mean_us),
-            shown(each.cpu_us),
-            each.trips,
-            each.commands,
-        );
+        let mut text =
+            format!("plan {plan}: {count} requests, {load}, on {threads}, after {warmup} to warm up\n");
+        if outcome.answered > 0 {
+            text.push_str(&figures(outcome));
+        }
         for (kind, (count, first)) in &outcome.errors {
-            text.push_str(&format!("errors      {count} times {kind}, the first: {first}\n"));
+            let times = out::count(*count, "time");
+            text.push_str(&format!("errors      {times} {kind}, the first: {first}\n"));
         }
         text
     }
+}
+
+/// What the answers took.
+fn figures(outcome: &Outcome) -> String {
+    let each = each(outcome);
+    let at = |quantile| shown(outcome.micros_at(quantile));
+    let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
+    format!(
+        "throughput  {:.0} answers a second, in {:.1} ms\n\
+         latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
+         CPU         {} a request\n\
+         sources     {:.2} trips, {:.2} commands a request\n",
+        each.rate,
+        outcome.wall.as_secs_f64() * 1e3,
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+        shown(each.mean_us),
+        shown(each.cpu_us),
+        each.trips,
+        each.commands,
+    )
 }
 
 /// What each request took.

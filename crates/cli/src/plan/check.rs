@@ -42,11 +42,7 @@ impl Check {
                 let told = |what: &str, problem| out::note(&format!("{name}: {what}: {problem}"));
                 errors.iter().for_each(|problem| told("error", problem));
                 warnings.iter().for_each(|problem| told("warning", problem));
-                match (errors.len(), warnings.len()) {
-                    (0, 0) => out::note(&format!("{name}: fine")),
-                    (0, count) => out::note(&format!("{name}: fine, {count} odd")),
-                    (count, _) => out::note(&format!("{name}: refused, {count} wrong")),
-                }
+                out::note(&format!("{name}: {}", out::status(errors.len(), warnings.len())));
             }
         }
         if self.json {

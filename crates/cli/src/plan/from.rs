@@ -25,7 +25,8 @@ pub(crate) struct From {
     /// key of a row: `users.csv=user:{id}`.
     #[arg(long, value_name = "FILE[=KEY]", value_parser = data_file)]
     data: Vec<DataFile>,
-    /// Rows from this Redis, whatever the registry says: HOST:PORT or a redis:// or rediss:// URL.
+    /// Rows from this Redis, whatever the registry says: HOST:PORT, or a redis://, rediss://, redis-cluster://
+    /// or rediss-cluster:// URL.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     redis: Option<String>,
     /// The folder of NAME.plan.json files.
@@ -162,6 +163,12 @@ pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
 fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure {
     if !matches!(error, anabranch_plan::Error::NoPlan { .. }) {
         return error.into();
+    }
+    if engine.folder().is_none() {
+        return Failure::of(format!(
+            "there is no file {name}, and no plan folder to look for the name in; give --plans DIR, or write one \
+             into {PROJECT_FILE}"
+        ));
     }
     let names = match names(engine) {
         Ok(names) => names,

@@ -23,23 +23,22 @@ impl List {
         let engine = self.from.engine(None, Rows::Unneeded)?;
         let mut table = Table::new(["plan", "status", "nodes", "trips"]);
         let mut list = Vec::new();
-        for name in from::names(&engine)? {
+        let names = from::names(&engine)?;
+        if let (true, Some(folder)) = (names.is_empty(), engine.folder()) {
+            out::note(&format!("no plan in {} (a plan is a file NAME.plan.json)", folder.display()));
+        }
+        for name in names {
             match engine.plan(&name) {
                 Ok(plan) => {
                     let explained = plan.explain();
-                    let status = match plan.warnings().len() {
-                        0 => "fine".to_owned(),
-                        count => format!("fine, {count} odd"),
-                    };
+                    let status = out::status(0, plan.warnings().len());
                     let (nodes, trips) = (explained.nodes.len(), explained.trips);
                     list.push(json!({"plan": name, "status": status, "nodes": nodes, "trips": trips}));
                     table.row([name, status, nodes.to_string(), trips.to_string()]);
                 }
                 Err(error) => {
                     let status = match &error {
-                        anabranch_plan::Error::Plan(problems) => {
-                            format!("refused, {} wrong", problems.errors.len())
-                        }
+                        anabranch_plan::Error::Plan(problems) => out::status(problems.errors.len(), 0),
                         error => error.to_string(),
                     };
                     list.push(json!({"plan": name, "status": status, "nodes": null, "trips": null}));

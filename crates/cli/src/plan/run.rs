@@ -8,15 +8,15 @@ use clap::Args;
 
 use super::from::{self, From, Rows};
 use super::request;
-use super::threads::Threads;
+use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one line,
-or, when the request is refused, {\"error\", \"detail\"}. What is wrong with the plan, or went wrong while
-it ran, is on stderr.
+stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one
+line, or, when the request is refused, {\"error\", \"detail\"}. What is wrong with the plan, or went
+wrong while it ran, is on stderr.
 
   anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
   anabranch plan run feed --request '{\"user_id\": 1}' --table --trace feed.html
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     threads: Threads,
     /// How long the answer may take.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
     /// Writes a timeline of the run; the ending says which kind: .html, .svg, or .json for Perfetto.
     #[arg(long, value_name = "FILE")]
@@ -64,6 +64,9 @@ impl Run {
         out::warnings(plan.warnings());
         let text = request::text(self.request.as_deref())?;
         let request = request::parse(&text, engine.registries())?;
+        if let Some(other) = request.plan.as_deref().filter(|other| *other != plan.name()) {
+            out::note(&format!("warning: request: it asks for plan `{other}`; this is `{}`", plan.name()));
+        }
         let now = engine.runs().clock().now();
         let options = RunOptions {
             deadline: self.deadline_ms.map(|millis| now + Duration::from_millis(millis)),

@@ -18,7 +18,8 @@ pub(crate) struct Seed {
     /// `users.csv=user:{id}`.
     #[arg(long, value_name = "FILE[=KEY]", required = true, value_parser = data_file)]
     data: Vec<DataFile>,
-    /// The Redis: HOST:PORT or a redis:// or rediss:// URL. What its keys of the same name hold is replaced.
+    /// The Redis: HOST:PORT, or a redis://, rediss://, redis-cluster:// or rediss-cluster:// URL. What its keys
+    /// of the same name hold is replaced.
     #[arg(long, value_name = "ADDRESS")]
     redis: String,
 }

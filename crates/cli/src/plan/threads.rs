@@ -1,4 +1,4 @@
-//! Options about threads, and durations as people write them.
+//! Options about threads, and numbers and times as people write them.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use clap::Args;
 #[derive(Args)]
 pub(crate) struct Threads {
     /// Threads for computing that is too large to be done in place; one a core if not given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     cpu_threads: Option<u16>,
     /// Computing that is expected to take longer than this leaves for those threads: 50us, 1ms, 0.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) inline_threshold: Option<Duration>,
     /// One node at a time, for comparison.
     #[arg(long)]
@@ -22,6 +22,18 @@ impl Threads {
     pub(crate) fn cpu_threads(&self) -> Option<usize> {
         self.cpu_threads.map(usize::from)
     }
+}
+
+/// The longest deadline, in milliseconds.
+pub(crate) const A_DAY: u64 = 86_400_000;
+
+/// A whole number in these bounds.
+pub(crate) fn whole(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| match most {
+        u64::MAX => format!("must be a whole number from {least}"),
+        most => format!("must be a whole number from {least} to {most}"),
+    })
 }
 
 /// `50us`, `1.5ms`, `2s` or `0`.

@@ -1,5 +1,7 @@
 //! `plan bench`.
 
+use expect_test::expect;
+
 use crate::binary::{anabranch, examples, scratch};
 
 fn bench(args: &[&str]) -> serde_json::Value {
@@ -66,4 +68,44 @@ fn people_get_lines() {
     let said = anabranch(&["plan", "bench", "feed", "--requests", "10"], "");
     let heads: Vec<&str> = said.stdout.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(heads, ["plan", "throughput", "latency", "CPU", "sources"], "{}", said.stdout);
+}
+
+#[test]
+fn without_answers_there_is_nothing_to_measure() {
+    let args = ["plan", "bench", "feed", "--redis", "127.0.0.1:1", "--requests", "2", "--warmup", "0"];
+    expect![[r#"
+        plan feed: 2 requests, 1 at once, on 1 thread, after 0 to warm up
+        errors      2 times source: no connection, the first: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
+        stderr: error: not one request was answered
+        exit 1
+    "#]].assert_eq(&anabranch(&args, "").shown());
+}
+
+#[test]
+fn numbers_out_of_range_are_wrong_values() {
+    let wrong = [
+        ["--requests", "-5"],
+        ["--concurrency", "0"],
+        ["--rate", "-1"],
+        ["--duration", "-1s"],
+        ["--duration", "0"],
+        ["--warmup", "-1"],
+        ["--deadline-ms", "0"],
+        ["--cpu-threads", "-2"],
+    ];
+    let first = |option: &[&str; 2]| {
+        let said = anabranch(&["plan", "bench", "feed", option[0], option[1]], "");
+        assert_eq!(said.code, 2, "{}", said.shown());
+        said.stderr.lines().next().unwrap_or_default().to_owned()
+    };
+    expect![[r#"
+        error: invalid value '-5' for '--requests <N>': must be a whole number from 1
+        error: invalid value '0' for '--concurrency <C>': 0 is not in 1..=100000
+        error: invalid value '-1' for '--rate <R>': a rate is a positive number of requests a second
+        error: invalid value '-1s' for '--duration <TIME>': a time looks like 50us, 1.5ms, 2s or 0
+        error: invalid value '0' for '--duration <TIME>': no time at all
+        error: invalid value '-1' for '--warmup <N>': must be a whole number from 0
+        error: invalid value '0' for '--deadline-ms <N>': must be a whole number from 1 to 86400000
+        error: invalid value '-2' for '--cpu-threads <N>': -2 is not in 1..=65535"#]]
+    .assert_eq(&wrong.iter().map(first).collect::<Vec<_>>().join("\n"));
 }

@@ -51,8 +51,21 @@ pub(crate) fn anabranch(args: &[&str], stdin: &str) -> Said {
 impl Said {
     /// All of it, without the machine's paths.
     pub(crate) fn shown(&self) -> String {
-        let root = root();
-        let clean = |text: &str| text.replace(root.to_str().unwrap(), "ROOT");
+        self.without(&[(&root(), "ROOT")])
+    }
+
+    /// The same, of a command about this folder.
+    pub(crate) fn shown_from(&self, folder: &Path) -> String {
+        // First, as it may be below the other.
+        self.without(&[(folder, "FOLDER"), (&root(), "ROOT")])
+    }
+
+    fn without(&self, paths: &[(&Path, &str)]) -> String {
+        let clean = |text: &str| {
+            paths
+                .iter()
+                .fold(text.to_owned(), |text, (path, name)| text.replace(path.to_str().unwrap(), name))
+        };
         let mut shown = String::new();
         for (name, text) in [("", &self.stdout), ("stderr: ", &self.stderr)] {
             clean(text)

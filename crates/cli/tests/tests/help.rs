@@ -40,8 +40,8 @@ fn help_goes_to_stdout() {
               --data <FILE[=KEY]>        Rows from this file (.json, .csv, .parquet), held in memory; may be
                                          given several times. Tables need the key of a row:
                                          `users.csv=user:{id}`
-              --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT or a
-                                         redis:// or rediss:// URL
+              --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT, or a
+                                         redis://, rediss://, redis-cluster:// or rediss-cluster:// URL
               --plans <DIR>              The folder of NAME.plan.json files
               --project <FILE>           The project file; without this option, the nearest anabranch.toml
                                          in this folder or above
@@ -57,10 +57,9 @@ fn help_goes_to_stdout() {
               --table                    The answer as a table for people
           -h, --help                     Print help
 
-        stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one line,
-        or, when the request is refused, {"error", "detail"}. What is wrong with the plan, or went wrong
-        while
-        it ran, is on stderr.
+        stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one
+        line, or, when the request is refused, {"error", "detail"}. What is wrong with the plan, or went
+        wrong while it ran, is on stderr.
 
           anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
           anabranch plan run feed --request '{"user_id": 1}' --table --trace feed.html

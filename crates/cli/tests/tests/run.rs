@@ -231,7 +231,7 @@ fn what_goes_wrong_says_where() {
     check(
         &["feed", "--deadline-ms", "0"],
         expect![[r#"
-            stderr: error: invalid value '0' for '--deadline-ms <N>': 0 is not in 1..=86400000
+            stderr: error: invalid value '0' for '--deadline-ms <N>': must be a whole number from 1 to 86400000
             stderr:
             stderr: For more information, try '--help'.
             exit 2
@@ -256,4 +256,24 @@ fn traces_are_files_of_three_kinds() {
         assert!(content.to_lowercase().starts_with(start), "{name}: {}", &content[..60]);
         assert!(content.contains("viewer"), "{name} names stages");
     }
+}
+
+#[test]
+fn a_request_for_another_plan_is_told() {
+    let said = anabranch(&["plan", "run", "home"], r#"{"user_id": 7, "plan": "feed"}"#);
+    expect![[r#"
+        warning: request: it asks for plan `feed`; this is `home`
+    "#]]
+    .assert_eq(&said.stderr);
+    assert_eq!(said.ids().len(), 12);
+}
+
+#[test]
+fn a_name_without_a_folder_to_look_in() {
+    let (folder, registry) = (scratch("nowhere"), examples().join("registry"));
+    let said = in_folder(&folder, &["plan", "check", "feed", "--registry", registry.to_str().unwrap()], "");
+    expect![[r#"
+        stderr: error: there is no file feed, and no plan folder to look for the name in; give --plans DIR, or write one into anabranch.toml
+        exit 1
+    "#]].assert_eq(&said.shown());
 }

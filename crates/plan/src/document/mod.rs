@@ -182,6 +182,7 @@ fn outputs_of(list: &[Value], names: &Names<'_>, problems: &mut Problems) -> Vec
     }
     places
 }
+
 /// What stands for an object that is left out.
 fn empty() -> &'static Map<String, Value> {
     static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);

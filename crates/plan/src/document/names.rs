@@ -68,7 +68,7 @@ impl<'a> Table<'a> {
         self.map.keys().map(String::as_str)
     }
 
-    /// Reads all entries, and warns of those that no node uses.
+    /// Reads all entries, and warns of those that no node uses; of a plan with errors nobody knows.
     pub(super) fn parse<T>(
         &self,
         table: &str,
@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         let mut entries = BTreeMap::new();
         for (id, json) in self.map {
             let place = format!("{table}.{}", quote(id).trim_matches('`'));
-            if !self.used.contains(id.as_str()) {
+            if !self.used.contains(id.as_str()) && problems.is_fine() {
                 problems.warn(Problem::new(&place, "no node uses it"));
             }
             entries.extend(parse(json, &place, problems).map(|parsed| (id.clone(), parsed)));

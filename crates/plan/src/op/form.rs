@@ -28,6 +28,11 @@ pub trait Compute: Send + Sync {
     /// About how long it takes for so many input rows.
     fn cost(&self, rows: usize) -> Duration;
 
+    /// About how many rows come of so many input rows.
+    fn makes(&self, rows: usize) -> usize {
+        rows
+    }
+
     /// Does it. Long loops ask `check` every few microseconds of work.
     fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError>;
 }

@@ -61,8 +61,8 @@ impl Op for Fill {
                 fills.push((entry.key, kind, value));
             }
         }
-        let keys: Vec<Key> = fills.iter().map(|(key, ..)| *key).collect();
-        let takes = [Takes::passing(keys.clone()).making(keys).rows(RowsNeeded::AsAsked)];
+        // A column is looked at only for those who ask for it, and then it is passed on anyway.
+        let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
         Some(Planned::new(schema, takes, move |demand: &Demand, _| {
             fills.retain(|(key, ..)| demand.keys.has(*key));
             Form::compute(NANOS * fills.len() as f64, move |inputs, _, _| {

@@ -1,8 +1,16 @@
 //! `test::fixed_source`: rows from nowhere.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::Check;
 use anabranch_rows::{Batch, Rows};
 
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec};
+use crate::call::Call;
+use crate::error::OpError;
+use crate::op::{
+    Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec,
+};
 use crate::schema::Schema;
 
 pub(super) struct FixedSource;
@@ -28,8 +36,23 @@ impl Op for FixedSource {
         Some(Planned::new(Schema::default(), [], move |demand: &Demand, _| {
             let count = demand.rows.map_or(count, |rows| count.min(rows.into()));
             // Made once: all requests share them.
-            let rows = Rows::new(Batch::new((1..=count).collect::<Vec<_>>()));
-            Form::compute(0.0, move |_, _, _| Ok(rows.clone()))
+            Form::Compute(Arc::new(Fixed(Rows::new(Batch::new((1..=count).collect::<Vec<_>>())))))
         }))
+    }
+}
+
+struct Fixed(Rows);
+
+impl Compute for Fixed {
+    fn cost(&self, _rows: usize) -> Duration {
+        Duration::ZERO
+    }
+
+    fn makes(&self, _rows: usize) -> usize {
+        self.0.len()
+    }
+
+    fn run(&self, _: &Inputs, _: &Call, _: &Check<'_>) -> Result<Rows, OpError> {
+        Ok(self.0.clone())
     }
 }

@@ -41,7 +41,15 @@ static SPEC: Spec = Spec {
             "whether they may replace columns; no if not given",
         ),
     ],
-    writes: Effect::Unknown,
+    writes: Effect::Switch(
+        "kind",
+        &[
+            ("inner", Effect::Unknown),
+            ("left", Effect::Unknown),
+            ("semi", Effect::Keys(&[])),
+            ("anti", Effect::Keys(&[])),
+        ],
+    ),
     contract: Contract::Any,
     mark: Mark::Auto,
     distinct: false,

@@ -2,19 +2,25 @@
 
 use crate::compiled::PlanNode;
 
-/// A side of an `if`, and the nodes that only it needs.
+/// A side of an `if` without which some nodes are not needed.
 pub(super) struct Side {
     /// The `if`.
     pub(super) node: usize,
     /// Whether it is the side taken when the condition holds.
     pub(super) then: bool,
-    /// The nodes that are not to run otherwise, by number.
-    pub(super) only: Vec<bool>,
+}
+
+/// The sides that nodes hang on.
+pub(super) struct Sides {
+    pub(super) list: Vec<Side>,
+    /// By node: the closest side, by its place, that all ways from the outputs to it go through. The `if` of that side
+    /// may hang on another one in turn.
+    pub(super) of: Vec<Option<usize>>,
 }
 
 /// The sides that some nodes hang on. Inputs come before the nodes that use them.
-pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Vec<Side> {
-    let mut sides = Vec::new();
+pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
+    let mut sides = Sides { list: Vec::new(), of: vec![None; nodes.len()] };
     for (number, node) in nodes.iter().enumerate() {
         let Some(choice) = &node.choice else { continue };
         for (then, input, other) in [(true, choice.then, choice.or), (false, choice.or, choice.then)] {
@@ -22,10 +28,14 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Vec<Side> {
                 continue;
             }
             let reached = reached_without(nodes, outputs, number, input);
-            let only: Vec<bool> = reached.into_iter().map(|reached| !reached).collect();
-            if only.contains(&true) {
-                sides.push(Side { node: number, then, only });
+            if reached[node.inputs[input]] {
+                continue;
             }
+            // An `if` within a side comes before the one that it is a side of, so the first to come is the closest.
+            let place = sides.list.len();
+            let hanging = sides.of.iter_mut().zip(reached).filter(|(_, reached)| !reached);
+            hanging.for_each(|(side, _)| _ = side.get_or_insert(place));
+            sides.list.push(Side { node: number, then });
         }
     }
     sides

@@ -9,6 +9,7 @@ mod demand;
 mod choices;
 mod stages;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,6 +109,7 @@ fn draft(
         }
     }
     if !problems.is_fine() {
+        in_file_order(document, &mut problems.errors);
         return None;
     }
     let complete: Option<Vec<Draft>> = drafts.into_iter().collect();
@@ -118,7 +120,20 @@ fn draft(
     complete
 }
 
-/// Warns of the nodes that no output needs, and names them.
+/// Puts errors of nodes in the order of the file, whoever found them; those about the head of the file stay before them,
+/// those about its outputs and tables come after.
+fn in_file_order(document: &Document, errors: &mut [Problem]) {
+    let places: HashMap<&str, usize> =
+        document.nodes.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
+    let place_of = |problem: &Problem| {
+        let (id, _) = problem.place.strip_prefix("node `")?.split_once('`')?;
+        places.get(id).copied()
+    };
+    let head = errors.iter().take_while(|problem| place_of(problem).is_none()).count();
+    let head = if head == errors.len() { 0 } else { head };
+    errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
+}
+
 /// A node that gives back one of two inputs has no use for a third.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
@@ -126,6 +141,7 @@ fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     (0..inputs.len()).map(|at| inputs[if sides.contains(&at) { at } else { choice.then }]).collect()
 }
 
+/// Warns of the nodes that no output needs, and names them.
 fn warn_of_dead(
     document: &Document,
     same: &[usize],

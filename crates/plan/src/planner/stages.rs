@@ -112,26 +112,24 @@ fn add_gates(
     edges: &mut Edges,
 ) {
     let sides = choices::sides(nodes, outputs);
-    let gates: Vec<usize> = sides.iter().enumerate().map(|(at, _)| stages.len() + at).collect();
-    for Side { node, then, .. } in &sides {
+    let first_gate = stages.len();
+    for (number, side) in sides.of.iter().enumerate() {
+        let Some(side) = side else { continue };
+        let stage = stage_of[number];
+        // An input that hangs on the same side keeps it from running.
+        let kept = |input: &usize| sides.of[*input] == Some(*side);
+        let needs = nodes[number].choice.is_none();
+        if !(needs && nodes[number].inputs.iter().any(kept)) {
+            edges.insert((first_gate + side, stage), Edge::Needs);
+        }
+    }
+    for (at, Side { node, then }) in sides.list.iter().enumerate() {
         let when = &nodes[*node].choice.as_ref().expect("sides are of nodes with a choice").when;
         let what = What::Gate { node: *node, open: *then, when: Arc::clone(when) };
         stages.push(Stage { what, inputs: Vec::new(), given_away: false });
-    }
-    for (side, gate) in sides.iter().zip(&gates) {
-        let hangs: std::collections::BTreeSet<usize> =
-            (0..nodes.len()).filter(|node| side.only[*node]).map(|node| stage_of[node]).collect();
-        for &stage in &hangs {
-            let kept = hangs.iter().any(|input| edges.get(&(*input, stage)) == Some(&Edge::Needs));
-            if !kept {
-                edges.insert((*gate, stage), Edge::Needs);
-            }
-        }
-        // An inner `if` on this side: its gates need not be asked.
-        for (inner, inner_gate) in sides.iter().zip(&gates) {
-            if side.only[inner.node] {
-                edges.insert((*gate, *inner_gate), Edge::Needs);
-            }
+        // An `if` within another side: its gates need not be asked if that is closed.
+        if let Some(outer) = sides.of[*node] {
+            edges.insert((first_gate + outer, first_gate + at), Edge::Needs);
         }
     }
 }

@@ -32,7 +32,7 @@ proptest! {
         };
         let kept: Vec<u32> = kept.into_iter().map(|row| row as u32).collect();
         let expected = plain(&rows.with_active(kept));
-        prop_assert_eq!(plain(&case.run()), expected.clone());
+        prop_assert_eq!(&plain(&case.run()), &expected);
         let expected: Vec<_> = keeping(expected, &wanted).into_iter().take(most).collect();
         prop_assert_eq!(plain(&case.only(&wanted).take(most).run()), expected);
     }

@@ -352,18 +352,18 @@ fn a_deep_chain() {
     assert_eq!(document.unwrap().nodes.len(), 10_000);
 }
 
+const BASE: &str = r#""capabilities_required":["cap.rfc.0001.base.v1"]"#;
+const BARE: &str = r#""capabilities_required":["cap.rfc.0002.bare.v1"]"#;
+
+/// A plan of one source with more fields.
+fn source_and(rest: &str) -> String {
+    plan(SOURCE, &format!(r#","outputs":["s"],{rest}"#))
+}
+
 #[test]
-fn capabilities() {
-    let with = |rest: &str| plan(SOURCE, &format!(r#","outputs":["s"],{rest}"#));
-    let base = r#""capabilities_required":["cap.rfc.0001.base.v1"]"#;
+fn required_capabilities() {
     check(
-        &with(&format!(r#"{base},"extensions":{{"cap.rfc.0001.base.v1":{{"why":"x","any":[]}}}}"#)),
-        expect![[r#"
-        s [] [] None
-        outputs [0]"#]],
-    );
-    check(
-        &with(
+        &source_and(
             r#""capabilities_required":["cap.rfc.0002.bare.v1",3,"cap.rfc.0001.base.v1","cap.rfc.0001.base.v1",
                 "cap.rfc.0003.draft.v1","cap.rfc.0001.bose.v1","else"]"#,
         ),
@@ -376,9 +376,19 @@ fn capabilities() {
             capabilities_required: `cap.rfc.0001.bose.v1` is not supported: no such capability is registered (did you mean `cap.rfc.0001.base.v1`?)
             capabilities_required: `else` is not supported: no such capability is registered"#]],
     );
+}
+
+#[test]
+fn payloads_of_capabilities() {
     check(
-        &with(&format!(
-            r#"{base},"extensions":{{"cap.rfc.0002.bare.v1":{{}},"cap.rfc.0001.base.v1":{{
+        &source_and(&format!(r#"{BASE},"extensions":{{"cap.rfc.0001.base.v1":{{"why":"x","any":[]}}}}"#)),
+        expect![[r#"
+        s [] [] None
+        outputs [0]"#]],
+    );
+    check(
+        &source_and(&format!(
+            r#"{BASE},"extensions":{{"cap.rfc.0002.bare.v1":{{}},"cap.rfc.0001.base.v1":{{
                 "smuggled":1,"level":"high","deep":[],"list":{{}},"on":0}}}}"#
         )),
         expect![[r#"
@@ -391,34 +401,41 @@ fn capabilities() {
             extensions.cap.rfc.0002.bare.v1: the plan does not require this capability (add it to capabilities_required)"#]],
     );
     check(
-        &with(&format!(r#"{base},"extensions":{{"cap.rfc.0001.base.v1":null}}"#)),
+        &source_and(&format!(r#"{BASE},"extensions":{{"cap.rfc.0001.base.v1":null}}"#)),
         expect![
             "extensions.cap.rfc.0001.base.v1: the payload must be an object, not null (write {} or leave the key out)"
         ],
     );
     check(
-        &with(&format!(r#"{base},"extensions":{{"cap.rfc.0001.base.v1":[]}}"#)),
+        &source_and(&format!(r#"{BASE},"extensions":{{"cap.rfc.0001.base.v1":[]}}"#)),
         expect![
             "extensions.cap.rfc.0001.base.v1: the payload must be an object, not a list (write {} or leave the key out)"
         ],
     );
-    let bare = r#""capabilities_required":["cap.rfc.0002.bare.v1"]"#;
+}
+
+#[test]
+fn capabilities_without_payload() {
     check(
-        &with(&format!(r#"{bare},"extensions":{{"cap.rfc.0002.bare.v1":{{}}}}"#)),
+        &source_and(&format!(r#"{BARE},"extensions":{{"cap.rfc.0002.bare.v1":{{}}}}"#)),
         expect![
             "extensions.cap.rfc.0002.bare.v1: this capability takes no payload, but has an object (leave the key out)"
         ],
     );
     check(
-        &with(&format!(r#"{bare},"extensions":{{"cap.rfc.0002.bare.v1":null}}"#)),
+        &source_and(&format!(r#"{BARE},"extensions":{{"cap.rfc.0002.bare.v1":null}}"#)),
         expect![[r#"
         s [] [] None
         outputs [0]"#]],
     );
+}
+
+#[test]
+fn payloads_in_nodes() {
     let node = r#"{"node_id":"s","op":"fake::source","inputs":[],"extensions":{
         "cap.rfc.0001.base.v1":{"why":3},"cap.rfc.0002.bare.v1":null}}"#;
     check(
-        &plan(node, &format!(r#","outputs":["s"],{base}"#)),
+        &plan(node, &format!(r#","outputs":["s"],{BASE}"#)),
         expect![[r#"
             node `s` (fake::source), extensions.cap.rfc.0001.base.v1: `why` must be of type string, not 3
             node `s` (fake::source), extensions.cap.rfc.0002.bare.v1: the plan does not require this capability (add it to capabilities_required)"#]],
@@ -449,8 +466,8 @@ fn tables() {
     check(
         &plan(&nodes, tables),
         expect![[r#"
-        expr_table.e1.op: unknown expression op `wat` (did you mean `max`?)
-        pred_table.p1: a predicate is an object, not 7"#]],
+            expr_table.e1.op: unknown expression op `wat` (there are neg, abs, log, exp, lower, upper, add, sub, mul, div, min, max, pow, coalesce, const_number, const_null, const_string, const_bool, key_ref, param_ref, clamp, if)
+            pred_table.p1: a predicate is an object, not 7"#]],
     );
 }
 

@@ -45,7 +45,7 @@ fn rejected() {
             bad_engine_node_ext_not_declared: node `n1` (core::follow), extensions.cap.rfc.0001.extensions_capabilities.v1: the plan does not require this capability (add it to capabilities_required)
             bad_engine_nonempty_payload: extensions.cap.rfc.0001.extensions_capabilities.v1: the payload may not have `smuggled_data`
             bad_engine_unknown_cap: capabilities_required: `cap.does.not.exist.v1` is not supported: no such capability is registered
-            bad_pred_table_shape: pred_table.p0.op: unknown predicate op `wat` (did you mean `not`?)
+            bad_pred_table_shape: pred_table.p0.op: unknown predicate op `wat` (there are const_bool, and, or, not, cmp, in, is_null, not_null, regex)
             bad_regex_flags: pred_table.p0.flags: must be "" or "i", not "gi"
             bad_trace_type: node `n1` (core::follow), trace: must be a string or null, not 123
             concat_bad_arity: node `n2` (core::concat), rhs: is missing; it must be the id of a node

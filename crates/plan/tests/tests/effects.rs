@@ -27,7 +27,7 @@ fn check(effect: Effect, expect: Expect) {
 }
 
 #[test]
-fn evaluates() {
+fn keys() {
     check(
         Effect::Keys(&[3, 1, 3]),
         expect![[r#"
@@ -63,6 +63,10 @@ fn evaluates() {
         known   {"keys":[],"kind":"Unknown"}
         unknown {"keys":[],"kind":"Unknown"}"#]],
     );
+}
+
+#[test]
+fn unions() {
     check(
         Effect::Union(&[]),
         expect![[r#"
@@ -84,6 +88,10 @@ fn evaluates() {
         known   {"keys":[2,2001],"kind":"Exact"}
         unknown {"keys":[],"kind":"Unknown"}"#]],
     );
+}
+
+#[test]
+fn switches() {
     check(
         Effect::Switch("mode", &[]),
         expect![[r#"

@@ -69,7 +69,7 @@ proptest! {
         }
         let case = Case::new("core::join", &params, &[&left, &right]);
         let expected = naive(&left, &right, on, kind, &brought);
-        prop_assert_eq!(plain(&case.run()), expected.clone());
+        prop_assert_eq!(&plain(&case.run()), &expected);
         let expected: Vec<_> = keeping(expected, &wanted).into_iter().take(most).collect();
         prop_assert_eq!(plain(&case.only(&wanted).take(most).run()), expected);
     }

@@ -219,7 +219,7 @@ fn bad_tables_are_refused() {
     refused(
         csv("id,a\n1\n", "u:{id}"),
         &expect![
-            "t.csv: is no CSV: CSV error: record 1 (line: 2, byte: 5): found record with 1 fields, but the previous record has 2 fields"
+            "t.csv: CSV error: record 1 (line: 2, byte: 5): found record with 1 fields, but the previous record has 2 fields"
         ],
     );
     let parquet = MemoryData::default().add_parquet("t.parquet", b"PAR1".to_vec(), "u:{id}");

@@ -135,64 +135,69 @@ fn a_column_nobody_asks_for_is_not_computed() {
     assert_eq!(case.only(&[Key(40)]).run().len(), 1);
 }
 
-#[test]
-fn what_is_wrong_is_named() {
+fn check(params: &Value, expected: Expect) {
     let rows = inputs(&json!({"inputs": [[0.5, null, 2.0, 3.0]]}));
-    let check = |params: Value, expected: Expect| {
-        let case = Case::new("core::model", &params, &[&rows]);
-        let error = case.run_in(&folder()).unwrap_err().to_string();
-        expected.assert_eq(&error);
-    };
+    let case = Case::new("core::model", params, &[&rows]);
+    let error = case.run_in(&folder()).unwrap_err().to_string();
+    expected.assert_eq(&error);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_named() {
     check(
-        json!({"out_key": 10, "kind": "linear"}),
-        expect![[r#"
-        node `it` (core::model), model: neither `model` nor `file` is given
-        node `it` (core::model), out_key: key `views` is int, not float"#]],
-    );
-    check(
-        json!({"out_key": 30, "kind": "xgboost", "model": {}}),
-        expect![
-            "node `it` (core::model), model: only linear models are written here; give the xgboost `file`"
-        ],
-    );
-    check(
-        json!({"out_key": 30, "kind": "lightgbm"}),
+        &json!({"out_key": 30, "kind": "lightgbm"}),
         expect!["node `it` (core::model), file: a lightgbm model needs one"],
     );
     check(
-        json!({"out_key": 30, "kind": "lightgbm", "file": "nowhere.txt"}),
+        &json!({"out_key": 30, "kind": "lightgbm", "file": "nowhere.txt"}),
         expect![
             "node `it` (core::model), file `nowhere.txt`: cannot be read: No such file or directory (os error 2)"
         ],
     );
     check(
-        json!({"out_key": 30, "kind": "lightgbm", "file": "."}),
+        &json!({"out_key": 30, "kind": "lightgbm", "file": "."}),
         expect!["node `it` (core::model), file `.`: not a file"],
     );
     check(
-        json!({"out_key": 30, "kind": "lightgbm", "file": "xgboost_rank.json"}),
+        &json!({"out_key": 30, "kind": "lightgbm", "file": "xgboost_rank.json"}),
         expect![
             "node `it` (core::model), file `xgboost_rank.json`: line 1: a LightGBM model begins with the line `tree`"
         ],
     );
     check(
-        json!({"out_key": 30, "kind": "xgboost", "file": "lightgbm_binary.txt"}),
+        &json!({"out_key": 30, "kind": "xgboost", "file": "lightgbm_binary.txt"}),
         expect![
             "node `it` (core::model), file `lightgbm_binary.txt`: not an XGBoost JSON model: expected ident at line 1 column 3"
         ],
     );
+}
+
+#[test]
+fn what_is_wrong_with_a_linear_model_is_named() {
     check(
-        json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1, "age": "x"}}}),
+        &json!({"out_key": 10, "kind": "linear"}),
+        expect![[r#"
+        node `it` (core::model), model: neither `model` nor `file` is given
+        node `it` (core::model), out_key: key `views` is int, not float"#]],
+    );
+    check(
+        &json!({"out_key": 30, "kind": "xgboost", "model": {}}),
+        expect![
+            "node `it` (core::model), model: only linear models are written here; give the xgboost `file`"
+        ],
+    );
+    check(
+        &json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1, "age": "x"}}}),
         expect!["node `it` (core::model), model: the weight of `age` is not a finite number"],
     );
     check(
-        json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1}, "bias": 2}}),
+        &json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1}, "bias": 2}}),
         expect![
             "node `it` (core::model), model: unexpected field `bias`; there are `intercept` and `weights`"
         ],
     );
     check(
-        json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1, "rank": 2}}, "features": {"agge": 40},
+        &json!({"out_key": 30, "kind": "linear", "model": {"weights": {"agee": 1, "rank": 2}}, "features": {"agge": 40},
             "missing": "model", "output": "raw"}),
         expect![[r#"
             node `it` (core::model), output: a linear model has one output; leave it out
@@ -202,7 +207,7 @@ fn what_is_wrong_is_named() {
             node `it` (core::model), features, `rank`: the rows have no column `rank` here (a node before this one has to make it)"#]],
     );
     check(
-        json!({"out_key": 31, "kind": "linear", "model": {"weights": {"price": 1}}}),
+        &json!({"out_key": 31, "kind": "linear", "model": {"weights": {"price": 1}}}),
         expect![[
             r#"node `it` (model): null for key `sure_score`, which is not nullable, at the row with id 0; `missing: "zero"` or a fill before it would give it a value"#
         ]],

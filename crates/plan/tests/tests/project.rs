@@ -15,7 +15,7 @@ fn check(text: &str, expect: Expect) {
 }
 
 #[test]
-fn settings() {
+fn defaults() {
     check(
         "",
         expect![[r#"
@@ -31,29 +31,16 @@ fn settings() {
             },
         }"#]],
     );
+}
+
+#[test]
+fn places_and_threads() {
     check(
         r#"
         [plan]
         registry = "../registry"
         plans = "/plans"
         env = "prod"
-        [plan.endpoints.ep_0001]
-        source = "redis"
-        url = "rediss://me:${PASSWORD}@cache:6380/2"
-        cluster = true
-        connections = 4
-        pipeline = 500
-        max_inflight = 32
-        connect_timeout_ms = 50
-        request_timeout_ms = 20
-        [plan.endpoints.items]
-        source = "memory"
-        data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
-        delay_ms = 5
-        faults = [{ prefix = "follow:", delay_ms = 20, fail_every = 3 }]
-        [plan.endpoints.api]
-        source = "http"
-        url = "https://api"
         [engine]
         cpu_threads = 4
         inline_threshold_us = 30
@@ -66,18 +53,40 @@ fn settings() {
                 env: Some(
                     "prod",
                 ),
+                endpoints: [],
+                engine: EngineSettings {
+                    cpu_threads: Some(
+                        4,
+                    ),
+                    inline_threshold: Some(
+                        30µs,
+                    ),
+                },
+            }"#]],
+    );
+}
+
+#[test]
+fn redis_settings() {
+    check(
+        r#"
+        [plan.endpoints.ep_0001]
+        source = "redis"
+        url = "rediss://me:${PASSWORD}@cache:6380/2"
+        cluster = true
+        connections = 4
+        pipeline = 500
+        max_inflight = 32
+        connect_timeout_ms = 50
+        request_timeout_ms = 20
+        "#,
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
                 endpoints: [
-                    EndpointSettings {
-                        endpoint: "api",
-                        source: Http {
-                            url: Some(
-                                https://api,
-                            ),
-                        },
-                        max_inflight: None,
-                        connect_timeout: None,
-                        request_timeout: None,
-                    },
                     EndpointSettings {
                         endpoint: "ep_0001",
                         source: Redis {
@@ -102,6 +111,46 @@ fn settings() {
                         request_timeout: Some(
                             20ms,
                         ),
+                    },
+                ],
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
+    );
+}
+
+#[test]
+fn memory_and_http_settings() {
+    check(
+        r#"
+        [plan.endpoints.items]
+        source = "memory"
+        data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
+        delay_ms = 5
+        faults = [{ prefix = "follow:", delay_ms = 20, fail_every = 3 }]
+        [plan.endpoints.api]
+        source = "http"
+        url = "https://api"
+        "#,
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [
+                    EndpointSettings {
+                        endpoint: "api",
+                        source: Http {
+                            url: Some(
+                                https://api,
+                            ),
+                        },
+                        max_inflight: None,
+                        connect_timeout: None,
+                        request_timeout: None,
                     },
                     EndpointSettings {
                         endpoint: "items",
@@ -137,12 +186,8 @@ fn settings() {
                     },
                 ],
                 engine: EngineSettings {
-                    cpu_threads: Some(
-                        4,
-                    ),
-                    inline_threshold: Some(
-                        30µs,
-                    ),
+                    cpu_threads: None,
+                    inline_threshold: None,
                 },
             }"#]],
     );

@@ -100,7 +100,9 @@ fn users() {
 fn no_json() {
     check(
         "",
-        expect![[r#"{"error":"Invalid JSON input","detail":"line 1, column 0: EOF while parsing a value"}"#]],
+        expect![[
+            r#"{"error":"Invalid JSON input","detail":"there is no request; the least is {\"user_id\": 1}"}"#
+        ]],
     );
     check(
         "{\"user_id\": 1,\n}",
@@ -173,6 +175,5 @@ fn set_by_name() {
         request.set(name, value, &registries).unwrap_err();
     }
     let error = request.set("wait", None, &registries).unwrap_err();
-    expect!["Invalid param_overrides: there is no parameter `wait` (did you mean `fast`?)"]
-        .assert_eq(&error.to_string());
+    expect!["Invalid param_overrides: there is no parameter `wait`"].assert_eq(&error.to_string());
 }

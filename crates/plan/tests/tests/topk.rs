@@ -17,7 +17,7 @@ proptest! {
         let direction = if order == "asc" { Order::Ascending } else { Order::Descending };
         let sorted = rows.sorted(&[SortKey { key: by, order: direction }], None, &mut || false).unwrap();
         let expected = plain(&sorted.first(count));
-        prop_assert_eq!(plain(&case.run()), expected.clone());
+        prop_assert_eq!(&plain(&case.run()), &expected);
         let expected: Vec<_> = keeping(expected, &wanted).into_iter().take(most).collect();
         prop_assert_eq!(plain(&case.only(&wanted).take(most).run()), expected);
     }

@@ -50,7 +50,7 @@ impl MemoryData {
         let table_key = || {
             key.ok_or_else(|| {
                 Problem::new(&place, "a table needs a key for its rows")
-                    .help("say what a row's key looks like, for instance `user:{id}`")
+                    .help("say what a row's key looks like: --data 'FILE=user:{id}', or `pattern` in a project file")
             })
         };
         match ending {

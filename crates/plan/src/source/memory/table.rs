@@ -22,11 +22,11 @@ impl MemoryData {
     /// Adds the rows of a CSV text with a header line. An empty cell is a field that is not there.
     pub fn add_csv(&mut self, place: &str, content: &[u8], key: &str) -> Result<(), Problems> {
         let mut reader = csv::Reader::from_reader(content);
-        let headers = reader.headers().map_err(|e| Problem::new(place, format!("is no CSV: {e}")))?.clone();
+        let headers = reader.headers().map_err(|e| Problem::new(place, e.to_string()))?.clone();
         let names: Vec<&str> = headers.iter().collect();
         let mut rows = TableRows::new(self, place, key, &names)?;
         for record in reader.records() {
-            let record = record.map_err(|e| Problem::new(place, format!("is no CSV: {e}")))?;
+            let record = record.map_err(|e| Problem::new(place, e.to_string()))?;
             rows.add(|column| record.get(column).filter(|cell| !cell.is_empty()).map(str::to_owned))?;
         }
         rows.finish()

@@ -95,4 +95,9 @@ impl Commands for Writes {
     fn command(&self, at: usize) -> Cmd {
         self.0[at].1.clone()
     }
+
+    /// Items would be on their list twice.
+    fn may_repeat(&self) -> bool {
+        false
+    }
 }

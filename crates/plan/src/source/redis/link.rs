@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::Clock;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion,
     RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, Value,
 };
-use tokio::sync::Semaphore;
 
 use super::config::RedisConfig;
 use crate::source::Error;
@@ -32,8 +33,6 @@ pub(super) struct Link {
     clock: Arc<dyn Clock>,
     address: ConnectionAddr,
     state: Mutex<State>,
-    /// Held by who connects, so that there is one attempt at a time and the others share its outcome.
-    connecting: Semaphore,
 }
 
 #[derive(Default)]
@@ -45,6 +44,18 @@ struct State {
     failures: u32,
     /// No attempt before this time, because of this.
     pause: Option<(Instant, Error)>,
+    /// The one attempt under way.
+    attempt: Option<Attempt>,
+}
+
+/// An attempt to connect. All who need the connection drive it together and share its outcome; who gives up leaves it
+/// to the next, so that even those who never wait long come to a connection.
+#[derive(Clone)]
+struct Attempt {
+    /// The number of the connection that it makes.
+    number: u64,
+    since: Instant,
+    connected: Shared<BoxFuture<'static, Result<MultiplexedConnection, Error>>>,
 }
 
 struct Up {
@@ -65,19 +76,13 @@ impl Link {
             None => ConnectionAddr::Tcp(host, port),
             Some(_) => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
         };
-        Link {
-            config: Arc::clone(config),
-            clock: Arc::clone(clock),
-            address,
-            state: Mutex::default(),
-            connecting: Semaphore::new(1),
-        }
+        Link { config: Arc::clone(config), clock: Arc::clone(clock), address, state: Mutex::default() }
     }
 
     /// Sends a pipeline and waits for all of its replies. One that a broken connection has swallowed is sent once
-    /// more: all commands may be repeated.
-    pub(super) async fn send(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Error> {
-        let mut again = true;
+    /// more, if its commands may be repeated.
+    pub(super) async fn send(&self, pipeline: &Pipeline, may_repeat: bool) -> Result<Vec<Value>, Error> {
+        let mut again = may_repeat;
         loop {
             let (mut connection, number) = self.connection().await?;
             match connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
@@ -102,65 +107,52 @@ impl Link {
     }
 
     async fn connection(&self) -> Result<(MultiplexedConnection, u64), Error> {
-        if let Some(known) = self.known() {
-            return known;
-        }
-        let _only = self.connecting.acquire().await.expect("it is never closed");
-        if let Some(known) = self.known() {
-            return known;
-        }
-        let connected = self.connect().await;
+        let attempt = match self.known() {
+            Ok(known) => return known,
+            Err(attempt) => attempt,
+        };
+        let number = attempt.number;
+        let connected = attempt.connected.await;
         let now = self.clock.now();
         let mut state = self.lock();
-        match connected {
-            Ok(connection) => {
-                state.number += 1;
-                state.pause = None;
-                state.up = Some(Up { connection: connection.clone(), since: now, silent: None });
-                Ok((connection, state.number))
-            }
-            Err(error) => {
-                let error = self.no_connection(&error);
-                state.fail(now, &error);
-                Err(error)
+        // The first to see the outcome notes it.
+        if state.attempt.take_if(|attempt| attempt.number == number).is_some() {
+            match &connected {
+                Ok(connection) => {
+                    state.pause = None;
+                    state.up = Some(Up { connection: connection.clone(), since: now, silent: None });
+                }
+                Err(error) => state.fail(now, error),
             }
         }
+        Ok((connected?, number))
     }
 
-    /// The connection, or why there is none, if it need not be tried.
-    fn known(&self) -> Option<Result<(MultiplexedConnection, u64), Error>> {
-        let state = self.lock();
+    /// The connection, or why there is none, if it need not be tried; otherwise the attempt that is under way.
+    fn known(&self) -> Result<Result<(MultiplexedConnection, u64), Error>, Attempt> {
+        let mut state = self.lock();
         if let Some(up) = &state.up {
-            return Some(Ok((up.connection.clone(), state.number)));
+            return Ok(Ok((up.connection.clone(), state.number)));
         }
-        match &state.pause {
-            Some((until, error)) if self.clock.now() < *until => Some(Err(error.clone())),
-            _ => None,
+        let now = self.clock.now();
+        if let Some((_, error)) = state.pause.as_ref().filter(|(until, _)| now < *until) {
+            return Ok(Err(error.clone()));
         }
-    }
-
-    async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        let config = &self.config;
-        let mut login = RedisConnectionInfo::default()
-            .set_protocol(ProtocolVersion::RESP3)
-            .set_skip_set_lib_name()
-            .set_db(i64::from(config.database));
-        if let Some(username) = &config.username {
-            login = login.set_username(username);
+        // One that nobody waited for has run out of time.
+        let fresh =
+            |attempt: &&Attempt| now.saturating_duration_since(attempt.since) < self.config.connect_timeout;
+        if let Some(attempt) = state.attempt.as_ref().filter(fresh) {
+            return Err(attempt.clone());
         }
-        if let Some(password) = &config.password {
-            login = login.set_password(password);
-        }
-        let info = self.address.clone().into_connection_info()?.set_redis_settings(login);
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let client = match config.tls.as_ref().and_then(|tls| tls.authorities.clone()) {
-            None => Client::open(info)?,
-            root_cert => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })?,
+        state.number += 1;
+        let (config, address) = (Arc::clone(&self.config), self.address.clone());
+        let connected = async move {
+            let connected = connect(&config, &address).await;
+            connected.map_err(|error| no_connection(&config, &address, &error))
         };
-        let timeouts = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(config.connect_timeout))
-            .set_response_timeout(Some(config.response_timeout));
-        client.get_multiplexed_async_connection_with_config(&timeouts).await
+        let attempt = Attempt { number: state.number, since: now, connected: connected.boxed().shared() };
+        state.attempt = Some(attempt.clone());
+        Err(attempt)
     }
 
     fn answered(&self, number: u64) {
@@ -190,7 +182,7 @@ impl Link {
     /// Notes that a connection broke, and says so.
     fn broken(&self, number: u64, error: &RedisError) -> Error {
         let now = self.clock.now();
-        let error = self.no_connection(error);
+        let error = no_connection(&self.config, &self.address, error);
         let mut state = self.lock();
         if state.number == number
             && let Some(up) = state.up.take()
@@ -204,27 +196,50 @@ impl Link {
         error
     }
 
-    fn no_connection(&self, error: &RedisError) -> Error {
-        let endpoint = Arc::clone(&self.config.endpoint);
-        if error.kind() == ErrorKind::Parse {
-            return Error::Malformed {
-                endpoint,
-                command: "a pipeline".to_owned(),
-                found: format!("bytes that are none ({error})"),
-                expected: "a RESP3 reply",
-            };
-        }
-        let cause = if error.is_timeout() {
-            format!("{}: not within {:?}", self.address, self.config.connect_timeout)
-        } else {
-            format!("{}: {error}", self.address)
-        };
-        Error::Connect { endpoint, cause: cause.into() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it is held")
     }
+}
+
+async fn connect(config: &RedisConfig, address: &ConnectionAddr) -> RedisResult<MultiplexedConnection> {
+    let mut login = RedisConnectionInfo::default()
+        .set_protocol(ProtocolVersion::RESP3)
+        .set_skip_set_lib_name()
+        .set_db(i64::from(config.database));
+    if let Some(username) = &config.username {
+        login = login.set_username(username);
+    }
+    if let Some(password) = &config.password {
+        login = login.set_password(password);
+    }
+    let info = address.clone().into_connection_info()?.set_redis_settings(login);
+    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    let client = match config.tls.as_ref().and_then(|tls| tls.authorities.clone()) {
+        None => Client::open(info)?,
+        root_cert => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })?,
+    };
+    let timeouts = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(config.connect_timeout))
+        .set_response_timeout(Some(config.response_timeout));
+    client.get_multiplexed_async_connection_with_config(&timeouts).await
+}
+
+fn no_connection(config: &RedisConfig, address: &ConnectionAddr, error: &RedisError) -> Error {
+    let endpoint = Arc::clone(&config.endpoint);
+    if error.kind() == ErrorKind::Parse {
+        return Error::Malformed {
+            endpoint,
+            command: "a pipeline".to_owned(),
+            found: format!("bytes that are none ({error})"),
+            expected: "a RESP3 reply",
+        };
+    }
+    let cause = if error.is_timeout() {
+        format!("{address}: not within {:?}", config.connect_timeout)
+    } else {
+        format!("{address}: {error}")
+    };
+    Error::Connect { endpoint, cause: cause.into() }
 }
 
 impl State {

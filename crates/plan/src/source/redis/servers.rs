@@ -28,6 +28,11 @@ pub(super) trait Commands: Sync {
     fn key(&self, at: usize) -> &str;
 
     fn command(&self, at: usize) -> Cmd;
+
+    /// Whether a command that may have been carried out may be sent again.
+    fn may_repeat(&self) -> bool {
+        true
+    }
 }
 
 /// What commands were answered, in their order, and the trips it took.
@@ -119,8 +124,9 @@ impl Servers {
             if elsewhere.is_empty() && failed.is_none() {
                 return Ok(Answers { values, trips });
             }
+            let final_failure = routes.is_none() || !commands.may_repeat();
             if let Some((error, _)) = &failed
-                && (routes.is_none() || matches!(error, Error::Timeout { .. }))
+                && (final_failure || matches!(error, Error::Timeout { .. }))
             {
                 return Err(error.clone());
             }
@@ -178,7 +184,7 @@ impl Servers {
                 pipeline.add_command(commands.command(*place as usize));
             }
             trips += 1;
-            match link.send(&pipeline).await {
+            match link.send(&pipeline, commands.may_repeat()).await {
                 Ok(mut answers) if group.asking => {
                     let mut at = 0;
                     answers.retain(|_| {
@@ -236,7 +242,7 @@ impl Servers {
         for node in nodes.iter().rev() {
             let mut pipeline = Pipeline::new();
             pipeline.cmd("CLUSTER").arg("SLOTS");
-            let answer = match node.link().send(&pipeline).await {
+            let answer = match node.link().send(&pipeline, true).await {
                 Ok(mut answers) => answers.pop().unwrap_or(Value::Nil),
                 Err(error) => {
                     failure.get_or_insert(error);

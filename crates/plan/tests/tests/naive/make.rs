@@ -3,13 +3,17 @@
 use anabranch_testkit::Rng;
 use serde_json::{Value, json};
 
+use super::cell::{Kind, kind_of};
+use super::exprs::Exprs;
+use super::world::{ENDPOINTS, FIELDS};
+
 /// A node made so far, and the columns of its rows.
 struct Made {
     id: String,
     keys: Vec<u64>,
 }
 
-pub(super) struct Maker<'a> {
+struct Maker<'a> {
     rng: &'a mut Rng,
     nodes: Vec<Value>,
     made: Vec<Made>,
@@ -40,10 +44,11 @@ pub(super) fn plan(rng: &mut Rng) -> Value {
 }
 
 impl Maker<'_> {
-    fn add(&mut self, op: &str, inputs: &[&str], params: Value, keys: Vec<u64>) {
+    fn add(&mut self, op: &str, inputs: &[&str], params: Value, keys: Vec<u64>) -> String {
         let id = format!("n{}", self.nodes.len());
         self.nodes.push(json!({"node_id": id, "op": op, "inputs": inputs, "params": params}));
-        self.made.push(Made { id, keys });
+        self.made.push(Made { id: id.clone(), keys: unique(keys) });
+        id
     }
 
     /// Mostly one of the last.
@@ -60,98 +65,201 @@ impl Maker<'_> {
 
     fn source(&mut self) {
         if self.rng.percent(70) {
-            self.add("core::viewer", &[], json!({"endpoint": "ep_0001"}), vec![COUNTRY]);
+            let params = json!({"endpoint": self.endpoint()});
+            self.add("core::viewer", &[], params, vec![COUNTRY]);
         } else {
-            let params = json!({"row_count": self.rng.within(1..20)});
-            self.add("test::fixed_source", &[], params, vec![]);
+            // Now and then more than fit a chunk of rows.
+            let rows = if self.rng.percent(4) { self.rng.within(1000..2200) } else { self.rng.within(1..20) };
+            self.add("test::fixed_source", &[], json!({"row_count": rows}), vec![]);
         }
     }
 
+    fn endpoint(&mut self) -> &'static str {
+        ENDPOINTS[usize::from(self.rng.percent(25))]
+    }
+
     fn node(&mut self) {
-        let (input, mut keys) = self.pick();
-        let inputs = [input.as_str()];
+        let (input, keys) = self.pick();
         let count = self.rng.within(1..12);
-        match self.rng.within(0..20) {
+        match self.rng.within(0..27) {
             0 => self.source(),
-            1..=4 => {
-                let (op, keys) = *self.rng.choose(&[
-                    ("core::follow", COUNTRY),
-                    ("core::recommendation", COUNTRY),
-                    ("core::media", 0),
-                ]);
-                let params = json!({"endpoint": "ep_0001", "fanout": self.rng.within(1..6)});
-                self.add(op, &inputs, params, (keys > 0).then_some(keys).into_iter().collect());
+            1 | 2 => self.list_op(&input),
+            3..=5 => self.fanout(&input, &keys),
+            6..=9 => self.vm(&input, keys),
+            10 | 11 => {
+                let params = json!({"pred_id": self.pred(&keys)});
+                self.add("core::filter", &[&input], params, keys);
             }
-            5 | 6 => {
-                let out = *self.rng.choose(&[2001, 2002]);
-                let expr = self.expr(&keys, 3);
-                self.exprs.push(expr);
-                if !keys.contains(&out) {
-                    keys.push(out);
-                }
-                let params = json!({"out_key": out, "expr_id": format!("e{}", self.exprs.len() - 1)});
-                self.add("core::vm", &inputs, params, keys);
-            }
-            7 | 8 => {
-                let params = json!({"pred_id": self.new_pred(&keys)});
-                self.add("core::filter", &inputs, params, keys);
-            }
-            9 | 10 => {
-                let by = self.key(&keys);
-                let order = *self.rng.choose(&["asc", "desc"]);
-                if self.rng.percent(50) {
-                    self.add("core::sort", &inputs, json!({"by": by, "order": order}), keys);
-                } else {
-                    self.add("core::topk", &inputs, json!({"by": by, "order": order, "count": count}), keys);
-                }
-            }
-            11 | 12 => self.add("core::take", &inputs, json!({"count": count}), keys),
-            13 => {
-                let (other, more) = self.pick();
-                keys.extend(more);
-                self.add("core::concat", &inputs, json!({"rhs": other}), unique(keys));
-            }
-            14 => {
-                let (other, more) = self.pick();
-                keys.extend(more);
-                let params = json!({"with": [other], "dedupe": self.rng.percent(60)});
-                self.add("core::union", &inputs, params, unique(keys));
-            }
-            15 => {
-                let by = self.key(&keys);
-                match self.rng.percent(50) {
-                    true => self.add("core::dedupe", &inputs, json!({"by": by}), keys),
-                    false => self.add("core::group_limit", &inputs, json!({"by": by, "count": count}), keys),
-                }
-            }
-            16 => {
-                let choices: [&[&str]; 3] = [&["likes"], &["likes", "author"], &["country"]];
-                let fields = *self.rng.choose(&choices);
-                let own = fields.iter().map(|field| match *field {
-                    "likes" => 1001,
-                    "author" => 1002,
-                    _ => COUNTRY,
-                });
-                keys.extend(own);
-                let params =
-                    json!({"endpoint": "ep_0001", "key": "user:{id}", "fields": fields, "overwrite": true});
-                self.add("core::lookup", &inputs, params, unique(keys));
-            }
-            17 if keys.contains(&2001) => {
-                let params = json!({"out_key": 2001, "pred_id": self.new_pred(&keys), "factor": 2.5});
-                self.add("core::boost", &inputs, params, keys);
-            }
-            17 => {
-                keys.push(2002);
-                self.add("core::fill", &inputs, json!({"keys": [2002], "value": 0.25}), unique(keys));
-            }
-            18 => {
-                let (other, _) = self.pick();
-                let kind = *self.rng.choose(&["semi", "anti"]);
-                self.add("core::join", &inputs, json!({"with": other, "kind": kind}), keys);
+            12 | 13 => self.sorts(&input, keys, count),
+            14 | 15 => _ = self.add("core::take", &[&input], json!({"count": count}), keys),
+            16 | 17 => self.both(&input, keys),
+            18 => self.groups(&input, keys, count),
+            19 | 20 => self.lookup(&input, keys),
+            21 => self.boost(&input, keys),
+            22 => self.fill(&input, keys),
+            23 | 24 => self.join(&input, keys),
+            25 => {
+                let fails = self.rng.percent(4);
+                let params = json!({"duration_ms": self.rng.within(0..4), "fail_after_sleep": fails});
+                self.add("test::sleep", &[&input], params, keys);
             }
             _ => self.choice(&input, keys),
         }
+    }
+
+    fn list_op(&mut self, input: &str) {
+        let ops = [("core::follow", COUNTRY), ("core::recommendation", COUNTRY), ("core::media", 0)];
+        let (op, key) = *self.rng.choose(&ops);
+        let params = json!({"endpoint": self.endpoint(), "fanout": self.rng.within(1..6)});
+        self.add(op, &[input], params, (key > 0).then_some(key).into_iter().collect());
+    }
+
+    fn fanout(&mut self, input: &str, keys: &[u64]) {
+        let mut patterns = vec!["follow:{id}", "media:{user_id}", "rank:{id}", "follow:{$cap}"];
+        patterns.extend(keys.contains(&1002).then_some("follow:{author}"));
+        patterns.extend(keys.contains(&COUNTRY).then_some("near:{country}"));
+        let key = *self.rng.choose(&patterns);
+        let mut params = json!({"endpoint": self.endpoint(), "key": key, "limit": self.rng.within(1..6)});
+        let mut made = Vec::new();
+        if key.starts_with("rank") {
+            params["kind"] = json!("scored");
+            if self.rng.percent(70) {
+                params["score_key"] = json!(2003);
+                made.push(2003);
+            }
+        }
+        if self.rng.percent(50) {
+            params["parent_key"] = json!(1003);
+            made.push(1003);
+        }
+        if self.rng.percent(60) {
+            let places: &[&str] =
+                if made.contains(&1003) { &["user:{id}", "user:{parent}"] } else { &["user:{id}"] };
+            params["fields_key"] = json!(*self.rng.choose(places));
+            let (names, more) = self.fields();
+            params["fields"] = json!(names);
+            made.extend(more);
+        }
+        self.add("core::fanout", &[input], params, made);
+    }
+
+    /// Some fields, in any order.
+    fn fields(&mut self) -> (Vec<&'static str>, Vec<u64>) {
+        let first = *self.rng.choose(&FIELDS);
+        let mut fields: Vec<(&str, u64)> = FIELDS.iter().copied().filter(|_| self.rng.percent(30)).collect();
+        fields.retain(|field| *field != first);
+        fields.push(first);
+        fields.into_iter().unzip()
+    }
+
+    fn lookup(&mut self, input: &str, mut keys: Vec<u64>) {
+        let mut patterns = vec!["user:{id}", "user:{id}", "user:{user_id}", "user:{$cap}"];
+        patterns.extend(keys.contains(&1002).then_some("user:{author}"));
+        let (names, more) = self.fields();
+        keys.extend(more);
+        let key = *self.rng.choose(&patterns);
+        let params = json!({"endpoint": self.endpoint(), "key": key, "fields": names, "overwrite": true});
+        self.add("core::lookup", &[input], params, keys);
+    }
+
+    fn vm(&mut self, input: &str, mut keys: Vec<u64>) {
+        let out = *self.rng.choose(&[2001, 2001, 2002, 2004, 1004, 1005, 3002]);
+        let mut expr = Exprs { rng: self.rng, keys: &keys }.expr(kind_of(out), 3);
+        if out == 2004 {
+            let zero = json!({"op": "const_number", "value": 0});
+            expr = json!({"op": "coalesce", "a": expr, "b": zero});
+        }
+        self.exprs.push(expr);
+        keys.push(out);
+        let params = json!({"out_key": out, "expr_id": format!("e{}", self.exprs.len() - 1)});
+        self.add("core::vm", &[input], params, keys);
+    }
+
+    fn pred(&mut self, keys: &[u64]) -> String {
+        let pred = Exprs { rng: self.rng, keys }.pred(2);
+        self.preds.push(pred);
+        format!("p{}", self.preds.len() - 1)
+    }
+
+    fn sorts(&mut self, input: &str, keys: Vec<u64>, count: u64) {
+        let by = self.key(&keys);
+        let order = *self.rng.choose(&["asc", "desc"]);
+        match self.rng.percent(50) {
+            true => self.add("core::sort", &[input], json!({"by": by, "order": order}), keys),
+            false => {
+                self.add("core::topk", &[input], json!({"by": by, "order": order, "count": count}), keys)
+            }
+        };
+    }
+
+    fn both(&mut self, input: &str, mut keys: Vec<u64>) {
+        let (other, more) = self.pick();
+        keys.extend(more);
+        if self.rng.percent(50) {
+            self.add("core::concat", &[input], json!({"rhs": other}), keys);
+        } else {
+            let (third, more) = self.pick();
+            keys.extend(more);
+            let params = json!({"with": [other, third], "dedupe": self.rng.percent(60)});
+            self.add("core::union", &[input], params, keys);
+        }
+    }
+
+    fn groups(&mut self, input: &str, keys: Vec<u64>, count: u64) {
+        let by = self.key(&keys);
+        let keep = *self.rng.choose(&["first", "last"]);
+        match self.rng.percent(60) {
+            true => self.add("core::dedupe", &[input], json!({"by": by, "keep": keep}), keys),
+            false => self.add("core::group_limit", &[input], json!({"by": by, "count": count}), keys),
+        };
+    }
+
+    fn boost(&mut self, input: &str, keys: Vec<u64>) {
+        let floats: Vec<u64> = keys.iter().copied().filter(|key| kind_of(*key) == Kind::Float).collect();
+        if floats.is_empty() {
+            return self.vm(input, keys);
+        }
+        let out = *self.rng.choose(&floats);
+        let mut params = json!({"out_key": out, "pred_id": self.pred(&keys), "factor": 2.5});
+        if self.rng.percent(50) {
+            params["add"] = json!(-0.5);
+        }
+        self.add("core::boost", &[input], params, keys);
+    }
+
+    fn fill(&mut self, input: &str, mut keys: Vec<u64>) {
+        let (filled, value) = match self.rng.percent(50) {
+            true => (vec![2001, 2002], json!(0.25)),
+            false => (vec![COUNTRY, 3002], json!("ZZ")),
+        };
+        let filled = if self.rng.percent(50) { filled } else { vec![filled[0]] };
+        keys.extend(&filled);
+        self.add("core::fill", &[input], json!({"keys": filled, "value": value}), keys);
+    }
+
+    fn join(&mut self, input: &str, mut keys: Vec<u64>) {
+        let (other, more) = self.pick();
+        let kind = *self.rng.choose(&["inner", "left", "semi", "anti"]);
+        let mut params = json!({"kind": kind});
+        let on = self.key(&keys);
+        let same: Vec<u64> = more.iter().copied().filter(|key| kind_of(*key) == kind_of(on)).collect();
+        if self.rng.percent(60) && !same.is_empty() {
+            (params["on"], params["on_right"]) = (json!(on), json!(*self.rng.choose(&same)));
+        }
+        if matches!(kind, "semi" | "anti") {
+            params["with"] = json!(other);
+            self.add("core::join", &[input], params, keys);
+            return;
+        }
+        // A few of each: they are multiplied.
+        let few = json!({"count": self.rng.within(1..9)});
+        let left = self.add("core::take", &[input], few.clone(), keys.clone());
+        params["with"] = json!(self.add("core::take", &[&other], few, more.clone()));
+        let brought: Vec<u64> = more.into_iter().filter(|_| self.rng.percent(60)).collect();
+        params["columns"] = json!(brought);
+        params["overwrite"] = json!(true);
+        keys.extend(brought);
+        self.add("core::join", &[&left], params, keys);
     }
 
     /// Reads parameters alone.
@@ -161,65 +269,19 @@ impl Maker<'_> {
         self.preds.push(json!({"op": "cmp", "cmp": "<", "a": weight, "b": half}));
         let pred = format!("p{}", self.preds.len() - 1);
         let (then, mut either) = self.pick();
+        let mut params = json!({"pred_id": pred, "then": then});
         if self.rng.percent(50) {
             either.extend(keys);
-            self.add("core::if", &[input], json!({"pred_id": pred, "then": then}), unique(either));
         } else {
             let (or, more) = self.pick();
             either.extend(more);
-            let params = json!({"pred_id": pred, "then": then, "else": or});
-            self.add("core::if", &[input], params, unique(either));
+            params["else"] = json!(or);
         }
+        self.add("core::if", &[input], params, either);
     }
 
     fn key(&mut self, keys: &[u64]) -> u64 {
         if keys.is_empty() || self.rng.percent(30) { 1 } else { *self.rng.choose(keys) }
-    }
-
-    fn expr(&mut self, keys: &[u64], depth: u32) -> Value {
-        let numbers: Vec<u64> = keys.iter().copied().filter(|key| *key < 3000).collect();
-        if depth == 0 || self.rng.percent(30) {
-            return match self.rng.within(0..4) {
-                0 => json!({"op": "const_number", "value": self.rng.within(0..5)}),
-                1 => json!({"op": "const_number", "value": 0.25 * self.rng.within(0..5) as f64}),
-                2 => json!({"op": "param_ref", "param_id": 1}),
-                _ => json!({"op": "key_ref", "key_id": self.key(&numbers)}),
-            };
-        }
-        let (a, b) = (self.expr(keys, depth - 1), self.expr(keys, depth - 1));
-        match *self.rng.choose(&["add", "sub", "mul", "coalesce", "neg"]) {
-            "neg" => json!({"op": "neg", "x": a}),
-            op => json!({"op": op, "a": a, "b": b}),
-        }
-    }
-
-    fn new_pred(&mut self, keys: &[u64]) -> String {
-        let pred = self.pred(keys, 2);
-        self.preds.push(pred);
-        format!("p{}", self.preds.len() - 1)
-    }
-
-    fn pred(&mut self, keys: &[u64], depth: u32) -> Value {
-        if depth > 0 && self.rng.percent(40) {
-            let (a, b) = (self.pred(keys, depth - 1), self.pred(keys, depth - 1));
-            return match *self.rng.choose(&["and", "or", "not"]) {
-                "not" => json!({"op": "not", "x": a}),
-                op => json!({"op": op, "a": a, "b": b}),
-            };
-        }
-        let country = json!({"op": "key_ref", "key_id": COUNTRY});
-        match self.rng.within(0..5) {
-            0 if keys.contains(&COUNTRY) => json!({"op": "in", "lhs": country, "list": ["US", "", "XX"]}),
-            1 if keys.contains(&COUNTRY) => {
-                json!({"op": "cmp", "cmp": "==", "a": country, "b": {"op": "const_string", "value": "CA"}})
-            }
-            2 => json!({"op": "is_null", "x": {"op": "key_ref", "key_id": self.key(keys)}}),
-            3 => json!({"op": "in", "lhs": self.expr(keys, 1), "list": [1, 2, 3.5, 8]}),
-            _ => {
-                let cmp = *self.rng.choose(&["==", "!=", "<", ">="]);
-                json!({"op": "cmp", "cmp": cmp, "a": self.expr(keys, 2), "b": self.expr(keys, 1)})
-            }
-        }
     }
 }
 

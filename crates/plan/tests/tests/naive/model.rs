@@ -1,89 +1,125 @@
 //! Plans as plainly as they can be carried out: a list of rows a node, one row at a time, nothing left out or merged.
 
+use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::world::World;
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
-    Int(i64),
-    Float(f64),
-    Text(String),
-}
-
-/// An id, and the cells that are not null.
-pub(super) type Row = (i64, BTreeMap<u64, Cell>);
+use super::cell::{Cell, Kind, Row, cell, compare, float, kind_of, name, set};
+use super::world::{ENDPOINTS, FIELDS, World};
 
 pub(super) struct Model<'a> {
     pub(super) world: &'a World,
     pub(super) plan: &'a Value,
     pub(super) user: i64,
-    pub(super) params: BTreeMap<u64, f64>,
+    pub(super) params: BTreeMap<u64, Cell>,
+    known: RefCell<BTreeMap<String, Rc<Vec<Row>>>>,
+    /// Something goes wrong, if it is not left out.
+    may_fail: Flag<bool>,
+    /// Something goes wrong that is not left out.
+    must_fail: Flag<bool>,
+}
+
+/// What a plan comes to.
+pub(super) struct Expected {
+    pub(super) rows: Vec<Row>,
+    pub(super) may_fail: bool,
+    pub(super) must_fail: bool,
 }
 
 const COUNTRY: u64 = 3001;
 
-impl Model<'_> {
-    pub(super) fn answer(&self) -> Vec<Row> {
+impl<'a> Model<'a> {
+    pub(super) fn new(
+        world: &'a World,
+        plan: &'a Value,
+        user: i64,
+        params: BTreeMap<u64, Cell>,
+    ) -> Model<'a> {
+        let known = RefCell::default();
+        Model { world, plan, user, params, known, may_fail: Flag::new(false), must_fail: Flag::new(false) }
+    }
+
+    pub(super) fn answer(&self) -> Expected {
         let outputs = self.plan["outputs"].as_array().unwrap();
-        outputs.iter().flat_map(|id| self.rows(id.as_str().unwrap())).collect()
+        let rows = outputs.iter().flat_map(|id| self.rows(id.as_str().unwrap())).collect();
+        // What nobody needs may run all the same, as what two branches share does if neither is taken.
+        let may_fail =
+            self.may_fail.get() || self.reads_what_fails() || self.sleeps_badly() || self.lacks_a_pattern();
+        Expected { rows, may_fail, must_fail: self.must_fail.get() }
+    }
+
+    /// A pattern is looked at as soon as there are rows, even if no row gets there.
+    fn lacks_a_pattern(&self) -> bool {
+        let tables = [&self.plan["expr_table"], &self.plan["pred_table"]];
+        !self.params.contains_key(&2)
+            && tables.iter().any(|table| table.to_string().contains(r#""kind":"param""#))
+    }
+
+    fn may_fail(&self) {
+        self.may_fail.set(true);
+    }
+
+    fn reads_what_fails(&self) -> bool {
+        let Some((endpoint, prefix)) = self.world.failing else { return false };
+        self.nodes().iter().any(|node| {
+            let text = node.to_string();
+            let op = node["op"].as_str().unwrap().trim_start_matches("core::");
+            let own = prefix == "user:" || prefix.trim_end_matches(':') == op || text.contains(prefix);
+            own && node["params"]["endpoint"] == ENDPOINTS[endpoint]
+        })
+    }
+
+    fn sleeps_badly(&self) -> bool {
+        self.nodes().iter().any(|node| node["params"]["fail_after_sleep"] == true)
+    }
+
+    fn nodes(&self) -> &Vec<Value> {
+        self.plan["nodes"].as_array().unwrap()
     }
 
     fn rows(&self, id: &str) -> Vec<Row> {
-        let nodes = self.plan["nodes"].as_array().unwrap();
-        let node = nodes.iter().find(|node| node["node_id"] == id).unwrap();
+        if let Some(rows) = self.known.borrow().get(id) {
+            return rows.to_vec();
+        }
+        let rows = Rc::new(self.computed(self.nodes().iter().find(|node| node["node_id"] == id).unwrap()));
+        self.known.borrow_mut().insert(id.to_owned(), Rc::clone(&rows));
+        rows.to_vec()
+    }
+
+    fn computed(&self, node: &Value) -> Vec<Row> {
         let params = &node["params"];
         let input = || self.rows(node["inputs"][0].as_str().unwrap());
         let other = |name: &str| self.rows(params[name].as_str().unwrap());
         let count = || params["count"].as_u64().unwrap() as usize;
+        let holds = |row: &Row| self.pred(self.entry("pred_table", &params["pred_id"]), row);
         match node["op"].as_str().unwrap() {
-            "core::viewer" => vec![self.with_country(self.user)],
-            "core::follow" => self.fan_out("follow", input(), params, true),
-            "core::recommendation" => self.fan_out("recommendation", input(), params, true),
-            "core::media" => self.fan_out("media", input(), params, false),
             "test::fixed_source" => {
                 (1..=params["row_count"].as_i64().unwrap()).map(|id| (id, BTreeMap::new())).collect()
             }
-            "test::sleep" => input(),
+            "test::sleep" => {
+                self.must_fail.set(self.must_fail.get() || params["fail_after_sleep"] == true);
+                input()
+            }
             "core::take" => input().into_iter().take(count()).collect(),
             "core::concat" => input().into_iter().chain(other("rhs")).collect(),
             "core::sort" => sorted(input(), params, "asc"),
             "core::topk" => sorted(input(), params, "desc").into_iter().take(count()).collect(),
-            "core::filter" => {
-                let holds = |row: &Row| self.pred(self.entry("pred_table", &params["pred_id"]), row);
-                input().into_iter().filter(holds).collect()
-            }
+            "core::filter" => input().into_iter().filter(holds).collect(),
             "core::vm" => self.vm(input(), params),
             "core::boost" => self.boost(input(), params),
             "core::fill" => fill(input(), params),
-            "core::lookup" => self.lookup(input(), params),
-            "core::union" => {
-                let with = params["with"].as_array().unwrap();
-                let others = with.iter().flat_map(|id| self.rows(id.as_str().unwrap()));
-                let all: Vec<Row> = input().into_iter().chain(others).collect();
-                if params["dedupe"] == false { all } else { limited(all, |row| Some(Cell::Int(row.0)), 1) }
-            }
-            "core::dedupe" => limited(input(), |row| cell(row, params["by"].as_u64().unwrap_or(1)), 1),
+            "core::union" => self.union(input(), params),
+            "core::dedupe" => dedupe(input(), params),
             "core::group_limit" => limited(input(), |row| cell(row, params["by"].as_u64().unwrap()), count()),
-            "core::join" => {
-                let right: Vec<i64> = other("with").iter().map(|row| row.0).collect();
-                let wanted = params["kind"] == "semi";
-                input().into_iter().filter(|row| right.contains(&row.0) == wanted).collect()
-            }
-            "core::if" => {
-                let no_row = (0, BTreeMap::new());
-                let holds = self.pred(self.entry("pred_table", &params["pred_id"]), &no_row);
-                if holds {
-                    other("then")
-                } else if params["else"].is_null() {
-                    input()
-                } else {
-                    other("else")
-                }
-            }
-            op => panic!("no model of {op}"),
+            "core::join" => join(input(), &other("with"), params),
+            "core::if" => match (holds(&(0, BTreeMap::new())), params["else"].is_null()) {
+                (true, _) => other("then"),
+                (false, true) => input(),
+                (false, false) => other("else"),
+            },
+            op => self.read(op, params, input),
         }
     }
 
@@ -91,145 +127,145 @@ impl Model<'_> {
         &self.plan[table][id.as_str().unwrap()]
     }
 
-    fn with_country(&self, id: i64) -> Row {
-        let country = self.world.users.get(&id).and_then(|user| user.country.clone());
-        (id, country.map(|country| (COUNTRY, Cell::Text(country))).into_iter().collect())
+    /// The ops that read.
+    fn read(&self, op: &str, params: &Value, input: impl Fn() -> Vec<Row>) -> Vec<Row> {
+        let country = |rows: Vec<Row>| self.with_fields(rows, params, "user:{id}", &["country"]);
+        let list = |name: &str| self.fan_out(&input(), params, &format!("{name}:{{id}}"), &params["fanout"]);
+        match op {
+            "core::viewer" => country(vec![(self.user, BTreeMap::new())]),
+            "core::follow" => country(list("follow")),
+            "core::recommendation" => country(list("recommendation")),
+            "core::media" => list("media"),
+            "core::lookup" => {
+                self.with_fields(input(), params, params["key"].as_str().unwrap(), &fields(params))
+            }
+            "core::fanout" => {
+                let rows = self.fan_out(&input(), params, params["key"].as_str().unwrap(), &params["limit"]);
+                match params["fields_key"].as_str() {
+                    Some(key) => self.with_fields(rows, params, key, &fields(params)),
+                    None => rows,
+                }
+            }
+            op => panic!("no model of {op}"),
+        }
     }
 
-    fn fan_out(&self, list: &str, rows: Vec<Row>, params: &Value, country: bool) -> Vec<Row> {
-        let fanout = params["fanout"].as_u64().unwrap() as usize;
-        let lists = rows.iter().filter_map(|row| self.world.lists.get(&(list, row.0)));
-        let ids = lists.flat_map(|list| list.iter().take(fanout));
-        ids.map(|id| if country { self.with_country(*id) } else { (*id, BTreeMap::new()) }).collect()
+    fn fails(&self, params: &Value, key: &str) -> bool {
+        let endpoint = |at: usize| params["endpoint"] == ENDPOINTS[at];
+        self.world.failing.is_some_and(|(at, prefix)| endpoint(at) && key.starts_with(prefix))
     }
 
-    fn lookup(&self, mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
+    fn fan_out(&self, rows: &[Row], params: &Value, pattern: &str, limit: &Value) -> Vec<Row> {
+        let limit = limit.as_u64().unwrap() as usize;
+        let store = &self.world.stores[usize::from(params["endpoint"] == ENDPOINTS[1])];
+        let mut made = Vec::new();
+        for parent in rows {
+            let Some(key) = self.key(pattern, parent) else { continue };
+            self.must_fail.set(self.must_fail.get() || self.fails(params, &key));
+            let plain = store.lists.get(&key).into_iter().flatten().map(|id| (*id, None));
+            let scored = store.scored.get(&key).into_iter().flatten().map(|(id, score)| (*id, Some(*score)));
+            for (id, score) in plain.chain(scored).take(limit) {
+                let mut row = (id, BTreeMap::new());
+                if let Some(key) = params["parent_key"].as_u64() {
+                    set(&mut row, key, Some(Cell::Int(parent.0)));
+                }
+                if let Some(key) = params["score_key"].as_u64() {
+                    set(&mut row, key, score.map(Cell::Float));
+                }
+                made.push(row);
+            }
+        }
+        made
+    }
+
+    fn with_fields(&self, mut rows: Vec<Row>, params: &Value, pattern: &str, fields: &[&str]) -> Vec<Row> {
+        let store = &self.world.stores[usize::from(params["endpoint"] == ENDPOINTS[1])];
         for row in &mut rows {
-            let user = self.world.users.get(&row.0);
-            for field in params["fields"].as_array().unwrap() {
-                let (key, cell) = match field.as_str().unwrap() {
-                    "likes" => (1001, user.and_then(|user| user.likes).map(Cell::Int)),
-                    "author" => (1002, user.and_then(|user| user.author).map(Cell::Int)),
-                    "country" => (COUNTRY, user.and_then(|user| user.country.clone()).map(Cell::Text)),
-                    field => panic!("no field {field}"),
-                };
-                set(row, key, cell);
+            let hash = self.key(pattern, row).and_then(|key| store.hashes.get(&key));
+            for field in fields {
+                let (_, key) = FIELDS.iter().find(|(name, _)| name == field).unwrap();
+                let found = hash.and_then(|hash| hash.get(field));
+                if found == Some(&None) {
+                    self.may_fail();
+                }
+                let default = (*key == 2004).then_some(Cell::Float(0.5));
+                set(row, *key, found.cloned().flatten().or(default));
             }
         }
         rows
     }
 
+    /// The key that a pattern makes of a row, unless a part of it is null.
+    fn key(&self, pattern: &str, row: &Row) -> Option<String> {
+        let (prefix, rest) = pattern.split_once('{').unwrap();
+        let of_row = |key: u64| cell(row, key).map(|cell| cell.to_string());
+        let part = match rest.trim_end_matches('}') {
+            "id" => of_row(1)?,
+            "user_id" => self.user.to_string(),
+            "author" => of_row(1002)?,
+            "parent" => of_row(1003)?,
+            "country" => of_row(COUNTRY)?,
+            "$cap" => self.params.get(&3)?.to_string(),
+            part => panic!("no model of {part}"),
+        };
+        Some(format!("{prefix}{part}"))
+    }
+
     fn vm(&self, mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
         let expr = self.entry("expr_table", &params["expr_id"]);
+        let key = params["out_key"].as_u64().unwrap();
         for row in &mut rows {
-            let value = self.expr(expr, row).map(|value| Cell::Float(float(&value)));
-            set(row, params["out_key"].as_u64().unwrap(), value);
+            let value = match self.expr(expr, row) {
+                Some(value) if kind_of(key) == Kind::Float => Some(Cell::Float(float(&value))),
+                value => value,
+            };
+            if matches!(value, Some(Cell::Float(value)) if !value.is_finite())
+                || (value.is_none() && key == 2004)
+            {
+                self.may_fail();
+            }
+            set(row, key, value);
         }
         rows
     }
 
     fn boost(&self, mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
         let pred = self.entry("pred_table", &params["pred_id"]);
-        let factor = params["factor"].as_f64().unwrap();
+        let (factor, add) = (params["factor"].as_f64().unwrap_or(1.0), params["add"].as_f64().unwrap_or(0.0));
         for row in &mut rows {
             let holds = self.pred(pred, row);
             if let Some(Cell::Float(value)) = row.1.get_mut(&params["out_key"].as_u64().unwrap())
                 && holds
             {
-                *value *= factor;
+                *value = *value * factor + add;
+                if !value.is_finite() {
+                    self.may_fail();
+                }
             }
         }
         rows
     }
 
-    fn expr(&self, expr: &Value, row: &Row) -> Option<Cell> {
-        let operand = |name: &str| self.expr(&expr[name], row);
-        let both =
-            |f: fn(f64, f64) -> f64| Some(Cell::Float(f(float(&operand("a")?), float(&operand("b")?))));
-        match expr["op"].as_str().unwrap() {
-            "const_number" => Some(match expr["value"].as_i64() {
-                Some(value) => Cell::Int(value),
-                None => Cell::Float(expr["value"].as_f64().unwrap()),
-            }),
-            "const_string" => Some(Cell::Text(expr["value"].as_str().unwrap().to_owned())),
-            "key_ref" => cell(row, expr["key_id"].as_u64().unwrap()),
-            "param_ref" => self.params.get(&expr["param_id"].as_u64().unwrap()).copied().map(Cell::Float),
-            "add" => both(|a, b| a + b),
-            "sub" => both(|a, b| a - b),
-            "mul" => both(|a, b| a * b),
-            "neg" => Some(Cell::Float(-float(&operand("x")?))),
-            "coalesce" => operand("a").or_else(|| operand("b")),
-            op => panic!("no model of {op}"),
-        }
-    }
-
-    fn pred(&self, pred: &Value, row: &Row) -> bool {
-        let sub = |name: &str| self.pred(&pred[name], row);
-        let operand = |name: &str| self.expr(&pred[name], row);
-        match pred["op"].as_str().unwrap() {
-            "const_bool" => pred["value"].as_bool().unwrap(),
-            "and" => sub("a") && sub("b"),
-            "or" => sub("a") || sub("b"),
-            "not" => !sub("x"),
-            "is_null" => operand("x").is_none(),
-            "cmp" => {
-                let (Some(a), Some(b)) = (operand("a"), operand("b")) else { return false };
-                let order = compare(&a, &b);
-                match pred["cmp"].as_str().unwrap() {
-                    "==" => order.is_eq(),
-                    "!=" => order.is_ne(),
-                    "<" => order.is_lt(),
-                    ">=" => order.is_ge(),
-                    cmp => panic!("no model of {cmp}"),
-                }
-            }
-            "in" => {
-                let Some(value) = operand("lhs") else { return false };
-                let list = pred["list"].as_array().unwrap();
-                list.iter().any(|item| match item.as_str() {
-                    Some(text) => value == Cell::Text(text.to_owned()),
-                    None => float(&value) == item.as_f64().unwrap(),
-                })
-            }
-            op => panic!("no model of {op}"),
-        }
+    fn union(&self, rows: Vec<Row>, params: &Value) -> Vec<Row> {
+        let with = params["with"].as_array().unwrap();
+        let others = with.iter().flat_map(|id| self.rows(id.as_str().unwrap()));
+        let all: Vec<Row> = rows.into_iter().chain(others).collect();
+        if params["dedupe"] == false { all } else { limited(all, |row| Some(Cell::Int(row.0)), 1) }
     }
 }
 
-fn cell(row: &Row, key: u64) -> Option<Cell> {
-    if key == 1 { Some(Cell::Int(row.0)) } else { row.1.get(&key).cloned() }
-}
-
-fn set(row: &mut Row, key: u64, cell: Option<Cell>) {
-    match cell {
-        Some(cell) => row.1.insert(key, cell),
-        None => row.1.remove(&key),
-    };
-}
-
-fn float(cell: &Cell) -> f64 {
-    match cell {
-        Cell::Int(value) => *value as f64,
-        Cell::Float(value) => *value,
-        Cell::Text(text) => panic!("{text} is no number"),
-    }
-}
-
-fn compare(a: &Cell, b: &Cell) -> std::cmp::Ordering {
-    match (a, b) {
-        (Cell::Int(a), Cell::Int(b)) => a.cmp(b),
-        (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-        (a, b) => float(a).partial_cmp(&float(b)).unwrap(),
-    }
+fn fields(params: &Value) -> Vec<&str> {
+    params["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap()).collect()
 }
 
 /// Nulls last, whichever way.
 fn sorted(mut rows: Vec<Row>, params: &Value, default: &str) -> Vec<Row> {
     let key = params["by"].as_u64().unwrap();
     let descending = params["order"].as_str().unwrap_or(default) == "desc";
+    let order = |a: &Cell, b: &Cell| compare(a, b).unwrap_or(std::cmp::Ordering::Equal);
     rows.sort_by(|a, b| match (cell(a, key), cell(b, key)) {
-        (Some(a), Some(b)) if descending => compare(&b, &a),
-        (Some(a), Some(b)) => compare(&a, &b),
+        (Some(a), Some(b)) if descending => order(&b, &a),
+        (Some(a), Some(b)) => order(&a, &b),
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
     rows
@@ -238,24 +274,71 @@ fn sorted(mut rows: Vec<Row>, params: &Value, default: &str) -> Vec<Row> {
 fn fill(mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
     for row in &mut rows {
         for key in params["keys"].as_array().unwrap() {
-            let value = Cell::Float(params["value"].as_f64().unwrap());
+            let value = match &params["value"] {
+                Value::String(text) => Cell::Text(text.clone()),
+                value => Cell::Float(value.as_f64().unwrap()),
+            };
             row.1.entry(key.as_u64().unwrap()).or_insert(value);
         }
     }
     rows
 }
 
+fn dedupe(mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
+    let by = |row: &Row| cell(row, params["by"].as_u64().unwrap_or(1));
+    if params["keep"] != "last" {
+        return limited(rows, by, 1);
+    }
+    rows.reverse();
+    let mut kept = limited(rows, by, 1);
+    kept.reverse();
+    kept
+}
+
 /// At most so many rows of each group; rows without a group all stay.
 fn limited(rows: Vec<Row>, group: impl Fn(&Row) -> Option<Cell>, count: usize) -> Vec<Row> {
-    let mut seen: Vec<Cell> = Vec::new();
-    let keep = |row: &Row| match group(row) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut keep = |row: &Row| match group(row) {
         None => true,
         Some(group) => {
-            let before = seen.iter().filter(|other| **other == group).count();
-            seen.push(group);
-            before < count
+            let seen = seen.entry(name(&group)).or_default();
+            *seen += 1;
+            *seen <= count
         }
     };
-    let mut keep = keep;
     rows.into_iter().filter(|row| keep(row)).collect()
+}
+
+fn join(left: Vec<Row>, right: &[Row], params: &Value) -> Vec<Row> {
+    let on = params["on"].as_u64().unwrap_or(1);
+    let on_right = params["on_right"].as_u64().unwrap_or(on);
+    let value = |row: &Row, key: u64| cell(row, key).map(|cell| name(&cell));
+    let mut by_value: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for row in right {
+        if let Some(value) = value(row, on_right) {
+            by_value.entry(value).or_default().push(row);
+        }
+    }
+    let kind = params["kind"].as_str().unwrap();
+    let mut made = Vec::new();
+    for row in left {
+        let none = Vec::new();
+        let matches = value(&row, on).and_then(|value| by_value.get(&value)).unwrap_or(&none);
+        match kind {
+            "semi" | "anti" if matches.is_empty() == (kind == "anti") => made.push(row),
+            "semi" | "anti" => {}
+            "left" if matches.is_empty() => made.push(joined(&row, None, params)),
+            _ => made.extend(matches.iter().map(|other| joined(&row, Some(other), params))),
+        }
+    }
+    made
+}
+
+fn joined(row: &Row, other: Option<&Row>, params: &Value) -> Row {
+    let mut row = row.clone();
+    for key in params["columns"].as_array().unwrap() {
+        let key = key.as_u64().unwrap();
+        set(&mut row, key, other.and_then(|other| cell(other, key)));
+    }
+    row
 }
