@@ -1,5 +1,7 @@
 //! The plans that are measured, written for the occasion, and the registries they stand on.
 
+#![allow(clippy::needless_pass_by_value, reason = "pieces of JSON read best one inside the other")]
+
 use serde_json::{Value, json};
 
 /// The keys and parameters that the plans name.

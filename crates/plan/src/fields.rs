@@ -35,7 +35,8 @@ impl<'a, 'p> Fields<'a, 'p> {
     /// The place of a field.
     pub(crate) fn place(&self, name: &str) -> String {
         match (self.place.is_empty(), name.is_empty()) {
-            (true, _) => name.to_owned(),
+            (true, true) => "the field without a name".to_owned(),
+            (true, false) => name.to_owned(),
             (false, true) => self.place.clone(),
             (false, false) => format!("{}, {name}", self.place),
         }

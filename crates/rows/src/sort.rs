@@ -184,7 +184,7 @@ impl<'a> Numbers<'a> {
         ties: Ties,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Split> {
-        let room = (2 * wanted).max(256);
+        let room = (2 * wanted).max(1024);
         let mut split = Split { entries: Vec::with_capacity(room), nulls: Vec::new() };
         // With ties kept, a row as good as the worst kept one must stay, so the bound is one higher.
         let slack = u64::from(ties == Ties::Keep);

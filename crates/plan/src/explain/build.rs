@@ -67,7 +67,7 @@ fn explain_read(registries: &Registries, endpoint: usize, reader: &Reader) -> Re
     let (command, fields, limit) = match &reader.read {
         source::Read::Fields(fields) => {
             let names: Vec<String> = fields.iter().map(|field| field.name.to_string()).collect();
-            (format!("HMGET {pattern} {}", names.join(" ")), names, None)
+            (format!("{} {pattern} {}", reader.read.command(), names.join(" ")), names, None)
         }
         source::Read::List { limit } => {
             (format!("LRANGE {pattern} 0 {}", limit.saturating_sub(1)), Vec::new(), Some(*limit))

@@ -53,6 +53,16 @@ pub enum Read {
 }
 
 impl Read {
+    /// The command of a Redis that it is. A lone field comes without a list around it, which is cheaper to take apart.
+    pub(crate) fn command(&self) -> &'static str {
+        match self {
+            Read::Fields(fields) if fields.len() == 1 => "HGET",
+            Read::Fields(_) => "HMGET",
+            Read::List { .. } => "LRANGE",
+            Read::Scored { .. } => "ZRANGE",
+        }
+    }
+
     /// The reply to keys that need no trip: there are none, or nothing is asked of them.
     fn without_trip(&self, keys: &Keys) -> Option<Reply> {
         let asks_nothing = match self {

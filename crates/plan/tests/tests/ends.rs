@@ -218,7 +218,7 @@ async fn one_worker_keeps_the_commands_of_many_requests_in_flight() {
         let commands: Vec<_> = std::iter::from_fn(|| talk.command()).take(EACH).collect();
         for words in commands {
             let id = words[1].strip_prefix("user:").unwrap();
-            talk.say(format!("*1\r\n${}\r\n{id}\r\n", id.len()));
+            talk.say(format!("${}\r\n{id}\r\n", id.len()));
         }
         talk.command();
     });

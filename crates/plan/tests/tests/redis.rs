@@ -62,7 +62,7 @@ async fn reads_and_refuses() {
         users(),
         age,
         &[2, 1],
-        expect![[r#"ep_test answered `HMGET user:1 age` with "x", not a 64-bit integer"#]],
+        expect![[r#"ep_test answered `HGET user:1 age` with "x", not a 64-bit integer"#]],
     )
     .await;
     check(
@@ -72,7 +72,7 @@ async fn reads_and_refuses() {
         expect![[r#"ep_test answered `LRANGE follow:2` with the item "x7", not an id (a 64-bit integer)"#]],
     )
     .await;
-    check(follow, country(), &[1], expect!["ep_test refused `HMGET follow:1`: WRONGTYPE Operation against a key holding the wrong kind of value"]).await;
+    check(follow, country(), &[1], expect!["ep_test refused `HGET follow:1`: WRONGTYPE Operation against a key holding the wrong kind of value"]).await;
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_server_that_stays_silent_gets_another_connection() {
 }
 
 fn answer_all(talk: &mut Conversation) {
-    while talk.command().is_some() && talk.say("*1\r\n$2\r\nUS\r\n") {}
+    while talk.command().is_some() && talk.say("$2\r\nUS\r\n") {}
 }
 
 /// Plays `bad` on the first two connections and answers on the others: a typed error or the right answer, and
@@ -177,42 +177,63 @@ async fn recovers_from(bad: &'static str, expected: Expect) {
 #[tokio::test]
 async fn broken_replies() {
     recovers_from("", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
-    recovers_from("*1\r\n$2\r\nU", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
+    recovers_from("$2\r\nU", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
     recovers_from("garbage\r\n", expect!["no connection to ep_test: 127.0.0.1:PORT: broken pipe"]).await;
 }
 
 /// Answers the first question with `reply` and all others rightly.
 async fn says(reply: &'static str, expected: Expect) {
+    says_to(&country(), reply, expected).await;
+}
+
+async fn says_to(read: &Read, reply: &'static str, expected: Expect) {
     let server = FakeServer::start(move |talk| {
         if talk.greet() && talk.command().is_some() && talk.say(reply) {
             answer_all(talk);
         }
     });
     let redis = Redis::new(RedisConfig { connections: 1, ..config(server.port()) }, clock());
-    expected.assert_eq(&ask(&redis, &users(), &country(), &[1]).await);
+    expected.assert_eq(&ask(&redis, &users(), read, &[1]).await);
     assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+}
+
+/// Several fields come in a list.
+#[tokio::test]
+async fn lists_of_another_type() {
+    let both = fields(&[("age", Kind::Int), ("country", Kind::Text)]);
+    says_to(&both, "*2\r\n$1\r\n7\r\n_\r\n", expect!["7 null"]).await;
+    says_to(
+        &both,
+        "*1\r\n$1\r\n7\r\n",
+        expect!["ep_test answered `HMGET user:1` with a list of 1, not a list of the fields asked for"],
+    )
+    .await;
+    says_to(
+        &both,
+        "+OK\r\n",
+        expect!["ep_test answered `HMGET user:1` with OK, not a list of the fields asked for"],
+    )
+    .await;
+    says_to(
+        &both,
+        "_\r\n",
+        expect!["ep_test answered `HMGET user:1` with nil, not a list of the fields asked for"],
+    )
+    .await;
+    says_to(&both, "-NOPERM no\r\n", expect!["ep_test refused `HMGET user:1`: NOPERM no"]).await;
 }
 
 #[tokio::test]
 async fn replies_of_another_type() {
-    says("+OK\r\n", expect!["ep_test answered `HMGET user:1` with OK, not a list of the fields asked for"])
+    says("+OK\r\n", expect![[r#""OK""#]]).await;
+    says("_\r\n", expect!["null"]).await;
+    says("*0\r\n", expect!["ep_test answered `HGET user:1 country` with a list of 0, not UTF-8 text"]).await;
+    says(":5\r\n", expect!["ep_test answered `HGET user:1 country` with the integer 5, not UTF-8 text"])
         .await;
-    says("_\r\n", expect!["ep_test answered `HMGET user:1` with nil, not a list of the fields asked for"])
-        .await;
-    says(
-        "*0\r\n",
-        expect!["ep_test answered `HMGET user:1` with a list of 0, not a list of the fields asked for"],
-    )
-    .await;
-    says(
-        "*1\r\n:5\r\n",
-        expect!["ep_test answered `HMGET user:1 country` with the integer 5, not UTF-8 text"],
-    )
-    .await;
-    says("*1\r\n$2\r\n\u{7f}\u{1}\r\n", expect![[r#""\u{7f}\u{1}""#]]).await;
+    says("$2\r\n\u{7f}\u{1}\r\n", expect![[r#""\u{7f}\u{1}""#]]).await;
     says(
         "%1\r\n+country\r\n+US\r\n",
-        expect!["ep_test answered `HMGET user:1` with a map of 1, not a list of the fields asked for"],
+        expect!["ep_test answered `HGET user:1 country` with a map of 1, not UTF-8 text"],
     )
     .await;
     says(
@@ -220,9 +241,9 @@ async fn replies_of_another_type() {
         expect!["no connection to ep_test: LOADING Redis is loading the dataset in memory"],
     )
     .await;
-    says("-NOPERM no\r\n", expect!["ep_test refused `HMGET user:1`: NOPERM no"]).await;
+    says("-NOPERM no\r\n", expect!["ep_test refused `HGET user:1`: NOPERM no"]).await;
     // News that nobody asked for.
-    says(">2\r\n+invalidate\r\n*0\r\n*1\r\n$2\r\nMX\r\n", expect![[r#""MX""#]]).await;
+    says(">2\r\n+invalidate\r\n*0\r\n$2\r\nMX\r\n", expect![[r#""MX""#]]).await;
 }
 
 #[tokio::test]
@@ -233,7 +254,7 @@ async fn a_hundred_trips_are_under_way_at_once() {
         let commands: Vec<_> = std::iter::from_fn(|| talk.command()).take(50).collect();
         for words in commands {
             let id = words[1].strip_prefix("user:").unwrap();
-            talk.say(format!("*1\r\n${}\r\n{id}\r\n", id.len()));
+            talk.say(format!("${}\r\n{id}\r\n", id.len()));
         }
         talk.command();
     });

@@ -18,7 +18,7 @@ async fn connecting_goes_on_where_the_last_one_gave_up() {
         // Longer than anybody here waits.
         std::thread::sleep(Duration::from_millis(150));
         if hello.is_some() && talk.say("%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n") {
-            while talk.command().is_some() && talk.say("*1\r\n$2\r\nUS\r\n") {}
+            while talk.command().is_some() && talk.say("$2\r\nUS\r\n") {}
         }
     });
     let redis = Redis::new(RedisConfig { connections: 1, ..config(server.port()) }, clock());

@@ -119,10 +119,11 @@ impl Fields {
         pattern: &Pattern,
         fields: &Arc<[Field]>,
     ) -> Fields {
+        let name = Read::Fields(Arc::clone(fields)).command();
         let places: Vec<Option<u32>> = fields.iter().map(|field| data.name_of(&field.name)).collect();
         let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
         let rows = Rows::new(data, pattern, |key, stored| {
-            let command = || format!("HMGET {key}");
+            let command = || format!("{name} {key}");
             let Stored::Hash(hash) = stored else {
                 return Err(wrong_type(endpoint, command()));
             };

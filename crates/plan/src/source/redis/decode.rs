@@ -46,6 +46,8 @@ fn columns(
         }
         let reply = &replies[place as usize];
         let items = match reply {
+            Value::ServerError(_) => return Err(asked.wrong(place, reply, "a value")),
+            value if fields.len() == 1 => std::slice::from_ref(value),
             Value::Array(items) if items.len() == fields.len() => items,
             _ => return Err(asked.wrong(place, reply, "a list of the fields asked for")),
         };

@@ -47,21 +47,13 @@ impl Ask {
         let (batch, places) = self.batch(keys);
         let answers = servers.exchange(&batch).await?;
         let endpoint = &servers.config().endpoint;
-        let name = self.name();
+        let name = self.read.command();
         let asked = Asked { endpoint, command: &|place| format!("{name} {}", batch.key(place as usize)) };
         let data = match places {
             None => decode(&self.read, &asked, &answers.values, 0..keys.len() as u32),
             Some(places) => decode(&self.read, &asked, &answers.values, places.into_iter()),
         };
         Ok(Reply { data: data?, trips: answers.trips, commands: batch.len() as u32 })
-    }
-
-    fn name(&self) -> &'static str {
-        match &self.read {
-            Read::Fields(_) => "HMGET",
-            Read::List { .. } => "LRANGE",
-            Read::Scored { .. } => "ZRANGE",
-        }
     }
 
     /// The commands, each key once, and for each row the place of its command; `None` where that is its own.
@@ -127,7 +119,7 @@ impl Commands for Batch<'_> {
             Read::Fields(fields) => {
                 let bytes = fields.iter().map(|field| field.name.len()).sum::<usize>() + key.len() + 5;
                 command = Cmd::with_capacity(fields.len() + 2, bytes);
-                command.arg("HMGET").arg(key);
+                command.arg(self.ask.read.command()).arg(key);
                 for field in &**fields {
                     command.arg(&*field.name);
                 }
