@@ -109,12 +109,12 @@ impl Rows {
     }
 
     /// The batch's rows that are active, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone + '_ {
         (0..self.len()).map(|position| self.row(position))
     }
 
     /// The ids of the active rows, in order.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = i64> + Clone + '_ {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = i64> + ExactSizeIterator + Clone + '_ {
         let ids = self.batch.ids();
         self.iter().map(move |row| ids[row])
     }
