@@ -37,6 +37,8 @@ pub(crate) struct PlanNode {
     /// The equal nodes that it stands for.
     pub(crate) also: Vec<String>,
     pub(crate) trace: Option<String>,
+    /// What its parameters say, for people.
+    pub(crate) settings: Vec<(String, String)>,
     pub(crate) op: Arc<dyn Op>,
     /// By number.
     pub(crate) inputs: Vec<usize>,

@@ -49,6 +49,7 @@ fn explain_node(plan: &Compiled, node: &PlanNode) -> Node {
         id: node.id.clone(),
         op: node.op.spec().name.to_owned(),
         trace: node.trace.clone(),
+        settings: node.settings.clone(),
         stands_for: node.also.clone(),
         inputs: node.inputs.iter().map(|input| plan.nodes[*input].id.clone()).collect(),
         columns: node.schema.iter().map(column).collect(),

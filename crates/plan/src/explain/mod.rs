@@ -43,6 +43,8 @@ pub struct Node {
     /// Its label for traces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// What its parameters say, expressions in words: name and value.
+    pub settings: Vec<(String, String)>,
     /// The equal nodes that it stands for: they are not run again.
     pub stands_for: Vec<String>,
     /// The nodes whose rows it takes, in order.

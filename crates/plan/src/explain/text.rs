@@ -60,6 +60,8 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
             wrap(text, &format!("      {what:<10}"), 16, items, separator);
         }
     };
+    let settings = node.settings.iter().map(|(name, value)| format!("{name}: {value}"));
+    detail("says", &settings.collect::<Vec<_>>(), ", ");
     detail("equal to", &node.stands_for, ", ");
     for read in &node.reads {
         let shared = if read.shared { " (shared with equal reads)" } else { "" };

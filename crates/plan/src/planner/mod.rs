@@ -8,6 +8,7 @@ mod equal;
 mod demand;
 mod choices;
 mod stages;
+mod settings;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -59,7 +60,9 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = nodes.len();
-        nodes.push(build(&document, place, draft, &number, &demands[place], &mut sources));
+        let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
+        let node = build(&document, place, draft, &number, &demands[place], &mut sources);
+        nodes.push(PlanNode { settings, ..node });
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
@@ -178,6 +181,7 @@ fn build(
         id: document.nodes[place].id.clone(),
         also: Vec::new(),
         trace: document.nodes[place].trace.clone(),
+        settings: Vec::new(),
         op,
         inputs: inputs.into_iter().map(|input| number[input]).collect(),
         schema: planned.schema,
