@@ -16,14 +16,11 @@ fn as_text() {
           viewer         core::viewer
               unasked   country string
           followed       core::follow         <- viewer
-              says      fanout: 20
               reads     feed: LRANGE follow:{id} 0 19
               unasked   country string
           posts          core::media          <- followed
-              says      fanout: 4
               reads     feed: LRANGE media:{id} 0 3
           details        core::lookup         <- posts
-              says      key: post:{id}, fields: ["author","likes","age_hours","topic","title"]
               reads     feed: HMGET post:{id} likes age_hours author topic title (shared with equal reads)
               adds      likes int, age_hours float, author int, topic string, title string
           loved          core::vm             <- details
@@ -33,14 +30,11 @@ fn as_text() {
               says      out_key: score, expr_id: 1 + (popularity - $freshness * coalesce(age_hours, 100))
               adds      score float
           suggested      core::recommendation <- viewer
-              says      fanout: 10
               reads     feed: LRANGE recommendation:{id} 0 9
               unasked   country string
           more_posts     core::media          <- suggested
-              says      fanout: 2
               reads     feed: LRANGE media:{id} 0 1
           more_details   core::lookup         <- more_posts
-              says      key: post:{id}, fields: ["author","likes","age_hours","topic","title"]
               reads     feed: HMGET post:{id} likes age_hours author topic title (shared with equal reads)
               adds      likes int, age_hours float, author int, topic string, title string
           also_loved     core::vm             <- more_details
@@ -92,18 +86,15 @@ fn gates_are_shown() {
           viewer         core::viewer
               unasked   country string
           followed       core::follow         <- viewer
-              says      fanout: 5
               reads     feed: LRANGE follow:{id} 0 4
               unasked   country string
           suggested      core::recommendation <- viewer
-              says      fanout: 5
               reads     feed: LRANGE recommendation:{id} 0 4
               unasked   country string
           both           core::union          <- followed, suggested
           people         core::if             <- followed, both
               says      pred_id: $explore == true
           posts          core::media          <- people
-              says      fanout: 2
               reads     feed: LRANGE media:{id} 0 1
               rows      only the first 12 are asked for
           page           core::take           <- posts

@@ -60,7 +60,12 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
             wrap(text, &format!("      {what:<10}"), 16, items, separator);
         }
     };
-    let settings = node.settings.iter().map(|(name, value)| format!("{name}: {value}"));
+    // What a node reads says the same and more.
+    let settings = node
+        .settings
+        .iter()
+        .filter(|_| node.reads.is_empty())
+        .map(|(name, value)| format!("{name}: {value}"));
     detail("says", &settings.collect::<Vec<_>>(), ", ");
     detail("equal to", &node.stands_for, ", ");
     for read in &node.reads {
