@@ -59,6 +59,8 @@ pub(crate) struct Stage {
     pub(crate) inputs: Vec<usize>,
     /// Whether its rows are handed over, not shared: one stage takes them, once, and they are no output.
     pub(crate) given_away: bool,
+    /// Whether its rows are, or are part of, the answer.
+    pub(crate) is_output: bool,
 }
 
 /// What a stage does.

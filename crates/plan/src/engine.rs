@@ -1,6 +1,7 @@
 //! Plans of a process: loaded once, run by many.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +79,6 @@ pub struct RunOptions {
 impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
-        use std::hash::{BuildHasher, RandomState};
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         Config { registries, sources, ops, folder: None, runs, seed: RandomState::new().hash_one(0) }
     }
@@ -194,17 +194,13 @@ impl Engine {
     /// A name like no other of this engine.
     fn next_id(&self) -> RequestId {
         let count = self.0.requests.fetch_add(1, Ordering::Relaxed);
-        let (high, low) = (mix(self.0.seed ^ count), mix(self.0.seed.wrapping_add(count) ^ 0x5bf0_3635));
-        RequestId::Made(u128::from(high) << 64 | u128::from(low))
+        let half = |half: u8| {
+            let mut hasher = DefaultHasher::new();
+            (self.0.seed, count, half).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        RequestId::Made(half(0) << 64 | half(1))
     }
-}
-
-/// Spreads the bits of a number (the finisher of SplitMix64).
-fn mix(mut bits: u64) -> u64 {
-    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 impl Plan {
@@ -246,7 +242,7 @@ impl Plan {
         let clock = Arc::clone(inner.runs.clock());
         let call = Arc::new(Call { user: user_id, params, clock, tally: Tally::default(), shared });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let mut work = Work::new(&self.compiled, Arc::clone(&call), threshold);
+        let mut work = Work::new(&self.compiled, &call, threshold);
         let bounds = Options {
             label: "plan",
             deadline: options.deadline,

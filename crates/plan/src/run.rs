@@ -14,9 +14,9 @@ use crate::error::OpError;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
 
 /// The values of a request's stages.
-pub(crate) struct Work {
-    plan: Arc<Compiled>,
-    call: Arc<Call>,
+pub(crate) struct Work<'a> {
+    plan: &'a Arc<Compiled>,
+    call: &'a Arc<Call>,
     values: Box<[Option<Rows>]>,
     /// What is expected to cost less is not even worth a look at the clock.
     trifle: Duration,
@@ -41,23 +41,17 @@ impl Classified for Fault {
 /// The most that is computed without a look at the clock before or after.
 const TRIFLE: Duration = Duration::from_micros(5);
 
-impl Work {
-    pub(crate) fn new(plan: &Arc<Compiled>, call: Arc<Call>, inline_threshold: Duration) -> Work {
+impl<'a> Work<'a> {
+    pub(crate) fn new(plan: &'a Arc<Compiled>, call: &'a Arc<Call>, inline_threshold: Duration) -> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
-        Work { plan: Arc::clone(plan), call, values, trifle: TRIFLE.min(inline_threshold) }
+        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold) }
     }
 
     /// The rows of the outputs, once the run is over.
-    pub(crate) fn into_outputs(mut self) -> Vec<Rows> {
-        let outputs = &self.plan.outputs;
-        let last_use = |at: usize| !outputs[at + 1..].contains(&outputs[at]);
-        (0..outputs.len())
-            .map(|at| {
-                let value = &mut self.values[outputs[at]];
-                let rows = if last_use(at) { value.take() } else { value.clone() };
-                rows.expect("a run that ended well has its outputs")
-            })
-            .collect()
+    pub(crate) fn into_outputs(self) -> Vec<Rows> {
+        let rows =
+            |stage: &usize| self.values[*stage].clone().expect("a run that ended well has its outputs");
+        self.plan.outputs.iter().map(rows).collect()
     }
 
     fn inputs(&mut self, stage: usize) -> Inputs {
@@ -71,34 +65,34 @@ impl Work {
     }
 }
 
-impl Workload for Work {
+impl Workload for Work<'_> {
     type Value = Rows;
     type Error = Fault;
     type Future = Waiting;
     type Job = Chain;
 
-    fn step(&mut self, node: NodeId, _: Budget) -> Step<Work> {
+    fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
         let stage = node.index();
-        let plan = Arc::clone(&self.plan);
+        let plan = self.plan;
         match &plan.stages[stage].what {
             What::Wait(node) => {
                 let inputs = self.inputs(stage);
-                let promise = Promise::new(&plan, *node, &inputs);
+                let promise = Promise::new(plan, *node, &inputs);
                 let Form::Wait(form) = &plan.nodes[*node].form else {
                     unreachable!("stages fit their forms")
                 };
-                match Arc::clone(form).start(inputs, &self.call) {
+                match Arc::clone(form).start(inputs, self.call) {
                     Started::Ready(rows) => Step::Ready(promise.keep(rows)),
                     Started::Later(future) => Step::Future(Waiting { promise, future }),
                 }
             }
             What::Chain(nodes) => {
                 let inputs = self.inputs(stage);
-                let cost = cost(&plan, nodes, &inputs);
+                let cost = cost(plan, nodes, &inputs);
                 if cost <= self.trifle {
-                    return Step::Ready(compute(&plan, nodes, inputs, &self.call, &Check::never()));
+                    return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never()));
                 }
-                let call = Arc::clone(&self.call);
+                let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
                 Step::Job(Chain { plan, stage, inputs, call }, Cost::About(cost))
             }
             What::Gate { node, open, when } => match when.holds(&self.call.params) {
@@ -114,7 +108,7 @@ impl Workload for Work {
     }
 
     fn release(&mut self, node: NodeId) {
-        if !self.plan.outputs.contains(&node.index()) {
+        if !self.plan.stages[node.index()].is_output {
             self.values[node.index()] = None;
         }
     }

@@ -4,6 +4,7 @@ use anabranch_engine::Check;
 use anabranch_rows::{Interner, Key, Rows};
 use hashbrown::HashSet;
 
+use super::group_limit::limited;
 use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
@@ -49,29 +50,11 @@ impl Op for Dedupe {
             Form::compute(NANOS, move |inputs, _, check| {
                 let rows = input(inputs, 0);
                 let kept =
-                    if last { keep_last(rows, key, check)? } else { keep_first(rows, key, most, check)? };
+                    if last { keep_last(rows, key, check)? } else { limited(rows, key, 1, most, check)? };
                 Ok(rows.with_active(kept))
             })
         }))
     }
-}
-
-fn keep_first(rows: &Rows, key: Key, most: usize, check: &Check<'_>) -> Result<Vec<u32>, OpError> {
-    let numbers = Numbers::of(rows, key, &mut Interner::default());
-    let mut seen = HashSet::with_capacity(rows.len());
-    let mut kept: Vec<u32> = Vec::with_capacity(rows.len().min(most));
-    for position in 0..rows.len() {
-        if kept.len() == most {
-            break;
-        }
-        if position % STRIDE == 0 && check.should_stop() {
-            return Err(OpError::Stopped);
-        }
-        if numbers.get(position).is_none_or(|number| seen.insert(number)) {
-            kept.push(rows.row(position) as u32);
-        }
-    }
-    Ok(kept)
 }
 
 fn keep_last(rows: &Rows, key: Key, check: &Check<'_>) -> Result<Vec<u32>, OpError> {

@@ -9,7 +9,8 @@ use super::fields::{FieldReader, Fields};
 use super::input;
 use crate::call::Call;
 use crate::error::OpError;
-use crate::op::{Demand, Form, Inputs, Node, Planned, Sources, Started, Takes, Wait};
+use crate::op::{Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Sources, Started, Takes, Wait};
+use crate::registry::EndpointKind;
 use crate::schema::Schema;
 use crate::source::{Data, Fetch, Lists, Pattern, Read, Reader, Reply};
 
@@ -86,6 +87,25 @@ impl FanOut {
             fields,
         }))
     }
+}
+
+/// The parameters of a fan-out to users.
+pub(super) const USERS: &[ParamSpec] = &[
+    ParamSpec::required(
+        "endpoint",
+        ParamKind::Endpoint(Some(EndpointKind::Redis)),
+        "where lists and users are kept",
+    ),
+    ParamSpec::required("fanout", ParamKind::Int(1, u32::MAX as i64), "the most ids of a list"),
+];
+
+/// The users on the lists `{prefix}{id}`, with their `country`.
+pub(super) fn users(node: &mut Node<'_>, prefix: &str) -> Option<Planned> {
+    let fanout = width(node, "fanout");
+    let fields = Fields::country(node)?;
+    let schema = Schema::new(fields.columns());
+    let endpoint = node.endpoint("endpoint")?.index;
+    Some(FanOut { fields, ..FanOut::of_ids(endpoint, prefix, fanout?) }.planned(schema))
 }
 
 /// The `fanout` of a node, if it is within what the registries allow.

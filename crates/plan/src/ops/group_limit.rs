@@ -49,7 +49,13 @@ impl Op for GroupLimit {
 }
 
 /// The first `most` of the rows that fewer than `count` rows of the same value come before.
-fn limited(rows: &Rows, key: Key, count: u32, most: usize, check: &Check<'_>) -> Result<Vec<u32>, OpError> {
+pub(super) fn limited(
+    rows: &Rows,
+    key: Key,
+    count: u32,
+    most: usize,
+    check: &Check<'_>,
+) -> Result<Vec<u32>, OpError> {
     let numbers = Numbers::of(rows, key, &mut Interner::default());
     let mut seen: HashMap<u64, u32> = HashMap::new();
     let mut kept: Vec<u32> = Vec::with_capacity(rows.len().min(most));

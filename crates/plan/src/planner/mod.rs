@@ -17,7 +17,7 @@ use std::sync::Arc;
 use anabranch_engine::LimitKey;
 
 use crate::compiled::{Compiled, PlanNode};
-use crate::document::Document;
+use crate::document::{Document, DocumentNode};
 use crate::op::{Demand, Node, Op, Ops, Planned, Sources};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
@@ -60,9 +60,9 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = nodes.len();
-        let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
-        let node = build(&document, place, draft, &number, &demands[place], &mut sources);
-        nodes.push(PlanNode { settings, ..node });
+        let node = &document.nodes[place];
+        let settings = settings::of(&document, node, draft.op.spec(), with.registries);
+        nodes.push(build(node, settings, draft, &number, &demands[place], &mut sources));
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
@@ -71,7 +71,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     }
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
     let shared_reads = sources.shared_count();
-    Some(Compiled { dead, ..stages::cut(document.name, nodes, &outputs, shared_reads, with) })
+    Some(stages::cut(document.name, nodes, &outputs, dead, shared_reads, with))
 }
 
 /// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
@@ -166,8 +166,8 @@ fn warn_of_dead(
 }
 
 fn build(
-    document: &Document,
-    place: usize,
+    node: &DocumentNode,
+    settings: Vec<(String, String)>,
     draft: Draft,
     number: &[usize],
     demand: &Demand,
@@ -178,10 +178,10 @@ fn build(
     let form = (planned.build)(demand, sources);
     let reads = sources.readers[before..].to_vec();
     PlanNode {
-        id: document.nodes[place].id.clone(),
+        id: node.id.clone(),
         also: Vec::new(),
-        trace: document.nodes[place].trace.clone(),
-        settings: Vec::new(),
+        trace: node.trace.clone(),
+        settings,
         op,
         inputs: inputs.into_iter().map(|input| number[input]).collect(),
         schema: planned.schema,

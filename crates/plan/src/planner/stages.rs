@@ -18,6 +18,7 @@ pub(super) fn cut(
     name: String,
     nodes: Vec<PlanNode>,
     outputs: &[usize],
+    dead: Vec<(String, String)>,
     shared_reads: usize,
     with: &Surroundings<'_>,
 ) -> Compiled {
@@ -32,7 +33,7 @@ pub(super) fn cut(
             Form::Wait(_) => What::Wait(chain[0]),
             Form::Compute(_) => What::Chain(chain),
         };
-        stages.push(Stage { what, inputs: Vec::new(), given_away: false });
+        stages.push(Stage { what, inputs: Vec::new(), given_away: false, is_output: false });
     }
     for stage in &mut stages {
         let first = match &stage.what {
@@ -45,14 +46,14 @@ pub(super) fn cut(
     let mut edges = edges(&nodes, &stages);
     add_gates(&nodes, outputs, &stage_of, &mut stages, &mut edges);
     let outputs: Vec<usize> = outputs.iter().map(|node| stage_of[*node]).collect();
-    give_away(&mut stages, &outputs);
+    mark_uses(&mut stages, &outputs);
     let edges: Vec<_> =
         edges.into_iter().map(|((from, to), kind)| (NodeId(from as u32), NodeId(to as u32), kind)).collect();
     let graph =
         Dag::new(stages.len() as u32, &edges).expect("a checked plan has no cycle, and its edges are a map");
     let policies = policies(&nodes, &stages, with.limits);
     let registries = Arc::clone(with.registries);
-    let (nothing, dead) = (Rows::none(), Vec::new());
+    let nothing = Rows::none();
     Compiled { name, registries, nodes, stages, graph, policies, outputs, shared_reads, nothing, dead }
 }
 
@@ -126,7 +127,7 @@ fn add_gates(
     for (at, Side { node, then }) in sides.list.iter().enumerate() {
         let when = &nodes[*node].choice.as_ref().expect("sides are of nodes with a choice").when;
         let what = What::Gate { node: *node, open: *then, when: Arc::clone(when) };
-        stages.push(Stage { what, inputs: Vec::new(), given_away: false });
+        stages.push(Stage { what, inputs: Vec::new(), given_away: false, is_output: false });
         // An `if` within another side: its gates need not be asked if that is closed.
         if let Some(outer) = sides.of[*node] {
             edges.insert((first_gate + outer, first_gate + at), Edge::Needs);
@@ -134,12 +135,13 @@ fn add_gates(
     }
 }
 
-fn give_away(stages: &mut [Stage], outputs: &[usize]) {
+/// Marks what is an output, and what else has one reader alone.
+fn mark_uses(stages: &mut [Stage], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
     stages.iter().flat_map(|stage| &stage.inputs).for_each(|input| uses[*input] += 1);
-    outputs.iter().for_each(|output| uses[*output] += 2);
+    outputs.iter().for_each(|output| stages[*output].is_output = true);
     for (stage, uses) in stages.iter_mut().zip(uses) {
-        stage.given_away = uses <= 1;
+        stage.given_away = uses <= 1 && !stage.is_output;
     }
 }
 
