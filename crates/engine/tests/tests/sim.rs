@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anabranch_engine::{
     Allowance, Budget, Check, Classified, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Failure, Graph,
-    LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step, StepKind,
-    Workload,
+    Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step,
+    StepKind, Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -130,7 +130,8 @@ fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
         StepKind::Pool,
         StepKind::Blocking,
     ];
-    let modes = [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), OnError::FailRun];
+    let modes =
+        [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), OnError::Fallback(2), OnError::FailRun];
     Policy {
         step: *rng.choose(&kinds),
         timeout: rng.percent(15).then(|| rng.micros(1..8_000)),
@@ -257,9 +258,12 @@ impl Workload for Actor<'_> {
         self.judge.failed(node, &failure);
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Option<NodeId> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<NodeId> {
+        if self.case.policies[node.index()].on_error == OnError::Fallback(2) {
+            return Instead::Nothing;
+        }
         self.judge.fell_back(node, failure);
-        Some(node)
+        Instead::Value(node)
     }
 
     fn release(&mut self, node: NodeId) {
