@@ -68,8 +68,11 @@ pub struct Plan {
 /// What one request is allowed.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// When it must be answered.
+    /// When it must be answered; if not given, the plan's own deadline holds.
     pub deadline: Option<Instant>,
+    /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
+    /// their times together.
+    pub node_timeout: Option<Duration>,
     /// One node at a time, for comparison.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
@@ -250,24 +253,32 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
+        let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
+        let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
+        let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
         let bounds = Options {
             label: "plan",
-            deadline: options.deadline,
+            deadline: options.deadline.or_else(own),
             reserve: Reserve::Share,
-            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
+            // The timers of regions are in flight all the time.
+            in_flight: match options.sequential {
+                true => 1 + self.compiled.regions.len(),
+                false => self.compiled.stages.len(),
+            },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let run = inner.runs.run(&self.compiled.graph, &self.compiled.policies, &mut work, &bounds);
+        let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
         *run_id = Some(run.id());
         run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        let (outputs, ledger) = work.into_outputs();
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
-            outputs: work.into_outputs(),
-            ledger: Vec::new(),
+            outputs,
+            ledger,
             stats: Stats {
                 trips: call.tally.trips.load(Ordering::Relaxed),
                 commands: call.tally.commands.load(Ordering::Relaxed),
