@@ -21,7 +21,7 @@ use crate::document::{Document, DocumentNode};
 use crate::op::{Demand, Node, Op, Ops, Planned, Sources};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
-use crate::source::Source;
+use crate::source::{Hedging, Source};
 
 /// What plans are compiled against.
 pub(crate) struct Surroundings<'a> {
@@ -29,6 +29,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) registries: &'a Arc<Registries>,
     /// One an endpoint.
     pub(crate) sources: &'a [Arc<dyn Source>],
+    /// The hedges of each endpoint that has them.
+    pub(crate) hedges: &'a [Option<Arc<Hedging>>],
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
@@ -53,7 +55,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
     let demands = demand::of(&order, &live, &drafts, &outputs);
-    let mut sources = Sources::new(with.sources);
+    let mut sources = Sources::new(with.sources).hedging(with.hedges);
     let mut number = vec![usize::MAX; drafts.len()];
     let mut nodes: Vec<PlanNode> = Vec::new();
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();

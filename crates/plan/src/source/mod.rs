@@ -13,11 +13,14 @@ mod pattern;
 mod reader;
 mod shared;
 mod merge;
+mod hedge;
 mod values;
 mod memory;
 mod redis;
 mod http;
 
+pub use hedge::{Hedge, HedgeCounts};
+pub(crate) use hedge::{Hedged, Hedging};
 pub use http::{Http, HttpConfig};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
@@ -31,6 +34,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// Trips in flight at a time, if that is bounded.
     fn max_inflight(&self) -> Option<u32> {
+        None
+    }
+
+    /// When a late read is sent a second time, if that is done.
+    fn hedge(&self) -> Option<Hedge> {
         None
     }
 }
