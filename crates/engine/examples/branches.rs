@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, NodeId, OnError, Options,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Instead, NodeId, OnError, Options,
     Policies, Policy, Step, Timeline, Workload,
 };
 
@@ -59,9 +59,9 @@ impl Workload for Feed {
 
     fn finish(&mut self, _: NodeId, (): (), _: &mut Drops) {}
 
-    fn fallback(&mut self, node: NodeId, _: &Failure<String>) -> Option<()> {
+    fn fallback(&mut self, node: NodeId, _: &Failure<String>) -> Instead<()> {
         self.degraded.push(NODES[node.index()].0);
-        Some(())
+        Instead::Value(())
     }
 }
 

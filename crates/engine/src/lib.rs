@@ -84,4 +84,4 @@ pub use retry::{Classified, Retry, Severity};
 pub use run::{Report, Run, Stopped};
 pub use threads::{AbortOnDrop, Tasks, TokioTasks};
 pub use timeline::{Category, Error as TimelineError, Outcome, Spent, Timeline, Track};
-pub use workload::{Budget, Drops, Failure, Job, Step, Workload};
+pub use workload::{Budget, Drops, Failure, Instead, Job, Step, Workload};

@@ -53,7 +53,7 @@ pub enum OnError {
     FailRun,
     /// What needs the node is dropped; the run carries on.
     Isolate,
-    /// The workload is asked for a stand-in value; the number is its own note of which.
+    /// The workload is asked what is to stand in for it; the number is its own note of which.
     Fallback(u32),
 }
 

@@ -41,10 +41,10 @@ pub trait Workload {
         let _ = (node, failure, drops);
     }
 
-    /// A value to stand in for `node` ([`OnError::Fallback`](crate::OnError::Fallback)), or `None` to fail the run.
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Self::Error>) -> Option<Self::Value> {
+    /// What is to become of `node`, which has a fallback ([`OnError::Fallback`](crate::OnError::Fallback)).
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Self::Error>) -> Instead<Self::Value> {
         let _ = (node, failure);
-        None
+        Instead::Fail
     }
 
     /// Learns that nothing will read the value of `node` again.
@@ -63,6 +63,17 @@ pub enum Step<W: Workload + ?Sized> {
     Job(W::Job, Cost),
     /// It has nothing to do, and what needs it is not wanted: the closed side of a branch.
     Drop,
+}
+
+/// What becomes of a node that did not make it.
+#[derive(Debug)]
+pub enum Instead<V> {
+    /// This value stands in for its own.
+    Value(V),
+    /// Nothing: what needs it is dropped, and the run carries on, as with [`OnError::Isolate`](crate::OnError::Isolate).
+    Nothing,
+    /// Its failure ends the run.
+    Fail,
 }
 
 /// CPU work or a blocking call. Closures of the same shape are jobs.

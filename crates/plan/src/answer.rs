@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io::Write as _;
 use std::ops::Range;
-use std::time::Duration;
 
 use anabranch_rows::{Column, Key, Kind, Rows};
 use serde::Serialize;
 use smallvec::SmallVec;
 
+use crate::ledger::LedgerEntry;
 use crate::registry::Keys;
 use crate::value::Scalar;
 
@@ -56,34 +56,6 @@ pub struct Stats {
     pub trips: u32,
     /// Commands.
     pub commands: u32,
-}
-
-/// One thing that did not go as the plan would have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct LedgerEntry {
-    /// The node.
-    pub node: String,
-    /// Why.
-    pub reason: String,
-    /// What stands for its rows.
-    pub fallback: String,
-    /// How long the request waited for it.
-    #[serde(rename = "waited_us", serialize_with = "micros")]
-    pub waited: Duration,
-    /// How old the rows are that stand for it, if they are old.
-    #[serde(rename = "age_us", serialize_with = "optional_micros", skip_serializing_if = "Option::is_none")]
-    pub age: Option<Duration>,
-    /// How many rows that are.
-    pub rows: usize,
-}
-
-fn micros<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u128(duration.as_micros())
-}
-
-fn optional_micros<S: serde::Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    micros(&duration.unwrap_or_default(), to)
 }
 
 /// One row of an answer.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use anabranch_engine::Clock;
 
-use crate::source::Shared;
+use crate::source::{Reads, Shared};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
@@ -19,6 +19,8 @@ pub struct Call {
     /// What was read.
     pub tally: Tally,
     pub(crate) shared: Box<[Shared]>,
+    /// Who answers its reads.
+    pub(crate) reads: Reads,
 }
 
 /// What a request asked of its sources.

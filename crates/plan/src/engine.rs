@@ -20,7 +20,7 @@ use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Shared, Source};
+use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
 
 /// What an engine is made of.
 pub struct Config {
@@ -257,7 +257,14 @@ impl Plan {
         let Request { user_id, request_id, params, .. } = request;
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
         let clock = Arc::clone(inner.runs.clock());
-        let call = Arc::new(Call { user: user_id, params, clock, tally: Tally::default(), shared });
+        let call = Arc::new(Call {
+            user: user_id,
+            params,
+            clock,
+            tally: Tally::default(),
+            shared,
+            reads: Reads::Live,
+        });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
         let bounds = Options {

@@ -72,6 +72,7 @@ mod op;
 mod ops;
 mod effects;
 mod request;
+mod ledger;
 mod answer;
 mod project;
 mod compiled;
@@ -82,13 +83,14 @@ mod setup;
 mod explain;
 mod traced;
 
-pub use answer::{Answer, Candidate, LedgerEntry, RequestId, Stats};
+pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use explain::Explanation;
+pub use ledger::{LedgerEntry, Reason};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
     ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture,

@@ -11,7 +11,7 @@ use crate::graph::{Graph, NodeId};
 use crate::limit::{Ended, Verdict};
 use crate::panics;
 use crate::policy::OnError;
-use crate::workload::{Failure, Workload};
+use crate::workload::{Failure, Instead, Workload};
 
 impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn finished(&mut self, node: NodeId, value: W::Value) {
@@ -45,22 +45,26 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         match self.policies.of(node).on_error {
             OnError::FailRun => self.stop_with(node, failure),
             OnError::Fallback(_) => match self.work.fallback(node, &failure) {
-                Some(value) => {
+                Instead::Value(value) => {
                     self.fell_back += 1;
                     self.log.now(What::FellBack(node, reason(&failure)));
                     self.work.finish(node, value, &mut self.drops);
                     self.end_finished(node);
                 }
-                None => self.stop_with(node, failure),
+                Instead::Nothing => self.isolate(node, failure),
+                Instead::Fail => self.stop_with(node, failure),
             },
-            OnError::Isolate => {
-                self.log.now(What::Failed(node, reason(&failure)));
-                self.work.fail(node, failure, &mut self.drops);
-                let Run { frontier, work, log, cancelled, .. } = self;
-                frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
-                self.after_end(node);
-            }
+            OnError::Isolate => self.isolate(node, failure),
         }
+    }
+
+    /// Goes on without a node and what needs it.
+    fn isolate(&mut self, node: NodeId, failure: Failure<W::Error>) {
+        self.log.now(What::Failed(node, reason(&failure)));
+        self.work.fail(node, failure, &mut self.drops);
+        let Run { frontier, work, log, cancelled, .. } = self;
+        frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
+        self.after_end(node);
     }
 
     fn stop_with(&mut self, node: NodeId, failure: Failure<W::Error>) {

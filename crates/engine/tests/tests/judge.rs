@@ -7,7 +7,7 @@ use anabranch_engine::{
     Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, Wait, What,
 };
 
-use crate::sim::{Broken, Case};
+use crate::sim::{Broken, Case, NOTHING};
 
 pub(crate) struct Judge<'a> {
     case: &'a Case,
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
             Some(Ok(report)) => self.complete(&fates, report),
             Some(Err(Stopped::Node { node, failure })) => {
                 assert_eq!(Some(node), self.first_failure, "the first failure is the one reported");
-                assert!(!matches!(self.case.policies[node.index()].on_error, OnError::Isolate));
+                assert!(!self.goes_on_without(node));
                 self.name_matches(node, &failure);
             }
             Some(Err(Stopped::Deadline { late })) => {
@@ -179,8 +179,12 @@ impl<'a> Judge<'a> {
                     fates[node.index()] = Fate::Finished;
                 }
                 What::Failed(node, _) => {
-                    if !matches!(self.case.policies[node.index()].on_error, OnError::Isolate) {
+                    if !self.goes_on_without(node) {
                         self.first_failure.get_or_insert(node);
+                    } else if fates[node.index()] == Fate::Open {
+                        assert!(self.may_start(&fates, node), "only what could start can be too late for it");
+                        fates[node.index()] = Fate::Failed;
+                        continue;
                     }
                     self.replay_end(&mut fates, node, *at, Fate::Failed);
                 }
@@ -188,6 +192,11 @@ impl<'a> Judge<'a> {
             }
         }
         fates
+    }
+
+    /// Whether the run goes on without the node when it fails.
+    fn goes_on_without(&self, node: NodeId) -> bool {
+        matches!(self.case.policies[node.index()].on_error, OnError::Isolate | NOTHING)
     }
 
     fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {

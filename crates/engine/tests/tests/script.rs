@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{
-    Budget, Check, Classified, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, LimitKey,
-    Limits, Listener, NodeId, OnError, Options, Policies, Policy, Report, Retry, SerialKey, Severity, Step,
-    StepKind, Stopped, What, Workload,
+    Budget, Check, Classified, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Instead,
+    LimitKey, Limits, Listener, NodeId, OnError, Options, Policies, Policy, Report, Retry, SerialKey,
+    Severity, Step, StepKind, Stopped, What, Workload,
 };
 use anabranch_testkit::Sim;
 
@@ -266,9 +266,9 @@ impl Workload for Player<'_> {
         self.calls.push(format!("fail {}: {failure}", self.script.name(node)));
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Option<()> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<()> {
         self.calls.push(format!("fallback {}: {failure}", self.script.name(node)));
-        Some(())
+        Instead::Value(())
     }
 
     fn release(&mut self, node: NodeId) {

@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use anabranch_engine::{
     Allowance, Budget, Check, Classified, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Failure, Graph,
-    LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step, StepKind,
-    Workload,
+    Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step,
+    StepKind, Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
 use crate::judge::Judge;
 use crate::script::listen;
+
+/// A fallback that is to leave the node out.
+pub(crate) const NOTHING: OnError = OnError::Fallback(2);
 
 const CASES: u64 = 12_000;
 
@@ -130,7 +133,7 @@ fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
         StepKind::Pool,
         StepKind::Blocking,
     ];
-    let modes = [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), OnError::FailRun];
+    let modes = [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), NOTHING, OnError::FailRun];
     Policy {
         step: *rng.choose(&kinds),
         timeout: rng.percent(15).then(|| rng.micros(1..8_000)),
@@ -257,9 +260,12 @@ impl Workload for Actor<'_> {
         self.judge.failed(node, &failure);
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Option<NodeId> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<NodeId> {
+        if self.case.policies[node.index()].on_error == NOTHING {
+            return Instead::Nothing;
+        }
         self.judge.fell_back(node, failure);
-        Some(node)
+        Instead::Value(node)
     }
 
     fn release(&mut self, node: NodeId) {
@@ -336,5 +342,5 @@ fn cases_cover_what_they_are_meant_to() {
         kinds.extend(case.policies.iter().map(|policy| format!("{:?} {:?}", policy.step, policy.on_error)));
         assert_eq!(case.dag.node_count() as usize, case.acts.len());
     }
-    assert!(deadlines > 40 && cancels > 20 && kinds.len() == 15, "{deadlines} {cancels} {}", kinds.len());
+    assert!(deadlines > 40 && cancels > 20 && kinds.len() == 20, "{deadlines} {cancels} {}", kinds.len());
 }

@@ -17,7 +17,7 @@ use crate::op::{Arg, Demand, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, 
 use crate::problem::Problems;
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reply, Source};
+use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reads, Reply, Source};
 use crate::value::{Scalar, Values};
 
 pub(super) const SCORE: Key = Key(1001);
@@ -231,6 +231,7 @@ impl Case {
             params: self.values,
             clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
             tally: Tally::default(),
+            reads: Reads::Live,
             shared: Box::default(),
         });
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();

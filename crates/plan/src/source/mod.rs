@@ -11,6 +11,7 @@ use anabranch_rows::{Column, Key, Kind};
 
 mod pattern;
 mod reader;
+mod reads;
 mod shared;
 mod merge;
 mod hedge;
@@ -25,6 +26,7 @@ pub use http::{Http, HttpConfig};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
 pub use reader::{Reader, Shared};
+pub(crate) use reads::Reads;
 pub use redis::{Redis, RedisConfig, RedisTls, seed};
 
 /// Where rows come from: a store behind an endpoint.

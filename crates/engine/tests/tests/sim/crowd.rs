@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::{
     Allowance, Bounds, Budget, Check, Classified, Clock, Concurrency, Config, Dag, Drops, Edge, Engine,
-    Failure, Flights, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Ramp, Retry, Severity,
-    Step, StepKind, Workload,
+    Failure, Flights, Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Ramp, Retry,
+    Severity, Step, StepKind, Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -104,8 +104,12 @@ impl Workload for Caller<'_> {
         }
     }
 
-    fn fallback(&mut self, _: NodeId, _: &Failure<Broken>) -> Option<u64> {
-        self.rng.percent(80).then_some(0)
+    fn fallback(&mut self, _: NodeId, _: &Failure<Broken>) -> Instead<u64> {
+        match self.rng.percent(70) {
+            true => Instead::Value(0),
+            false if self.rng.percent(50) => Instead::Nothing,
+            false => Instead::Fail,
+        }
     }
 }
 

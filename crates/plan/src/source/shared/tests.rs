@@ -9,7 +9,7 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
 use crate::call::{Call, Tally};
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
+use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reads, Reply};
 
 /// A store of `id * 10` and `"t{id}"` under each id, which takes its time.
 struct Slow {
@@ -45,7 +45,14 @@ impl Bound for Slow {
 
 fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
-    Arc::new(Call { user: 1, params: Box::default(), clock: sim.clock(), tally: Tally::default(), shared })
+    Arc::new(Call {
+        user: 1,
+        params: Box::default(),
+        clock: sim.clock(),
+        tally: Tally::default(),
+        shared,
+        reads: Reads::Live,
+    })
 }
 
 /// Readers by the user's and by the rows' ids that read the same; how many tables they need.

@@ -1,0 +1,84 @@
+//! The ledger of an answer: what did not go as the plan would have it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One node whose rows are not its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LedgerEntry {
+    /// The node that did not make it.
+    pub node: String,
+    /// The `core::timeout` node around it, if the stand-in is for the whole region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Why.
+    pub reason: Reason,
+    /// What it said, for an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What stands for its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id.
+    pub fallback: String,
+    /// How long the request waited for it once it had begun.
+    #[serde(rename = "waited_us", with = "micros")]
+    pub waited: Duration,
+    /// How old the oldest value is that stands for it, if they are old.
+    #[serde(rename = "age_us", default, skip_serializing_if = "Option::is_none", with = "some_micros")]
+    pub age: Option<Duration>,
+    /// How many rows stand for it.
+    pub rows: usize,
+}
+
+/// Why a node did not make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It was begun, and not done in its time.
+    Timeout,
+    /// It failed.
+    Error,
+    /// It was not begun: there was not enough time left for it.
+    Shed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Timeout => "timeout",
+            Reason::Error => "error",
+            Reason::Shed => "shed",
+        })
+    }
+}
+
+/// Durations as whole microseconds.
+mod micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_micros)
+    }
+}
+
+mod some_micros {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        super::micros::serialize(&duration.unwrap_or_default(), to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_micros))
+    }
+}
