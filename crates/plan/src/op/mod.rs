@@ -104,6 +104,8 @@ pub struct Sources<'a> {
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// Whether what is bound now remembers what it reads.
+    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -195,7 +197,7 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0 }
+        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, remembering: false }
     }
 
     /// The same, with late reads of endpoints that hedge sent a second time.
@@ -222,6 +224,9 @@ impl<'a> Sources<'a> {
         let mut reader = crate::source::Reader::new(pattern, read, bound);
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
+        if self.remembering {
+            reader.remember();
+        }
         self.readers.push((endpoint, reader.clone()));
         reader
     }

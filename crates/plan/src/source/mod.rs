@@ -14,6 +14,7 @@ mod reader;
 mod reads;
 mod shared;
 mod merge;
+mod stale;
 mod hedge;
 mod values;
 mod memory;
@@ -233,13 +234,21 @@ pub enum Error {
         /// What was asked for.
         expected: &'static str,
     },
+    /// Asked for what was read before, there is nothing, or it is too old.
+    #[error("no reply to `{command}` of the last {max_age:?} is remembered")]
+    Forgotten {
+        /// The command and the pattern of its keys.
+        command: String,
+        /// How old it may be.
+        max_age: Duration,
+    },
 }
 
 impl Classified for Error {
     fn severity(&self) -> Severity {
         match self {
             Error::Connect { .. } | Error::Timeout { .. } => Severity::Transient,
-            Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
+            Error::Refused { .. } | Error::Malformed { .. } | Error::Forgotten { .. } => Severity::Permanent,
         }
     }
 }
