@@ -66,6 +66,21 @@ impl Hedge {
         Ok(Hedge { percentile, factor, ..self })
     }
 
+    /// The percentile of trips that the delay is made of.
+    pub fn percentile(&self) -> f64 {
+        self.percentile
+    }
+
+    /// How many times that percentile a read must take to be late.
+    pub fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// The part of all commands that may be sent a second time.
+    pub fn budget(&self) -> f64 {
+        self.budget
+    }
+
     /// At most this part of all commands (0.05: one in twenty) is sent a second time.
     pub fn within(self, budget: f64) -> Result<Hedge, String> {
         if !(0.0001..=1.0).contains(&budget) {

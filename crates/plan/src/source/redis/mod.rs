@@ -5,6 +5,7 @@
 mod config;
 mod link;
 mod slots;
+mod rest;
 mod servers;
 mod decode;
 mod trip;
