@@ -193,9 +193,8 @@ impl Engine {
     /// What hedges came to so far, for each endpoint that has them, by its id.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
-        let counts = endpoints.filter_map(|(endpoint, hedging)| {
-            Some((endpoint.id.clone(), hedging.as_ref()?.counts()))
-        });
+        let counts = endpoints
+            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
         counts.collect()
     }
 

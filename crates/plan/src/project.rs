@@ -367,14 +367,16 @@ fn hedge(fields: &mut Fields<'_, '_>) -> Option<Hedge> {
         Value::Bool(on) => return on.then(Hedge::default),
         Value::Object(map) => map,
         other => {
-            let what = format!("must be true, false or {{ percentile, factor, budget }}, not {}", show(other));
+            let what =
+                format!("must be true, false or {{ percentile, factor, budget }}, not {}", show(other));
             fields.error("hedge", what);
             return None;
         }
     };
     let place = fields.place("hedge");
     let mut entry = Fields::new(map, place, fields.problems);
-    let [percentile, factor, budget] = ["percentile", "factor", "budget"].map(|name| entry.optional::<f64>(name));
+    let [percentile, factor, budget] =
+        ["percentile", "factor", "budget"].map(|name| entry.optional::<f64>(name));
     let hedge = Hedge::default();
     let hedge = hedge.after(percentile.unwrap_or(hedge.percentile()), factor.unwrap_or(hedge.factor()));
     let hedge = hedge.and_then(|hedge| hedge.within(budget.unwrap_or(hedge.budget())));

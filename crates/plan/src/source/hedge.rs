@@ -280,7 +280,9 @@ mod tests {
     #[test]
     fn settings_are_checked() {
         let hedge = Hedge::default();
-        for wrong in [hedge.after(0.0, 2.0), hedge.after(80.0, 0.5), hedge.after(f64::NAN, 2.0), hedge.within(1.5)] {
+        for wrong in
+            [hedge.after(0.0, 2.0), hedge.after(80.0, 0.5), hedge.after(f64::NAN, 2.0), hedge.within(1.5)]
+        {
             let _what: String = wrong.unwrap_err();
         }
         assert_eq!(hedge.after(80.0, 2.0).and_then(|hedge| hedge.within(0.05)), Ok(hedge));

@@ -1,7 +1,7 @@
 //! What an op reads with: a bound read, with its keys made from rows.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anabranch_rows::Rows;
 

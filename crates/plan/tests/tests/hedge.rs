@@ -88,7 +88,11 @@ impl World {
     }
 
     /// One with so many trips of 2 ms behind it, which makes the delay 4.2 ms.
-    fn after(trips: u64, hedge: Hedge, fate: impl Fn(u64) -> (Duration, bool) + Send + Sync + 'static) -> World {
+    fn after(
+        trips: u64,
+        hedge: Hedge,
+        fate: impl Fn(u64) -> (Duration, bool) + Send + Sync + 'static,
+    ) -> World {
         let world = World::new(hedge, move |number| match number.checked_sub(trips) {
             None => (millis(2), true),
             Some(number) => fate(number),
@@ -134,11 +138,15 @@ fn all_of_it() -> Hedge {
 #[test]
 fn a_late_trip_is_sent_again_and_the_first_answer_counts() {
     let check = |first: u64, second: u64, takes: std::ops::Range<u64>, expected: HedgeCounts| {
-        let world = World::after(64, all_of_it(), move |number| (millis([first, second][number as usize]), true));
+        let world =
+            World::after(64, all_of_it(), move |number| (millis([first, second][number as usize]), true));
         let (answer, took) = world.ask();
         let trips = 1 + expected.sent as u32;
         assert_eq!(answer, Ok((trips, trips)));
-        assert!((millis(takes.start)..millis(takes.end)).contains(&took), "{took:?} for {first} and {second}");
+        assert!(
+            (millis(takes.start)..millis(takes.end)).contains(&took),
+            "{took:?} for {first} and {second}"
+        );
         assert_eq!(world.counts(), expected);
         let left = world.sim.settle();
         assert_eq!((left.tasks, left.jobs), (0, 0));
@@ -185,7 +193,9 @@ fn a_request_that_nobody_waits_for_drops_both_trips() {
         let clock = world.sim.clock();
         let soon = clock.sleep_until(clock.now() + millis(wait));
         let request = Box::pin(world.plan.run(world.request()));
-        let Either::Right((_, request)) = world.sim.block_on(select(request, soon)) else { panic!("too soon") };
+        let Either::Right((_, request)) = world.sim.block_on(select(request, soon)) else {
+            panic!("too soon")
+        };
         assert_eq!(Arc::strong_count(&world.stage.under_way), if wait < 4 { 2 } else { 3 });
         drop(request);
         assert_eq!(Arc::strong_count(&world.stage.under_way), 1);
