@@ -20,7 +20,7 @@ use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{Reads, Shared, Source};
+use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
 
 /// What an engine is made of.
 pub struct Config {
@@ -51,6 +51,8 @@ struct Inner {
     folder: Option<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
+    /// One an endpoint that hedges.
+    hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
@@ -109,6 +111,10 @@ impl Engine {
             Some(limits.add(&endpoint.id, allowance).expect("a positive number of trips, an id of its own"))
         });
         let limit_of = limit_of.collect();
+        let hedging = |source: &Arc<dyn Source>| {
+            Some(Arc::new(Hedging::new(source.hedge()?, Arc::clone(runs.clock()))))
+        };
+        let hedges = sources.iter().map(hedging).collect();
         Engine(Arc::new(Inner {
             runs,
             inline_threshold: settings.inline_threshold,
@@ -118,6 +124,7 @@ impl Engine {
             folder,
             limits,
             limit_of,
+            hedges,
             plans: Mutex::default(),
             seed,
             requests: AtomicU64::new(0),
@@ -152,6 +159,7 @@ impl Engine {
             ops: &inner.ops,
             registries: &inner.registries,
             sources: &inner.sources,
+            hedges: &inner.hedges,
             limits: &inner.limit_of,
             base,
         };
@@ -183,6 +191,14 @@ impl Engine {
     /// What runs the plans: its clock, its events, its way to come to rest.
     pub fn runs(&self) -> &engine::Engine {
         &self.0.runs
+    }
+
+    /// What hedges came to so far, for each endpoint that has them, by its id.
+    pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
+        let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
+        let counts = endpoints
+            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+        counts.collect()
     }
 
     /// Jobs expected to cost at most this much are done in place.

@@ -60,6 +60,7 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod spread;
 mod schema;
 mod registry;
 mod document;

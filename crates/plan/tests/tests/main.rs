@@ -36,3 +36,5 @@ mod redis_writes;
 mod cluster;
 mod http;
 mod agree;
+mod hedge;
+mod hedge_redis;
