@@ -28,6 +28,7 @@ mod model;
 mod naive;
 mod ends;
 mod deadlines;
+mod trouble;
 mod golden;
 mod sources;
 mod memory;
