@@ -29,6 +29,7 @@ mod naive;
 mod ends;
 mod deadlines;
 mod trouble;
+mod real_time;
 mod golden;
 mod sources;
 mod memory;
