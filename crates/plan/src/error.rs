@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_engine::{Classified, Failure, NodeId, Refused, Severity, Stopped, ZeroSetting};
 
@@ -35,6 +36,19 @@ pub enum Error {
     /// The request was not taken.
     #[error(transparent)]
     Refused(Refused),
+    /// The request was not taken: it would not be answered in time.
+    #[error(
+        "overloaded: an answer would take about {predicted:.1?}, and the deadline is in {left:.1?}; \
+         try again in {retry_after:.1?}, or give it more time"
+    )]
+    Overloaded {
+        /// When enough of what is under way will be done.
+        retry_after: Duration,
+        /// How long the answer would take now.
+        predicted: Duration,
+        /// How much time there was.
+        left: Duration,
+    },
     /// A node failed, and with it the request.
     #[error("node `{node}` ({op}): {failure}")]
     Node {

@@ -77,6 +77,8 @@ mod project;
 mod compiled;
 mod planner;
 mod run;
+mod metrics;
+mod admission;
 mod engine;
 mod setup;
 mod explain;
@@ -90,6 +92,7 @@ pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
+pub use metrics::{DegradedCount, Outcome, PlanMetrics};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
     ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture,

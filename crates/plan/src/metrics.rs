@@ -1,0 +1,236 @@
+//! What became of requests, counted by the words of the ledger.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::Page;
+
+use crate::admission::Totals;
+use crate::ledger::{LedgerEntry, Reason};
+
+/// How many different lines of ledgers are counted for a plan; what comes beyond is counted together.
+const MAX_LINES: usize = 1024;
+
+/// The node that lines beyond the bound are counted under.
+const OTHERS: &str = "(others)";
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With all its rows.
+    Full,
+    /// With an answer and a ledger.
+    Degraded,
+    /// With an error.
+    Failed,
+    /// Its deadline passed.
+    Deadline,
+    /// It was not let in.
+    Refused,
+    /// Whoever asked stopped waiting.
+    Dropped,
+}
+
+/// All outcomes, in order.
+const OUTCOMES: [Outcome; 6] = [
+    Outcome::Full,
+    Outcome::Degraded,
+    Outcome::Failed,
+    Outcome::Deadline,
+    Outcome::Refused,
+    Outcome::Dropped,
+];
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Outcome::Full => "full",
+            Outcome::Degraded => "degraded",
+            Outcome::Failed => "failed",
+            Outcome::Deadline => "deadline",
+            Outcome::Refused => "refused",
+            Outcome::Dropped => "dropped",
+        }
+    }
+}
+
+/// What became of the requests for a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanMetrics {
+    /// The plan.
+    pub plan: String,
+    /// Requests that have not ended.
+    pub in_flight: u64,
+    /// How many requests ended how.
+    pub requests: [(Outcome, u64); 6],
+    /// What stood in for what, by node.
+    pub degraded: Vec<DegradedCount>,
+}
+
+/// How often something stood in for a node, for one reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DegradedCount {
+    /// The node.
+    pub node: String,
+    /// Why it did not make it.
+    pub reason: Reason,
+    /// What stood for its rows.
+    pub fallback: String,
+    /// How often.
+    pub count: u64,
+    /// How long requests waited for it, all together.
+    pub waited: Duration,
+    /// How many rows stood for it, all together.
+    pub rows: u64,
+    /// The oldest that stood for it.
+    pub oldest: Option<Duration>,
+}
+
+impl PlanMetrics {
+    /// The numbers of some plans in the text format of Prometheus.
+    pub fn render(plans: &[PlanMetrics]) -> String {
+        let mut page = Page::new("anabranch_plan", &[]);
+        let requests = plans.iter().flat_map(|plan| {
+            let line = |(outcome, count): (Outcome, u64)| {
+                (vec![("plan", plan.plan.as_str()), ("outcome", outcome.word())], count)
+            };
+            plan.requests.map(line)
+        });
+        page.counters("requests", "Requests that ended, by how.", requests);
+        let in_flight = plans.iter().map(|plan| (vec![("plan", plan.plan.as_str())], plan.in_flight));
+        page.gauges("requests_in_flight", "Requests that have not ended.", in_flight);
+        let lines: Vec<_> = plans.iter().flat_map(PlanMetrics::lines).collect();
+        let counted = |count: fn(&DegradedCount) -> f64| {
+            lines.iter().map(move |(labels, line)| (labels.clone(), count(line)))
+        };
+        if lines.is_empty() {
+            return page.finish();
+        }
+        page.counters("degraded", "Lines in ledgers.", counted(|line| line.count as f64));
+        let help = "How long requests waited for nodes that did not make it.";
+        page.counters("degraded_waited_seconds", help, counted(|line| line.waited.as_secs_f64()));
+        page.counters(
+            "degraded_rows",
+            "Rows that stood for those of nodes.",
+            counted(|line| line.rows as f64),
+        );
+        let stale = lines
+            .iter()
+            .filter_map(|(labels, line)| line.oldest.map(|oldest| (labels.clone(), oldest.as_secs_f64())));
+        page.gauges("stale_age_seconds", "The oldest rows that stood for those of a node.", stale);
+        page.finish()
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (Vec<(&str, &str)>, &DegradedCount)> {
+        self.degraded.iter().map(|line| {
+            let labels = [
+                ("plan", self.plan.as_str()),
+                ("node", &line.node),
+                ("reason", line.reason.word()),
+                ("fallback", &line.fallback),
+            ];
+            (labels.to_vec(), line)
+        })
+    }
+}
+
+/// The books of a plan.
+#[derive(Default)]
+pub(crate) struct Counts {
+    entered: AtomicU64,
+    ended: [AtomicU64; 6],
+    /// By node.
+    degraded: Mutex<Lines>,
+}
+
+#[derive(Default)]
+struct Lines {
+    by_node: BTreeMap<String, Vec<DegradedCount>>,
+    count: usize,
+}
+
+impl Counts {
+    /// A request has come: its number.
+    pub(crate) fn enter(&self) -> u64 {
+        self.entered.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// And gone.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        self.ended[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// With this ledger.
+    #[cold]
+    pub(crate) fn degraded(&self, ledger: &[LedgerEntry]) {
+        let mut lines = self.lines();
+        ledger.iter().for_each(|entry| lines.add(entry));
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        // Ends first: one that comes and goes in between must not be missing from those that came.
+        let ended: u64 = self.ended.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        self.entered.load(Ordering::Relaxed).saturating_sub(ended)
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let ended = |outcome: Outcome| self.ended[outcome as usize].load(Ordering::Relaxed);
+        Totals {
+            done: ended(Outcome::Full) + ended(Outcome::Degraded) + ended(Outcome::Failed),
+            refused: ended(Outcome::Refused),
+        }
+    }
+
+    /// The numbers as they are now.
+    pub(crate) fn of_plan(&self, plan: &str) -> PlanMetrics {
+        PlanMetrics {
+            plan: plan.to_owned(),
+            in_flight: self.in_flight(),
+            requests: OUTCOMES.map(|outcome| (outcome, self.ended[outcome as usize].load(Ordering::Relaxed))),
+            degraded: self.lines().by_node.values().flatten().cloned().collect(),
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.degraded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lines {
+    fn add(&mut self, entry: &LedgerEntry) {
+        let is = |line: &DegradedCount| line.reason == entry.reason && line.fallback == entry.fallback;
+        let known =
+            self.by_node.get_mut(&entry.node).and_then(|lines| lines.iter_mut().find(|line| is(line)));
+        if let Some(line) = known {
+            return line.add(entry);
+        }
+        let (node, fallback) = match self.count < MAX_LINES {
+            true => (entry.node.as_str(), entry.fallback.as_str()),
+            false => (OTHERS, ""),
+        };
+        let lines = self.by_node.entry(node.to_owned()).or_default();
+        let at = lines.iter().position(|line| line.reason == entry.reason && line.fallback == fallback);
+        let at = at.unwrap_or_else(|| {
+            self.count += 1;
+            lines.push(DegradedCount::none(node, entry.reason, fallback));
+            lines.len() - 1
+        });
+        lines[at].add(entry);
+    }
+}
+
+impl DegradedCount {
+    fn none(node: &str, reason: Reason, fallback: &str) -> DegradedCount {
+        let (node, fallback) = (node.to_owned(), fallback.to_owned());
+        DegradedCount { node, reason, fallback, count: 0, waited: Duration::ZERO, rows: 0, oldest: None }
+    }
+
+    fn add(&mut self, entry: &LedgerEntry) {
+        self.count += 1;
+        self.waited = self.waited.saturating_add(entry.waited);
+        self.rows += entry.rows as u64;
+        self.oldest = self.oldest.max(entry.age);
+    }
+}
