@@ -179,7 +179,7 @@ impl Counts {
         let ended = |outcome: Outcome| self.ended[outcome as usize].load(Ordering::Relaxed);
         Totals {
             done: ended(Outcome::Full) + ended(Outcome::Degraded) + ended(Outcome::Failed),
-            refused: ended(Outcome::Refused),
+            missed: ended(Outcome::Deadline),
         }
     }
 
@@ -232,5 +232,65 @@ impl DegradedCount {
         self.waited = self.waited.saturating_add(entry.waited);
         self.rows += entry.rows as u64;
         self.oldest = self.oldest.max(entry.age);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn entry(node: &str, reason: Reason, fallback: &str, age: Option<u64>) -> LedgerEntry {
+        LedgerEntry {
+            node: node.to_owned(),
+            region: None,
+            reason,
+            detail: None,
+            fallback: fallback.to_owned(),
+            waited: Duration::from_millis(20),
+            age: age.map(Duration::from_secs),
+            rows: 3,
+        }
+    }
+
+    #[test]
+    fn requests_are_counted_by_the_words_of_the_ledger() {
+        let counts = Counts::default();
+        for outcome in [Outcome::Full, Outcome::Full, Outcome::Degraded, Outcome::Refused] {
+            counts.enter();
+            counts.end(outcome);
+        }
+        counts.enter();
+        counts.degraded(&[
+            entry("media", Reason::Timeout, "stale", Some(2)),
+            entry("recs", Reason::Shed, "node cheap", None),
+        ]);
+        counts.degraded(&[entry("media", Reason::Timeout, "stale", Some(1))]);
+        counts.degraded(&[entry("media", Reason::Error, "empty", None)]);
+        expect![[r#"
+            # HELP anabranch_plan_requests_total Requests that ended, by how.
+            # TYPE anabranch_plan_requests_total counter
+            anabranch_plan_requests_total{plan="feed",outcome="full"} 2
+            anabranch_plan_requests_total{plan="feed",outcome="degraded"} 1
+            anabranch_plan_requests_total{plan="feed",outcome="failed"} 0
+            anabranch_plan_requests_total{plan="feed",outcome="deadline"} 0
+            anabranch_plan_requests_total{plan="feed",outcome="refused"} 1
+            anabranch_plan_requests_total{plan="feed",outcome="dropped"} 0
+        "#]]
+        .assert_eq(&PlanMetrics::render(&[counts.of_plan("feed")]));
+    }
+
+    #[test]
+    fn ledgers_without_end_are_counted_within_bounds() {
+        let counts = Counts::default();
+        for number in 0..2 * MAX_LINES {
+            counts.degraded(&[entry(&format!("node {number}"), Reason::Error, "empty", None)]);
+        }
+        let degraded = counts.of_plan("feed").degraded;
+        assert_eq!(degraded.len(), MAX_LINES + 1);
+        assert_eq!(degraded.iter().map(|line| line.count).sum::<u64>(), 2 * MAX_LINES as u64);
+        let others = degraded.iter().find(|line| line.node == OTHERS).unwrap();
+        assert_eq!(others.count, MAX_LINES as u64);
     }
 }

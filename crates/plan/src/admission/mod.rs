@@ -20,7 +20,7 @@ use crate::answer::Answer;
 use crate::error::Error;
 use crate::metrics::{Counts, Outcome};
 pub(crate) use load::Totals;
-use load::{Kept, Load, Timed};
+use load::{Kept, Load, Timed, Watched};
 
 /// While the gate is open, one request in so many is timed.
 const SAMPLE: u64 = 16;
@@ -61,7 +61,6 @@ pub(crate) struct Pass<'a> {
 struct Entry {
     at: Instant,
     ahead: u64,
-    against_the_odds: bool,
 }
 
 impl Door {
@@ -129,11 +128,12 @@ impl Drop for Pass<'_> {
 impl Gate {
     #[cold]
     fn look(&self, watched: Option<Instant>, ahead: u64, at: Instant) -> Result<Entry, Error> {
-        let entry = Entry { at, ahead, against_the_odds: false };
+        let entry = Entry { at, ahead };
         let Some(deadline) = watched else { return Ok(entry) };
         let (now, left) = (self.since_epoch(at), deadline.saturating_duration_since(at));
         if now > self.watched_until.load(Ordering::Relaxed) {
             self.watched_until.store(0, Ordering::Relaxed);
+            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(Watched::No);
             return Ok(entry);
         }
         let each = self.each.load(Ordering::Relaxed);
@@ -148,7 +148,7 @@ impl Gate {
         if now >= next_try
             && self.next_try.compare_exchange(next_try, then, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            return Ok(Entry { against_the_odds: true, ..entry });
+            return Ok(entry);
         }
         self.watch(at);
         let [shortest, longest] = RETRY;
@@ -176,9 +176,6 @@ impl Gate {
         };
         let took = at.saturating_duration_since(entry.at);
         let request = Timed { took, ahead: entry.ahead, kept };
-        if entry.against_the_odds {
-            load.tried(request);
-        }
         load.ended(at, request, pass.door.counts.totals());
         self.each.store(load.each().map_or(0, |each| nanos(each).max(1)), Ordering::Relaxed);
     }
@@ -186,8 +183,7 @@ impl Gate {
     fn watch(&self, at: Instant) {
         let until = self.since_epoch(at).saturating_add(nanos(WATCH));
         if self.watched_until.swap(until, Ordering::Relaxed) == 0 {
-            // From now on all are timed that have a deadline; until now few were.
-            self.load.lock().unwrap_or_else(PoisonError::into_inner).begin_anew();
+            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(Watched::Yes);
         }
     }
 

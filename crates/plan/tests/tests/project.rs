@@ -41,6 +41,7 @@ fn places_and_threads() {
         registry = "../registry"
         plans = "/plans"
         env = "prod"
+        admission = false
         [engine]
         cpu_threads = 4
         inline_threshold_us = 30
