@@ -185,13 +185,16 @@ mod tests {
 
     use super::*;
 
-    /// Servers that take requests in turn, each for this long, while there are `crowd` of them at all times; what the
-    /// load is thought to be after so many.
+    /// Servers that take requests in turn, each for this long, while there are `crowd` of them at all times.
     fn crowded(load: &mut Load, start: Instant, servers: u64, trip: Duration, crowd: u64) -> Instant {
+        let end = start + (trip * (crowd / servers) as u32 * 60).max(Duration::from_secs(1));
         let mut free: VecDeque<Instant> = (0..servers).map(|_| start).collect();
         let mut waiting: VecDeque<(Instant, u64)> = (0..crowd).map(|ahead| (start, ahead)).collect();
         let mut now = start;
-        for done in 1..=2_000 {
+        for done in 1.. {
+            if now > end {
+                break;
+            }
             let (came, ahead) = waiting.pop_front().expect("a crowd");
             now = free.pop_front().expect("a server").max(came) + trip;
             free.push_back(now);
