@@ -60,6 +60,7 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod spread;
 mod schema;
 mod registry;
 mod document;
@@ -76,6 +77,7 @@ mod answer;
 mod project;
 mod compiled;
 mod planner;
+mod degrade;
 mod run;
 mod metrics;
 mod admission;
@@ -86,7 +88,7 @@ mod traced;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
-pub use document::{Document, DocumentNode};
+pub use document::{Document, DocumentNode, Fallback, Guard, Range};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
@@ -95,7 +97,7 @@ pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanMetrics};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
-    ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture,
+    ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture, When,
 };
 pub use problem::{Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};

@@ -10,11 +10,12 @@ mod contract;
 
 use std::sync::Arc;
 
-use anabranch_rows::Key;
+use anabranch_rows::{Key, Rows};
 
+use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
-use crate::source::Source;
+use crate::source::{Hedged, Hedging, Source};
 
 pub use contract::Contract;
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
@@ -43,17 +44,28 @@ pub struct Planned {
     pub endpoint: Option<usize>,
     /// If it gives back one of its inputs: which, so that the other need not run.
     pub choice: Option<Choice>,
+    /// Its rows without the columns that it reads, if they are known beforehand.
+    pub bare: Option<fn(&Call) -> Rows>,
 }
 
-/// One of two inputs, by the parameters of the request.
+/// One of two inputs.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// A predicate that reads no column.
-    pub when: Arc<Filter>,
-    /// The input, by its place, if it holds.
+    /// What decides.
+    pub when: When,
+    /// The input, by its place, if it says yes.
     pub then: usize,
-    /// The input, by its place, if it does not.
-    pub or: usize,
+    /// The input, by its place, if it says no; if there is none, what the node's fallback says.
+    pub or: Option<usize>,
+}
+
+/// What decides between two inputs.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// The parameters of the request: a predicate that reads no column.
+    Holds(Arc<Filter>),
+    /// Whether the first was there in time.
+    InTime,
 }
 
 /// Makes the form of a node.
@@ -98,10 +110,14 @@ pub struct Demand {
 /// Binds reads to the sources of a plan's endpoints.
 pub struct Sources<'a> {
     pub(crate) by_endpoint: &'a [Arc<dyn Source>],
+    /// Of those that hedge.
+    hedges: &'a [Option<Arc<Hedging>>],
     /// Reads bound so far, so that nodes that read the same share it.
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// Whether what is bound now remembers what it reads.
+    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -111,13 +127,27 @@ impl Planned {
         takes: impl Into<Vec<Takes>>,
         build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
     ) -> Planned {
-        Planned { schema, takes: takes.into(), build: Box::new(build), endpoint: None, choice: None }
+        Planned {
+            schema,
+            takes: takes.into(),
+            build: Box::new(build),
+            endpoint: None,
+            choice: None,
+            bare: None,
+        }
     }
 
     /// One that waits for trips to this endpoint.
     #[must_use]
     pub fn at(mut self, endpoint: usize) -> Planned {
         self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// One that knows its rows beforehand, though not all their columns.
+    #[must_use]
+    pub fn bare(mut self, rows: fn(&Call) -> Rows) -> Planned {
+        self.bare = Some(rows);
         self
     }
 
@@ -193,7 +223,12 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, readers: Vec::new(), tables: 0 }
+        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, remembering: false }
+    }
+
+    /// The same, with late reads of endpoints that hedge sent a second time.
+    pub(crate) fn hedging(self, hedges: &'a [Option<Arc<Hedging>>]) -> Sources<'a> {
+        Sources { hedges, ..self }
     }
 
     /// How many tables of shared reads a request needs.
@@ -208,10 +243,16 @@ impl<'a> Sources<'a> {
         pattern: &crate::source::Pattern,
         read: &crate::source::Read,
     ) -> crate::source::Reader {
-        let bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
+        if let Some(Some(hedging)) = self.hedges.get(endpoint) {
+            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
+        }
         let mut reader = crate::source::Reader::new(pattern, read, bound);
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
+        if self.remembering {
+            reader.remember();
+        }
         self.readers.push((endpoint, reader.clone()));
         reader
     }
