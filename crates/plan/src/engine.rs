@@ -222,9 +222,10 @@ impl Engine {
     }
 
     /// What became of requests so far, by plan.
-    pub fn metrics(&self) -> Vec<PlanMetrics> {
+    pub fn metrics(&self) -> PlanMetrics {
         let doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect()
+        let plans = doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect();
+        PlanMetrics { plans, hedges: self.hedges() }
     }
 
     /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.

@@ -94,7 +94,7 @@ pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
-pub use metrics::{DegradedCount, Outcome, PlanMetrics};
+pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
     ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture, When,

@@ -9,6 +9,7 @@ use anabranch_engine::Page;
 
 use crate::admission::Totals;
 use crate::ledger::{LedgerEntry, Reason};
+use crate::source::HedgeCounts;
 
 /// How many different lines of ledgers are counted for a plan; what comes beyond is counted together.
 const MAX_LINES: usize = 1024;
@@ -56,9 +57,18 @@ impl Outcome {
     }
 }
 
-/// What became of the requests for a plan.
+/// What an engine counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanMetrics {
+    /// What became of requests, by plan.
+    pub plans: Vec<PlanCounts>,
+    /// What became of late reads, by the id of the endpoint, where they are sent a second time.
+    pub hedges: Vec<(String, HedgeCounts)>,
+}
+
+/// What became of the requests for a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanCounts {
     /// The plan.
     pub plan: String,
     /// Requests that have not ended.
@@ -89,40 +99,53 @@ pub struct DegradedCount {
 }
 
 impl PlanMetrics {
-    /// The numbers of some plans in the text format of Prometheus.
-    pub fn render(plans: &[PlanMetrics]) -> String {
+    /// The numbers in the text format of Prometheus.
+    pub fn render(&self) -> String {
         let mut page = Page::new("anabranch_plan", &[]);
-        let requests = plans.iter().flat_map(|plan| {
-            let line = |(outcome, count): (Outcome, u64)| {
+        let requests = self.plans.iter().flat_map(|plan| {
+            plan.requests.map(|(outcome, count)| {
                 (vec![("plan", plan.plan.as_str()), ("outcome", outcome.word())], count)
-            };
-            plan.requests.map(line)
+            })
         });
         page.counters("requests", "Requests that ended, by how.", requests);
-        let in_flight = plans.iter().map(|plan| (vec![("plan", plan.plan.as_str())], plan.in_flight));
+        let in_flight = self.plans.iter().map(|plan| (vec![("plan", plan.plan.as_str())], plan.in_flight));
         page.gauges("requests_in_flight", "Requests that have not ended.", in_flight);
-        let lines: Vec<_> = plans.iter().flat_map(PlanMetrics::lines).collect();
-        let counted = |count: fn(&DegradedCount) -> f64| {
-            lines.iter().map(move |(labels, line)| (labels.clone(), count(line)))
-        };
-        if lines.is_empty() {
-            return page.finish();
+        self.render_degraded(&mut page);
+        if !self.hedges.is_empty() {
+            let hedges = self.hedges.iter().flat_map(|(endpoint, counts)| {
+                let became = [("sent", counts.sent), ("won", counts.won), ("denied", counts.denied)];
+                became
+                    .map(|(became, count)| (vec![("endpoint", endpoint.as_str()), ("became", became)], count))
+            });
+            page.counters(
+                "hedges",
+                "Late reads: sent a second time, won by that, denied by the budget.",
+                hedges,
+            );
         }
-        page.counters("degraded", "Lines in ledgers.", counted(|line| line.count as f64));
-        let help = "How long requests waited for nodes that did not make it.";
-        page.counters("degraded_waited_seconds", help, counted(|line| line.waited.as_secs_f64()));
-        page.counters(
-            "degraded_rows",
-            "Rows that stood for those of nodes.",
-            counted(|line| line.rows as f64),
-        );
-        let stale = lines
-            .iter()
-            .filter_map(|(labels, line)| line.oldest.map(|oldest| (labels.clone(), oldest.as_secs_f64())));
-        page.gauges("stale_age_seconds", "The oldest rows that stood for those of a node.", stale);
         page.finish()
     }
 
+    fn render_degraded(&self, page: &mut Page<'_>) {
+        let lines: Vec<_> = self.plans.iter().flat_map(PlanCounts::lines).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let counted = |count: fn(&DegradedCount) -> f64| {
+            lines.iter().map(move |(labels, line)| (labels.clone(), count(line)))
+        };
+        page.counters("degraded", "Lines in ledgers.", counted(|line| line.count as f64));
+        let help = "How long requests waited for nodes that did not make it.";
+        page.counters("degraded_waited_seconds", help, counted(|line| line.waited.as_secs_f64()));
+        let help = "Rows that stood for those of nodes.";
+        page.counters("degraded_rows", help, counted(|line| line.rows as f64));
+        let stale =
+            lines.iter().filter_map(|(labels, line)| Some((labels.clone(), line.oldest?.as_secs_f64())));
+        page.gauges("stale_age_seconds", "The oldest that ever stood for the rows of a node.", stale);
+    }
+}
+
+impl PlanCounts {
     fn lines(&self) -> impl Iterator<Item = (Vec<(&str, &str)>, &DegradedCount)> {
         self.degraded.iter().map(|line| {
             let labels = [
@@ -184,8 +207,8 @@ impl Counts {
     }
 
     /// The numbers as they are now.
-    pub(crate) fn of_plan(&self, plan: &str) -> PlanMetrics {
-        PlanMetrics {
+    pub(crate) fn of_plan(&self, plan: &str) -> PlanCounts {
+        PlanCounts {
             plan: plan.to_owned(),
             in_flight: self.in_flight(),
             requests: OUTCOMES.map(|outcome| (outcome, self.ended[outcome as usize].load(Ordering::Relaxed))),
@@ -268,7 +291,8 @@ mod tests {
         ]);
         counts.degraded(&[entry("media", Reason::Timeout, "stale", Some(1))]);
         counts.degraded(&[entry("media", Reason::Error, "empty", None)]);
-        expect![[r#"
+        let hedges = vec![("ep_0001".to_owned(), HedgeCounts { sent: 5, won: 4, denied: 1 })];
+        expect![[r##"
             # HELP anabranch_plan_requests_total Requests that ended, by how.
             # TYPE anabranch_plan_requests_total counter
             anabranch_plan_requests_total{plan="feed",outcome="full"} 2
@@ -277,8 +301,34 @@ mod tests {
             anabranch_plan_requests_total{plan="feed",outcome="deadline"} 0
             anabranch_plan_requests_total{plan="feed",outcome="refused"} 1
             anabranch_plan_requests_total{plan="feed",outcome="dropped"} 0
-        "#]]
-        .assert_eq(&PlanMetrics::render(&[counts.of_plan("feed")]));
+            # HELP anabranch_plan_requests_in_flight Requests that have not ended.
+            # TYPE anabranch_plan_requests_in_flight gauge
+            anabranch_plan_requests_in_flight{plan="feed"} 1
+            # HELP anabranch_plan_degraded_total Lines in ledgers.
+            # TYPE anabranch_plan_degraded_total counter
+            anabranch_plan_degraded_total{plan="feed",node="media",reason="timeout",fallback="stale"} 2
+            anabranch_plan_degraded_total{plan="feed",node="media",reason="error",fallback="empty"} 1
+            anabranch_plan_degraded_total{plan="feed",node="recs",reason="shed",fallback="node cheap"} 1
+            # HELP anabranch_plan_degraded_waited_seconds_total How long requests waited for nodes that did not make it.
+            # TYPE anabranch_plan_degraded_waited_seconds_total counter
+            anabranch_plan_degraded_waited_seconds_total{plan="feed",node="media",reason="timeout",fallback="stale"} 0.04
+            anabranch_plan_degraded_waited_seconds_total{plan="feed",node="media",reason="error",fallback="empty"} 0.02
+            anabranch_plan_degraded_waited_seconds_total{plan="feed",node="recs",reason="shed",fallback="node cheap"} 0.02
+            # HELP anabranch_plan_degraded_rows_total Rows that stood for those of nodes.
+            # TYPE anabranch_plan_degraded_rows_total counter
+            anabranch_plan_degraded_rows_total{plan="feed",node="media",reason="timeout",fallback="stale"} 6
+            anabranch_plan_degraded_rows_total{plan="feed",node="media",reason="error",fallback="empty"} 3
+            anabranch_plan_degraded_rows_total{plan="feed",node="recs",reason="shed",fallback="node cheap"} 3
+            # HELP anabranch_plan_stale_age_seconds The oldest that ever stood for the rows of a node.
+            # TYPE anabranch_plan_stale_age_seconds gauge
+            anabranch_plan_stale_age_seconds{plan="feed",node="media",reason="timeout",fallback="stale"} 2
+            # HELP anabranch_plan_hedges_total Late reads: sent a second time, won by that, denied by the budget.
+            # TYPE anabranch_plan_hedges_total counter
+            anabranch_plan_hedges_total{endpoint="ep_0001",became="sent"} 5
+            anabranch_plan_hedges_total{endpoint="ep_0001",became="won"} 4
+            anabranch_plan_hedges_total{endpoint="ep_0001",became="denied"} 1
+        "##]]
+        .assert_eq(&PlanMetrics { plans: vec![counts.of_plan("feed")], hedges }.render());
     }
 
     #[test]

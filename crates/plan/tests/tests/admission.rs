@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::Clock;
 use anabranch_plan::sources::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, Source};
-use anabranch_plan::{Config, Engine, Error, Outcome, Plan, PlanMetrics, Request, RunOptions};
+use anabranch_plan::{Config, Engine, Error, Outcome, Plan, Request, RunOptions};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -314,12 +314,13 @@ fn the_books_agree_with_what_was_seen() {
     let mut world = World::new(8);
     let asked = world.arrivals(CAPACITY * 3.0, [0, 1_000], Some(millis(60)));
     let ended = sums(&world.run(&world.plan(1), &asked));
-    let [metrics] = &world.engine.metrics()[..] else { panic!("one plan") };
+    let all = world.engine.metrics();
+    let [metrics] = &all.plans[..] else { panic!("one plan") };
     let count = |outcome| metrics.requests.iter().find(|(known, _)| *known == outcome).unwrap().1 as usize;
     let counted = [Outcome::Full, Outcome::Deadline, Outcome::Refused].map(count);
     assert_eq!(counted, [ended.in_time, ended.late, ended.refused]);
     assert_eq!((metrics.plan.as_str(), metrics.in_flight), ("trips_1", 0));
-    let text = PlanMetrics::render(&world.engine.metrics());
+    let text = all.render();
     let line =
         format!("anabranch_plan_requests_total{{plan=\"trips_1\",outcome=\"refused\"}} {}\n", ended.refused);
     assert!(text.contains(&line), "{text}");
