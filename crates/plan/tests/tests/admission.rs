@@ -310,6 +310,25 @@ fn one_plan_is_not_refused_for_another() {
 }
 
 #[test]
+fn who_has_a_fallback_is_not_refused() {
+    // Each trip would take longer than there is time.
+    let mut world = World::with(9, true, |now| now + 200);
+    let source = json!({"node_id": "n0", "op": "test::fixed_source", "inputs": [], "params": {}});
+    let read = json!({"endpoint": "ep_0001", "key": "user:{id}", "fields": ["likes"]});
+    let lookup = json!({"node_id": "n1", "op": "core::lookup", "inputs": ["n0"], "params": read,
+                        "fallback": "pass"});
+    let plan = json!({"schema_version": 1, "plan_name": "p", "nodes": [source, lookup], "outputs": ["n1"]});
+    let plan = world.compile(&plan);
+    let asked = world.arrivals(CAPACITY * 2.0, [0, 1_000], Some(millis(60)));
+    let ended = sums(&world.run(&plan, &asked));
+    assert_eq!((ended.late, ended.refused), (0, 0), "{ended:?}");
+    let counts = &world.engine.metrics().plans[0];
+    assert_eq!(counts.requests[Outcome::Degraded as usize], (Outcome::Degraded, asked.len() as u64));
+    assert!(counts.degraded.iter().all(|line| line.node == "n1" && line.fallback == "pass"));
+    assert_eq!(counts.degraded.iter().map(|line| line.count).sum::<u64>(), asked.len() as u64);
+}
+
+#[test]
 fn the_books_agree_with_what_was_seen() {
     let mut world = World::new(8);
     let asked = world.arrivals(CAPACITY * 3.0, [0, 1_000], Some(millis(60)));
