@@ -13,6 +13,7 @@ use crate::op::{Choice, Demand, Form, Op};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
+use crate::times::Times;
 use crate::value::Scalar;
 
 /// A plan, ready to run.
@@ -39,6 +40,8 @@ pub(crate) struct Compiled {
     pub(crate) degrades: bool,
     /// How long a request that brings no deadline may take.
     pub(crate) deadline: Option<Duration>,
+    /// How long its stages took lately.
+    pub(crate) times: Times,
 }
 
 /// A node that runs.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine::Failure;
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 
-use crate::compiled::{Compiled, Stage, What};
+use crate::compiled::{Compiled, Home, Region, Stage, What};
 use crate::document::Range;
 use crate::error::OpError;
 use crate::ledger::{LedgerEntry, Reason};
@@ -111,11 +111,13 @@ impl Watch {
         self.late[region].push(late);
     }
 
-    /// A region's time is over: whoever is under way, or could be, did not make it.
-    pub(crate) fn expire(&mut self, plan: &Compiled, region: usize, now: Instant) {
-        let is_node = |stage: &&usize| matches!(plan.stages[**stage].what, What::Wait(_) | What::Chain(_));
-        let members = plan.regions[region].members.iter().filter(is_node);
-        let mut late: Vec<Late> = members.filter_map(|stage| self.overdue(plan, *stage, now)).collect();
+    /// The time of a region, or of what is to stand in for it, is over: whoever is under way, or could be, did not make
+    /// it.
+    pub(crate) fn expire(&mut self, plan: &Compiled, region: usize, spare: bool, now: Instant) {
+        let Region { members, spares, .. } = &plan.regions[region];
+        let stages = if spare { spares } else { members }.iter();
+        let nodes = stages.filter(|stage| plan.stages[**stage].what.nodes().is_some());
+        let mut late: Vec<Late> = nodes.filter_map(|stage| self.overdue(plan, *stage, now)).collect();
         if late.is_empty() {
             let node = plan.regions[region].node;
             late.push(Late { node, reason: Reason::Shed, detail: None, waited: Duration::ZERO });
@@ -170,6 +172,51 @@ impl Watch {
     pub(crate) fn into_ledger(mut self) -> Vec<LedgerEntry> {
         self.ledger.sort_by_key(|(node, _)| *node);
         self.ledger.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// What a recorded request has to give up again, by stage.
+pub(crate) struct Forced(Vec<Option<ForcedTo>>);
+
+/// What becomes of a stage in a request that is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForcedTo {
+    /// It fails.
+    Fail,
+    /// It is given up with its region.
+    Drop,
+}
+
+impl Forced {
+    /// What a ledger names; `None` if that is nothing, or not of this plan.
+    pub(crate) fn new(plan: &Compiled, ledger: &[LedgerEntry]) -> Option<Forced> {
+        let mut forced = vec![None; plan.stages.len()];
+        let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
+        for entry in ledger {
+            let node = number(&entry.node)?;
+            let stage = plan
+                .stages
+                .iter()
+                .position(|stage| stage.what.nodes().is_some_and(|nodes| nodes.contains(&node)));
+            let home = stage.and_then(|stage| plan.stages[stage].home);
+            match entry.region.as_deref().map(number) {
+                None => forced[stage?] = Some(ForcedTo::Fail),
+                Some(region) => {
+                    let region = plan.regions.iter().position(|other| Some(other.node) == region)?;
+                    if home == Some(Home { region, spare: true }) {
+                        forced[stage?] = Some(ForcedTo::Fail);
+                        continue;
+                    }
+                    let Region { members, timer, .. } = &plan.regions[region];
+                    members.iter().chain([timer]).for_each(|stage| forced[*stage] = Some(ForcedTo::Drop));
+                }
+            }
+        }
+        (!ledger.is_empty()).then_some(Forced(forced))
+    }
+
+    pub(crate) fn fate(&self, stage: usize) -> Option<ForcedTo> {
+        self.0[stage]
     }
 }
 

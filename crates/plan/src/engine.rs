@@ -324,12 +324,20 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
+        let (known, timed) = match deadline {
+            Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
+            None => (None, false),
+        };
+        let reserve = known.as_ref().map(|known| Reserve::PerNode(Arc::clone(&known.reserve)));
+        if deadline.is_some() {
+            work = work.with_deadline(known, timed);
+        }
         let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
         let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
         let bounds = Options {
             label: "plan",
             deadline,
-            reserve: Reserve::Share,
+            reserve: reserve.unwrap_or(Reserve::Share),
             // The timers of regions are in flight all the time.
             in_flight: match options.sequential {
                 true => 1 + self.compiled.regions.len(),
@@ -342,7 +350,12 @@ impl Plan {
         let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
         *run_id = Some(run.id());
-        run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        let ended = run.await;
+        if timed {
+            let Compiled { stages, graph, policies, times, .. } = &*self.compiled;
+            times.renew(stages, graph, policies);
+        }
+        ended.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
         let (outputs, ledger) = work.into_outputs();
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),

@@ -61,6 +61,7 @@ mod toml_text;
 mod fields;
 mod value;
 mod spread;
+mod times;
 mod schema;
 mod registry;
 mod document;
