@@ -85,6 +85,17 @@ impl fmt::Display for Folder<'_> {
 }
 
 impl Error {
+    /// Whether there was not enough time.
+    pub fn is_late(&self) -> bool {
+        match self {
+            Error::Deadline { .. } | Error::Refused(Refused::DeadlinePassed { .. }) => true,
+            Error::Node { failure, .. } => {
+                matches!(**failure, Failure::Deadline | Failure::Error(OpError::NoTime { .. }))
+            }
+            _ => false,
+        }
+    }
+
     /// The end of a run, with stages told as the nodes they are.
     pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
         let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, What::Timer(_));

@@ -196,13 +196,12 @@ impl Outcome {
     }
 
     fn failed(&mut self, error: &Error) {
-        let kind = kind(error);
-        match kind {
-            "deadline" => self.late += 1,
-            "overloaded" | "refused" => self.refused += 1,
+        match error {
+            late if late.is_late() => self.late += 1,
+            Error::Refused(_) | Error::Overloaded { .. } => self.refused += 1,
             _ => {}
         }
-        self.count(kind, 1, || error.to_string());
+        self.count(kind(error), 1, || error.to_string());
     }
 
     fn count(&mut self, kind: &'static str, count: u64, what: impl FnOnce() -> String) {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Clock, Failure};
+use anabranch_engine::Clock;
 
 use crate::answer::Answer;
 use crate::error::Error;
@@ -106,8 +106,7 @@ impl Pass<'_> {
                 Outcome::Degraded
             }
             Err(Error::Refused(_) | Error::Overloaded { .. }) => Outcome::Refused,
-            Err(Error::Deadline { .. }) => Outcome::Deadline,
-            Err(Error::Node { failure, .. }) if matches!(**failure, Failure::Deadline) => Outcome::Deadline,
+            Err(error) if error.is_late() => Outcome::Deadline,
             Err(_) => Outcome::Failed,
         };
     }

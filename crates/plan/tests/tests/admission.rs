@@ -156,7 +156,8 @@ impl World {
         let options = RunOptions { deadline, ..RunOptions::default() };
         match plan.run_with(Request::new(1, self.engine.registries()), &options).await {
             Ok(_) if deadline.is_none_or(|deadline| clock.now() <= deadline) => Became::InTime,
-            Ok(_) | Err(Error::Deadline { .. }) => Became::Late,
+            Ok(_) => Became::Late,
+            Err(error) if error.is_late() => Became::Late,
             Err(Error::Overloaded { retry_after, predicted, left }) => {
                 assert_eq!((clock.now(), Some(left)), (at, asked.within), "at once");
                 assert!((millis(1)..=millis(5_000)).contains(&retry_after), "{retry_after:?}");

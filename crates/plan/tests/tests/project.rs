@@ -19,17 +19,18 @@ fn defaults() {
     check(
         "",
         expect![[r#"
-        Project {
-            file: "/home/p/anabranch.toml",
-            registry: "/home/p/registry",
-            plans: "/home/p/plans",
-            env: None,
-            endpoints: [],
-            engine: EngineSettings {
-                cpu_threads: None,
-                inline_threshold: None,
-            },
-        }"#]],
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [],
+                admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
     );
 }
 
@@ -55,6 +56,7 @@ fn places_and_threads() {
                     "prod",
                 ),
                 endpoints: [],
+                admission: false,
                 engine: EngineSettings {
                     cpu_threads: Some(
                         4,
@@ -122,6 +124,7 @@ fn redis_settings() {
                         ),
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -196,6 +199,7 @@ fn memory_and_http_settings() {
                         hedge: None,
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
