@@ -29,6 +29,7 @@ mod naive;
 mod ends;
 mod admission;
 mod deadlines;
+mod trouble;
 mod golden;
 mod sources;
 mod memory;

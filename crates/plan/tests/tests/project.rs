@@ -134,7 +134,7 @@ fn redis_settings() {
 }
 
 #[test]
-fn memory_and_http_settings() {
+fn memory_settings() {
     check(
         r#"
         [plan.endpoints.items]
@@ -142,9 +142,6 @@ fn memory_and_http_settings() {
         data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
         delay_ms = 5
         faults = [{ prefix = "follow:", delay_ms = 20, fail_every = 3 }]
-        [plan.endpoints.api]
-        source = "http"
-        url = "https://api"
         "#,
         expect![[r#"
             Project {
@@ -153,18 +150,6 @@ fn memory_and_http_settings() {
                 plans: "/home/p/plans",
                 env: None,
                 endpoints: [
-                    EndpointSettings {
-                        endpoint: "api",
-                        source: Http {
-                            url: Some(
-                                https://api,
-                            ),
-                        },
-                        max_inflight: None,
-                        connect_timeout: None,
-                        request_timeout: None,
-                        hedge: None,
-                    },
                     EndpointSettings {
                         endpoint: "items",
                         source: Memory {
@@ -200,6 +185,38 @@ fn memory_and_http_settings() {
                     },
                 ],
                 admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
+    );
+}
+
+#[test]
+fn http_settings() {
+    check(
+        "[plan.endpoints.api]\nsource = 'http'\nurl = 'https://api'",
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [
+                    EndpointSettings {
+                        endpoint: "api",
+                        source: Http {
+                            url: Some(
+                                https://api,
+                            ),
+                        },
+                        max_inflight: None,
+                        connect_timeout: None,
+                        request_timeout: None,
+                        hedge: None,
+                    },
+                ],
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
