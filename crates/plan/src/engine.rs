@@ -1,6 +1,6 @@
 //! Plans of a process: loaded once, run by many.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use anabranch_engine as engine;
 use anabranch_engine::{Allowance, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
 
+use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::call::{Call, Tally};
 use crate::compiled::Compiled;
 use crate::error::Error;
+use crate::metrics::PlanMetrics;
 use crate::op::Ops;
 use crate::planner::{self, Surroundings};
 use crate::problem::{Problem, Problems};
@@ -36,11 +38,16 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
-    /// Threads, inline threshold, admission.
+    /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
+    /// Whether requests are refused that would miss their deadline under the load there is.
+    pub admission: bool,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
 }
+
+/// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
+const MAX_DOORS: usize = 4096;
 
 /// Loads plans and runs them. A handle: clones share everything.
 #[derive(Clone)]
@@ -55,6 +62,9 @@ struct Inner {
     folder: Option<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
+    admission: bool,
+    /// The ways into plans, by name.
+    doors: Mutex<BTreeMap<String, Arc<Door>>>,
     /// One an endpoint that hedges.
     hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
@@ -68,6 +78,7 @@ struct Inner {
 pub struct Plan {
     pub(crate) compiled: Arc<Compiled>,
     engine: Engine,
+    door: Arc<Door>,
     warnings: Arc<[Problem]>,
 }
 
@@ -89,7 +100,8 @@ impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
-        Config { registries, sources, ops, folder: None, runs, seed: RandomState::new().hash_one(0) }
+        let seed = RandomState::new().hash_one(0);
+        Config { registries, sources, ops, folder: None, runs, admission: true, seed }
     }
 }
 
@@ -102,7 +114,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, seed } = config;
+        let Config { registries, sources, ops, folder, runs: settings, admission, seed } = config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -128,6 +140,8 @@ impl Engine {
             folder,
             limits,
             limit_of,
+            admission,
+            doors: Mutex::default(),
             hedges,
             plans: Mutex::default(),
             seed,
@@ -171,7 +185,8 @@ impl Engine {
         match planner::compile(text, &with, &mut problems) {
             Some(compiled) if problems.is_fine() => {
                 let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
-                Ok(Plan { compiled, engine: self.clone(), warnings })
+                let door = self.door(&compiled.name);
+                Ok(Plan { compiled, engine: self.clone(), door, warnings })
             }
             _ => Err(Error::Plan(problems)),
         }
@@ -208,6 +223,30 @@ impl Engine {
     /// Jobs expected to cost at most this much are done in place.
     pub fn inline_threshold(&self) -> Duration {
         self.0.inline_threshold
+    }
+
+    /// What became of requests so far, by plan.
+    pub fn metrics(&self) -> PlanMetrics {
+        let doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect();
+        PlanMetrics { plans, hedges: self.hedges() }
+    }
+
+    /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.
+    fn door(&self, name: &str) -> Arc<Door> {
+        let inner = &*self.0;
+        let mut doors = inner.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(door) = doors.get(name) {
+            return Arc::clone(door);
+        }
+        let door = Arc::new(Door::new(inner.admission.then(|| inner.runs.clock().now())));
+        if doors.len() >= MAX_DOORS {
+            doors.retain(|_, door| Arc::strong_count(door) > 1);
+        }
+        if doors.len() < MAX_DOORS {
+            doors.insert(name.to_owned(), Arc::clone(&door));
+        }
+        door
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
@@ -259,6 +298,22 @@ impl Plan {
         options: &RunOptions,
         run_id: &mut Option<RunId>,
     ) -> Result<Answer, Error> {
+        let clock = self.engine.0.runs.clock();
+        let own = || Some(clock.now() + self.compiled.deadline?);
+        let deadline = options.deadline.or_else(own);
+        let pass = self.door.enter(deadline, &**clock)?;
+        let answer = self.run_admitted(request, options, deadline, run_id).await;
+        pass.end(&answer);
+        answer
+    }
+
+    async fn run_admitted(
+        &self,
+        request: Request,
+        options: &RunOptions,
+        deadline: Option<Instant>,
+        run_id: &mut Option<RunId>,
+    ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
@@ -273,8 +328,6 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
-        let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
-        let deadline = options.deadline.or_else(own);
         let (known, timed) = match deadline {
             Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
             None => (None, false),

@@ -27,6 +27,7 @@ mod join;
 mod model;
 mod naive;
 mod ends;
+mod admission;
 mod deadlines;
 mod trouble;
 mod real_time;

@@ -19,17 +19,18 @@ fn defaults() {
     check(
         "",
         expect![[r#"
-        Project {
-            file: "/home/p/anabranch.toml",
-            registry: "/home/p/registry",
-            plans: "/home/p/plans",
-            env: None,
-            endpoints: [],
-            engine: EngineSettings {
-                cpu_threads: None,
-                inline_threshold: None,
-            },
-        }"#]],
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [],
+                admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
     );
 }
 
@@ -41,6 +42,7 @@ fn places_and_threads() {
         registry = "../registry"
         plans = "/plans"
         env = "prod"
+        admission = false
         [engine]
         cpu_threads = 4
         inline_threshold_us = 30
@@ -54,6 +56,7 @@ fn places_and_threads() {
                     "prod",
                 ),
                 endpoints: [],
+                admission: false,
                 engine: EngineSettings {
                     cpu_threads: Some(
                         4,
@@ -121,6 +124,7 @@ fn redis_settings() {
                         ),
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -180,6 +184,7 @@ fn memory_settings() {
                         hedge: None,
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
