@@ -24,6 +24,10 @@ use crate::request::Request;
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
 
+/// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
+/// of all on a busy machine.
+const GRACE: Duration = Duration::from_millis(1);
+
 /// What an engine is made of.
 pub struct Config {
     /// Keys, parameters, endpoints, rules.
@@ -337,6 +341,7 @@ impl Plan {
         let bounds = Options {
             label: "plan",
             deadline,
+            grace: GRACE,
             reserve: reserve.unwrap_or(Reserve::Share),
             // The timers of regions are in flight all the time.
             in_flight: match options.sequential {

@@ -103,6 +103,10 @@ impl Error {
             late.into_iter().filter(is_node).map(|stage| plan.stage_name(stage)).collect()
         };
         match stopped {
+            // A job that looks at the time itself may notice before the run does.
+            Stopped::Node { node: stage, failure: Failure::Deadline } => {
+                Error::Deadline { late: names(vec![stage]) }
+            }
             Stopped::Node { node: stage, failure } => {
                 let (number, failure) = match failure {
                     Failure::Error(Fault { node, cause }) => (Some(node), Failure::Error(cause)),

@@ -30,6 +30,7 @@ mod ends;
 mod admission;
 mod deadlines;
 mod trouble;
+mod real_time;
 mod golden;
 mod sources;
 mod memory;

@@ -308,6 +308,7 @@ impl Model<'_> {
         let members = self.members(region);
         let unsure = self.ledger.iter().any(|(at, around, _)| around.contains(&region) && *at == lost);
         self.unsure |= unsure;
+        self.unsure |= self.fatal.iter().any(|(at, _, node)| members.contains(node) && *at == lost);
         self.ledger.retain(|(at, around, _)| !around.contains(&region) || *at < lost);
         self.fatal.retain(|(at, _, node)| !members.contains(node) || *at < lost);
         for member in members {
