@@ -90,7 +90,7 @@ pub struct RunOptions {
     /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
     /// their times together.
     pub node_timeout: Option<Duration>,
-    /// One node at a time, for comparison.
+    /// One node at a time, for comparison; the times of regions are not watched then.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
@@ -327,7 +327,7 @@ impl Plan {
             reads: Reads::Live,
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let mut work = Work::new(&self.compiled, &call, threshold);
+        let mut work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
         let (known, timed) = match deadline {
             Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
             None => (None, false),
@@ -343,11 +343,7 @@ impl Plan {
             deadline,
             grace: GRACE,
             reserve: reserve.unwrap_or(Reserve::Share),
-            // The timers of regions are in flight all the time.
-            in_flight: match options.sequential {
-                true => 1 + self.compiled.regions.len(),
-                false => self.compiled.stages.len(),
-            },
+            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()

@@ -15,7 +15,7 @@ mod ops;
 
 use clap::Subcommand;
 
-pub(crate) use run::table;
+pub(crate) use run::{ledger, table};
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
