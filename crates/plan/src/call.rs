@@ -7,6 +7,7 @@ use anabranch_engine::Clock;
 
 use crate::source::{Reads, Shared};
 use crate::value::Values;
+use crate::why::Seen;
 
 /// One request, as its nodes see it.
 pub struct Call {
@@ -21,6 +22,8 @@ pub struct Call {
     pub(crate) shared: Box<[Shared]>,
     /// Who answers its reads.
     pub(crate) reads: Reads,
+    /// What its nodes make, if somebody will ask why.
+    pub(crate) seen: Option<Arc<Seen>>,
 }
 
 /// What a request asked of its sources.

@@ -6,7 +6,7 @@ use anabranch_engine::{Dag, NodeId, Policies};
 use anabranch_rows::Rows;
 
 use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, Op};
+use crate::op::{Choice, Demand, Form, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -45,6 +45,9 @@ pub(crate) struct PlanNode {
     pub(crate) schema: Schema,
     pub(crate) demand: Demand,
     pub(crate) choice: Option<Choice>,
+    pub(crate) rule: Option<Rule>,
+    /// By input: whether its rows come out, if they are not dropped.
+    pub(crate) carries: Vec<bool>,
     /// The endpoint whose limit its trips count against, by place.
     pub(crate) endpoint: Option<usize>,
     /// What it reads: the endpoint's place, and how.
@@ -78,6 +81,17 @@ pub(crate) enum What {
         /// The condition.
         when: Arc<Filter>,
     },
+}
+
+impl Stage {
+    /// The node whose rows are the stage's, if it has any.
+    pub(crate) fn last_node(&self) -> Option<usize> {
+        match &self.what {
+            What::Wait(node) => Some(*node),
+            What::Chain(nodes) => nodes.last().copied(),
+            What::Gate { .. } => None,
+        }
+    }
 }
 
 impl Compiled {

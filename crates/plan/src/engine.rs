@@ -15,12 +15,13 @@ use crate::call::{Call, Tally};
 use crate::compiled::Compiled;
 use crate::error::Error;
 use crate::op::Ops;
-use crate::planner::{self, Surroundings};
+use crate::planner::{self, Asking, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
 use crate::source::{Reads, Shared, Source};
+use crate::why::Seen;
 
 /// What an engine is made of.
 pub struct Config {
@@ -63,6 +64,9 @@ pub struct Plan {
     pub(crate) compiled: Arc<Compiled>,
     engine: Engine,
     warnings: Arc<[Problem]>,
+    /// What it was compiled from.
+    text: Arc<str>,
+    base: Arc<Path>,
 }
 
 /// What one request is allowed.
@@ -144,6 +148,17 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
+        let (compiled, warnings) = self.compiled(text, base, Asking::Wanted)?;
+        let (compiled, warnings) = (Arc::new(compiled), warnings.into());
+        Ok(Plan { compiled, engine: self.clone(), warnings, text: text.into(), base: base.into() })
+    }
+
+    fn compiled(
+        &self,
+        text: &str,
+        base: &Path,
+        asking: Asking,
+    ) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
@@ -151,13 +166,11 @@ impl Engine {
             sources: &inner.sources,
             limits: &inner.limit_of,
             base,
+            asking,
         };
         let mut problems = Problems::default();
         match planner::compile(text, &with, &mut problems) {
-            Some(compiled) if problems.is_fine() => {
-                let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
-                Ok(Plan { compiled, engine: self.clone(), warnings })
-            }
+            Some(compiled) if problems.is_fine() => Ok((compiled, problems.warnings)),
             _ => Err(Error::Plan(problems)),
         }
     }
@@ -226,15 +239,27 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        self.run_as(request, options, &mut None).await
+        self.run_as(request, options, &mut None, None).await
     }
 
-    /// Answers a request, and says what events call its run, as soon as that is known.
+    /// What it was compiled from.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same plan, with all rows asked of the nodes that compute.
+    pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
+        Ok(self.engine.compiled(&self.text, &self.base, Asking::All)?.0)
+    }
+
+    /// Answers a request, and says what events call its run, as soon as that is known; what its nodes make is kept in
+    /// `seen`.
     pub(crate) async fn run_as(
         &self,
         request: Request,
         options: &RunOptions,
         run_id: &mut Option<RunId>,
+        seen: Option<Arc<Seen>>,
     ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
@@ -247,6 +272,7 @@ impl Plan {
             tally: Tally::default(),
             shared,
             reads: Reads::Live,
+            seen,
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);

@@ -104,6 +104,9 @@ impl Workload for Work<'_> {
     }
 
     fn finish(&mut self, node: NodeId, value: Rows, _: &mut Drops) {
+        if let Some(seen) = &self.call.seen {
+            self.plan.stages[node.index()].last_node().into_iter().for_each(|node| seen.keep(node, &value));
+        }
         self.values[node.index()] = Some(value);
     }
 
@@ -139,6 +142,9 @@ fn compute(
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
+        if let Some(seen) = &call.seen {
+            seen.keep(number, &rows);
+        }
         inputs.clear();
         inputs.push(Some(rows));
     }

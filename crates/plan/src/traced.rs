@@ -35,7 +35,7 @@ impl Plan {
         let bound = NonZeroUsize::MIN.saturating_add(stages * EVENTS_PER_STAGE + OTHER_EVENTS);
         let mut listener = self.engine().runs().events().listen(bound);
         let mut run = None;
-        let answer = self.run_as(request, options, &mut run).await;
+        let answer = self.run_as(request, options, &mut run, None).await;
         let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
         let timeline = run.and_then(|run| Timeline::new(run, &self.compiled.graph, &heard).ok());
         let trace = timeline.map(|timeline| Trace {

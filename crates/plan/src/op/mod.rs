@@ -7,6 +7,7 @@ mod spec;
 mod node;
 mod form;
 mod contract;
+mod rule;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::source::Source;
 pub use contract::Contract;
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
+pub use rule::{Join, Keep, Matching, Repeats, Rule};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 
 /// A kind of node.
@@ -43,6 +45,8 @@ pub struct Planned {
     pub endpoint: Option<usize>,
     /// If it gives back one of its inputs: which, so that the other need not run.
     pub choice: Option<Choice>,
+    /// What decides which rows come out, for those who ask why one does not.
+    pub rule: Option<Rule>,
 }
 
 /// One of two inputs, by the parameters of the request.
@@ -102,6 +106,8 @@ pub struct Sources<'a> {
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// The node whose reads are being bound, by number.
+    pub(crate) node: usize,
 }
 
 impl Planned {
@@ -111,13 +117,21 @@ impl Planned {
         takes: impl Into<Vec<Takes>>,
         build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
     ) -> Planned {
-        Planned { schema, takes: takes.into(), build: Box::new(build), endpoint: None, choice: None }
+        let (takes, build) = (takes.into(), Box::new(build));
+        Planned { schema, takes, build, endpoint: None, choice: None, rule: None }
     }
 
     /// One that waits for trips to this endpoint.
     #[must_use]
     pub fn at(mut self, endpoint: usize) -> Planned {
         self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// One whose rows are decided by this rule.
+    #[must_use]
+    pub fn by(mut self, rule: Rule) -> Planned {
+        self.rule = Some(rule);
         self
     }
 
@@ -193,7 +207,7 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, readers: Vec::new(), tables: 0 }
+        Sources { by_endpoint, readers: Vec::new(), tables: 0, node: 0 }
     }
 
     /// How many tables of shared reads a request needs.
@@ -209,7 +223,7 @@ impl<'a> Sources<'a> {
         read: &crate::source::Read,
     ) -> crate::source::Reader {
         let bound = self.by_endpoint[endpoint].bind(pattern, read);
-        let mut reader = crate::source::Reader::new(pattern, read, bound);
+        let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
         self.readers.push((endpoint, reader.clone()));

@@ -18,7 +18,7 @@ use anabranch_engine::LimitKey;
 
 use crate::compiled::{Compiled, PlanNode};
 use crate::document::{Document, DocumentNode};
-use crate::op::{Demand, Node, Op, Ops, Planned, Sources};
+use crate::op::{Demand, Node, Op, Ops, Planned, Sources, Takes};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::Source;
@@ -33,6 +33,17 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
     pub(crate) base: &'a Path,
+    /// How many rows are asked of nodes that compute.
+    pub(crate) asking: Asking,
+}
+
+/// How many rows are asked of nodes that compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// As many as somebody wants.
+    Wanted,
+    /// All of them, so that one can see where those stand that nobody wants.
+    All,
 }
 
 /// A checked node on its way through the planner.
@@ -52,7 +63,11 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
-    let demands = demand::of(&order, &live, &drafts, &outputs);
+    let mut demands = demand::of(&order, &live, &drafts, &outputs);
+    if with.asking == Asking::All {
+        let computing = demands.iter_mut().zip(&drafts).filter(|(_, draft)| draft.planned.endpoint.is_none());
+        computing.for_each(|(demand, _)| demand.rows = None);
+    }
     let mut sources = Sources::new(with.sources);
     let mut number = vec![usize::MAX; drafts.len()];
     let mut nodes: Vec<PlanNode> = Vec::new();
@@ -60,6 +75,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = nodes.len();
+        sources.node = nodes.len();
         let node = &document.nodes[place];
         let settings = settings::of(&document, node, draft.op.spec(), with.registries);
         nodes.push(build(node, settings, draft, &number, &demands[place], &mut sources));
@@ -174,6 +190,7 @@ fn build(
     sources: &mut Sources<'_>,
 ) -> PlanNode {
     let Draft { op, planned, inputs } = draft;
+    let carries = carries(&planned);
     let before = sources.readers.len();
     let form = (planned.build)(demand, sources);
     let reads = sources.readers[before..].to_vec();
@@ -187,8 +204,20 @@ fn build(
         schema: planned.schema,
         demand: demand.clone(),
         choice: planned.choice,
+        rule: planned.rule,
+        carries,
         endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
         reads,
         form,
     }
+}
+
+/// By input: whether its rows come out, if they are not dropped.
+fn carries(planned: &Planned) -> Vec<bool> {
+    let carries = |(at, takes): (usize, &Takes)| match (&planned.choice, &planned.rule) {
+        (Some(choice), _) => at == choice.then || at == choice.or,
+        (None, Some(rule)) => rule.carries(at, takes.passes),
+        (None, None) => takes.passes,
+    };
+    planned.takes.iter().enumerate().map(carries).collect()
 }

@@ -18,6 +18,8 @@ pub struct Reader {
     pub(crate) read: Read,
     pub(crate) bound: Arc<dyn Bound>,
     group: Arc<Group>,
+    /// The node it belongs to, by number.
+    node: usize,
 }
 
 /// Readers of one plan whose keys and reads are the same.
@@ -32,7 +34,13 @@ impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
         let group = Arc::new(Group { table: AtomicUsize::new(ALONE) });
-        Reader { pattern: pattern.clone(), read: read.clone(), bound, group }
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, group, node: 0 }
+    }
+
+    /// This read, as that of a node.
+    pub(crate) fn of_node(mut self, node: usize) -> Reader {
+        self.node = node;
+        self
     }
 
     /// Joins another reader, if both read the same of the same endpoint: what one of them has read for a request
@@ -63,7 +71,12 @@ impl Reader {
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
         let table = self.group.table.load(Ordering::Relaxed);
-        if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
+        let fetch =
+            if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) };
+        match &call.seen {
+            None => fetch,
+            Some(seen) => seen.watch(self.node, fetch),
+        }
     }
 
     /// Makes a trip, and counts it.
