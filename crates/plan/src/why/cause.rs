@@ -9,7 +9,9 @@ use super::story::word;
 use super::table::Table;
 use super::values::{at, column, json, name};
 use super::{Beside, Cause, Change, MOST_NAMED};
+use crate::expr::Compare;
 use crate::op::{Arg, Contract, Join, Keep, Matching, Repeats, Rule};
+use crate::value::Scalar;
 
 /// Why `node` does not have the row that its input `input` has at `last`.
 pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, input: usize) -> Cause {
@@ -61,20 +63,23 @@ fn first(table: &Table<'_>, trail: &Trail<'_>, last: Spot, limit: usize) -> Caus
     let behind = orders.filter(|((_, own), (_, other))| limit > 0 && own.node == other.node);
     let behind = behind.and_then(|((by, own), (_, other))| {
         let rows = table.rows(own.node)?;
-        Some((beside(table, by, rows, (own.position, other.position)), by))
+        let behind = beside(table, by, rows, (own.position, other.position));
+        let needs = needs(by, &behind, at(rows, by.key, other.position).as_ref());
+        Some((behind, needs))
     });
-    let needs = behind.as_ref().and_then(|(behind, by)| needs(*by, behind));
-    Cause::Limit { place: last.position + 1, limit, behind: behind.map(|(behind, _)| behind), needs }
+    let (behind, needs) = behind.map_or((None, None), |(behind, needs)| (Some(behind), needs));
+    Cause::Limit { place: last.position + 1, limit, behind, needs }
 }
 
 fn top(table: &Table<'_>, by: SortKey, limit: usize, rows: &Rows, position: usize) -> Cause {
     let row = rows.row(position);
     let sorted = rows.sorted(&[by], None, &mut || false);
     let place = sorted.as_ref().and_then(|sorted| sorted.iter().position(|other| other == row));
+    let place = place.filter(|place| (1..=*place).contains(&limit));
     let (Some(sorted), Some(place)) = (sorted, place) else { return Cause::Unknown };
-    let behind = (limit > 0).then(|| beside(table, by, &sorted, (place, limit - 1)));
-    let needs = behind.as_ref().and_then(|behind| needs(by, behind));
-    Cause::Limit { place: place + 1, limit, behind, needs }
+    let behind = beside(table, by, &sorted, (place, limit - 1));
+    let needs = needs(by, &behind, at(&sorted, by.key, limit - 1).as_ref());
+    Cause::Limit { place: place + 1, limit, behind: Some(behind), needs }
 }
 
 /// The row after this one, if both are in the order of a column.
@@ -99,18 +104,19 @@ fn beside(table: &Table<'_>, by: SortKey, rows: &Rows, (own, other): (usize, usi
 }
 
 /// What would stand before the other row: any value if that has none, and nothing for ids.
-fn needs(by: SortKey, behind: &Beside) -> Option<Change> {
+fn needs(by: SortKey, behind: &Beside, other: Option<&Scalar>) -> Option<Change> {
     if by.key == Key::ID {
         return None;
     }
-    let symbol = if by.order == Order::Descending { ">" } else { "<" };
-    let needs = match &behind.other {
-        serde_json::Value::Null => "not null".to_owned(),
-        serde_json::Value::Bool(value) if *value == (by.order == Order::Descending) => return None,
-        serde_json::Value::String(text) if text.is_empty() && by.order == Order::Ascending => return None,
-        other => format!("{symbol} {other}"),
+    let op = if by.order == Order::Descending { Compare::Gt } else { Compare::Lt };
+    let (needs, to) = match other {
+        None => ("not null".to_owned(), None),
+        Some(other) => {
+            let to = change::beyond(op, other, other.kind()).filter(|to| change::compares(op, to, other))?;
+            (format!("{} {}", op.symbol(), behind.other), Some(json(Some(&to))))
+        }
     };
-    Some(Change { what: behind.by.clone(), from: behind.own.clone(), needs, to: None })
+    Some(Change { what: behind.by.clone(), from: behind.own.clone(), needs, to })
 }
 
 /// The node that a row's order comes from, and the row's place there.

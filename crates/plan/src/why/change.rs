@@ -198,8 +198,13 @@ fn distance(own: Option<&Scalar>, bound: &Scalar) -> f64 {
     })
 }
 
-/// A value of a kind that compares so with another.
-fn beyond(op: Compare, bound: &Scalar, kind: Kind) -> Option<Scalar> {
+/// Whether two values of a kind compare so.
+pub(super) fn compares(op: Compare, a: &Scalar, b: &Scalar) -> bool {
+    a.kind() == b.kind() && crate::expr::compare(op, a, b)
+}
+
+/// A value of a kind that compares so with another, if there is one.
+pub(super) fn beyond(op: Compare, bound: &Scalar, kind: Kind) -> Option<Scalar> {
     match (kind, bound) {
         (Kind::Float, Scalar::Int(_) | Scalar::Float(_)) => {
             let bound = match bound {
@@ -232,7 +237,12 @@ fn beyond(op: Compare, bound: &Scalar, kind: Kind) -> Option<Scalar> {
             // What is out of range, or between two integers, does not do when it is tried out.
             Some(Scalar::Int(value as i64))
         }
-        (Kind::Bool, Scalar::Bool(bound)) => Some(Scalar::Bool(*bound == (op == Compare::Eq))),
+        (Kind::Bool, Scalar::Bool(bound)) => Some(Scalar::Bool(match op {
+            Compare::Eq | Compare::Le | Compare::Ge => *bound,
+            Compare::Ne => !bound,
+            Compare::Lt => false,
+            Compare::Gt => true,
+        })),
         (Kind::Text, Scalar::Text(bound)) => Some(Scalar::Text(match op {
             Compare::Eq | Compare::Le | Compare::Ge => bound.clone(),
             Compare::Gt | Compare::Ne => format!("{bound} ").into(),

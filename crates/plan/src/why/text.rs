@@ -85,7 +85,7 @@ impl Text {
                 parts.extend(way.origin.list.as_ref().map(on_list));
             }
             parts.push(stood(step, before));
-            parts.extend(step.wrote.iter().map(wrote));
+            parts.extend(step.wrote.iter().flat_map(wrote));
             before = step.of;
             let lead = format!("  {:node$}  {:op$}  ", step.node, step.op);
             self.wrapped(&lead, &parts);
@@ -152,21 +152,26 @@ impl Text {
             }
             Cause::Repeat { column, value, stayed, from, place } => {
                 let of = shown(value);
-                self.line(2, &format!("{node} keeps one row of each {column}; of {column} {of} that is"));
-                self.line(2, &format!("row {stayed}, at place {place} of {from}"));
+                self.line(2, &format!("{node} keeps one row of each {column}"));
+                let told = format!("of {column} {of} it keeps row {stayed} at place {place} of {from}");
+                self.line(2, &told);
             }
             other => self.line(2, &plain_cause(node, other)),
         }
     }
 
     fn leaf(&mut self, leaf: &Leaf) {
-        let mark = if leaf.holds == leaf.wanted { "as it should" } else { "not as it should" };
-        let mark = if leaf.decides { "NO" } else { mark };
-        let state = if leaf.holds { "holds" } else { "does not hold" };
+        let mark = match (leaf.holds == leaf.wanted, leaf.decides) {
+            (true, _) => "ok",
+            (false, true) => "NO",
+            (false, false) => "no, but another part makes up for it:",
+        };
+        let says = if leaf.wanted { leaf.says.clone() } else { format!("not ({})", leaf.says) };
+        let off = leaf.off_by.filter(|off| *off > 0.0);
+        let off = off.map_or(String::new(), |off| format!(", off by {}", number(off)));
         let with = named(&leaf.with);
-        let off = leaf.off_by.filter(|off| *off > 0.0).map_or(String::new(), |off| format!(", off by {}", number(off)));
-        let told = format!("{mark:<4} {}: {state}{off}{}", leaf.says, if with.is_empty() { with } else { format!(" ({with})") });
-        self.line(4, &told);
+        let with = if with.is_empty() { with } else { format!(": {with}") };
+        self.line(4, &format!("{mark}  {says}{with}{off}"));
     }
 
     fn looked(&mut self, looked: &Looked) {
@@ -214,7 +219,7 @@ fn told_lists(lists: &LookedLists) -> String {
     let cut = match full {
         0 => ", all of them to the end".to_owned(),
         full if limit < allowed => format!(", {full} of them read only to place {limit}"),
-        full => format!(", {full} of them cut at the limit of {limit}"),
+        full => format!(", {full} of them as long as the limit of {limit}: more may be on them"),
     };
     format!("{lists} {keys}{cut}")
 }
@@ -236,12 +241,12 @@ fn stood(step: &Step, before: usize) -> String {
     }
 }
 
-fn wrote(wrote: &Wrote) -> String {
+fn wrote(wrote: &Wrote) -> Vec<String> {
     let was = wrote.was.as_ref().map_or(String::new(), |was| format!(" (was {})", shown(was)));
     let with = named(&wrote.with);
-    let with = if with.is_empty() { with } else { format!(" with {with}") };
-    let says = wrote.says.as_ref().map_or(String::new(), |says| format!(" = {says}{with}"));
-    format!("{} {}{was}{says}", wrote.column, shown(&wrote.value))
+    let with = (!with.is_empty()).then(|| format!("where {with}"));
+    let says = wrote.says.as_ref().map_or(String::new(), |says| format!(" = {says}"));
+    [format!("{} {}{was}{says}", wrote.column, shown(&wrote.value))].into_iter().chain(with).collect()
 }
 
 fn ahead(beside: &Beside) -> String {
