@@ -42,9 +42,28 @@ struct Text(String);
 impl Text {
     fn line(&mut self, indent: usize, line: &str) {
         for part in line.split('\n') {
-            let indent = if part.is_empty() { 0 } else { indent };
-            writeln!(self.0, "{:indent$}{part}", "").expect("a string takes all that is written");
+            let lead = if part.is_empty() { 0 } else { indent };
+            self.broken(&format!("{:lead$}{part}", ""), indent + 2);
         }
+    }
+
+    /// A line, cut at spaces where it is too long; what is left goes on behind so many of them.
+    fn broken(&mut self, line: &str, indent: usize) {
+        let mut rest = line.to_owned();
+        while let Some((end, _)) = rest.char_indices().nth(WIDTH) {
+            // Nothing is gained by a cut before the first word.
+            let words = rest.len() - rest.trim_start().len() + 1;
+            let cut = rest[..=end].rfind(' ').filter(|cut| *cut > words.max(indent));
+            let Some(cut) = cut else { break };
+            let after = rest.split_off(cut);
+            self.push(&rest);
+            rest = format!("{:indent$}{}", "", after.trim_start());
+        }
+        self.push(&rest);
+    }
+
+    fn push(&mut self, line: &str) {
+        writeln!(self.0, "{}", line.trim_end()).expect("a string takes all that is written");
     }
 
     fn head(&mut self, why: &Why) {
@@ -100,7 +119,7 @@ impl Text {
         for part in parts.iter().filter(|part| !part.is_empty()) {
             let fits = line.chars().count() + part.chars().count() + 2 <= WIDTH;
             if !empty && !fits {
-                self.line(0, &format!("{line};"));
+                self.broken(&format!("{line};"), indent);
                 line = " ".repeat(indent);
             } else if !empty {
                 line.push_str("; ");
@@ -108,7 +127,7 @@ impl Text {
             line.push_str(part);
             empty = false;
         }
-        self.line(0, line.trim_end());
+        self.broken(&line, indent);
     }
 
     fn end(&mut self, end: &End) {
