@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use anabranch_engine::Clock;
 
-use crate::source::{Reads, Shared};
+use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
 use crate::why::Seen;
 
@@ -33,4 +34,27 @@ pub struct Tally {
     pub trips: AtomicU32,
     /// Commands.
     pub commands: AtomicU32,
+}
+
+impl Call {
+    /// The same request, with its reads answered by what was read before, at most so long ago.
+    pub(crate) fn stale(&self, max_age: Duration) -> Call {
+        Call {
+            user: self.user,
+            params: self.params.clone(),
+            clock: Arc::clone(&self.clock),
+            tally: Tally::default(),
+            shared: Box::default(),
+            reads: Reads::Stale(StaleReads::new(max_age)),
+            seen: self.seen.clone(),
+        }
+    }
+
+    /// The age of the oldest value used, if reads are answered by what was read before.
+    pub(crate) fn stale_age(&self) -> Option<Duration> {
+        match &self.reads {
+            Reads::Stale(reads) => Some(reads.oldest()),
+            Reads::Live => None,
+        }
+    }
 }

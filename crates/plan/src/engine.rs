@@ -20,7 +20,7 @@ use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{Reads, Shared, Source};
+use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
 use crate::why::Seen;
 
 /// What an engine is made of.
@@ -52,6 +52,8 @@ struct Inner {
     folder: Option<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
+    /// One an endpoint that hedges.
+    hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
@@ -72,8 +74,11 @@ pub struct Plan {
 /// What one request is allowed.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// When it must be answered.
+    /// When it must be answered; if not given, the plan's own deadline holds.
     pub deadline: Option<Instant>,
+    /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
+    /// their times together.
+    pub node_timeout: Option<Duration>,
     /// One node at a time, for comparison.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
@@ -110,6 +115,10 @@ impl Engine {
             Some(limits.add(&endpoint.id, allowance).expect("a positive number of trips, an id of its own"))
         });
         let limit_of = limit_of.collect();
+        let hedging = |source: &Arc<dyn Source>| {
+            Some(Arc::new(Hedging::new(source.hedge()?, Arc::clone(runs.clock()))))
+        };
+        let hedges = sources.iter().map(hedging).collect();
         Engine(Arc::new(Inner {
             runs,
             inline_threshold: settings.inline_threshold,
@@ -119,6 +128,7 @@ impl Engine {
             folder,
             limits,
             limit_of,
+            hedges,
             plans: Mutex::default(),
             seed,
             requests: AtomicU64::new(0),
@@ -153,17 +163,13 @@ impl Engine {
         Ok(Plan { compiled, engine: self.clone(), warnings, text: text.into(), base: base.into() })
     }
 
-    fn compiled(
-        &self,
-        text: &str,
-        base: &Path,
-        asking: Asking,
-    ) -> Result<(Compiled, Vec<Problem>), Error> {
+    fn compiled(&self, text: &str, base: &Path, asking: Asking) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
             registries: &inner.registries,
             sources: &inner.sources,
+            hedges: &inner.hedges,
             limits: &inner.limit_of,
             base,
             asking,
@@ -193,6 +199,14 @@ impl Engine {
     /// What runs the plans: its clock, its events, its way to come to rest.
     pub fn runs(&self) -> &engine::Engine {
         &self.0.runs
+    }
+
+    /// What hedges came to so far, for each endpoint that has them, by its id.
+    pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
+        let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
+        let counts = endpoints
+            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+        counts.collect()
     }
 
     /// Jobs expected to cost at most this much are done in place.
@@ -276,24 +290,46 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
+        let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
+        let deadline = options.deadline.or_else(own);
+        let (known, timed) = match deadline {
+            Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
+            None => (None, false),
+        };
+        let reserve = known.as_ref().map(|known| Reserve::PerNode(Arc::clone(&known.reserve)));
+        if deadline.is_some() {
+            work = work.with_deadline(known, timed);
+        }
+        let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
+        let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
         let bounds = Options {
             label: "plan",
-            deadline: options.deadline,
-            reserve: Reserve::Share,
-            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
+            deadline,
+            reserve: reserve.unwrap_or(Reserve::Share),
+            // The timers of regions are in flight all the time.
+            in_flight: match options.sequential {
+                true => 1 + self.compiled.regions.len(),
+                false => self.compiled.stages.len(),
+            },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let run = inner.runs.run(&self.compiled.graph, &self.compiled.policies, &mut work, &bounds);
+        let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
         *run_id = Some(run.id());
-        run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        let ended = run.await;
+        if timed {
+            let Compiled { stages, graph, policies, times, .. } = &*self.compiled;
+            times.renew(stages, graph, policies);
+        }
+        ended.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        let (outputs, ledger) = work.into_outputs();
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
-            outputs: work.into_outputs(),
-            ledger: Vec::new(),
+            outputs,
+            ledger,
             stats: Stats {
                 trips: call.tally.trips.load(Ordering::Relaxed),
                 commands: call.tally.commands.load(Ordering::Relaxed),

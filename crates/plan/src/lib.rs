@@ -60,6 +60,8 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod spread;
+mod times;
 mod schema;
 mod registry;
 mod document;
@@ -76,6 +78,7 @@ mod answer;
 mod project;
 mod compiled;
 mod planner;
+mod degrade;
 mod run;
 mod engine;
 mod setup;
@@ -85,16 +88,16 @@ mod why;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
-pub use document::{Document, DocumentNode};
+pub use document::{Document, DocumentNode, Fallback, Guard, Range};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node, Op,
-    Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
-    WaitFuture,
+    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
+    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
+    WaitFuture, When,
 };
 pub use problem::{Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};

@@ -216,7 +216,11 @@ fn set(
                 let trouble = Fault { delay: fault.delay, fail_every: fault.fail_every };
                 memory.with_fault(fault.prefix.clone(), trouble)
             };
-            Ok(Arc::new(faults.iter().fold(memory, with)))
+            let memory = faults.iter().fold(memory, with);
+            Ok(Arc::new(match settings.hedge {
+                Some(hedge) => memory.with_hedge(hedge),
+                None => memory,
+            }))
         }
         SourceSettings::Redis { url, cluster, connections, pipeline, authorities } => {
             let mut config = match url {
@@ -227,6 +231,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
             if let Some(file) = authorities {
@@ -243,6 +248,7 @@ fn set(
         }
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
+            config.hedge = settings.hedge;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";

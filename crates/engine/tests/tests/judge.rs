@@ -181,7 +181,7 @@ impl<'a> Judge<'a> {
                 What::Failed(node, _) => {
                     if !self.goes_on_without(node) {
                         self.first_failure.get_or_insert(node);
-                    } else if fates[node.index()] == Fate::Open {
+                    } else if matches!(fates[node.index()], Fate::Open | Fate::Pausing) {
                         assert!(self.may_start(&fates, node), "only what could start can be too late for it");
                         fates[node.index()] = Fate::Failed;
                         continue;

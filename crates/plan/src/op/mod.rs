@@ -11,11 +11,12 @@ mod rule;
 
 use std::sync::Arc;
 
-use anabranch_rows::Key;
+use anabranch_rows::{Key, Rows};
 
+use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
-use crate::source::Source;
+use crate::source::{Hedged, Hedging, Source};
 
 pub use contract::Contract;
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
@@ -47,17 +48,28 @@ pub struct Planned {
     pub choice: Option<Choice>,
     /// What decides which rows come out, for those who ask why one does not.
     pub rule: Option<Rule>,
+    /// Its rows without the columns that it reads, if they are known beforehand.
+    pub bare: Option<fn(&Call) -> Rows>,
 }
 
-/// One of two inputs, by the parameters of the request.
+/// One of two inputs.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// A predicate that reads no column.
-    pub when: Arc<Filter>,
-    /// The input, by its place, if it holds.
+    /// What decides.
+    pub when: When,
+    /// The input, by its place, if it says yes.
     pub then: usize,
-    /// The input, by its place, if it does not.
-    pub or: usize,
+    /// The input, by its place, if it says no; if there is none, what the node's fallback says.
+    pub or: Option<usize>,
+}
+
+/// What decides between two inputs.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// The parameters of the request: a predicate that reads no column.
+    Holds(Arc<Filter>),
+    /// Whether the first was there in time.
+    InTime,
 }
 
 /// Makes the form of a node.
@@ -102,12 +114,16 @@ pub struct Demand {
 /// Binds reads to the sources of a plan's endpoints.
 pub struct Sources<'a> {
     pub(crate) by_endpoint: &'a [Arc<dyn Source>],
+    /// Of those that hedge.
+    hedges: &'a [Option<Arc<Hedging>>],
     /// Reads bound so far, so that nodes that read the same share it.
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
     /// The node whose reads are being bound, by number.
     pub(crate) node: usize,
+    /// Whether what is bound now remembers what it reads.
+    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -117,8 +133,15 @@ impl Planned {
         takes: impl Into<Vec<Takes>>,
         build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
     ) -> Planned {
-        let (takes, build) = (takes.into(), Box::new(build));
-        Planned { schema, takes, build, endpoint: None, choice: None, rule: None }
+        Planned {
+            schema,
+            takes: takes.into(),
+            build: Box::new(build),
+            endpoint: None,
+            choice: None,
+            rule: None,
+            bare: None,
+        }
     }
 
     /// One that waits for trips to this endpoint.
@@ -132,6 +155,13 @@ impl Planned {
     #[must_use]
     pub fn by(mut self, rule: Rule) -> Planned {
         self.rule = Some(rule);
+        self
+    }
+
+    /// One that knows its rows beforehand, though not all their columns.
+    #[must_use]
+    pub fn bare(mut self, rows: fn(&Call) -> Rows) -> Planned {
+        self.bare = Some(rows);
         self
     }
 
@@ -207,7 +237,12 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, readers: Vec::new(), tables: 0, node: 0 }
+        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, node: 0, remembering: false }
+    }
+
+    /// The same, with late reads of endpoints that hedge sent a second time.
+    pub(crate) fn hedging(self, hedges: &'a [Option<Arc<Hedging>>]) -> Sources<'a> {
+        Sources { hedges, ..self }
     }
 
     /// How many tables of shared reads a request needs.
@@ -222,10 +257,16 @@ impl<'a> Sources<'a> {
         pattern: &crate::source::Pattern,
         read: &crate::source::Read,
     ) -> crate::source::Reader {
-        let bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
+        if let Some(Some(hedging)) = self.hedges.get(endpoint) {
+            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
+        }
         let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
+        if self.remembering {
+            reader.remember();
+        }
         self.readers.push((endpoint, reader.clone()));
         reader
     }

@@ -9,7 +9,9 @@ use super::fields::{FieldReader, Fields};
 use super::input;
 use crate::call::Call;
 use crate::error::OpError;
-use crate::op::{Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Rule, Sources, Started, Takes, Wait};
+use crate::op::{
+    Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Rule, Sources, Started, Takes, Wait,
+};
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
 use crate::source::{Data, Fetch, Lists, Pattern, Read, Reader, Reply};

@@ -10,8 +10,8 @@ use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
-    self,     Contract, Demand, Effect, Form, Mark, Matching, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Rule,
-    Spec, Takes,
+    self, Contract, Demand, Effect, Form, Mark, Matching, Node, Op, ParamKind, ParamSpec, Planned,
+    RowsNeeded, Rule, Spec, Takes,
 };
 use crate::schema::{KeySet, Schema};
 
@@ -83,9 +83,7 @@ impl Op for Join {
         };
         let (left, right) = (node.input(0), node.input(with));
         let on = on(node, left, right);
-        let rule = |on: On| {
-            Rule::Joined(op::Join { with, left: on.left, right: on.right, matching: kind })
-        };
+        let rule = |on: On| Rule::Joined(op::Join { with, left: on.left, right: on.right, matching: kind });
         match kind {
             Matching::Inner | Matching::Left => {
                 let brought = brought(node, on, left, right)?;

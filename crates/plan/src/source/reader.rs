@@ -1,11 +1,13 @@
 //! What an op reads with: a bound read, with its keys made from rows.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anabranch_rows::Rows;
 
+use super::reads::{Reads, StaleReads};
 use super::shared::{Flight, Progress};
+use super::stale::Stale;
 use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply};
 use crate::call::Call;
 
@@ -26,6 +28,8 @@ pub struct Reader {
 struct Group {
     /// Their table among those of a request; [`ALONE`] as long as there is one reader.
     table: AtomicUsize,
+    /// What they remember, if one of them wants to.
+    stale: OnceLock<Arc<Stale>>,
 }
 
 const ALONE: usize = usize::MAX;
@@ -33,7 +37,7 @@ const ALONE: usize = usize::MAX;
 impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
-        let group = Arc::new(Group { table: AtomicUsize::new(ALONE) });
+        let group = Arc::new(Group { table: AtomicUsize::new(ALONE), stale: OnceLock::new() });
         Reader { pattern: pattern.clone(), read: read.clone(), bound, group, node: 0 }
     }
 
@@ -61,6 +65,11 @@ impl Reader {
         true
     }
 
+    /// Has all who read the same remember what they read.
+    pub(crate) fn remember(&self) {
+        self.group.stale.get_or_init(Arc::default);
+    }
+
     /// Whether other nodes read the same.
     pub(crate) fn is_shared(&self) -> bool {
         self.group.table.load(Ordering::Relaxed) != ALONE
@@ -70,9 +79,16 @@ impl Reader {
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
-        let table = self.group.table.load(Ordering::Relaxed);
-        let fetch =
-            if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) };
+        let fetch = match &call.reads {
+            Reads::Stale(stale) => Fetch::Ready(self.read_stale(&keys, stale, call)),
+            Reads::Live => {
+                let table = self.group.table.load(Ordering::Relaxed);
+                match table < call.shared.len() {
+                    true => self.read_shared(keys, table, call),
+                    false => self.fetch(keys, call),
+                }
+            }
+        };
         match &call.seen {
             None => fetch,
             Some(seen) => seen.watch(self.node, fetch),
@@ -81,21 +97,37 @@ impl Reader {
 
     /// Makes a trip, and counts it.
     fn fetch(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
+        let memory = self.group.stale.get().map(|stale| (Arc::clone(stale), keys.clone()));
         match self.bound.fetch(keys) {
             Fetch::Ready(reply) => {
-                count(call, &reply);
+                note(call, &reply, memory);
                 Fetch::Ready(reply)
             }
             Fetch::Later(reply) => {
                 let call = Arc::clone(call);
                 let counted: Later = Box::pin(async move {
                     let reply = reply.await;
-                    count(&call, &reply);
+                    note(&call, &reply, memory);
                     reply
                 });
                 Fetch::Later(counted)
             }
         }
+    }
+
+    /// What was read before, instead of a trip.
+    fn read_stale(&self, keys: &Keys, stale: &StaleReads, call: &Call) -> Result<Reply, Error> {
+        if let Some(reply) = self.read.without_trip(keys) {
+            return Ok(reply);
+        }
+        let remembered = self.group.stale.get();
+        let found = remembered.and_then(|memory| memory.lookup(keys, call.clock.now(), stale.max_age));
+        let (data, age) = found.ok_or_else(|| Error::Forgotten {
+            command: format!("{} {}", self.read.command(), self.pattern),
+            max_age: stale.max_age,
+        })?;
+        stale.used(age);
+        Ok(Reply { data, trips: 0, commands: 0 })
     }
 
     fn read_shared(&self, keys: Keys, table: usize, call: &Arc<Call>) -> Fetch {
@@ -151,8 +183,12 @@ impl Reader {
     }
 }
 
-fn count(call: &Call, fetched: &Result<Reply, Error>) {
+/// Counts a trip that is back, and remembers what it brought.
+fn note(call: &Call, fetched: &Result<Reply, Error>, memory: Option<(Arc<Stale>, Keys)>) {
     if let Ok(reply) = fetched {
+        if let Some((stale, keys)) = memory {
+            stale.remember(keys, reply.data.clone(), call.clock.now());
+        }
         call.tally.trips.fetch_add(reply.trips, Ordering::Relaxed);
         call.tally.commands.fetch_add(reply.commands, Ordering::Relaxed);
     }

@@ -24,7 +24,7 @@ pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, 
         let by = table.wanted_by(node).map(|by| table.id(by));
         return Cause::Unasked { place: last.position + 1, first: wanted, by };
     }
-    if let Some(taken) = trail.taken_side(node) {
+    if let Some(taken) = table.taken_side(node) {
         return Cause::OtherSide { taken: table.id(table.node(node).inputs[taken]) };
     }
     let position = last.position;
@@ -45,7 +45,7 @@ pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, 
 fn predicate(table: &Table<'_>, node: usize, param: &str, rows: &Rows, position: usize) -> Cause {
     let spec = table.node(node).op.spec();
     let place = spec.params.iter().position(|own| own.name == param);
-    let arg = place.and_then(|at| table.written(node).args[at].as_ref());
+    let arg = place.and_then(|at| table.written(node)?.args[at].as_ref());
     let Some(Arg::Table(id)) = arg else { return Cause::Unknown };
     let Some(pred) = table.document().preds.get(id) else { return Cause::Unknown };
     let judge = Judge::new(table, rows, position);

@@ -257,9 +257,11 @@ fn member(judge: &Judge<'_>, expr: &Expr, list: &[Scalar], wanted: bool) -> Opti
     let (key, kind) = judge.column(expr)?;
     let items: Vec<String> = list.iter().map(shown).collect();
     let own = judge.cell(key);
-    let in_list = |value: &Scalar| judge.with(key, Some(value)).holds(&Pred::In(Box::new(expr.clone()), list.to_vec()));
+    let in_list =
+        |value: &Scalar| judge.with(key, Some(value)).holds(&Pred::In(Box::new(expr.clone()), list.to_vec()));
     if wanted {
-        let fits = |item: &&Scalar| beyond(Compare::Eq, item, kind).is_some_and(|to| in_list(&to) == Some(true));
+        let fits =
+            |item: &&Scalar| beyond(Compare::Eq, item, kind).is_some_and(|to| in_list(&to) == Some(true));
         let near = |item: &&Scalar| distance(own.as_ref(), item);
         let item = list.iter().filter(fits).min_by(|a, b| near(a).total_cmp(&near(b)))?;
         let cost = distance(own.as_ref(), item);

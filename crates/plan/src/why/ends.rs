@@ -116,21 +116,16 @@ impl<'t> Trail<'t> {
 
     /// The nodes that would pass a spot's row on.
     fn carriers(&self, node: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.takers(node).filter(|(taker, at)| self.table.node(*taker).carries[*at] && self.counts(*taker, *at))
+        self.takers(node)
+            .filter(|(taker, at)| self.table.node(*taker).carries[*at] && self.counts(*taker, *at))
     }
 
     /// An `if` of which both sides are one node has one input.
     fn counts(&self, taker: usize, at: usize) -> bool {
         let node = self.table.node(taker);
         let Some(choice) = &node.choice else { return true };
-        node.inputs[choice.then] != node.inputs[choice.or] || Some(at) == self.taken_side(taker)
-    }
-
-    /// The input that an `if` gives back, by its place.
-    pub(super) fn taken_side(&self, node: usize) -> Option<usize> {
-        let choice = self.table.node(node).choice.as_ref()?;
-        let holds = choice.when.holds(&self.table.call.params).ok()?;
-        Some(if holds { choice.then } else { choice.or })
+        let or = choice.or.map(|or| node.inputs[or]);
+        Some(node.inputs[choice.then]) != or || Some(at) == self.table.taken_side(taker)
     }
 
     fn kept(&self, taker: usize, at: usize, position: usize) -> bool {

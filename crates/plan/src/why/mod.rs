@@ -51,7 +51,8 @@ pub struct Why {
     pub more_ways: usize,
     /// Where it could have come from, if no node had it.
     pub looked: Vec<Looked>,
-    /// Nodes that did not run for this request: an `if` went the other way.
+    /// Nodes without rows for this request: an `if` went the other way, they were given up, or are fallbacks that
+    /// were not needed.
     pub idle: Vec<String>,
     /// Nodes whose rows are not their own.
     pub degraded: Vec<LedgerEntry>,

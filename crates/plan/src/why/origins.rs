@@ -25,7 +25,9 @@ pub(super) fn of(table: &Table<'_>, node: usize) -> Vec<Option<Place>> {
         place.is_none_or(|place| id_at(table, node, place) == Some(own))
     };
     match found {
-        Some(found) if found.len() >= rows.len() && found.iter().take(rows.len()).enumerate().all(fits) => found,
+        Some(found) if found.len() >= rows.len() && found.iter().take(rows.len()).enumerate().all(fits) => {
+            found
+        }
         _ => by_id(table, node, rows),
     }
 }
@@ -42,9 +44,8 @@ fn by_rule(table: &Table<'_>, node: usize, rows: &Rows) -> Option<Vec<Option<Pla
     let same = |at: usize| -> Vec<Option<Place>> {
         (0..rows.len()).map(|position| Some(Place { at, position })).collect()
     };
-    if let Some(choice) = &plan_node.choice {
-        let holds = choice.when.holds(&table.call.params).ok()?;
-        return Some(same(if holds { choice.then } else { choice.or }));
+    if plan_node.choice.is_some() {
+        return table.taken_side(node).map(same);
     }
     match &plan_node.rule {
         Some(Rule::Parts(inputs, repeats)) => parts(table, node, inputs, *repeats),

@@ -137,7 +137,8 @@ fn wrote(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Vec<Wrote> {
         let value = cell(rows, *key, rows.row(spot.position));
         let had = input.filter(|(input, _)| input.batch().column(*key).is_some());
         let was = had.map(|(input, position)| at(input, *key, position));
-        if was.as_ref() == Some(&value) || (was.is_none() && value.is_none() && (gathers || input.is_none())) {
+        if was.as_ref() == Some(&value) || (was.is_none() && value.is_none() && (gathers || input.is_none()))
+        {
             continue;
         }
         let with = match (expr, input) {
@@ -159,7 +160,7 @@ fn wrote(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Vec<Wrote> {
 
 /// The expression of a node that has one.
 fn expr_of<'t>(table: &'t Table<'_>, node: usize) -> Option<&'t Expr> {
-    let params = table.node(node).op.spec().params.iter().zip(&table.written(node).args);
+    let params = table.node(node).op.spec().params.iter().zip(&table.written(node)?.args);
     let mut ids = params.filter_map(|(param, arg)| match arg {
         Some(Arg::Table(id)) if param.kind == ParamKind::Expr => Some(id),
         _ => None,

@@ -14,7 +14,7 @@ use crate::document::{Document, DocumentNode};
 use crate::engine::Plan;
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
-use crate::op::{Form, Inputs};
+use crate::op::{Form, Inputs, Rule, When};
 use crate::problem::{Problem, Problems};
 use crate::source::{Lists, Reads};
 
@@ -67,7 +67,8 @@ impl<'a> Table<'a> {
             table.ask_again(&all);
         }
         if all.nodes.len() != count || !table.answers(answer) {
-            let what = "it does not answer now as it did: a file that it names has changed since it was loaded";
+            let what =
+                "it does not answer now as it did: a file that it names has changed since it was loaded";
             problems.error(Problem::new(format!("plan `{}`", plan.name()), what).help("load it again"));
             return Err(Error::Plan(problems));
         }
@@ -100,7 +101,7 @@ impl<'a> Table<'a> {
 
     /// The nodes whose rows are the answer, in order.
     pub(super) fn outputs(&self) -> impl Iterator<Item = usize> + '_ {
-        let last = |stage: &usize| self.plan.stages[*stage].last_node().expect("an output has rows");
+        let last = |stage: &usize| self.plan.last_node(*stage).expect("an output has rows");
         self.plan.outputs.iter().map(last)
     }
 
@@ -118,11 +119,10 @@ impl<'a> Table<'a> {
         short(self.plan.nodes[node].op.spec().name).to_owned()
     }
 
-    /// A node as the file says it.
-    pub(super) fn written(&self, node: usize) -> &DocumentNode {
+    /// A node as the file says it, unless it was added behind one for its fallback.
+    pub(super) fn written(&self, node: usize) -> Option<&DocumentNode> {
         let id = &self.plan.nodes[node].id;
-        let found = self.document.nodes.iter().find(|written| written.id == *id);
-        found.expect("the text that the plan was compiled from has its nodes")
+        self.document.nodes.iter().find(|written| written.id == *id)
     }
 
     pub(super) fn document(&self) -> &Document {
@@ -152,13 +152,33 @@ impl<'a> Table<'a> {
 
     /// What stands for a node's own rows, if something does.
     pub(super) fn degraded(&self, node: usize) -> Option<&LedgerEntry> {
-        let id = &self.plan.nodes[node].id;
-        self.ledger.iter().find(|entry| entry.node == *id || entry.region.as_ref() == Some(id))
+        let PlanNode { id, inputs, alone, .. } = &self.plan.nodes[node];
+        // What was added for one node's fallback is told as that node.
+        let told = if *alone { &self.plan.nodes[inputs[0]].id } else { id };
+        self.ledger.iter().find(|entry| match &entry.region {
+            Some(region) => region == id,
+            None => entry.node == *told,
+        })
+    }
+
+    /// The input that a node with a choice gives back, by its place; `None` too if that is none of them.
+    pub(super) fn taken_side(&self, node: usize) -> Option<usize> {
+        let choice = self.plan.nodes[node].choice.as_ref()?;
+        let first = match &choice.when {
+            When::Holds(filter) => filter.holds(&self.call.params).ok()?,
+            When::InTime => self.degraded(node).is_none(),
+        };
+        match (first, &choice.when) {
+            (true, _) => Some(choice.then),
+            (false, When::Holds(_)) => choice.or,
+            (false, When::InTime) => choice
+                .or
+                .filter(|_| self.degraded(node).is_some_and(|entry| entry.fallback.starts_with("node "))),
+        }
     }
 
     /// The node that wants no more of a node's rows than the first ones.
     pub(super) fn wanted_by(&self, node: usize) -> Option<usize> {
-        use crate::op::Rule;
         let mut at = node;
         // Each turn goes on to a node behind it.
         loop {

@@ -24,13 +24,15 @@ pub(super) fn write(why: &Why) -> String {
         why.looked.iter().for_each(|looked| text.looked(looked));
     }
     if !why.idle.is_empty() {
-        text.line(0, &format!("\nnot run for this request (an `if` went the other way): {}", why.idle.join(", ")));
+        text.line(0, &format!("\nwithout rows for this request: {}", why.idle.join(", ")));
     }
     if !why.degraded.is_empty() {
         text.line(0, "\ndegraded: these nodes have rows that are not their own");
         for entry in &why.degraded {
             let waited = entry.waited.as_secs_f64() * 1e3;
-            let told = format!("{}: {} after {waited:.1} ms, {} instead", entry.node, entry.reason, entry.fallback);
+            let region = entry.region.as_ref().map_or(String::new(), |region| format!(" of region {region}"));
+            let (node, reason, instead) = (&entry.node, entry.reason, &entry.fallback);
+            let told = format!("{node}{region}: {reason} after {waited:.1} ms, {instead} instead");
             text.line(2, &told);
         }
     }
@@ -160,14 +162,21 @@ impl Text {
                 if let Some(behind) = behind {
                     self.line(2, &after(behind));
                 }
-                let value = needs.as_ref().map_or(String::new(), |needs| format!(", or with {}", change(needs)));
+                let value =
+                    needs.as_ref().map_or(String::new(), |needs| format!(", or with {}", change(needs)));
                 self.line(2, &format!("it would have stayed with a limit of {place}{value}"));
             }
             Cause::Group { column, value, place, limit, stayed } => {
                 let (of, stayed) = (shown(value), ids(stayed));
-                self.line(2, &format!("{node} keeps {limit} of each {column}; it was number {place} of {column} {of}"));
+                self.line(
+                    2,
+                    &format!("{node} keeps {limit} of each {column}; it was number {place} of {column} {of}"),
+                );
                 self.line(2, &format!("in its stead: {stayed}"));
-                self.line(2, &format!("it would have stayed with a limit of {place}, or with another {column}"));
+                self.line(
+                    2,
+                    &format!("it would have stayed with a limit of {place}, or with another {column}"),
+                );
             }
             Cause::Repeat { column, value, stayed, from, place } => {
                 let of = shown(value);
@@ -218,7 +227,9 @@ fn plain_cause(node: &str, cause: &Cause) -> String {
         }
         Cause::Matched { column, value, with, with_column, rows } => {
             let (value, rows) = (shown(value), ids(rows));
-            format!("{node} keeps rows without a match; {with} has {with_column} {value}, its {column}: {rows}")
+            format!(
+                "{node} keeps rows without a match; {with} has {with_column} {value}, its {column}: {rows}"
+            )
         }
         Cause::OtherSide { taken } => format!("{node} went the other way, to the rows of {taken}"),
         Cause::Unasked { place, first, by } => {

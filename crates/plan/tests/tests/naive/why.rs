@@ -178,7 +178,8 @@ impl Check<'_> {
     fn answered(&self, places: &[usize]) {
         let outputs = self.model.plan["outputs"].as_array().unwrap();
         let rows = outputs.iter().flat_map(|id| self.model.rows(id.as_str().unwrap()));
-        let all: Vec<usize> = rows.zip(1..).filter(|(row, _)| row.0 == self.why.row).map(|(_, at)| at).collect();
+        let all: Vec<usize> =
+            rows.zip(1..).filter(|(row, _)| row.0 == self.why.row).map(|(_, at)| at).collect();
         assert_eq!(places, all, "{}", self.place);
     }
 
@@ -193,12 +194,15 @@ impl Check<'_> {
         let mut ends = Vec::new();
         let outputs = self.model.plan["outputs"].as_array().unwrap();
         let outputs: Vec<&String> = outputs.iter().map(|id| &self.nodes.same[id.as_str().unwrap()]).collect();
-        let edges: Vec<(String, usize, String)> = self.nodes.ran.iter().flat_map(|node| self.edges(node)).collect();
+        let edges: Vec<(String, usize, String)> =
+            self.nodes.ran.iter().flat_map(|node| self.edges(node)).collect();
         for node in &self.nodes.ran {
             for spot in self.spots(node) {
                 let mut own: Vec<String> = Vec::new();
                 let mut passed = false;
-                own.extend(outputs.iter().filter(|id| **id == node).map(|_| format!("answered {node}@{spot}")));
+                own.extend(
+                    outputs.iter().filter(|id| **id == node).map(|_| format!("answered {node}@{spot}")),
+                );
                 for (taker, at, _) in edges.iter().filter(|(_, _, input)| input == node) {
                     // The node must have been computed for its origins to be known.
                     self.model.rows(taker);
@@ -222,7 +226,11 @@ impl Check<'_> {
         let node = self.model.nodes().iter().find(|node| node["node_id"] == id).unwrap();
         let params = &node["params"];
         let mut inputs: Vec<(usize, &Value)> = match node["op"].as_str().unwrap() {
-            "core::viewer" | "core::follow" | "core::recommendation" | "core::media" | "core::fanout"
+            "core::viewer"
+            | "core::follow"
+            | "core::recommendation"
+            | "core::media"
+            | "core::fanout"
             | "test::fixed_source" => vec![],
             "core::concat" => vec![(0, &node["inputs"][0]), (1, &params["rhs"])],
             "core::union" => {
@@ -235,7 +243,8 @@ impl Check<'_> {
         };
         let same = |id: &Value| self.nodes.same[id.as_str().unwrap()].clone();
         if node["op"] == "core::if" && same(inputs[0].1) == same(inputs[1].1) {
-            let holds = self.model.pred(self.model.entry("pred_table", &params["pred_id"]), &(0, BTreeMap::new()));
+            let holds =
+                self.model.pred(self.model.entry("pred_table", &params["pred_id"]), &(0, BTreeMap::new()));
             inputs.retain(|(at, _)| (*at == 1) == holds);
         }
         inputs.into_iter().map(|(at, input)| (id.to_owned(), at, same(input))).collect()
@@ -248,7 +257,14 @@ impl Check<'_> {
             assert_eq!((step.of, rows[step.place - 1].0), (rows.len(), self.why.row), "{}", self.place);
             for wrote in &step.wrote {
                 let own = cell(&rows[step.place - 1], key_of(&wrote.column));
-                assert_eq!(as_json(own.as_ref()), wrote.value, "{} of {}: {}", wrote.column, step.node, self.place);
+                assert_eq!(
+                    as_json(own.as_ref()),
+                    wrote.value,
+                    "{} of {}: {}",
+                    wrote.column,
+                    step.node,
+                    self.place
+                );
             }
         }
     }
@@ -282,7 +298,9 @@ impl Check<'_> {
         let input = || self.model.rows(&last.node);
         let at = last.place - 1;
         match cause {
-            Cause::Predicate { keeps: Some(changes), .. } if changes.iter().all(|change| change.to.is_some()) => {
+            Cause::Predicate { keeps: Some(changes), .. }
+                if changes.iter().all(|change| change.to.is_some()) =>
+            {
                 let mut row = input().swap_remove(at);
                 for change in changes {
                     let key = key_of(&change.what);
@@ -295,9 +313,15 @@ impl Check<'_> {
             }
             Cause::Limit { place, limit, needs, .. } if node["op"] == "core::topk" => {
                 let marked = |rows: Vec<Row>| sorted(mark(rows), params, "desc");
-                let keeps = |rows: Vec<Row>, count: usize| rows.into_iter().take(count).any(|row| marks(&row, at));
-                assert!(keeps(marked(input()), *place) && !keeps(marked(input()), place - 1), "{}", self.place);
-                let Some((needs, to)) = needs.as_ref().and_then(|needs| Some((needs, needs.to.as_ref()?))) else {
+                let keeps =
+                    |rows: Vec<Row>, count: usize| rows.into_iter().take(count).any(|row| marks(&row, at));
+                assert!(
+                    keeps(marked(input()), *place) && !keeps(marked(input()), place - 1),
+                    "{}",
+                    self.place
+                );
+                let Some((needs, to)) = needs.as_ref().and_then(|needs| Some((needs, needs.to.as_ref()?)))
+                else {
                     return false;
                 };
                 let mut rows = input();
