@@ -212,6 +212,7 @@ fn kind(error: &Error) -> &'static str {
                 sources::Error::Timeout { .. } => "source: timeout",
                 sources::Error::Refused { .. } => "source: refused",
                 sources::Error::Malformed { .. } => "source: malformed reply",
+                sources::Error::Forgotten { .. } => "source: nothing stale",
             },
             Failure::Error(OpError::Expr(_)) => "expression",
             Failure::Error(OpError::NoTime { .. }) => "not enough time left",
