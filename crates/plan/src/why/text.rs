@@ -21,7 +21,11 @@ pub(super) fn write(why: &Why) -> String {
     }
     if !why.looked.is_empty() {
         text.line(0, "\nnodes that bring rows, and did not bring it");
-        why.looked.iter().for_each(|looked| text.looked(looked));
+        let width =
+            |of: fn(&Looked) -> &String| why.looked.iter().map(|looked| of(looked).chars().count()).max();
+        let widths =
+            [width(|looked| &looked.node), width(|looked| &looked.op)].map(Option::unwrap_or_default);
+        why.looked.iter().for_each(|looked| text.looked(looked, widths));
     }
     if !why.idle.is_empty() {
         text.line(0, &format!("\nwithout rows for this request: {}", why.idle.join(", ")));
@@ -202,10 +206,10 @@ impl Text {
         self.line(4, &format!("{mark}  {says}{with}{off}"));
     }
 
-    fn looked(&mut self, looked: &Looked) {
+    fn looked(&mut self, looked: &Looked, [node, op]: [usize; 2]) {
         let mut parts = vec![plural(looked.rows, "row")];
         if let Some(lists) = &looked.lists {
-            parts.push(told_lists(lists));
+            parts.extend(told_lists(lists));
         }
         if let Some(first) = looked.first {
             let by = looked.wanted_by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
@@ -214,7 +218,7 @@ impl Text {
         if let Some(unwanted) = looked.lists.as_ref().and_then(|lists| lists.unwanted.as_ref()) {
             parts.push(format!("it was {}, behind those", on_list(unwanted)));
         }
-        let lead = format!("  {} ({})  ", looked.node, looked.op);
+        let lead = format!("  {:node$}  {:op$}  ", looked.node, looked.op);
         self.wrapped(&lead, &parts);
     }
 }
@@ -243,15 +247,14 @@ fn plain_cause(node: &str, cause: &Cause) -> String {
     }
 }
 
-fn told_lists(lists: &LookedLists) -> String {
+fn told_lists(lists: &LookedLists) -> [String; 2] {
     let LookedLists { keys, count, limit, allowed, full, .. } = lists;
-    let lists = plural(*count, "list");
     let cut = match full {
-        0 => ", all of them to the end".to_owned(),
-        full if limit < allowed => format!(", {full} of them read only to place {limit}"),
-        full => format!(", {full} of them as long as the limit of {limit}: more may be on them"),
+        0 => "read to the end".to_owned(),
+        full if limit < allowed => format!("{full} read only to place {limit}"),
+        full => format!("{full} full at the limit of {limit}, more may be on them"),
     };
-    format!("{lists} {keys}{cut}")
+    [format!("{} {keys}", plural(*count, "list")), cut]
 }
 
 fn on_list(list: &OnList) -> String {
@@ -287,7 +290,7 @@ fn ahead(beside: &Beside) -> String {
 
 fn after(beside: &Beside) -> String {
     let (own, other) = two(&beside.own, &beside.other);
-    let by = apart(beside).map_or(String::new(), |by| format!(" by {by}"));
+    let by = apart(beside).map_or(String::new(), |by| format!(", by {by}"));
     format!("behind row {}, the last to stay{by}: {} {own} against {other}", beside.row, beside.by)
 }
 
@@ -297,7 +300,11 @@ fn apart(beside: &Beside) -> Option<String> {
 }
 
 fn change(change: &Change) -> String {
-    format!("{} {} (it is {})", change.what, change.needs, shown(&change.from))
+    // As many digits as elsewhere.
+    let short =
+        |(op, value): (&str, &str)| Some(format!("{op} {}", shown(&serde_json::from_str(value).ok()?)));
+    let needs = change.needs.split_once(' ').and_then(short).unwrap_or_else(|| change.needs.clone());
+    format!("{} {needs} (it is {})", change.what, shown(&change.from))
 }
 
 fn all(changes: &[Change]) -> String {

@@ -36,13 +36,16 @@ const MARK: u64 = 0;
 /// More rows than a node has.
 const MOST: usize = 1 << 40;
 
+/// An input and the place of a row there.
+type Origin = Option<(usize, usize)>;
+
 /// Where the rows of nodes come from.
 #[derive(Default)]
 pub(super) struct Watch {
     /// Of nodes that read: how many rows are wanted.
     pub(super) wanted: BTreeMap<String, usize>,
     /// By node, for each row: the input and the place there, unless the node brought it.
-    pub(super) origins: RefCell<BTreeMap<String, Vec<Option<(usize, usize)>>>>,
+    pub(super) origins: RefCell<BTreeMap<String, Vec<Origin>>>,
 }
 
 impl Watch {
