@@ -74,6 +74,7 @@ impl Setup {
         let sources = sources(&rows, project.as_ref(), &registries, &clock, &mut warnings)?;
         let mut config = Config::new(registries, sources);
         config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
+        config.admission = project.as_ref().is_none_or(|project| project.admission);
         let engine = project.map(|project| project.engine).unwrap_or_default();
         let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
         config.runs.cpu_threads = threads.unwrap_or(config.runs.cpu_threads);
