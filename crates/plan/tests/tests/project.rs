@@ -217,6 +217,7 @@ fn http_settings() {
                         hedge: None,
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
