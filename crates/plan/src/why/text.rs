@@ -59,7 +59,8 @@ impl Text {
         while let Some((end, _)) = rest.char_indices().nth(WIDTH) {
             // Nothing is gained by a cut before the first word.
             let words = rest.len() - rest.trim_start().len() + 1;
-            let cut = rest[..=end].rfind(' ').filter(|cut| *cut > words.max(indent));
+            let fits = if rest[end..].starts_with(' ') { end + 1 } else { end };
+            let cut = rest[..fits].rfind(' ').filter(|cut| *cut > words.max(indent));
             let Some(cut) = cut else { break };
             let after = rest.split_off(cut);
             self.push(&rest);
