@@ -8,6 +8,7 @@ use anabranch_engine::Clock;
 
 use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
+use crate::why::Seen;
 
 /// One request, as its nodes see it.
 pub struct Call {
@@ -22,6 +23,8 @@ pub struct Call {
     pub(crate) shared: Box<[Shared]>,
     /// Who answers its reads.
     pub(crate) reads: Reads,
+    /// What its nodes make, if somebody will ask why.
+    pub(crate) seen: Option<Arc<Seen>>,
 }
 
 /// What a request asked of its sources.
@@ -43,6 +46,7 @@ impl Call {
             tally: Tally::default(),
             shared: Box::default(),
             reads: Reads::Stale(StaleReads::new(max_age)),
+            seen: self.seen.clone(),
         }
     }
 

@@ -17,12 +17,13 @@ use crate::compiled::Compiled;
 use crate::error::Error;
 use crate::metrics::PlanMetrics;
 use crate::op::Ops;
-use crate::planner::{self, Surroundings};
+use crate::planner::{self, Asking, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
+use crate::why::Seen;
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -80,6 +81,9 @@ pub struct Plan {
     engine: Engine,
     door: Arc<Door>,
     warnings: Arc<[Problem]>,
+    /// What it was compiled from.
+    text: Arc<str>,
+    base: Arc<Path>,
 }
 
 /// What one request is allowed.
@@ -172,6 +176,13 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
+        let (compiled, warnings) = self.compiled(text, base, Asking::Wanted)?;
+        let (compiled, warnings) = (Arc::new(compiled), warnings.into());
+        let door = self.door(&compiled.name);
+        Ok(Plan { compiled, engine: self.clone(), door, warnings, text: text.into(), base: base.into() })
+    }
+
+    fn compiled(&self, text: &str, base: &Path, asking: Asking) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
@@ -180,14 +191,11 @@ impl Engine {
             hedges: &inner.hedges,
             limits: &inner.limit_of,
             base,
+            asking,
         };
         let mut problems = Problems::default();
         match planner::compile(text, &with, &mut problems) {
-            Some(compiled) if problems.is_fine() => {
-                let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
-                let door = self.door(&compiled.name);
-                Ok(Plan { compiled, engine: self.clone(), door, warnings })
-            }
+            Some(compiled) if problems.is_fine() => Ok((compiled, problems.warnings)),
             _ => Err(Error::Plan(problems)),
         }
     }
@@ -288,21 +296,33 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        self.run_as(request, options, &mut None).await
+        self.run_as(request, options, &mut None, None).await
     }
 
-    /// Answers a request, and says what events call its run, as soon as that is known.
+    /// What it was compiled from.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The same plan, with all rows asked of the nodes that compute.
+    pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
+        Ok(self.engine.compiled(&self.text, &self.base, Asking::All)?.0)
+    }
+
+    /// Answers a request, and says what events call its run, as soon as that is known; what its nodes make is kept in
+    /// `seen`.
     pub(crate) async fn run_as(
         &self,
         request: Request,
         options: &RunOptions,
         run_id: &mut Option<RunId>,
+        seen: Option<Arc<Seen>>,
     ) -> Result<Answer, Error> {
         let clock = self.engine.0.runs.clock();
         let own = || Some(clock.now() + self.compiled.deadline?);
         let deadline = options.deadline.or_else(own);
         let pass = self.door.enter(deadline, &**clock)?;
-        let answer = self.run_admitted(request, options, deadline, run_id).await;
+        let answer = self.run_admitted(request, options, deadline, run_id, seen).await;
         pass.end(&answer);
         answer
     }
@@ -313,6 +333,7 @@ impl Plan {
         options: &RunOptions,
         deadline: Option<Instant>,
         run_id: &mut Option<RunId>,
+        seen: Option<Arc<Seen>>,
     ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
@@ -325,6 +346,7 @@ impl Plan {
             tally: Tally::default(),
             shared,
             reads: Reads::Live,
+            seen,
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);

@@ -169,6 +169,9 @@ impl Workload for Work<'_> {
 
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
+        if let Some(seen) = &self.call.seen {
+            plan.last_node(stage).into_iter().for_each(|node| seen.keep(node, &value));
+        }
         self.values[stage] = Some(value);
         let Some(watch) = &mut self.watch else { return };
         if self.timed
@@ -379,6 +382,9 @@ fn compute(
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
+        if let Some(seen) = &call.seen {
+            seen.keep(number, &rows);
+        }
         inputs.clear();
         inputs.push(Some(rows));
     }

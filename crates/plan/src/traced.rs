@@ -36,7 +36,7 @@ impl Plan {
         let bound = NonZeroUsize::MIN.saturating_add(stages * EVENTS_PER_STAGE + OTHER_EVENTS);
         let mut listener = self.engine().runs().events().listen(bound);
         let mut run = None;
-        let answer = self.run_as(request, options, &mut run).await;
+        let answer = self.run_as(request, options, &mut run, None).await;
         let heard = std::iter::from_fn(|| listener.try_next());
         let (graph, heard) = without_timers(&self.compiled, heard);
         let timeline = run.and_then(|run| Timeline::new(run, &graph, &heard).ok());

@@ -6,6 +6,7 @@ mod request;
 mod run;
 mod check;
 mod explain;
+mod why;
 mod load;
 mod bench;
 mod list;
@@ -32,6 +33,9 @@ pub(crate) enum Verb {
     /// Shows what a plan will do: nodes, columns, what is fetched, what runs side by side.
     #[command(after_help = EXIT_CODES)]
     Explain(explain::Explain),
+    /// Says why a row is in the answer to a request, or is not: who brought it, who dropped it, what would help.
+    #[command(after_help = why::HELP)]
+    Why(Box<why::Why>),
     /// Measures a plan under load.
     #[command(after_help = bench::HELP)]
     Bench(Box<bench::Bench>),
@@ -55,6 +59,7 @@ impl Verb {
             Verb::Run(run) => run.run(),
             Verb::Check(check) => check.run(),
             Verb::Explain(explain) => explain.run(),
+            Verb::Why(why) => why.run(),
             Verb::Bench(bench) => bench.run(),
             Verb::List(list) => list.run(),
             Verb::Seed(seed) => seed.run(),

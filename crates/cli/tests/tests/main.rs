@@ -11,3 +11,4 @@ mod project;
 mod rankd;
 mod redis;
 mod run;
+mod why;

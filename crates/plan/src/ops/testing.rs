@@ -236,6 +236,7 @@ impl Case {
             clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
             tally: Tally::default(),
             reads: Reads::Live,
+            seen: None,
             shared: Box::default(),
         });
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();

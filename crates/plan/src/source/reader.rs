@@ -20,6 +20,8 @@ pub struct Reader {
     pub(crate) read: Read,
     pub(crate) bound: Arc<dyn Bound>,
     group: Arc<Group>,
+    /// The node it belongs to, by number.
+    node: usize,
 }
 
 /// Readers of one plan whose keys and reads are the same.
@@ -36,7 +38,13 @@ impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
         let group = Arc::new(Group { table: AtomicUsize::new(ALONE), stale: OnceLock::new() });
-        Reader { pattern: pattern.clone(), read: read.clone(), bound, group }
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, group, node: 0 }
+    }
+
+    /// This read, as that of a node.
+    pub(crate) fn of_node(mut self, node: usize) -> Reader {
+        self.node = node;
+        self
     }
 
     /// Joins another reader, if both read the same of the same endpoint: what one of them has read for a request
@@ -71,11 +79,20 @@ impl Reader {
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
-        if let Reads::Stale(stale) = &call.reads {
-            return Fetch::Ready(self.read_stale(&keys, stale, call));
+        let fetch = match &call.reads {
+            Reads::Stale(stale) => Fetch::Ready(self.read_stale(&keys, stale, call)),
+            Reads::Live => {
+                let table = self.group.table.load(Ordering::Relaxed);
+                match table < call.shared.len() {
+                    true => self.read_shared(keys, table, call),
+                    false => self.fetch(keys, call),
+                }
+            }
+        };
+        match &call.seen {
+            None => fetch,
+            Some(seen) => seen.watch(self.node, fetch),
         }
-        let table = self.group.table.load(Ordering::Relaxed);
-        if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
     }
 
     /// Makes a trip, and counts it.

@@ -9,6 +9,7 @@ mod eval;
 mod exprs;
 mod make;
 mod model;
+mod why;
 pub(crate) mod world;
 
 use std::collections::BTreeMap;
