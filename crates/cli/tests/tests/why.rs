@@ -118,12 +118,13 @@ fn dropped_by_a_limit() {
               of id 2401 it keeps row 2401 at place 1 of score
 
             how it got there
-              more_posts    media   on media:24 at place 1 of 2, through row 24 of suggested; place 11 of 20
-              more_details  lookup  likes 27; age_hours 45.5; author 24; topic "food";
-                                    title "A pot of slow beans"
-              also_loved    vm      popularity 3.3322 = log(1 + coalesce(likes, 0)); where likes 27
-              also_score    vm      score 1.5122 = popularity - $freshness * coalesce(age_hours, 100);
-                                    where popularity 3.3322, $freshness 0.04, age_hours 45.5
+              more_posts    media    on media:24 at place 1 of 2, through row 24 of suggested; place 11 of 20
+              more_details  lookup   likes 27; age_hours 45.5; author 24; topic "food";
+                                     title "A pot of slow beans"
+              also_loved    vm       popularity 3.3322 = log(1 + coalesce(likes, 0)); where likes 27
+              also_score    vm       score 1.5122 = popularity - $freshness * coalesce(age_hours, 100);
+                                     where popularity 3.3322, $freshness 0.04, age_hours 45.5
+              suggestions   timeout  place 11 of 20
             exit 0
         "#]],
     );
@@ -160,36 +161,37 @@ fn came_twice() {
         &["feed", "1901"],
         VIEWER,
         &expect![[r#"
-        row 1901 is not in the answer of plan feed: wanted dropped it
+            row 1901 is not in the answer of plan feed: wanted dropped it
 
-        way 1 of 2
-          wanted (filter) keeps rows with age_hours < 60 and not regex(topic, $muted, "i")
-            NO  age_hours < 60: age_hours 69.1, off by 9.1
-            ok  not (regex(topic, $muted, "i")): topic "rivers", $muted "^$"
-          it would have stayed with age_hours < 60 (it is 69.1)
+            way 1 of 2
+              wanted (filter) keeps rows with age_hours < 60 and not regex(topic, $muted, "i")
+                NO  age_hours < 60: age_hours 69.1, off by 9.1
+                ok  not (regex(topic, $muted, "i")): topic "rivers", $muted "^$"
+              it would have stayed with age_hours < 60 (it is 69.1)
 
-        how it got there
-          posts    media   on media:19 at place 2 of 4, through row 19 of followed; place 18 of 52
-          details  lookup  likes 15; age_hours 69.1; author 19; topic "rivers";
-                           title "Oxbow lakes in spring"
-          loved    vm      popularity 2.7726 = log(1 + coalesce(likes, 0)); where likes 15
-          score    vm      score 1.0086 = 1 + (popularity - $freshness * coalesce(age_hours, 100));
-                           where popularity 2.7726, $freshness 0.04, age_hours 69.1
-          all      union   place 18 of 66
+            how it got there
+              posts    media   on media:19 at place 2 of 4, through row 19 of followed; place 18 of 52
+              details  lookup  likes 15; age_hours 69.1; author 19; topic "rivers";
+                               title "Oxbow lakes in spring"
+              loved    vm      popularity 2.7726 = log(1 + coalesce(likes, 0)); where likes 15
+              score    vm      score 1.0086 = 1 + (popularity - $freshness * coalesce(age_hours, 100));
+                               where popularity 2.7726, $freshness 0.04, age_hours 69.1
+              all      union   place 18 of 66
 
-        way 2 of 2
-          all (union) keeps one row of each id
-          of id 1901 it keeps row 1901 at place 18 of score
+            way 2 of 2
+              all (union) keeps one row of each id
+              of id 1901 it keeps row 1901 at place 18 of score
 
-        how it got there
-          more_posts    media   on media:19 at place 2 of 2, through row 19 of suggested; place 10 of 20
-          more_details  lookup  likes 15; age_hours 69.1; author 19; topic "rivers";
-                                title "Oxbow lakes in spring"
-          also_loved    vm      popularity 2.7726 = log(1 + coalesce(likes, 0)); where likes 15
-          also_score    vm      score 0.0086 = popularity - $freshness * coalesce(age_hours, 100);
-                                where popularity 2.7726, $freshness 0.04, age_hours 69.1
-        exit 0
-    "#]],
+            how it got there
+              more_posts    media    on media:19 at place 2 of 2, through row 19 of suggested; place 10 of 20
+              more_details  lookup   likes 15; age_hours 69.1; author 19; topic "rivers";
+                                     title "Oxbow lakes in spring"
+              also_loved    vm       popularity 2.7726 = log(1 + coalesce(likes, 0)); where likes 15
+              also_score    vm       score 0.0086 = popularity - $freshness * coalesce(age_hours, 100);
+                                     where popularity 2.7726, $freshness 0.04, age_hours 69.1
+              suggestions   timeout  place 10 of 20
+            exit 0
+        "#]],
     );
 }
 
