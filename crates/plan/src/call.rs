@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use anabranch_engine::Clock;
 
+use crate::capture::Recorder;
 use crate::source::{Reads, Shared};
 use crate::value::Values;
 
@@ -21,6 +22,8 @@ pub struct Call {
     pub(crate) shared: Box<[Shared]>,
     /// Who answers its reads.
     pub(crate) reads: Reads,
+    /// Who keeps what it reads, if it is being captured.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// What a request asked of its sources.

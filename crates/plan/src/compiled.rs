@@ -1,12 +1,13 @@
 //! A compiled plan: immutable, shared by all its requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anabranch_engine::{Dag, NodeId, Policies};
 use anabranch_rows::Rows;
 
+use crate::capture::Fixed;
 use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, Op};
+use crate::op::{Choice, Demand, Form, NamedFile, Op};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -29,6 +30,19 @@ pub(crate) struct Compiled {
     pub(crate) nothing: Rows,
     /// Nodes that no output needs, and their ops.
     pub(crate) dead: Vec<(String, String)>,
+    /// What it was made from, besides the registries.
+    pub(crate) origin: Origin,
+}
+
+/// What a plan was made from. Kept for captures: the files may have changed since.
+#[derive(Default)]
+pub(crate) struct Origin {
+    /// The plan file.
+    pub(crate) text: Arc<str>,
+    /// Files that it names.
+    pub(crate) files: Vec<NamedFile>,
+    /// What captures call all this, once there is one.
+    pub(crate) fixed: OnceLock<Fixed>,
 }
 
 /// A node that runs.

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
-use anabranch_engine::{Allowance, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
+use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
 
 use crate::answer::{Answer, RequestId, Stats};
 use crate::call::{Call, Tally};
+use crate::capture::Recorder;
 use crate::compiled::Compiled;
 use crate::error::Error;
-use crate::op::Ops;
+use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
@@ -74,6 +75,21 @@ pub struct RunOptions {
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
+}
+
+/// In what manner a request is answered; the usual one is the default.
+#[derive(Default)]
+pub(crate) struct Manner {
+    /// What events call its run, as soon as that is known.
+    pub(crate) run: Option<RunId>,
+    /// Who answers its reads.
+    pub(crate) reads: Reads,
+    /// Who keeps what it reads.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// The time that its nodes see, if it is not the engine's.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    /// Stages that never end.
+    pub(crate) held: Option<Box<[bool]>>,
 }
 
 impl Config {
@@ -144,13 +160,18 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
+        self.compile_from(text, FilesFrom::Folder(base))
+    }
+
+    /// Compiles the text of a plan that names these files.
+    pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
             registries: &inner.registries,
             sources: &inner.sources,
             limits: &inner.limit_of,
-            base,
+            files,
         };
         let mut problems = Problems::default();
         match planner::compile(text, &with, &mut problems) {
@@ -226,30 +247,32 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        self.run_as(request, options, &mut None).await
+        self.run_as(request, options, &mut Manner::default()).await
     }
 
-    /// Answers a request, and says what events call its run, as soon as that is known.
+    /// Answers a request in a special manner.
     pub(crate) async fn run_as(
         &self,
         request: Request,
         options: &RunOptions,
-        run_id: &mut Option<RunId>,
+        manner: &mut Manner,
     ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
-        let clock = Arc::clone(inner.runs.clock());
+        let clock = Arc::clone(manner.clock.as_ref().unwrap_or(inner.runs.clock()));
         let call = Arc::new(Call {
             user: user_id,
             params,
             clock,
             tally: Tally::default(),
             shared,
-            reads: Reads::Live,
+            reads: std::mem::take(&mut manner.reads),
+            recorder: manner.recorder.clone(),
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
+        work.held = manner.held.take();
         let bounds = Options {
             label: "plan",
             deadline: options.deadline,
@@ -261,7 +284,7 @@ impl Plan {
         };
         let run = inner.runs.run(&self.compiled.graph, &self.compiled.policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
-        *run_id = Some(run.id());
+        manner.run = Some(run.id());
         run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),

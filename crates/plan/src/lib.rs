@@ -81,6 +81,7 @@ mod engine;
 mod setup;
 mod explain;
 mod traced;
+mod capture;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
@@ -114,6 +115,11 @@ pub mod sources {
 /// What plans will do.
 pub mod explained {
     pub use crate::explain::*;
+}
+
+/// Captured requests.
+pub mod captures {
+    pub use crate::capture::*;
 }
 
 /// Expressions and predicates.

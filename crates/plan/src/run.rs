@@ -20,6 +20,8 @@ pub(crate) struct Work<'a> {
     values: Box<[Option<Rows>]>,
     /// What is expected to cost less is not even worth a look at the clock.
     trifle: Duration,
+    /// Stages that never end: a replay holds up what the failed request did not get to.
+    pub(crate) held: Option<Box<[bool]>>,
 }
 
 /// Why a stage failed: which of its nodes, and how.
@@ -44,7 +46,7 @@ const TRIFLE: Duration = Duration::from_micros(5);
 impl<'a> Work<'a> {
     pub(crate) fn new(plan: &'a Arc<Compiled>, call: &'a Arc<Call>, inline_threshold: Duration) -> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
-        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold) }
+        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold), held: None }
     }
 
     /// The rows of the outputs, once the run is over.
@@ -74,6 +76,9 @@ impl Workload for Work<'_> {
     fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
         let stage = node.index();
         let plan = self.plan;
+        if self.held.as_ref().is_some_and(|held| held[stage]) {
+            return Step::Future(Waiting::forever(plan));
+        }
         match &plan.stages[stage].what {
             What::Wait(node) => {
                 let inputs = self.inputs(stage);
@@ -177,6 +182,12 @@ impl Promise {
 pub(crate) struct Waiting {
     promise: Promise,
     future: WaitFuture,
+}
+
+impl Waiting {
+    fn forever(plan: &Compiled) -> Waiting {
+        Waiting { promise: Promise::new(plan, 0, &Inputs::new()), future: Box::pin(std::future::pending()) }
+    }
 }
 
 impl Future for Waiting {

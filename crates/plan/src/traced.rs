@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_engine::{Heard, NodeId, Timeline, Track};
 
 use crate::answer::Answer;
-use crate::engine::{Plan, RunOptions};
+use crate::engine::{Manner, Plan, RunOptions};
 use crate::error::Error;
 use crate::request::Request;
 
@@ -34,10 +34,10 @@ impl Plan {
         let stages = self.compiled.stages.len();
         let bound = NonZeroUsize::MIN.saturating_add(stages * EVENTS_PER_STAGE + OTHER_EVENTS);
         let mut listener = self.engine().runs().events().listen(bound);
-        let mut run = None;
-        let answer = self.run_as(request, options, &mut run).await;
+        let mut manner = Manner::default();
+        let answer = self.run_as(request, options, &mut manner).await;
         let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
-        let timeline = run.and_then(|run| Timeline::new(run, &self.compiled.graph, &heard).ok());
+        let timeline = manner.run.and_then(|run| Timeline::new(run, &self.compiled.graph, &heard).ok());
         let trace = timeline.map(|timeline| Trace {
             timeline,
             title: format!("plan {}", self.name()),

@@ -3,6 +3,7 @@
 //! An op is one file here and one line in [`Ops::builtin`]. Users of the library add theirs with
 //! [`Ops::add`]; nothing is reserved for the ones that come along.
 
+mod files;
 mod spec;
 mod node;
 mod form;
@@ -17,6 +18,7 @@ use crate::schema::{KeySet, Schema};
 use crate::source::Source;
 
 pub use contract::Contract;
+pub(crate) use files::{Files, FilesFrom, NamedFile};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
@@ -210,6 +212,8 @@ impl<'a> Sources<'a> {
     ) -> crate::source::Reader {
         let bound = self.by_endpoint[endpoint].bind(pattern, read);
         let mut reader = crate::source::Reader::new(pattern, read, bound);
+        reader.number = self.readers.len() as u32;
+        reader.endpoint = endpoint;
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
         self.readers.push((endpoint, reader.clone()));

@@ -13,7 +13,10 @@ use crate::call::{Call, Tally};
 use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
-use crate::op::{Arg, Demand, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources, Started};
+use crate::op::{
+    Arg, Demand, Files, FilesFrom, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources,
+    Started,
+};
 use crate::problem::Problems;
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
@@ -183,7 +186,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            base: std::path::Path::new(""),
+            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
             registries: &self.registries,
             problems,
         };
@@ -232,6 +235,7 @@ impl Case {
             clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
             tally: Tally::default(),
             reads: Reads::Live,
+            recorder: None,
             shared: Box::default(),
         });
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();

@@ -11,14 +11,13 @@ mod stages;
 mod settings;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::LimitKey;
 
-use crate::compiled::{Compiled, PlanNode};
+use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode};
-use crate::op::{Demand, Node, Op, Ops, Planned, Sources};
+use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::Source;
@@ -32,7 +31,7 @@ pub(crate) struct Surroundings<'a> {
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
-    pub(crate) base: &'a Path,
+    pub(crate) files: FilesFrom<'a>,
 }
 
 /// A checked node on its way through the planner.
@@ -47,7 +46,8 @@ struct Draft {
 pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
     let document = Document::read(text, with.ops, with.registries, problems)?;
     let order = order::inputs_first(&document);
-    let mut drafts = draft(&document, &order, with, problems)?;
+    let files = Files::new(with.files);
+    let mut drafts = draft(&document, &order, with, &files, problems)?;
     let same = equal::merge(&document, &order, &mut drafts);
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
@@ -71,7 +71,9 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     }
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
     let shared_reads = sources.shared_count();
-    Some(stages::cut(document.name, nodes, &outputs, dead, shared_reads, with))
+    let mut compiled = stages::cut(document.name, nodes, &outputs, dead, shared_reads, with);
+    compiled.origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
+    Some(compiled)
 }
 
 /// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
@@ -80,6 +82,7 @@ fn draft(
     document: &Document,
     order: &[usize],
     with: &Surroundings<'_>,
+    files: &Files<'_>,
     problems: &mut Problems,
 ) -> Option<Vec<Draft>> {
     let mut drafts: Vec<Option<Draft>> = document.nodes.iter().map(|_| None).collect();
@@ -98,7 +101,7 @@ fn draft(
             inputs,
             document,
             registries: with.registries,
-            base: with.base,
+            files,
             problems,
         });
         if let Some(planned) = planned {

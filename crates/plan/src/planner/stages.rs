@@ -8,7 +8,7 @@ use anabranch_rows::Rows;
 
 use super::Surroundings;
 use super::choices::{self, Side};
-use crate::compiled::{Compiled, PlanNode, Stage, What};
+use crate::compiled::{Compiled, Origin, PlanNode, Stage, What};
 use crate::op::{Form, Mark};
 
 /// Makes the stages of `nodes`, which are in an order with inputs first.
@@ -54,7 +54,20 @@ pub(super) fn cut(
     let policies = policies(&nodes, &stages, with.limits);
     let registries = Arc::clone(with.registries);
     let nothing = Rows::none();
-    Compiled { name, registries, nodes, stages, graph, policies, outputs, shared_reads, nothing, dead }
+    let origin = Origin::default();
+    Compiled {
+        name,
+        registries,
+        nodes,
+        stages,
+        graph,
+        policies,
+        outputs,
+        shared_reads,
+        nothing,
+        dead,
+        origin,
+    }
 }
 
 /// Nodes that compute one after the other, each for the next one alone, in one list; every node is in one.

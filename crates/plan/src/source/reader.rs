@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anabranch_rows::Rows;
 
 use super::shared::{Flight, Progress};
-use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply};
+use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reads, Reply};
 use crate::call::Call;
 
 pub use super::shared::Shared;
@@ -17,6 +17,10 @@ pub struct Reader {
     pub(crate) pattern: Pattern,
     pub(crate) read: Read,
     pub(crate) bound: Arc<dyn Bound>,
+    /// Its place among the plan's readers.
+    pub(crate) number: u32,
+    /// The place of the endpoint it reads from.
+    pub(crate) endpoint: usize,
     group: Arc<Group>,
 }
 
@@ -32,7 +36,7 @@ impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
         let group = Arc::new(Group { table: AtomicUsize::new(ALONE) });
-        Reader { pattern: pattern.clone(), read: read.clone(), bound, group }
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, number: 0, endpoint: 0, group }
     }
 
     /// Joins another reader, if both read the same of the same endpoint: what one of them has read for a request
@@ -62,6 +66,19 @@ impl Reader {
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
+        if let Reads::Recorded(recorded) = &call.reads {
+            return recorded.read(self, &keys, call);
+        }
+        match &call.recorder {
+            None => self.read_keys(keys, call),
+            Some(recorder) => {
+                let watch = recorder.watch(self.number, &keys, call);
+                watch.over(self.read_keys(keys, call))
+            }
+        }
+    }
+
+    fn read_keys(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
         let table = self.group.table.load(Ordering::Relaxed);
         if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
     }
@@ -138,7 +155,8 @@ impl Reader {
     }
 }
 
-fn count(call: &Call, fetched: &Result<Reply, Error>) {
+/// Counts a trip for the request that made it.
+pub(crate) fn count(call: &Call, fetched: &Result<Reply, Error>) {
     if let Ok(reply) = fetched {
         call.tally.trips.fetch_add(reply.trips, Ordering::Relaxed);
         call.tally.commands.fetch_add(reply.commands, Ordering::Relaxed);

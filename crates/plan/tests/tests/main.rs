@@ -32,6 +32,7 @@ mod sources;
 mod memory;
 mod redis;
 mod redis_writes;
+mod capture;
 mod cluster;
 mod http;
 mod agree;

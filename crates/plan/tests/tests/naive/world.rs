@@ -30,7 +30,7 @@ pub(super) struct Store {
     pub(super) scored: BTreeMap<String, Vec<(i64, f64)>>,
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     pub(super) stores: [Store; 2],
     /// The endpoint, by place, and the beginning of the keys that cannot be read.
     pub(super) failing: Option<(usize, &'static str)>,
@@ -151,7 +151,7 @@ impl Store {
 }
 
 impl World {
-    pub(super) fn new(rng: &mut Rng) -> World {
+    pub(crate) fn new(rng: &mut Rng) -> World {
         let stores = [Store::new(rng), Store::new(rng)];
         let failing = rng.percent(10).then(|| (rng.within(0..2) as usize, *rng.choose(&PREFIXES)));
         World { stores, failing }

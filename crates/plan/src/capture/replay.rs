@@ -1,0 +1,176 @@
+//! Answering a captured request again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_content::{Address, Store};
+use anabranch_engine as engine;
+use anabranch_engine::{Graph as _, NodeId};
+
+use super::error::Error;
+use super::load::Capture;
+use super::parts::{Failed, Outcome, decode_request};
+use super::recorded::Recorded;
+use super::still;
+use crate::answer::{Answer, RequestId};
+use crate::compiled::{Compiled, What};
+use crate::engine::{Config, Engine, Manner, Plan, RunOptions};
+use crate::op::{FilesFrom, Ops};
+use crate::registry::Registries;
+use crate::source::{Bound, Fetch, Keys, Pattern, Read, Reads, Source};
+
+/// How many compiled plans are kept for the captures to come.
+const PLANS_KEPT: usize = 16;
+
+/// Answers captured requests again, from what was recorded and nothing else.
+pub struct Replayer {
+    runs: engine::Engine,
+    ops: Ops,
+    /// Plans by what they were made from, the last used at the end; at most [`PLANS_KEPT`].
+    plans: Mutex<Vec<(Vec<Address>, Plan)>>,
+}
+
+/// What came of a replay.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The answer, with the names it had, or the failure.
+    pub answer: Result<Answer, Failed>,
+    /// The answer as it is written, or the words of the failure.
+    pub bytes: Vec<u8>,
+    /// Whether these are the captured bytes.
+    pub same: bool,
+}
+
+impl Default for Replayer {
+    fn default() -> Replayer {
+        Replayer::new(Ops::builtin())
+    }
+}
+
+impl Replayer {
+    /// One for plans made of these ops.
+    pub fn new(ops: Ops) -> Replayer {
+        Replayer { runs: still::engine(), ops, plans: Mutex::default() }
+    }
+
+    /// Reads a capture and answers its request again.
+    pub async fn replay_from(&self, store: &Store, address: Address) -> Result<Replayed, Error> {
+        self.replay(&Capture::load(store, address).await?).await
+    }
+
+    /// Answers a captured request again.
+    pub async fn replay(&self, capture: &Capture) -> Result<Replayed, Error> {
+        let plan = self.plan_of(capture)?;
+        let answer = match &capture.outcome.failure {
+            // Time and load are not captured; what came of them is.
+            Some(failure) if failure.node.is_none() => Err(failure.clone()),
+            _ => self.run(&plan, capture).await?,
+        };
+        let mut bytes = Vec::new();
+        match &answer {
+            Ok(answer) => answer.write_json(&plan.compiled.registries.keys, &mut bytes),
+            Err(failure) => bytes.extend_from_slice(failure.text.as_bytes()),
+        }
+        let same = bytes == capture.answer;
+        Ok(Replayed { answer, bytes, same })
+    }
+
+    async fn run(&self, plan: &Plan, capture: &Capture) -> Result<Result<Answer, Failed>, Error> {
+        let registries = &plan.compiled.registries;
+        let request = decode_request(&capture.request, registries)
+            .map_err(|error| capture.unreadable("request", error))?;
+        let endpoints = registries.endpoints.iter().map(|endpoint| endpoint.id.as_str().into()).collect();
+        let replies = Arc::clone(&capture.replies);
+        let failed = capture.outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
+        let mut manner = Manner {
+            reads: Reads::Recorded(Recorded { endpoints, replies, stale: false }),
+            clock: Some(still::hurried()),
+            held: failed.map(|node| held(&plan.compiled, node)),
+            ..Manner::default()
+        };
+        let answer = plan.run_as(request, &RunOptions::default(), &mut manner).await;
+        Ok(answer.map(|answer| named(answer, &capture.outcome)).map_err(|error| Failed::new(&error)))
+    }
+
+    /// The plan of a capture, compiled, or as it was for one before.
+    fn plan_of(&self, capture: &Capture) -> Result<Plan, Error> {
+        let mut made_from: Vec<Address> = vec![capture.plan.0];
+        made_from.extend(capture.registries.iter().map(|(address, ..)| *address));
+        made_from.extend(capture.files.iter().map(|(_, bytes)| Address::of(bytes)));
+        let mut plans = self.lock();
+        if let Some(at) = plans.iter().position(|(other, _)| *other == made_from) {
+            let found = plans.remove(at);
+            let plan = found.1.clone();
+            plans.push(found);
+            return Ok(plan);
+        }
+        let engine = self.engine_of(capture)?;
+        let compiled = engine.compile_from(capture.plan_text(), FilesFrom::Kept(&capture.files));
+        let plan = compiled.map_err(|error| Error::Plan(Box::new(error)))?;
+        if plans.len() == PLANS_KEPT {
+            plans.remove(0);
+        }
+        plans.push((made_from, plan.clone()));
+        Ok(plan)
+    }
+
+    /// An engine with the registries of a capture, and no sources.
+    fn engine_of(&self, capture: &Capture) -> Result<Engine, Error> {
+        let files = capture.registries.iter().map(|(_, name, text)| (name.as_str(), text.as_str()));
+        let (registries, _) = Registries::parse(files, capture.env.as_deref()).map_err(Error::Registries)?;
+        let sources = registries.endpoints.iter().map(|_| Arc::new(Nowhere) as Arc<dyn Source>).collect();
+        let mut config = Config::new(registries, sources);
+        config.ops = self.ops.clone();
+        config.runs.inline_threshold = std::time::Duration::MAX;
+        Ok(Engine::on(self.runs.clone(), config))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Vec<Address>, Plan)>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer with the names that the captured one had.
+fn named(answer: Answer, outcome: &Outcome) -> Answer {
+    let name = |name: &Option<String>, made: RequestId| name.clone().map_or(made, RequestId::Given);
+    Answer {
+        request_id: name(&outcome.request_id, answer.request_id),
+        engine_request_id: name(&outcome.engine_request_id, answer.engine_request_id),
+        ..answer
+    }
+}
+
+/// The stages that a node does not wait for. When it failed they may have been anywhere, so a replay holds them up:
+/// it is this node that failed first.
+fn held(plan: &Compiled, node: &str) -> Box<[bool]> {
+    let number = plan.nodes.iter().position(|other| other.id == node);
+    let is = |stage: &What| match stage {
+        What::Wait(node) => Some(*node) == number,
+        What::Chain(nodes) => nodes.iter().any(|node| Some(*node) == number),
+        What::Gate { node, .. } => Some(*node) == number,
+    };
+    let mut held: Box<[bool]> = plan.stages.iter().map(|stage| !is(&stage.what)).collect();
+    let mut waiting: Vec<usize> = (0..held.len()).filter(|stage| !held[*stage]).collect();
+    while let Some(stage) = waiting.pop() {
+        plan.graph.inputs(NodeId(stage as u32), |input, _| {
+            if std::mem::take(&mut held[input.index()]) {
+                waiting.push(input.index());
+            }
+        });
+    }
+    held
+}
+
+/// A source that a replay never asks.
+struct Nowhere;
+
+impl Source for Nowhere {
+    fn bind(&self, _: &Pattern, _: &Read) -> Arc<dyn Bound> {
+        Arc::new(Nowhere)
+    }
+}
+
+impl Bound for Nowhere {
+    fn fetch(&self, _: Keys) -> Fetch {
+        unreachable!("a replay's reads are answered from what was recorded")
+    }
+}
