@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{DataFile, Engine, Plan, Project, RowsFrom, Setup};
+use anabranch_plan::{Config, DataFile, Engine, Plan, Project, RowsFrom, Setup};
 use clap::Args;
 
 use super::threads::Threads;
@@ -62,6 +62,21 @@ impl From {
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);
         Ok(Engine::load(config)?)
+    }
+
+    /// What an engine without rows is made of.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let setup = Setup {
+            project: self.project()?,
+            registry: self.registry.clone(),
+            env: self.env.clone(),
+            plans: self.plans.clone(),
+            rows: RowsFrom::Nowhere,
+            ..Setup::default()
+        };
+        let (config, warnings) = setup.config()?;
+        out::warnings(&warnings);
+        Ok(config)
     }
 
     fn rows(&self, rows: Rows) -> RowsFrom {

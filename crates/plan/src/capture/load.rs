@@ -6,7 +6,7 @@ use anabranch_content::{Address, Store, Time};
 use bytes::Bytes;
 
 use super::error::Error;
-use super::parts::{Contents, Outcome, Unreadable};
+use super::parts::{self, Contents, Outcome, Unreadable};
 use super::replies::{self, Replies};
 use super::sets::CAPTURE;
 use crate::op::NamedFile;
@@ -82,6 +82,18 @@ impl Capture {
     /// The text of the plan that answered.
     pub fn plan_text(&self) -> &str {
         &self.plan.1
+    }
+
+    /// The name of the plan that answered; empty if its text has none.
+    pub fn plan_name(&self) -> String {
+        let plan: Option<serde_json::Value> = serde_json::from_str(self.plan_text()).ok();
+        let name = plan.as_ref().and_then(|plan| plan.get("plan_name")?.as_str());
+        name.unwrap_or_default().to_owned()
+    }
+
+    /// Who asked.
+    pub fn user_id(&self) -> Option<i64> {
+        parts::user_of(&self.request)
     }
 
     /// What is wrong with the request, in terms of the capture.

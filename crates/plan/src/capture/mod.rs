@@ -15,6 +15,8 @@ mod bytes;
 mod values;
 mod replies;
 mod recorder;
+mod cover;
+mod model;
 mod recorded;
 mod parts;
 mod error;
@@ -23,9 +25,12 @@ mod take;
 mod load;
 mod still;
 mod replay;
+mod compare;
+mod diff;
 #[doc(hidden)]
 pub mod decoders;
 
+pub use diff::{Counted, DiffOptions, Differ, Difference, Incomparable, Percentiles, ScoreShift, Sides};
 pub use error::Error;
 pub use load::Capture;
 pub use parts::{Failed, Outcome};

@@ -213,6 +213,14 @@ pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Re
     Ok(request)
 }
 
+/// Who asked.
+pub(super) fn user_of(bytes: &[u8]) -> Option<i64> {
+    match Fields::decode(bytes).ok()?.take("user_id").ok()? {
+        Value::Int(user) => Some(user),
+        _ => None,
+    }
+}
+
 fn text_or_null(text: Option<&str>) -> Value {
     text.map_or(Value::Null, |text| Value::Text(text.to_owned()))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::model::Model;
 use super::replies::Replies;
 use crate::call::Call;
 use crate::source::{self, Error, Fetch, Keys, Reader, Reply};
@@ -10,43 +11,58 @@ use crate::source::{self, Error, Fetch, Keys, Reader, Reply};
 pub(crate) struct Recorded {
     /// The ids of the endpoints, in the order of the registries.
     pub(super) endpoints: Arc<[Arc<str>]>,
-    pub(super) replies: Arc<Replies>,
+    pub(super) from: From,
     /// Whether it stands for a source that did not make it.
     pub(super) stale: bool,
+}
+
+/// How a reply is found.
+pub(super) enum From {
+    /// The very read that was made: for the plan that was captured.
+    Same(Arc<Replies>),
+    /// Whatever holds the answer: for other plans.
+    Any(Arc<Model>),
 }
 
 impl Recorded {
     /// The reply to a reader.
     pub(crate) fn read(&self, reader: &Reader, keys: &Keys, call: &Arc<Call>) -> Fetch {
-        let reply = self.same(reader, keys);
+        let endpoint = &self.endpoints[reader.endpoint];
+        let reply = match &self.from {
+            From::Same(replies) => self.same(replies, reader, keys),
+            From::Any(model) => model.read(endpoint, reader, keys),
+        };
         source::count(call, &reply);
         Fetch::Ready(reply)
     }
 
     /// Of several that were made, the last: the others were tried again.
-    fn same(&self, reader: &Reader, keys: &Keys) -> Result<Reply, Error> {
-        let mut made = self.replies.exchanges.iter().rev();
+    fn same(&self, replies: &Replies, reader: &Reader, keys: &Keys) -> Result<Reply, Error> {
+        let mut made = replies.exchanges.iter().rev();
         let found = made.find(|made| {
             made.reader == reader.number && made.stale.is_some() == self.stale && made.keys == *keys
         });
         match found {
             Some(made) => made.reply.clone(),
-            None => Err(not_captured(&self.endpoints[reader.endpoint], reader, keys)),
+            None => Err(not_captured(&self.endpoints[reader.endpoint], reader, keys, 0)),
         }
     }
 }
 
-/// The error for keys that were not read.
-pub(super) fn not_captured(endpoint: &Arc<str>, reader: &Reader, keys: &Keys) -> Error {
-    let first = match (keys, reader.pattern.affixes()) {
-        (Keys::Ids(ids), Some((prefix, suffix))) => ids.first().map(|id| format!("{prefix}{id}{suffix}")),
-        (Keys::Whole(keys), _) => keys.iter().flatten().next().map(|key| key.to_string()),
-        (Keys::Ids(ids), None) => ids.first().map(i64::to_string),
-    };
-    let more = match keys.commands() {
-        0 | 1 => String::new(),
-        count => format!(" and {} more", count - 1),
-    };
-    let command = format!("{} {}{more}", reader.read.command(), first.unwrap_or_default());
+/// The error for keys that were not read, of which this is the first.
+pub(super) fn not_captured(endpoint: &Arc<str>, reader: &Reader, keys: &Keys, first: usize) -> Error {
+    let key = whole(reader.pattern.affixes(), keys, first).unwrap_or_default();
+    let command = format!("{} {key}", reader.read.command());
     Error::NotCaptured { endpoint: Arc::clone(endpoint), command }
+}
+
+/// The key at a place as the store has it; nothing where a row has none.
+pub(super) fn whole(affixes: Option<(&str, &str)>, keys: &Keys, at: usize) -> Option<String> {
+    match keys {
+        Keys::Ids(ids) => {
+            let (prefix, suffix) = affixes.unwrap_or_default();
+            ids.get(at).map(|id| format!("{prefix}{id}{suffix}"))
+        }
+        Keys::Whole(keys) => keys.get(at)?.as_ref().map(|key| key.to_string()),
+    }
 }

@@ -1,6 +1,7 @@
 //! Answering a captured request again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anabranch_content::{Address, Store};
 use anabranch_engine as engine;
@@ -9,13 +10,13 @@ use anabranch_engine::{Graph as _, NodeId};
 use super::error::Error;
 use super::load::Capture;
 use super::parts::{Failed, Outcome, decode_request};
-use super::recorded::Recorded;
+use super::recorded::{From, Recorded};
 use super::still;
 use crate::answer::{Answer, RequestId};
 use crate::compiled::{Compiled, What};
 use crate::engine::{Config, Engine, Manner, Plan, RunOptions};
 use crate::op::{FilesFrom, Ops};
-use crate::registry::Registries;
+use crate::registry::{Endpoint, Registries};
 use crate::source::{Bound, Fetch, Keys, Pattern, Read, Reads, Source};
 
 /// How many compiled plans are kept for the captures to come.
@@ -82,7 +83,7 @@ impl Replayer {
         let replies = Arc::clone(&capture.replies);
         let failed = capture.outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
         let mut manner = Manner {
-            reads: Reads::Recorded(Recorded { endpoints, replies, stale: false }),
+            reads: Reads::Recorded(Recorded { endpoints, from: From::Same(replies), stale: false }),
             clock: Some(still::hurried()),
             held: failed.map(|node| held(&plan.compiled, node)),
             ..Manner::default()
@@ -92,7 +93,7 @@ impl Replayer {
     }
 
     /// The plan of a capture, compiled, or as it was for one before.
-    fn plan_of(&self, capture: &Capture) -> Result<Plan, Error> {
+    pub(super) fn plan_of(&self, capture: &Capture) -> Result<Plan, Error> {
         let mut made_from: Vec<Address> = vec![capture.plan.0];
         made_from.extend(capture.registries.iter().map(|(address, ..)| *address));
         made_from.extend(capture.files.iter().map(|(_, bytes)| Address::of(bytes)));
@@ -117,11 +118,18 @@ impl Replayer {
     fn engine_of(&self, capture: &Capture) -> Result<Engine, Error> {
         let files = capture.registries.iter().map(|(_, name, text)| (name.as_str(), text.as_str()));
         let (registries, _) = Registries::parse(files, capture.env.as_deref()).map_err(Error::Registries)?;
-        let sources = registries.endpoints.iter().map(|_| Arc::new(Nowhere) as Arc<dyn Source>).collect();
-        let mut config = Config::new(registries, sources);
+        let mut config = Config::new(registries, Vec::new());
         config.ops = self.ops.clone();
-        config.runs.inline_threshold = std::time::Duration::MAX;
-        Ok(Engine::on(self.runs.clone(), config))
+        Ok(self.engine(config))
+    }
+
+    /// An engine without sources, for plans that answer captured requests. Whatever the config says of sources and
+    /// threads does not count.
+    pub fn engine(&self, mut config: Config) -> Engine {
+        let nowhere = |_: &Endpoint| Arc::new(Nowhere) as Arc<dyn Source>;
+        config.sources = config.registries.endpoints.iter().map(nowhere).collect();
+        config.runs.inline_threshold = Duration::MAX;
+        Engine::on(self.runs.clone(), config)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Vec<Address>, Plan)>> {

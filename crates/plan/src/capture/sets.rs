@@ -44,6 +44,19 @@ pub async fn captures(store: &Store, set: &str) -> Result<Members, Error> {
 }
 
 impl Members {
+    /// How many captures are to come.
+    pub async fn count(&mut self) -> Result<u64, Error> {
+        /// Looked up at a time.
+        const PAGE: usize = 10_000;
+        let mut count = 0;
+        loop {
+            let members = self.store.dependents(&self.set, self.after, PAGE).await?;
+            let Some(last) = members.last() else { return Ok(count) };
+            self.after = Some(*last);
+            count += members.len() as u64;
+        }
+    }
+
     /// The next captures, at most so many; none when that was all. Their order says nothing.
     pub async fn next(&mut self, most: usize) -> Result<Vec<Address>, Error> {
         let members = self.store.dependents(&self.set, self.after, most).await?;

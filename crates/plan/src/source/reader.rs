@@ -62,6 +62,11 @@ impl Reader {
         self.group.table.load(Ordering::Relaxed) != ALONE
     }
 
+    /// The table of what it shares with other nodes, if it does.
+    pub(crate) fn shared_table(&self) -> Option<usize> {
+        Some(self.group.table.load(Ordering::Relaxed)).filter(|table| *table != ALONE)
+    }
+
     /// Reads what the active rows point to, in one trip: a row's value a key, in their order. What another node of
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {

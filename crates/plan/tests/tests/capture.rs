@@ -54,5 +54,5 @@ fn captured_requests_answer_the_same_again() {
         }
         *(if answer.is_ok() { &mut answered } else { &mut failed }) += 1;
     }
-    assert!(answered > seeds() / 2 && failed > seeds() / 20, "{answered} answered, {failed} failed");
+    assert!(answered > seeds() / 2 && failed > seeds() / 40, "{answered} answered, {failed} failed");
 }
