@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use anabranch_engine::Clock;
 
 use crate::capture::Recorder;
-use crate::source::{Reads, Shared};
+use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
@@ -33,4 +34,30 @@ pub struct Tally {
     pub trips: AtomicU32,
     /// Commands.
     pub commands: AtomicU32,
+}
+
+impl Call {
+    /// The same request, with its reads answered by what was read before, at most so long ago.
+    pub(crate) fn stale(&self, max_age: Duration) -> Call {
+        Call {
+            user: self.user,
+            params: self.params.clone(),
+            clock: Arc::clone(&self.clock),
+            tally: Tally::default(),
+            shared: Box::default(),
+            reads: match &self.reads {
+                Reads::Recorded(recorded) => Reads::Recorded(recorded.stale()),
+                Reads::Live | Reads::Stale(_) => Reads::Stale(StaleReads::new(max_age)),
+            },
+            recorder: self.recorder.clone(),
+        }
+    }
+
+    /// The age of the oldest value used, if reads are answered by what was read before.
+    pub(crate) fn stale_age(&self) -> Option<Duration> {
+        match &self.reads {
+            Reads::Stale(reads) => Some(reads.oldest()),
+            Reads::Live | Reads::Recorded(_) => None,
+        }
+    }
 }

@@ -1,16 +1,20 @@
 //! A compiled plan: immutable, shared by all its requests.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anabranch_engine::{Dag, NodeId, Policies};
-use anabranch_rows::Rows;
+use anabranch_rows::{Key, Kind, Rows};
 
+use crate::call::Call;
 use crate::capture::Fixed;
+use crate::document::Range;
 use crate::expr::Filter;
 use crate::op::{Choice, Demand, Form, NamedFile, Op};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
+use crate::value::Scalar;
 
 /// A plan, ready to run.
 pub(crate) struct Compiled {
@@ -30,6 +34,12 @@ pub(crate) struct Compiled {
     pub(crate) nothing: Rows,
     /// Nodes that no output needs, and their ops.
     pub(crate) dead: Vec<(String, String)>,
+    /// What must be done in time as a whole.
+    pub(crate) regions: Vec<Region>,
+    /// Whether anything can stand in for some node.
+    pub(crate) degrades: bool,
+    /// How long a request that brings no deadline may take.
+    pub(crate) deadline: Option<Duration>,
     /// What it was made from, besides the registries.
     pub(crate) origin: Origin,
 }
@@ -64,6 +74,76 @@ pub(crate) struct PlanNode {
     /// What it reads: the endpoint's place, and how.
     pub(crate) reads: Vec<(usize, Reader)>,
     pub(crate) form: Form,
+    /// The longest it may take.
+    pub(crate) timeout: Option<Duration>,
+    /// What stands in for it, in turn.
+    pub(crate) stand_ins: Vec<StandIn>,
+    /// Between what the columns of its rows lie, whoever makes them.
+    pub(crate) ranges: Vec<Range>,
+    /// What its guard says, for people.
+    pub(crate) guard: Vec<(String, String)>,
+    /// Its rows without the columns that it reads, if they are known beforehand.
+    pub(crate) bare: Option<fn(&Call) -> Rows>,
+    /// Whether its rows are those of its first input.
+    pub(crate) passes: bool,
+    /// The columns that these do not have.
+    pub(crate) made: Vec<(Key, Kind)>,
+    /// Whether it was added behind the one node that it is the region of.
+    pub(crate) alone: bool,
+}
+
+/// What stands in for the rows of a node.
+pub(crate) enum StandIn {
+    /// These, which are none.
+    Empty(Rows),
+    /// Those that it was given, with these constants or nulls as columns.
+    Fill {
+        /// What people call it.
+        word: &'static str,
+        columns: Vec<(Key, Kind, Option<Scalar>)>,
+    },
+    /// What its source said before, at most so long ago.
+    Stale(Duration),
+    /// Those of this node.
+    Node(String),
+}
+
+impl StandIn {
+    /// What people call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            StandIn::Empty(_) => "empty".to_owned(),
+            StandIn::Fill { word, .. } => (*word).to_owned(),
+            StandIn::Stale(_) => "stale".to_owned(),
+            StandIn::Node(id) => format!("node {id}"),
+        }
+    }
+}
+
+/// What must be done in time as a whole, or is stood in for.
+pub(crate) struct Region {
+    /// The `core::timeout` node.
+    pub(crate) node: usize,
+    /// The stage that goes on with its rows.
+    pub(crate) exit: usize,
+    /// The stage that watches the time.
+    pub(crate) timer: usize,
+    /// The stages that run for it alone, those of regions within it included.
+    pub(crate) members: Vec<usize>,
+    /// The stages that run only to stand in for it.
+    pub(crate) spares: Vec<usize>,
+    /// The input of the exit, by place, whose rows the region was given, if there is one.
+    pub(crate) given: Option<usize>,
+    /// Where the exit itself belongs.
+    pub(crate) home: Option<Home>,
+}
+
+/// The region that a stage belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) region: usize,
+    /// Whether it runs only to stand in for it.
+    pub(crate) spare: bool,
 }
 
 /// One node of the engine's graph.
@@ -75,6 +155,10 @@ pub(crate) struct Stage {
     pub(crate) given_away: bool,
     /// Whether its rows are, or are part of, the answer.
     pub(crate) is_output: bool,
+    /// The region it belongs to; the closest.
+    pub(crate) home: Option<Home>,
+    /// The region whose rows these are.
+    pub(crate) completes: Option<usize>,
 }
 
 /// What a stage does.
@@ -92,9 +176,55 @@ pub(crate) enum What {
         /// The condition.
         when: Arc<Filter>,
     },
+    /// Goes on with the rows of a region, or what stands in for them.
+    Exit(usize),
+    /// Watches the time of a region.
+    Timer(usize),
+    /// Lets what stands in for a region run, or not.
+    Spare(usize),
+}
+
+impl What {
+    /// The nodes that it carries out.
+    pub(crate) fn nodes(&self) -> Option<&[usize]> {
+        match self {
+            What::Wait(node) => Some(std::slice::from_ref(node)),
+            What::Chain(nodes) => Some(nodes),
+            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) => None,
+        }
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(what: What) -> Stage {
+        Stage { what, inputs: Vec::new(), given_away: false, is_output: false, home: None, completes: None }
+    }
 }
 
 impl Compiled {
+    /// How its stages are carried out if no node may take longer than this.
+    pub(crate) fn stricter(&self, timeout: Duration) -> Policies {
+        let policy = |(number, stage): (usize, &Stage)| {
+            let mut policy = *self.policies.of(NodeId(number as u32));
+            if let Some(nodes) = stage.what.nodes() {
+                let all = timeout.saturating_mul(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
+                policy.timeout = Some(policy.timeout.map_or(all, |own| own.min(all)));
+            }
+            policy
+        };
+        let policies = self.stages.iter().enumerate().map(policy).collect();
+        Policies::repeating(policies).expect("a plan has an output, so it has a stage")
+    }
+
+    /// The node that a stage is, or begins with.
+    pub(crate) fn first_node(&self, stage: usize) -> usize {
+        match &self.stages[stage].what {
+            What::Wait(node) | What::Gate { node, .. } => *node,
+            What::Chain(nodes) => nodes[0],
+            What::Exit(region) | What::Timer(region) | What::Spare(region) => self.regions[*region].node,
+        }
+    }
+
     /// What people call a stage.
     pub(crate) fn stage_name(&self, stage: NodeId) -> String {
         let ids = |nodes: &[usize]| {
@@ -116,6 +246,12 @@ impl Compiled {
             What::Gate { node, open, .. } => {
                 format!("{} of {}", if *open { "then" } else { "else" }, ids(&[*node]))
             }
+            What::Exit(region) => {
+                let node = self.regions[*region].node;
+                format!("{} ({})", ids(&[node]), ops(&[node]))
+            }
+            What::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
+            What::Spare(region) => format!("instead of {}", ids(&[self.regions[*region].node])),
         }
     }
 }

@@ -15,12 +15,13 @@ use crate::call::{Call, Tally};
 use crate::capture::Recorder;
 use crate::compiled::Compiled;
 use crate::error::Error;
+use crate::ledger::LedgerEntry;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
-use crate::run::Work;
+use crate::run::{Told, Work};
 use crate::source::{Reads, Shared, Source};
 
 /// What an engine is made of.
@@ -69,8 +70,11 @@ pub struct Plan {
 /// What one request is allowed.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// When it must be answered.
+    /// When it must be answered; if not given, the plan's own deadline holds.
     pub deadline: Option<Instant>,
+    /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
+    /// their times together.
+    pub node_timeout: Option<Duration>,
     /// One node at a time, for comparison.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
@@ -88,8 +92,10 @@ pub(crate) struct Manner {
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The time that its nodes see, if it is not the engine's.
     pub(crate) clock: Option<Arc<dyn Clock>>,
-    /// Stages that never end.
-    pub(crate) held: Option<Box<[bool]>>,
+    /// What becomes of each stage, if that is known.
+    pub(crate) told: Option<Box<[Told]>>,
+    /// What did not go as the plan would have it, of a request that failed.
+    pub(crate) ledger: Vec<LedgerEntry>,
 }
 
 impl Config {
@@ -272,25 +278,36 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold);
-        work.held = manner.held.take();
+        work.told = manner.told.take();
+        let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
+        let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
+        let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
         let bounds = Options {
             label: "plan",
-            deadline: options.deadline,
+            deadline: options.deadline.or_else(own),
             reserve: Reserve::Share,
-            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
+            // The timers of regions are in flight all the time.
+            in_flight: match options.sequential {
+                true => 1 + self.compiled.regions.len(),
+                false => self.compiled.stages.len(),
+            },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let run = inner.runs.run(&self.compiled.graph, &self.compiled.policies, &mut work, &bounds);
+        let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
         manner.run = Some(run.id());
-        run.await.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        if let Err(stopped) = run.await {
+            manner.ledger = work.into_ledger();
+            return Err(Error::stopped(&self.compiled, stopped));
+        }
+        let (outputs, ledger) = work.into_outputs();
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
-            outputs: work.into_outputs(),
-            ledger: Vec::new(),
+            outputs,
+            ledger,
             stats: Stats {
                 trips: call.tally.trips.load(Ordering::Relaxed),
                 commands: call.tally.commands.load(Ordering::Relaxed),

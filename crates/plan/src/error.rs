@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_engine::{Classified, Failure, NodeId, Refused, Severity, Stopped, ZeroSetting};
 
@@ -73,7 +74,10 @@ impl fmt::Display for Folder<'_> {
 impl Error {
     /// The end of a run, with stages told as the nodes they are.
     pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
-        let names = |late: Vec<NodeId>| late.into_iter().map(|stage| plan.stage_name(stage)).collect();
+        let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, What::Timer(_));
+        let names = |late: Vec<NodeId>| {
+            late.into_iter().filter(is_node).map(|stage| plan.stage_name(stage)).collect()
+        };
         match stopped {
             Stopped::Node { node: stage, failure } => {
                 let (number, failure) = match failure {
@@ -83,12 +87,7 @@ impl Error {
                     Failure::Deadline => (None, Failure::Deadline),
                     Failure::Abandoned => (None, Failure::Abandoned),
                 };
-                let first = match &plan.stages[stage.index()].what {
-                    What::Wait(node) => *node,
-                    What::Chain(nodes) => nodes[0],
-                    What::Gate { node, .. } => *node,
-                };
-                let node = &plan.nodes[number.unwrap_or(first)];
+                let node = &plan.nodes[number.unwrap_or_else(|| plan.first_node(stage.index()))];
                 let (id, op) = (node.id.clone(), short(node.op.spec().name).to_owned());
                 Error::Node { node: id, op, failure: Box::new(failure) }
             }
@@ -110,6 +109,17 @@ pub enum OpError {
     /// Something else about the values it met.
     #[error("{0}")]
     Value(String),
+    /// It was not begun: it never took as little time as there was left.
+    #[error("was not begun: {left:?} left, and it never took less than {least:?}")]
+    NoTime {
+        /// What was left.
+        left: Duration,
+        /// The least it ever took.
+        least: Duration,
+    },
+    /// What it stands for was not done in time.
+    #[error("was not done in time; late: {0}")]
+    Late(String),
     /// Nobody waits for it any more.
     #[error("stopped")]
     Stopped,

@@ -76,6 +76,7 @@ mod answer;
 mod project;
 mod compiled;
 mod planner;
+mod degrade;
 mod run;
 mod engine;
 mod setup;
@@ -85,7 +86,7 @@ mod capture;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
-pub use document::{Document, DocumentNode};
+pub use document::{Document, DocumentNode, Fallback, Guard, Range};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
@@ -93,7 +94,7 @@ pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
-    ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture,
+    ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture, When,
 };
 pub use problem::{Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anabranch_engine::{Budget, Check, Classified, Cost, Drops, Job, NodeId, Severity, Step, Workload};
+use anabranch_engine as engine;
+use anabranch_engine::{
+    Budget, Check, Classified, Cost, Drops, Failure, Job, NodeId, Severity, Step, Workload,
+};
 use anabranch_rows::Rows;
 
 use crate::call::Call;
-use crate::compiled::{Compiled, What};
+use crate::compiled::{Compiled, Home, Region, StandIn, What};
+use crate::degrade::{Instead, Late, Watch, fill, in_range};
 use crate::error::OpError;
+use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
 
 /// The values of a request's stages.
@@ -20,8 +25,23 @@ pub(crate) struct Work<'a> {
     values: Box<[Option<Rows>]>,
     /// What is expected to cost less is not even worth a look at the clock.
     trifle: Duration,
-    /// Stages that never end: a replay holds up what the failed request did not get to.
-    pub(crate) held: Option<Box<[bool]>>,
+    /// How far the stages are, if something can stand in for some of them.
+    watch: Option<Box<Watch>>,
+    /// What becomes of each stage, in a replay.
+    pub(crate) told: Option<Box<[Told]>>,
+}
+
+/// What becomes of a stage in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It runs.
+    Run,
+    /// It never ends: the failed request did not get to it, or nobody knows whether it did.
+    Wait,
+    /// It does not make it, as it did not then.
+    Fail,
+    /// It watches the time of a region, and that is over, as it was then.
+    Over,
 }
 
 /// Why a stage failed: which of its nodes, and how.
@@ -46,14 +66,21 @@ const TRIFLE: Duration = Duration::from_micros(5);
 impl<'a> Work<'a> {
     pub(crate) fn new(plan: &'a Arc<Compiled>, call: &'a Arc<Call>, inline_threshold: Duration) -> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
-        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold), held: None }
+        let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
+        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold), watch, told: None }
     }
 
-    /// The rows of the outputs, once the run is over.
-    pub(crate) fn into_outputs(self) -> Vec<Rows> {
+    /// The rows of the outputs and the ledger, once the run is over.
+    pub(crate) fn into_outputs(self) -> (Vec<Rows>, Vec<LedgerEntry>) {
         let rows =
             |stage: &usize| self.values[*stage].clone().expect("a run that ended well has its outputs");
-        self.plan.outputs.iter().map(rows).collect()
+        let ledger = self.watch.map_or_else(Vec::new, |watch| watch.into_ledger());
+        (self.plan.outputs.iter().map(rows).collect(), ledger)
+    }
+
+    /// The ledger of a run that failed.
+    pub(crate) fn into_ledger(self) -> Vec<LedgerEntry> {
+        self.watch.map_or_else(Vec::new, |watch| watch.into_ledger())
     }
 
     fn inputs(&mut self, stage: usize) -> Inputs {
@@ -73,11 +100,19 @@ impl Workload for Work<'_> {
     type Future = Waiting;
     type Job = Chain;
 
-    fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
+    fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
         let stage = node.index();
         let plan = self.plan;
-        if self.held.as_ref().is_some_and(|held| held[stage]) {
-            return Step::Future(Waiting::forever(plan));
+        if let Some(watch) = &mut self.watch {
+            watch.begin(stage, budget.now());
+        }
+        match self.told.as_ref().map_or(Told::Run, |told| told[stage]) {
+            Told::Run => {}
+            Told::Wait => return Step::Future(Waiting::ForTime),
+            Told::Over => return Step::Ready(Ok(plan.nothing.clone())),
+            Told::Fail => {
+                return Step::Ready(Err(Fault { node: plan.first_node(stage), cause: OpError::Stopped }));
+            }
         }
         match &plan.stages[stage].what {
             What::Wait(node) => {
@@ -88,7 +123,7 @@ impl Workload for Work<'_> {
                 };
                 match Arc::clone(form).start(inputs, self.call) {
                     Started::Ready(rows) => Step::Ready(promise.keep(rows)),
-                    Started::Later(future) => Step::Future(Waiting { promise, future }),
+                    Started::Later(future) => Step::Future(Waiting::For { promise, future }),
                 }
             }
             What::Chain(nodes) => {
@@ -105,11 +140,85 @@ impl Workload for Work<'_> {
                 Ok(_) => Step::Drop,
                 Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
             },
+            What::Exit(region) => Step::Ready(self.leave(stage, *region)),
+            // Without a deadline and a time of its own there is nothing to watch.
+            What::Timer(_) if budget.due().is_none() => Step::Drop,
+            What::Timer(_) => Step::Future(Waiting::ForTime),
+            What::Spare(region) => match self.has_lost(*region) {
+                true => Step::Ready(Ok(plan.nothing.clone())),
+                false => Step::Drop,
+            },
         }
     }
 
-    fn finish(&mut self, node: NodeId, value: Rows, _: &mut Drops) {
-        self.values[node.index()] = Some(value);
+    fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
+        let stage = node.index();
+        self.values[stage] = Some(value);
+        let Some(watch) = &mut self.watch else { return };
+        watch.end(stage);
+        match (&self.plan.stages[stage].what, self.plan.stages[stage].completes) {
+            // It ends only when the time is over.
+            (What::Timer(region), _) => self.abandon(&self.plan.regions[*region].members, drops),
+            (_, Some(region)) => drops.push(stage_id(self.plan.regions[region].timer)),
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
+        let (plan, stage) = (self.plan, node.index());
+        let Some(Home { region, spare }) = plan.stages[stage].home else { return };
+        let Some(watch) = &mut self.watch else { return };
+        match &plan.stages[stage].what {
+            // It has no rows of its own to lose; it passes on who did.
+            What::Exit(inner) => {
+                let late = watch.take_late(*inner);
+                late.into_iter().for_each(|late| watch.lose(region, late));
+            }
+            _ => {
+                let late = watch.failed(plan, stage, &failure, self.call.clock.now());
+                watch.lose(region, late);
+            }
+        }
+        watch.end(stage);
+        let lost = &plan.regions[region];
+        match spare {
+            true => self.abandon(&lost.spares, drops),
+            false => {
+                drops.push(stage_id(lost.timer));
+                self.abandon(&lost.members, drops);
+            }
+        }
+    }
+
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Fault>) -> engine::Instead<Rows> {
+        let (plan, stage) = (self.plan, node.index());
+        let now = self.call.clock.now();
+        let number = match &plan.stages[stage].what {
+            What::Timer(region) => {
+                if let Some(watch) = &mut self.watch {
+                    watch.expire(plan, *region, now);
+                }
+                return engine::Instead::Value(plan.nothing.clone());
+            }
+            What::Wait(node) => *node,
+            What::Chain(nodes) => nodes[0],
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) => return engine::Instead::Nothing,
+        };
+        let in_region = plan.stages[stage].home.is_some();
+        if plan.nodes[number].stand_ins.is_empty() && in_region {
+            return engine::Instead::Nothing;
+        }
+        let inputs = self.inputs(stage);
+        let instead = self.stand_in(number, inputs.first().and_then(Option::as_ref), &inputs);
+        match (instead, &mut self.watch) {
+            (Some(instead), Some(watch)) => {
+                let late = watch.failed(plan, stage, failure, now);
+                watch.note(plan, None, late, &instead);
+                engine::Instead::Value(instead.rows)
+            }
+            _ if in_region => engine::Instead::Nothing,
+            _ => engine::Instead::Fail,
+        }
     }
 
     fn release(&mut self, node: NodeId) {
@@ -117,6 +226,98 @@ impl Workload for Work<'_> {
             self.values[node.index()] = None;
         }
     }
+}
+
+/// What happens when nodes do not make it.
+impl Work<'_> {
+    /// The rows of a region, or what stands in for them.
+    fn leave(&mut self, stage: usize, region: usize) -> Result<Rows, Fault> {
+        let plan = self.plan;
+        let Region { node, given, .. } = &plan.regions[region];
+        let mut inputs = self.inputs(stage);
+        let given = given.and_then(|at| inputs[at].take());
+        let in_time = inputs[0].is_some();
+        if in_time || inputs.get(1).is_some_and(Option::is_some) {
+            let rows = compute(plan, &[*node], inputs, self.call, &Check::never())?;
+            if in_time {
+                return Ok(rows);
+            }
+            if in_range(&rows, &plan.nodes[*node].ranges) {
+                let spare =
+                    plan.nodes[*node].stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
+                let name = spare.expect("what ran instead is what the region falls back to").name();
+                return Ok(self.settle(region, Instead { rows, name, age: None }));
+            }
+        }
+        match self.stand_in(*node, given.as_ref(), &Inputs::new()) {
+            Some(instead) => Ok(self.settle(region, instead)),
+            None => Err(Fault { node: *node, cause: self.too_late(region) }),
+        }
+    }
+
+    /// Notes what stands in for a region.
+    fn settle(&mut self, region: usize, instead: Instead) -> Rows {
+        let plan = self.plan;
+        if let Some(watch) = &mut self.watch {
+            let node = plan.regions[region].node;
+            let told = (!plan.nodes[node].alone).then_some(node);
+            for late in watch.take_late(region) {
+                watch.note(plan, told, late, &instead);
+            }
+        }
+        instead.rows
+    }
+
+    /// The first that can stand in for a node which was given these rows.
+    fn stand_in(&self, number: usize, given: Option<&Rows>, inputs: &Inputs) -> Option<Instead> {
+        let node = &self.plan.nodes[number];
+        let made = |stand_in: &StandIn| match stand_in {
+            StandIn::Empty(rows) => Some((rows.clone(), None)),
+            StandIn::Fill { columns, .. } => {
+                let bare = node.bare.map(|bare| bare(self.call));
+                Some((fill(bare.as_ref().or(given)?, columns), None))
+            }
+            StandIn::Stale(max_age) => self.stale(number, *max_age, inputs.clone()),
+            StandIn::Node(_) => None,
+        };
+        node.stand_ins.iter().find_map(|stand_in| {
+            let (rows, age) = made(stand_in)?;
+            let fits = in_range(&rows, &node.ranges);
+            fits.then(|| Instead { rows, name: stand_in.name(), age })
+        })
+    }
+
+    /// The rows of a node as its source had them before, and their age.
+    fn stale(&self, number: usize, max_age: Duration, inputs: Inputs) -> Option<(Rows, Option<Duration>)> {
+        let Form::Wait(form) = &self.plan.nodes[number].form else { return None };
+        let call = Arc::new(self.call.stale(max_age));
+        match Arc::clone(form).start(inputs, &call) {
+            Started::Ready(Ok(rows)) => Some((rows, call.stale_age())),
+            Started::Ready(Err(_)) | Started::Later(_) => None,
+        }
+    }
+
+    /// Whether a region's rows did not come.
+    fn has_lost(&self, region: usize) -> bool {
+        let inner = self.plan.stages[self.plan.regions[region].exit].inputs[0];
+        self.values[inner].is_none()
+    }
+
+    /// Why a region without anything to stand in for it has no rows.
+    fn too_late(&self, region: usize) -> OpError {
+        let Some(watch) = &self.watch else { return OpError::Stopped };
+        let id = |late: &Late| format!("`{}` ({})", self.plan.nodes[late.node].id, late.reason);
+        OpError::Late(watch.late_in(region).iter().map(id).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Gives up these stages.
+    fn abandon(&self, stages: &[usize], drops: &mut Drops) {
+        stages.iter().for_each(|stage| drops.push(stage_id(*stage)));
+    }
+}
+
+fn stage_id(stage: usize) -> NodeId {
+    NodeId(u32::try_from(stage).expect("a graph has fewer than 2^32 nodes"))
 }
 
 /// About how long a chain takes for these inputs.
@@ -151,7 +352,7 @@ fn compute(
 }
 
 /// What a node's op promises about the rows it will hand over. Looked at in debug builds only.
-struct Promise {
+pub(crate) struct Promise {
     /// The node.
     node: usize,
     contract: Contract,
@@ -178,23 +379,22 @@ impl Promise {
     }
 }
 
-/// A node that waits.
-pub(crate) struct Waiting {
-    promise: Promise,
-    future: WaitFuture,
-}
-
-impl Waiting {
-    fn forever(plan: &Compiled) -> Waiting {
-        Waiting { promise: Promise::new(plan, 0, &Inputs::new()), future: Box::pin(std::future::pending()) }
-    }
+/// A stage that waits.
+pub(crate) enum Waiting {
+    /// For what a node waits for.
+    For { promise: Promise, future: WaitFuture },
+    /// Until its time is over.
+    ForTime,
 }
 
 impl Future for Waiting {
     type Output = Result<Rows, Fault>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.future.as_mut().poll(context).map(|rows| self.promise.keep(rows))
+        match &mut *self {
+            Waiting::For { promise, future } => future.as_mut().poll(context).map(|rows| promise.keep(rows)),
+            Waiting::ForTime => Poll::Pending,
+        }
     }
 }
 

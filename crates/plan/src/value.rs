@@ -1,5 +1,6 @@
 //! Single values: constants, defaults, what a request sets.
 
+use std::fmt;
 use std::sync::Arc;
 
 use anabranch_rows::Kind;
@@ -25,6 +26,17 @@ impl Scalar {
             Scalar::Float(_) => Kind::Float,
             Scalar::Bool(_) => Kind::Bool,
             Scalar::Text(_) => Kind::Text,
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Int(value) => value.fmt(f),
+            Scalar::Float(value) => value.fmt(f),
+            Scalar::Bool(value) => value.fmt(f),
+            Scalar::Text(value) => f.write_str(value),
         }
     }
 }

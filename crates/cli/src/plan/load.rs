@@ -132,7 +132,7 @@ impl Line {
         let options = RunOptions {
             deadline: self.load.deadline.map(|time| start + time),
             sequential: self.load.sequential,
-            inline_threshold: None,
+            ..RunOptions::default()
         };
         match self.load.plan.run_with(request, &options).await {
             Ok(answer) => {
@@ -212,8 +212,11 @@ fn kind(error: &Error) -> &'static str {
                 sources::Error::Timeout { .. } => "source: timeout",
                 sources::Error::Refused { .. } => "source: refused",
                 sources::Error::Malformed { .. } => "source: malformed reply",
+                sources::Error::Recorded { .. } | sources::Error::NotCaptured { .. } => "source: capture",
             },
             Failure::Error(OpError::Expr(_)) => "expression",
+            Failure::Error(OpError::NoTime { .. }) => "not enough time left",
+            Failure::Error(OpError::Late(_)) => "region timeout",
             Failure::Error(OpError::Value(_) | OpError::Stopped) => "op",
             Failure::Panic(_) => "panic",
             Failure::Timeout(_) => "node timeout",

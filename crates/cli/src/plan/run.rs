@@ -37,9 +37,12 @@ pub(crate) struct Run {
     request: Option<String>,
     #[command(flatten)]
     threads: Threads,
-    /// How long the answer may take.
+    /// How long the answer may take; if not given, what the plan says.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
+    /// How long each node may take, beside what the plan says.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
+    node_timeout_ms: Option<u64>,
     /// Writes a timeline of the run; the ending says which kind: .html, .svg, or .json for Perfetto.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -79,6 +82,7 @@ impl Run {
         let now = engine.runs().clock().now();
         let options = RunOptions {
             deadline: self.deadline_ms.map(|millis| now + Duration::from_millis(millis)),
+            node_timeout: self.node_timeout_ms.map(Duration::from_millis),
             sequential: self.threads.sequential,
             inline_threshold: None,
         };

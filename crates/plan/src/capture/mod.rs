@@ -24,6 +24,7 @@ mod sets;
 mod take;
 mod load;
 mod still;
+mod told;
 mod replay;
 mod compare;
 mod diff;

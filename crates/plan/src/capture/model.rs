@@ -56,7 +56,7 @@ impl Model {
                 let reads = plan.nodes[*node].reads.iter();
                 reads.filter_map(|(_, reader)| asked.waited.get(&reader.number)).sum()
             }
-            What::Chain(_) | What::Gate { .. } => Duration::ZERO,
+            _ => Duration::ZERO,
         };
         let count = plan.stages.len();
         let mut until = vec![Duration::ZERO; count];

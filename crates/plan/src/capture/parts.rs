@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_content::{Address, Value};
 
 use crate::answer::Answer;
-use crate::error::Error as PlanError;
+use crate::error::{Error as PlanError, OpError};
 use crate::ledger::LedgerEntry;
 use crate::registry::Registries;
 use crate::request::Request;
@@ -66,6 +66,7 @@ impl Failed {
     pub(super) fn new(error: &PlanError) -> Failed {
         let node = match error {
             PlanError::Node { node, failure, .. } => match **failure {
+                Failure::Error(OpError::NoTime { .. } | OpError::Late(_)) => None,
                 Failure::Error(_) | Failure::Panic(_) => Some(node.clone()),
                 _ => None,
             },
@@ -120,7 +121,8 @@ impl Contents {
 }
 
 impl Outcome {
-    pub(super) fn new(answer: &Result<Answer, PlanError>) -> Outcome {
+    /// How it ended; `ledger` is that of a request which failed.
+    pub(super) fn new(answer: &Result<Answer, PlanError>, ledger: Vec<LedgerEntry>) -> Outcome {
         match answer {
             Ok(answer) => Outcome {
                 request_id: Some(answer.request_id.to_string()),
@@ -128,7 +130,7 @@ impl Outcome {
                 ledger: answer.ledger.clone(),
                 failure: None,
             },
-            Err(error) => Outcome { failure: Some(Failed::new(error)), ..Outcome::default() },
+            Err(error) => Outcome { ledger, failure: Some(Failed::new(error)), ..Outcome::default() },
         }
     }
 

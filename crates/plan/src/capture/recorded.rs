@@ -17,6 +17,7 @@ pub(crate) struct Recorded {
 }
 
 /// How a reply is found.
+#[derive(Clone)]
 pub(super) enum From {
     /// The very read that was made: for the plan that was captured.
     Same(Arc<Replies>),
@@ -25,6 +26,11 @@ pub(super) enum From {
 }
 
 impl Recorded {
+    /// The same, for reads that stand for some which did not make it.
+    pub(crate) fn stale(&self) -> Recorded {
+        Recorded { endpoints: Arc::clone(&self.endpoints), from: self.from.clone(), stale: true }
+    }
+
     /// The reply to a reader.
     pub(crate) fn read(&self, reader: &Reader, keys: &Keys, call: &Arc<Call>) -> Fetch {
         let endpoint = &self.endpoints[reader.endpoint];

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use anabranch_content::{Address, Store};
 use anabranch_engine as engine;
-use anabranch_engine::{Graph as _, NodeId};
 
 use super::error::Error;
 use super::load::Capture;
 use super::parts::{Failed, Outcome, decode_request};
 use super::recorded::{From, Recorded};
-use super::still;
+use super::{still, told};
 use crate::answer::{Answer, RequestId};
-use crate::compiled::{Compiled, What};
 use crate::engine::{Config, Engine, Manner, Plan, RunOptions};
 use crate::op::{FilesFrom, Ops};
 use crate::registry::{Endpoint, Registries};
@@ -81,11 +79,10 @@ impl Replayer {
             .map_err(|error| capture.unreadable("request", error))?;
         let endpoints = registries.endpoints.iter().map(|endpoint| endpoint.id.as_str().into()).collect();
         let replies = Arc::clone(&capture.replies);
-        let failed = capture.outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
         let mut manner = Manner {
             reads: Reads::Recorded(Recorded { endpoints, from: From::Same(replies), stale: false }),
             clock: Some(still::hurried()),
-            held: failed.map(|node| held(&plan.compiled, node)),
+            told: told::stages(&plan.compiled, &capture.outcome),
             ..Manner::default()
         };
         let answer = plan.run_as(request, &RunOptions::default(), &mut manner).await;
@@ -137,35 +134,15 @@ impl Replayer {
     }
 }
 
-/// The answer with the names that the captured one had.
+/// The answer with the names that the captured one had, and its ledger: how long it waited nobody can tell again.
 fn named(answer: Answer, outcome: &Outcome) -> Answer {
     let name = |name: &Option<String>, made: RequestId| name.clone().map_or(made, RequestId::Given);
     Answer {
         request_id: name(&outcome.request_id, answer.request_id),
         engine_request_id: name(&outcome.engine_request_id, answer.engine_request_id),
+        ledger: outcome.ledger.clone(),
         ..answer
     }
-}
-
-/// The stages that a node does not wait for. When it failed they may have been anywhere, so a replay holds them up:
-/// it is this node that failed first.
-fn held(plan: &Compiled, node: &str) -> Box<[bool]> {
-    let number = plan.nodes.iter().position(|other| other.id == node);
-    let is = |stage: &What| match stage {
-        What::Wait(node) => Some(*node) == number,
-        What::Chain(nodes) => nodes.iter().any(|node| Some(*node) == number),
-        What::Gate { node, .. } => Some(*node) == number,
-    };
-    let mut held: Box<[bool]> = plan.stages.iter().map(|stage| !is(&stage.what)).collect();
-    let mut waiting: Vec<usize> = (0..held.len()).filter(|stage| !held[*stage]).collect();
-    while let Some(stage) = waiting.pop() {
-        plan.graph.inputs(NodeId(stage as u32), |input, _| {
-            if std::mem::take(&mut held[input.index()]) {
-                waiting.push(input.index());
-            }
-        });
-    }
-    held
 }
 
 /// A source that a replay never asks.

@@ -55,7 +55,7 @@ impl Plan {
         let answer = self.run_as(request.clone(), options, &mut manner).await;
         let taken = match recorder.take() {
             Ok(exchanges) => {
-                let (plan, outcome) = (self.clone(), Outcome::new(&answer));
+                let (plan, outcome) = (self.clone(), Outcome::new(&answer, manner.ledger));
                 Ok(Taken { plan, request, exchanges, outcome, answer: answer.as_ref().ok().cloned() })
             }
             Err(bytes) => Err(Error::TooLarge { bytes, most: most_bytes }),

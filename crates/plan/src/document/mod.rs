@@ -3,11 +3,13 @@
 mod names;
 mod nodes;
 mod args;
+mod guard;
 mod capabilities;
 mod circle;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -19,6 +21,8 @@ use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 
 use names::Names;
+
+pub use guard::{Fallback, Guard, Range};
 
 /// The longest plan file.
 const LONGEST_TEXT: usize = 16 << 20;
@@ -44,6 +48,10 @@ pub struct Document {
     pub capabilities: Vec<String>,
     /// The payloads of its extensions, by capability.
     pub extensions: Map<String, Value>,
+    /// How long a request that brings no deadline may take.
+    pub deadline: Option<Duration>,
+    /// How long each of its nodes may take.
+    pub node_timeout: Option<Duration>,
 }
 
 /// A node as the file says it.
@@ -59,6 +67,8 @@ pub struct DocumentNode {
     pub args: Vec<Option<Arg>>,
     /// The label for traces.
     pub trace: Option<String>,
+    /// What it is allowed to take, and what stands in for it.
+    pub guard: Guard,
     /// Whether it has extensions, which make it unlike any other node.
     pub extended: bool,
     /// Whether nothing is wrong with what it says itself.
@@ -139,6 +149,8 @@ impl Reader<'_> {
         let capabilities = capabilities::required(&mut top, self.registries);
         let extensions = top.optional("extensions").unwrap_or(empty());
         top.optional::<&Map<String, Value>>("built_by");
+        let [deadline, node_timeout] =
+            ["deadline_ms", "node_timeout_ms"].map(|name| guard::millis(&mut top, name));
         top.finish();
         capabilities::check_extensions("", extensions, &capabilities, self.registries, problems);
 
@@ -161,6 +173,8 @@ impl Reader<'_> {
             preds,
             capabilities,
             extensions: extensions.clone(),
+            deadline,
+            node_timeout,
         })
     }
 }

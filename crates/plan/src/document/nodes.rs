@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::names::Names;
-use super::{DocumentNode, Reader, args, capabilities, empty};
+use super::{DocumentNode, Fallback, Reader, args, capabilities, empty, guard};
 use crate::fields::{Fields, suggestion};
 use crate::json::{quote, show};
 use crate::op::Spec;
+use crate::ops::REGION;
 use crate::problem::{Problem, Problems};
 
 impl Reader<'_> {
@@ -54,15 +55,19 @@ impl Reader<'_> {
             Some(_) => fields.optional("params").unwrap_or(empty()),
         };
         let extensions: &Map<String, Value> = fields.optional("extensions").unwrap_or(empty());
+        let guard = guard::take(&mut fields);
         fields.finish();
         let extension_place = format!("{place}, ");
         capabilities::check_extensions(&extension_place, extensions, capabilities, self.registries, problems);
+        let keys = &self.registries.keys;
+        let guard = guard::Reader { place: &place, names, keys, problems }.read(&guard);
         let mut node = DocumentNode {
             id: id.unwrap_or_default().to_owned(),
             op: op.unwrap_or_default().to_owned(),
             inputs: inputs(listed.unwrap_or_default(), spec, &place, names, problems),
             args: Vec::new(),
             trace: None,
+            guard,
             extended: !extensions.is_empty(),
             sound: false,
         };
@@ -70,6 +75,12 @@ impl Reader<'_> {
             let mut reader =
                 args::ArgReader { spec, place: &place, names, registries: self.registries, problems };
             reader.read(params, &mut node);
+            // What a region falls back to is one of its inputs; of other nodes the planner makes such a region.
+            let stand_in = node.guard.fallbacks.iter().find_map(|fallback| match fallback {
+                Fallback::Node(place) => Some(*place),
+                _ => None,
+            });
+            node.inputs.extend(stand_in.filter(|_| node.op == REGION));
         }
         node.sound = problems.errors.len() == errors;
         id.is_some().then_some(node)

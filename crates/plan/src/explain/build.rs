@@ -32,6 +32,7 @@ pub(super) fn explain(plan: &Compiled, inline_threshold: Duration) -> Explanatio
         stages,
         levels,
         inline_threshold_us: inline_threshold.as_secs_f64() * 1e6,
+        deadline_ms: plan.deadline.map(|deadline| deadline.as_secs_f64() * 1e3),
         dead: plan.dead.iter().map(|(id, op)| Dead { id: id.clone(), op: op.clone() }).collect(),
     }
 }
@@ -50,6 +51,7 @@ fn explain_node(plan: &Compiled, node: &PlanNode) -> Node {
         op: node.op.spec().name.to_owned(),
         trace: node.trace.clone(),
         settings: node.settings.clone(),
+        guard: node.guard.clone(),
         stands_for: node.also.clone(),
         inputs: node.inputs.iter().map(|input| plan.nodes[*input].id.clone()).collect(),
         columns: node.schema.iter().map(column).collect(),
@@ -118,7 +120,9 @@ fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
     let (kind, nodes) = match &plan.stages[stage].what {
         What::Wait(node) => (Kind::Wait, vec![*node]),
         What::Chain(nodes) => (Kind::Compute, nodes.clone()),
-        What::Gate { .. } => (Kind::Gate, Vec::new()),
+        What::Exit(region) => (Kind::Compute, vec![plan.regions[*region].node]),
+        What::Timer(_) => (Kind::Timer, Vec::new()),
+        What::Gate { .. } | What::Spare(_) => (Kind::Gate, Vec::new()),
     };
     let mut after = Vec::new();
     plan.graph.inputs(number, |input, edge| {
@@ -139,8 +143,8 @@ fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
 /// The nodes at the end of the stages whose rows are the answer.
 fn outputs(plan: &Compiled) -> Vec<String> {
     let last = |stage: &usize| match &plan.stages[*stage].what {
-        What::Wait(node) | What::Gate { node, .. } => *node,
         What::Chain(nodes) => *nodes.last().expect("a chain has a node"),
+        _ => plan.first_node(*stage),
     };
     plan.outputs.iter().map(|stage| plan.nodes[last(stage)].id.clone()).collect()
 }

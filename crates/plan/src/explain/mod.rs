@@ -29,6 +29,9 @@ pub struct Explanation {
     pub critical_path: Vec<usize>,
     /// Computing that is expected to take at most this long, in microseconds, is done in place.
     pub inline_threshold_us: f64,
+    /// How long a request that brings no deadline may take, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<f64>,
     /// Nodes that no output needs, with their ops: they are not run.
     pub dead: Vec<Dead>,
 }
@@ -45,6 +48,9 @@ pub struct Node {
     pub trace: Option<String>,
     /// What its parameters say, expressions in words: name and value.
     pub settings: Vec<(String, String)>,
+    /// What it is allowed to take and what stands in for it: name and value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guard: Vec<(String, String)>,
     /// The equal nodes that it stands for: they are not run again.
     pub stands_for: Vec<String>,
     /// The nodes whose rows it takes, in order.
@@ -121,8 +127,10 @@ pub enum Kind {
     Wait,
     /// Computes.
     Compute,
-    /// Lets one side of an `if` run, or not.
+    /// Lets one side of a choice run, or not.
     Gate,
+    /// Watches the time of a region.
+    Timer,
 }
 
 /// A node that does not run.
@@ -165,6 +173,7 @@ impl Kind {
             Kind::Wait => "wait",
             Kind::Compute => "compute",
             Kind::Gate => "gate",
+            Kind::Timer => "timer",
         }
     }
 }

@@ -26,6 +26,9 @@ pub(super) fn write(of: &Explanation) -> String {
         }
     };
     line(&mut text, &threshold);
+    if let Some(millis) = of.deadline_ms {
+        line(&mut text, &format!("deadline: {millis} ms, unless the request brings one"));
+    }
     text.push_str("\nnodes\n");
     of.nodes.iter().for_each(|node| write_node(&mut text, node, of));
     text.push_str("\nstages by level; those of one level may run side by side\n");
@@ -67,6 +70,9 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
         .filter(|_| node.reads.is_empty())
         .map(|(name, value)| format!("{name}: {value}"));
     detail("says", &settings.collect::<Vec<_>>(), ", ");
+    for (name, value) in &node.guard {
+        detail(name, std::slice::from_ref(value), "");
+    }
     detail("equal to", &node.stands_for, ", ");
     for read in &node.reads {
         let shared = if read.shared { " (shared with equal reads)" } else { "" };

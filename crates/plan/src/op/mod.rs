@@ -11,8 +11,9 @@ mod contract;
 
 use std::sync::Arc;
 
-use anabranch_rows::Key;
+use anabranch_rows::{Key, Rows};
 
+use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
 use crate::source::Source;
@@ -45,17 +46,28 @@ pub struct Planned {
     pub endpoint: Option<usize>,
     /// If it gives back one of its inputs: which, so that the other need not run.
     pub choice: Option<Choice>,
+    /// Its rows without the columns that it reads, if they are known beforehand.
+    pub bare: Option<fn(&Call) -> Rows>,
 }
 
-/// One of two inputs, by the parameters of the request.
+/// One of two inputs.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// A predicate that reads no column.
-    pub when: Arc<Filter>,
-    /// The input, by its place, if it holds.
+    /// What decides.
+    pub when: When,
+    /// The input, by its place, if it says yes.
     pub then: usize,
-    /// The input, by its place, if it does not.
-    pub or: usize,
+    /// The input, by its place, if it says no; if there is none, what the node's fallback says.
+    pub or: Option<usize>,
+}
+
+/// What decides between two inputs.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// The parameters of the request: a predicate that reads no column.
+    Holds(Arc<Filter>),
+    /// Whether the first was there in time.
+    InTime,
 }
 
 /// Makes the form of a node.
@@ -113,13 +125,27 @@ impl Planned {
         takes: impl Into<Vec<Takes>>,
         build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
     ) -> Planned {
-        Planned { schema, takes: takes.into(), build: Box::new(build), endpoint: None, choice: None }
+        Planned {
+            schema,
+            takes: takes.into(),
+            build: Box::new(build),
+            endpoint: None,
+            choice: None,
+            bare: None,
+        }
     }
 
     /// One that waits for trips to this endpoint.
     #[must_use]
     pub fn at(mut self, endpoint: usize) -> Planned {
         self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// One that knows its rows beforehand, though not all their columns.
+    #[must_use]
+    pub fn bare(mut self, rows: fn(&Call) -> Rows) -> Planned {
+        self.bare = Some(rows);
         self
     }
 

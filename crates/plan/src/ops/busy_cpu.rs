@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Check;
+use anabranch_engine::{Check, Clock as _, SystemClock};
 use anabranch_rows::Rows;
 
 use super::input;
@@ -47,9 +47,10 @@ impl Compute for Busy {
         self.0
     }
 
-    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
-        let until = call.clock.now() + self.0;
-        while call.clock.now() < until {
+    fn run(&self, inputs: &Inputs, _: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        // A core is busy in real time, whatever the request's clock says.
+        let until = SystemClock.now() + self.0;
+        while SystemClock.now() < until {
             if check.should_stop() {
                 return Err(OpError::Stopped);
             }

@@ -8,10 +8,23 @@ use crate::schema::KeySet;
 use crate::value::Scalar;
 
 /// `value` as one of kind `kind`, if it can be one: integers are floats too.
-pub(super) fn fitted(value: &Scalar, kind: Kind) -> Option<Scalar> {
+pub(crate) fn fitted(value: &Scalar, kind: Kind) -> Option<Scalar> {
     match (value, kind) {
         (Scalar::Int(value), Kind::Float) => Some(Scalar::Float(*value as f64)),
         _ => (value.kind() == kind).then(|| value.clone()),
+    }
+}
+
+/// A column of one value, or of nulls.
+pub(crate) fn constant(kind: Kind, value: Option<&Scalar>, len: usize) -> Column {
+    match value {
+        None => Column::null(kind, len),
+        Some(Scalar::Int(value)) => Column::Int(Int64Array::from(vec![*value; len])),
+        Some(Scalar::Float(value)) => Column::Float(Float64Array::from(vec![*value; len])),
+        Some(Scalar::Bool(value)) => Column::Bool(BooleanArray::from(vec![*value; len])),
+        Some(Scalar::Text(value)) => {
+            Column::Text(Text::new(Int32Array::from(vec![0; len]), Dictionary::new([&**value])))
+        }
     }
 }
 

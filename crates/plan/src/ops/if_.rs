@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use anabranch_rows::{Key, Kind};
 
+use super::timeout::completed;
 use super::{agreed, input};
 use crate::op::{
     Choice, Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded,
-    Sources, Spec, Takes,
+    Sources, Spec, Takes, When,
 };
 use crate::registry::KeyKind;
 use crate::schema::Schema;
@@ -45,7 +46,8 @@ impl Op for If {
             return None;
         }
         let schema = agreed(node, "then", &[then, or])?;
-        let choice = Choice { when: Arc::new(when?), then, or };
+        let when = Arc::new(when?);
+        let choice = Choice { when: When::Holds(Arc::clone(&when)), then, or: Some(or) };
         let takes = (0..node.input_count()).map(|at| match at == then || at == or {
             true => Takes::passing([]).rows(RowsNeeded::AsAsked),
             // With an `else`, the input is not looked at.
@@ -56,7 +58,6 @@ impl Op for If {
             schema.iter().filter(|(key, _)| node.input(at).kind(*key).is_none()).collect()
         };
         let mut missing = [lacks(then), lacks(or)];
-        let Choice { when, .. } = choice.clone();
         let build = move |demand: &Demand, _: &mut Sources<'_>| {
             missing.iter_mut().for_each(|side| side.retain(|(key, _)| demand.keys.has(*key)));
             Form::compute(0.0, move |inputs, call, _| {
@@ -69,17 +70,6 @@ impl Op for If {
         };
         Some(Planned::new(schema, takes, build).choosing(choice))
     }
-}
-
-/// `rows` with nulls for the columns that only the other side has.
-fn completed(rows: &Rows, missing: &[(Key, Kind)]) -> Rows {
-    if missing.is_empty() {
-        return rows.clone();
-    }
-    let batch = rows.batch();
-    let nulls = missing.iter().map(|(key, kind)| (*key, Column::null(*kind, batch.len())));
-    let columns = batch.columns().iter().cloned().chain(nulls).collect();
-    rows.with_batch(Batch::with_columns(batch.ids().clone(), columns))
 }
 
 /// As if rows had every registered column, so that a predicate over any of them is found out.

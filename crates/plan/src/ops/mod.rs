@@ -30,10 +30,14 @@ mod recommendation;
 mod sleep;
 mod sort;
 mod take;
+mod timeout;
 mod topk;
 mod union;
 mod viewer;
 mod vm;
+
+pub(crate) use columns::{constant, fitted};
+pub(crate) use timeout::REGION;
 
 #[cfg(test)]
 mod testing;
@@ -63,6 +67,7 @@ pub(crate) fn all() -> Ops {
     ops.add(boost::Boost);
     ops.add(fill::Fill);
     ops.add(if_::If);
+    ops.add(timeout::Timeout);
     ops.add(sleep::Sleep);
     ops.add(fixed_source::FixedSource);
     ops.add(busy_cpu::BusyCpu);

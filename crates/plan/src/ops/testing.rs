@@ -15,7 +15,7 @@ use crate::error::OpError;
 use crate::expr::{Expr, Pred};
 use crate::op::{
     Arg, Demand, Files, FilesFrom, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources,
-    Started,
+    Started, When,
 };
 use crate::problem::Problems;
 use crate::registry::Registries;
@@ -112,6 +112,8 @@ pub(super) fn case(name: &str, params: Value) -> Case {
             preds: BTreeMap::new(),
             capabilities: Vec::new(),
             extensions: Default::default(),
+            deadline: None,
+            node_timeout: None,
         },
         inputs: Vec::new(),
         demand: Demand { keys: registries.keys.iter().map(|entry| entry.key).collect(), rows: None },
@@ -240,7 +242,10 @@ impl Case {
         });
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();
         if let Some(choice) = &choice {
-            let open = if choice.when.holds(&call.params)? { choice.then } else { choice.or };
+            let open = match &choice.when {
+                When::Holds(when) if !when.holds(&call.params)? => choice.or.expect("an `if` has two sides"),
+                When::Holds(_) | When::InTime => choice.then,
+            };
             (0..inputs.len()).filter(|at| *at != open).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];

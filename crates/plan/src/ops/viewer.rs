@@ -45,15 +45,19 @@ impl Op for Viewer {
             let fields = fields.bind(&Pattern::of_id("user:"), endpoint, demand, sources);
             Form::Wait(Arc::new(ViewerReader(fields)))
         };
-        Some(Planned::new(schema, [], build).at(endpoint))
+        Some(Planned::new(schema, [], build).at(endpoint).bare(viewer))
     }
+}
+
+fn viewer(call: &Call) -> Rows {
+    Rows::new(Batch::new(vec![call.user]))
 }
 
 struct ViewerReader(Option<Arc<FieldReader>>);
 
 impl Wait for ViewerReader {
     fn start(self: Arc<Self>, _: Inputs, call: &Arc<Call>) -> Started {
-        let rows = Rows::new(Batch::new(vec![call.user]));
+        let rows = viewer(call);
         match &self.0 {
             Some(fields) => Arc::clone(fields).start(rows, call),
             None => Started::Ready(Ok(rows)),

@@ -1,54 +1,96 @@
-//! Which nodes run only when an `if` goes one way.
+//! Which nodes run only for one side of a choice: of an `if`, of a region, or of what stands in for one.
 
-use crate::compiled::PlanNode;
+use crate::compiled::{Home, PlanNode};
+use crate::op::When;
 
-/// A side of an `if` without which some nodes are not needed.
+/// A side of a choice without which some nodes are not needed.
 pub(super) struct Side {
-    /// The `if`.
+    /// The node that chooses.
     pub(super) node: usize,
-    /// Whether it is the side taken when the condition holds.
+    /// Whether it is the side taken when the answer is yes.
     pub(super) then: bool,
+    /// Whether something opens it: what is in a region runs anyway.
+    pub(super) gated: bool,
 }
 
 /// The sides that nodes hang on.
 pub(super) struct Sides {
     pub(super) list: Vec<Side>,
-    /// By node: the closest side, by its place, that all ways from the outputs to it go through. The `if` of that side
+    /// By node: the closest side, by its place, that all ways from the outputs to it go through. The node of that side
     /// may hang on another one in turn.
     pub(super) of: Vec<Option<usize>>,
+    /// The nodes of regions, in order.
+    pub(super) regions: Vec<usize>,
+    /// Regions whose input somebody else reads too.
+    pub(super) open: Vec<usize>,
 }
 
 /// The sides that some nodes hang on. Inputs come before the nodes that use them.
 pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
-    let mut sides = Sides { list: Vec::new(), of: vec![None; nodes.len()] };
+    let none = vec![None; nodes.len()];
+    let mut sides = Sides { list: Vec::new(), of: none, regions: Vec::new(), open: Vec::new() };
     for (number, node) in nodes.iter().enumerate() {
         let Some(choice) = &node.choice else { continue };
-        for (then, input, other) in [(true, choice.then, choice.or), (false, choice.or, choice.then)] {
-            if node.inputs[input] == node.inputs[other] {
-                continue;
-            }
+        let is_region = matches!(choice.when, When::InTime);
+        if is_region {
+            sides.regions.push(number);
+        }
+        for (then, input, other) in
+            [(true, Some(choice.then), choice.or), (false, choice.or, Some(choice.then))]
+        {
+            let Some(input) = input.map(|at| node.inputs[at]) else { continue };
+            let both = other.is_some_and(|other| node.inputs[other] == input);
             let reached = reached_without(nodes, outputs, number, input);
-            if reached[node.inputs[input]] {
+            if both || reached[input] {
+                if is_region && then {
+                    sides.open.push(number);
+                }
                 continue;
             }
-            // An `if` within a side comes before the one that it is a side of, so the first to come is the closest.
+            // What chooses within a side comes before the one that it is a side of, so the first to come is the closest.
             let place = sides.list.len();
-            let hanging = sides.of.iter_mut().zip(reached).filter(|(_, reached)| !reached);
-            hanging.for_each(|(side, _)| _ = side.get_or_insert(place));
-            sides.list.push(Side { node: number, then });
+            let hangs = |number: usize| !reached[number] && (!(node.alone && then) || number == input);
+            let hanging = sides.of.iter_mut().enumerate().filter(|(number, _)| hangs(*number));
+            hanging.for_each(|(_, side)| _ = side.get_or_insert(place));
+            sides.list.push(Side { node: number, then, gated: !(is_region && then) });
         }
     }
     sides
 }
 
-/// Which nodes the outputs need if `node` did not have its input at `without`.
+impl Sides {
+    /// The closest side, from `side` outwards, that something opens.
+    pub(super) fn gated(&self, mut side: Option<usize>) -> Option<usize> {
+        while let Some(at) = side
+            && !self.list[at].gated
+        {
+            side = self.of[self.list[at].node];
+        }
+        side
+    }
+
+    /// The region that a node belongs to.
+    pub(super) fn home(&self, node: usize) -> Option<Home> {
+        let mut side = self.of[node];
+        while let Some(at) = side {
+            let Side { node, then, .. } = self.list[at];
+            if let Ok(region) = self.regions.binary_search(&node) {
+                return Some(Home { region, spare: !then });
+            }
+            side = self.of[node];
+        }
+        None
+    }
+}
+
+/// Which nodes the outputs need if `node` did not have its input `without`.
 fn reached_without(nodes: &[PlanNode], outputs: &[usize], node: usize, without: usize) -> Vec<bool> {
     let mut reached = vec![false; nodes.len()];
     outputs.iter().for_each(|output| reached[*output] = true);
     for number in (0..nodes.len()).rev() {
         if reached[number] {
             for input in &nodes[number].inputs {
-                if (number, *input) != (node, nodes[node].inputs[without]) {
+                if (number, *input) != (node, without) {
                     reached[*input] = true;
                 }
             }

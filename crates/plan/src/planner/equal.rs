@@ -24,7 +24,7 @@ pub(super) fn merge(document: &Document, order: &[usize], drafts: &mut [Draft]) 
 /// All that makes a node what it is, but for its id and label.
 fn identity(document: &Document, place: usize, inputs: &[usize]) -> String {
     let node = &document.nodes[place];
-    let mut text = format!("{} {inputs:?}", node.op);
+    let mut text = format!("{} {inputs:?} {:?}", node.op, node.guard);
     for arg in &node.args {
         let written = match arg {
             Some(Arg::Table(id)) => {

@@ -7,11 +7,14 @@ mod order;
 mod equal;
 mod demand;
 mod choices;
+mod guards;
+mod regions;
 mod stages;
 mod settings;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_engine::LimitKey;
 
@@ -21,6 +24,8 @@ use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::Source;
+
+use choices::Sides;
 
 /// What plans are compiled against.
 pub(crate) struct Surroundings<'a> {
@@ -44,7 +49,9 @@ struct Draft {
 
 /// Compiles the text of a plan. A plan comes back only when `problems` got no error.
 pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
-    let document = Document::read(text, with.ops, with.registries, problems)?;
+    let mut document = Document::read(text, with.ops, with.registries, problems)?;
+    let added = guards::expand(&mut document, problems);
+    let document = document;
     let order = order::inputs_first(&document);
     let files = Files::new(with.files);
     let mut drafts = draft(&document, &order, with, &files, problems)?;
@@ -53,27 +60,46 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
     let demands = demand::of(&order, &live, &drafts, &outputs);
-    let mut sources = Sources::new(with.sources);
+    let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
+    let mut builder = Builder { ids: &ids, with, sources: Sources::new(with.sources), nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
-    let mut nodes: Vec<PlanNode> = Vec::new();
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
-        number[place] = nodes.len();
-        let node = &document.nodes[place];
-        let settings = settings::of(&document, node, draft.op.spec(), with.registries);
-        nodes.push(build(node, settings, draft, &number, &demands[place], &mut sources));
+        number[place] = builder.nodes.len();
+        let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
+        builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
+        builder.nodes[number[place]].alone = added[place];
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
-            nodes[number[same[place]]].also.push(node.id.clone());
+            builder.nodes[number[same[place]]].also.push(node.id.clone());
         }
     }
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
+    let sides = choices::sides(&builder.nodes, &outputs);
+    regions::check(&builder.nodes, &sides, problems);
+    for &place in order.iter().filter(|place| live[**place]) {
+        builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+    }
+    let Builder { nodes, sources, .. } = builder;
+    let Document { name, deadline, node_timeout, .. } = document;
     let shared_reads = sources.shared_count();
-    let mut compiled = stages::cut(document.name, nodes, &outputs, dead, shared_reads, with);
-    compiled.origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
-    Some(compiled)
+    let origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
+    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    problems.is_fine().then(|| stages::cut(parts, &sides, with))
+}
+
+/// What a plan is cut into stages from.
+struct Parts {
+    name: String,
+    nodes: Vec<PlanNode>,
+    outputs: Vec<usize>,
+    dead: Vec<(String, String)>,
+    shared_reads: usize,
+    deadline: Option<Duration>,
+    node_timeout: Option<Duration>,
+    origin: Origin,
 }
 
 /// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
@@ -105,6 +131,7 @@ fn draft(
             problems,
         });
         if let Some(planned) = planned {
+            guards::check(document, place, &planned, with.registries, problems);
             debug_assert_eq!(
                 planned.takes.len(),
                 node.inputs.len(),
@@ -143,8 +170,8 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
 /// A node that gives back one of two inputs has no use for a third.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let sides = [choice.then, choice.or];
-    (0..inputs.len()).map(|at| inputs[if sides.contains(&at) { at } else { choice.then }]).collect()
+    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
+    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.
@@ -168,30 +195,64 @@ fn warn_of_dead(
     dead
 }
 
-fn build(
-    node: &DocumentNode,
-    settings: Vec<(String, String)>,
-    draft: Draft,
-    number: &[usize],
-    demand: &Demand,
-    sources: &mut Sources<'_>,
-) -> PlanNode {
-    let Draft { op, planned, inputs } = draft;
-    let before = sources.readers.len();
-    let form = (planned.build)(demand, sources);
-    let reads = sources.readers[before..].to_vec();
-    PlanNode {
-        id: node.id.clone(),
-        also: Vec::new(),
-        trace: node.trace.clone(),
-        settings,
-        op,
-        inputs: inputs.into_iter().map(|input| number[input]).collect(),
-        schema: planned.schema,
-        demand: demand.clone(),
-        choice: planned.choice,
-        endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
-        reads,
-        form,
+/// Makes the nodes that run.
+struct Builder<'a> {
+    /// The ids of the document's nodes.
+    ids: &'a [String],
+    with: &'a Surroundings<'a>,
+    sources: Sources<'a>,
+    nodes: Vec<PlanNode>,
+}
+
+impl Builder<'_> {
+    fn add(
+        &mut self,
+        node: &DocumentNode,
+        settings: Vec<(String, String)>,
+        draft: Draft,
+        number: &[usize],
+        demand: &Demand,
+    ) {
+        let inputs: Vec<usize> = draft.inputs.iter().map(|input| number[*input]).collect();
+        let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].schema));
+        let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes);
+        let Draft { op, planned, .. } = draft;
+        let before = self.sources.readers.len();
+        let form = (planned.build)(demand, &mut self.sources);
+        let reads = self.sources.readers[before..].to_vec();
+        self.nodes.push(PlanNode {
+            id: node.id.clone(),
+            also: Vec::new(),
+            trace: node.trace.clone(),
+            settings,
+            op,
+            inputs,
+            schema: planned.schema,
+            demand: demand.clone(),
+            choice: planned.choice,
+            endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
+            reads,
+            form,
+            timeout: node.guard.timeout,
+            stand_ins: Vec::new(),
+            ranges: node.guard.ranges.clone(),
+            guard: guards::shown(node, self.ids, &self.with.registries.keys),
+            bare: planned.bare,
+            passes,
+            made,
+            alone: false,
+        });
+    }
+
+    /// What stands in for a node, now that it is known who runs for whom.
+    fn stand_ins(&mut self, node: &DocumentNode, number: usize, sides: &Sides, problems: &mut Problems) {
+        let PlanNode { passes, made, bare, demand, schema, .. } = &self.nodes[number];
+        let given = match sides.regions.binary_search(&number) {
+            Ok(region) => regions::given(&self.nodes, sides, region).map(|(_, made)| made),
+            Err(_) => (*passes || bare.is_some()).then(|| made.clone()),
+        };
+        let registries = self.with.registries;
+        let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
+        self.nodes[number].stand_ins = maker.all(given.as_deref());
     }
 }

@@ -3,7 +3,6 @@
 use crate::document::{Document, DocumentNode};
 use crate::op::{Arg, ParamKind, Spec};
 use crate::registry::Registries;
-use crate::value::Scalar;
 
 /// The parameters that are given, by name. Inputs and endpoints are told elsewhere.
 pub(super) fn of(
@@ -21,10 +20,7 @@ pub(super) fn of(
         }
         Arg::Table(id) => Some(document.preds.get(id)?.display(keys, params).to_string()),
         Arg::Json(value) => Some(value.to_string()),
-        Arg::Value(Scalar::Text(text)) => Some(text.to_string()),
-        Arg::Value(Scalar::Int(value)) => Some(value.to_string()),
-        Arg::Value(Scalar::Float(value)) => Some(value.to_string()),
-        Arg::Value(Scalar::Bool(value)) => Some(value.to_string()),
+        Arg::Value(value) => Some(value.to_string()),
     };
     let given = spec.params.iter().zip(&node.args);
     let given =

@@ -3,85 +3,104 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_engine::{Dag, Edge, LimitKey, NodeId, Policies, Policy, StepKind};
+use anabranch_engine::{Dag, Edge, LimitKey, NodeId, OnError, Policies, Policy, StepKind};
 use anabranch_rows::Rows;
 
-use super::Surroundings;
-use super::choices::{self, Side};
-use crate::compiled::{Compiled, Origin, PlanNode, Stage, What};
-use crate::op::{Form, Mark};
+use super::choices::{Side, Sides};
+use super::{Parts, Surroundings, regions};
+use crate::compiled::{Compiled, PlanNode, Region, Stage, What};
+use crate::op::{Form, Mark, When};
 
-/// Makes the stages of `nodes`, which are in an order with inputs first.
+/// Makes the stages of a plan's nodes, which are in an order with inputs first.
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
-pub(super) fn cut(
-    name: String,
-    nodes: Vec<PlanNode>,
-    outputs: &[usize],
-    dead: Vec<(String, String)>,
-    shared_reads: usize,
-    with: &Surroundings<'_>,
-) -> Compiled {
-    let chains = chains(&nodes, outputs);
+pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
+    let Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin } = parts;
+    let chains = chains(&nodes, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));
     let mut stage_of = vec![usize::MAX; nodes.len()];
     let mut stages: Vec<Stage> = Vec::new();
     for chain in waiting.into_iter().chain(computing) {
         chain.iter().for_each(|node| stage_of[*node] = stages.len());
-        let what = match &nodes[chain[0]].form {
-            Form::Wait(_) => What::Wait(chain[0]),
-            Form::Compute(_) => What::Chain(chain),
+        let what = match (&nodes[chain[0]].form, sides.regions.binary_search(&chain[0])) {
+            (_, Ok(region)) => What::Exit(region),
+            (Form::Wait(_), _) => What::Wait(chain[0]),
+            (Form::Compute(_), _) => What::Chain(chain),
         };
-        stages.push(Stage { what, inputs: Vec::new(), given_away: false, is_output: false });
+        stages.push(Stage::new(what));
     }
     for stage in &mut stages {
-        let first = match &stage.what {
-            What::Wait(node) => *node,
-            What::Chain(nodes) => nodes[0],
-            What::Gate { .. } => continue,
-        };
+        let Some(first) = first(&stage.what, sides) else { continue };
         stage.inputs = nodes[first].inputs.iter().map(|input| stage_of[*input]).collect();
+        stage.home = sides.home(first);
     }
-    let mut edges = edges(&nodes, &stages);
-    add_gates(&nodes, outputs, &stage_of, &mut stages, &mut edges);
+    let mut edges = edges(&nodes, &stages, sides);
+    let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
+    let regions = regions::add(&nodes, sides, &stage_of, &mut stages, &mut edges, &gates);
     let outputs: Vec<usize> = outputs.iter().map(|node| stage_of[*node]).collect();
-    mark_uses(&mut stages, &outputs);
+    mark_uses(&nodes, &mut stages, &outputs);
     let edges: Vec<_> =
         edges.into_iter().map(|((from, to), kind)| (NodeId(from as u32), NodeId(to as u32), kind)).collect();
     let graph =
         Dag::new(stages.len() as u32, &edges).expect("a checked plan has no cycle, and its edges are a map");
-    let policies = policies(&nodes, &stages, with.limits);
-    let registries = Arc::clone(with.registries);
-    let nothing = Rows::none();
-    let origin = Origin::default();
-    Compiled {
+    let policies = policies(&nodes, &stages, &regions, with.limits);
+    let compiled = Compiled {
         name,
-        registries,
+        registries: Arc::clone(with.registries),
+        degrades: nodes.iter().any(|node| !node.stand_ins.is_empty()) || !regions.is_empty(),
         nodes,
         stages,
         graph,
         policies,
         outputs,
         shared_reads,
-        nothing,
+        nothing: Rows::none(),
         dead,
+        regions,
+        deadline,
         origin,
+    };
+    match node_timeout {
+        Some(timeout) => Compiled { policies: compiled.stricter(timeout), ..compiled },
+        None => compiled,
+    }
+}
+
+/// The node whose inputs a stage takes.
+fn first(what: &What, sides: &Sides) -> Option<usize> {
+    match what {
+        What::Wait(node) => Some(*node),
+        What::Chain(nodes) => Some(nodes[0]),
+        What::Exit(region) => Some(sides.regions[*region]),
+        What::Gate { .. } | What::Timer(_) | What::Spare(_) => None,
     }
 }
 
 /// Nodes that compute one after the other, each for the next one alone, in one list; every node is in one.
-fn chains(nodes: &[PlanNode], outputs: &[usize]) -> Vec<Vec<usize>> {
+fn chains(nodes: &[PlanNode], outputs: &[usize], sides: &Sides) -> Vec<Vec<usize>> {
     let mut uses = vec![0u32; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).for_each(|input| uses[*input] += 1);
     outputs.iter().for_each(|output| uses[*output] += 1);
-    let fits =
-        |node: &PlanNode| matches!(node.form, Form::Compute(_)) && node.op.spec().mark != Mark::Expensive;
+    // What may be cut short or stood in for is a step of its own.
+    let guarded = |node: &PlanNode| node.timeout.is_some() || !node.stand_ins.is_empty();
+    let region =
+        |node: &PlanNode| matches!(&node.choice, Some(choice) if matches!(choice.when, When::InTime));
+    let fits = |node: &PlanNode| {
+        let computes = matches!(node.form, Form::Compute(_)) && node.op.spec().mark != Mark::Expensive;
+        computes && !guarded(node) && !region(node)
+    };
     let mut chains: Vec<Vec<usize>> = Vec::new();
     let mut chain_of = vec![usize::MAX; nodes.len()];
     for (number, node) in nodes.iter().enumerate() {
         let behind = match node.inputs[..] {
-            [input] if uses[input] == 1 && fits(node) && fits(&nodes[input]) && node.choice.is_none() => {
+            [input]
+                if uses[input] == 1
+                    && fits(node)
+                    && fits(&nodes[input])
+                    && node.choice.is_none()
+                    && sides.home(input) == sides.home(number) =>
+            {
                 Some(input)
             }
             _ => None,
@@ -100,80 +119,116 @@ fn chains(nodes: &[PlanNode], outputs: &[usize]) -> Vec<Vec<usize>> {
     chains
 }
 
-type Edges = BTreeMap<(usize, usize), Edge>;
+pub(super) type Edges = BTreeMap<(usize, usize), Edge>;
 
-/// The sides of an `if` are only waited for; all else is needed.
-fn edges(nodes: &[PlanNode], stages: &[Stage]) -> Edges {
+/// The sides of a choice are only waited for; all else is needed.
+fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &Sides) -> Edges {
     let mut edges = Edges::new();
     for (number, stage) in stages.iter().enumerate() {
-        let first = match &stage.what {
-            What::Wait(node) => &nodes[*node],
-            What::Chain(chain) => &nodes[chain[0]],
-            What::Gate { .. } => continue,
-        };
-        let kind = if first.choice.is_some() { Edge::After } else { Edge::Needs };
+        let Some(first) = first(&stage.what, sides) else { continue };
+        let kind = if nodes[first].choice.is_some() { Edge::After } else { Edge::Needs };
         edges.extend(stage.inputs.iter().map(|input| ((*input, number), kind)));
     }
     edges
 }
 
-/// A gate for each side that some stages hang on: those that nothing else would keep from running need it.
+/// A gate for each side that something opens: the stages on it that nothing else would keep from running need it. By
+/// side, its gate.
 fn add_gates(
     nodes: &[PlanNode],
-    outputs: &[usize],
+    sides: &Sides,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
     edges: &mut Edges,
-) {
-    let sides = choices::sides(nodes, outputs);
-    let first_gate = stages.len();
-    for (number, side) in sides.of.iter().enumerate() {
+) -> Vec<Option<usize>> {
+    let mut gates = vec![None; sides.list.len()];
+    for (at, Side { node, then, gated }) in sides.list.iter().enumerate() {
+        let choice = nodes[*node].choice.as_ref().expect("sides are of nodes with a choice");
+        let what = match (&choice.when, sides.regions.binary_search(node)) {
+            _ if !gated => continue,
+            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: Arc::clone(when) },
+            (When::InTime, region) => What::Spare(region.expect("what chooses by time is a region")),
+        };
+        gates[at] = Some(stages.len());
+        stages.push(Stage { home: sides.home(*node), ..Stage::new(what) });
+    }
+    let closest: Vec<Option<usize>> = sides.of.iter().map(|side| sides.gated(*side)).collect();
+    for (number, side) in closest.iter().enumerate() {
         let Some(side) = side else { continue };
-        let stage = stage_of[number];
+        let gate = gates[*side].expect("it has a gate: something opens it");
         // An input that hangs on the same side keeps it from running.
-        let kept = |input: &usize| sides.of[*input] == Some(*side);
+        let kept = |input: &usize| closest[*input] == Some(*side);
         let needs = nodes[number].choice.is_none();
         if !(needs && nodes[number].inputs.iter().any(kept)) {
-            edges.insert((first_gate + side, stage), Edge::Needs);
+            edges.insert((gate, stage_of[number]), Edge::Needs);
         }
     }
-    for (at, Side { node, then }) in sides.list.iter().enumerate() {
-        let when = &nodes[*node].choice.as_ref().expect("sides are of nodes with a choice").when;
-        let what = What::Gate { node: *node, open: *then, when: Arc::clone(when) };
-        stages.push(Stage { what, inputs: Vec::new(), given_away: false, is_output: false });
-        // An `if` within another side: its gates need not be asked if that is closed.
-        if let Some(outer) = sides.of[*node] {
-            edges.insert((first_gate + outer, first_gate + at), Edge::Needs);
+    for (at, Side { node, .. }) in sides.list.iter().enumerate() {
+        // A choice within another side: its gates need not be asked if that is closed.
+        if let (Some(gate), Some(outer)) = (gates[at], closest[*node]) {
+            edges.insert((gates[outer].expect("it has a gate"), gate), Edge::Needs);
         }
     }
+    gates
 }
 
-/// Marks what is an output, and what else has one reader alone.
-fn mark_uses(stages: &mut [Stage], outputs: &[usize]) {
+/// Marks what is an output, and what else has one reader alone. Who may have to be stood in for reads without taking.
+fn mark_uses(nodes: &[PlanNode], stages: &mut [Stage], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
-    stages.iter().flat_map(|stage| &stage.inputs).for_each(|input| uses[*input] += 1);
+    for stage in stages.iter() {
+        let lone = match &stage.what {
+            What::Wait(node) => Some(*node),
+            What::Chain(chain) => Some(chain[0]),
+            _ => None,
+        };
+        let kept = lone.is_some_and(|node| !nodes[node].stand_ins.is_empty());
+        stage.inputs.iter().for_each(|input| uses[*input] += 1 + u32::from(kept));
+    }
     outputs.iter().for_each(|output| stages[*output].is_output = true);
     for (stage, uses) in stages.iter_mut().zip(uses) {
         stage.given_away = uses <= 1 && !stage.is_output;
     }
 }
 
-fn policies(nodes: &[PlanNode], stages: &[Stage], limits: &[Option<LimitKey>]) -> Policies {
-    let limit = |stage: &Stage| match stage.what {
-        What::Wait(node) => nodes[node].endpoint.and_then(|endpoint| limits[endpoint]),
-        What::Chain(_) | What::Gate { .. } => None,
+fn policies(
+    nodes: &[PlanNode],
+    stages: &[Stage],
+    regions: &[Region],
+    limits: &[Option<LimitKey>],
+) -> Policies {
+    let policy = |stage: &Stage| {
+        let (limit, timeout) = match &stage.what {
+            What::Wait(node) => {
+                let node = &nodes[*node];
+                (node.endpoint.and_then(|endpoint| limits[endpoint]), node.timeout)
+            }
+            What::Chain(chain) => (None, nodes[chain[0]].timeout),
+            What::Timer(region) => (None, nodes[regions[*region].node].timeout),
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) => (None, None),
+        };
+        let stood_in_for = match &stage.what {
+            What::Wait(node) => !nodes[*node].stand_ins.is_empty(),
+            What::Chain(chain) => !nodes[chain[0]].stand_ins.is_empty(),
+            What::Timer(_) => true,
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) => false,
+        };
+        let degrades = stood_in_for || regions::degrades(nodes, regions, stage.home);
+        let on_error = if degrades { OnError::Fallback(0) } else { OnError::FailRun };
+        Policy { step: step(nodes, stage), limit, timeout, on_error, ..Policy::default() }
     };
-    let step = |stage: &Stage| match &stage.what {
-        What::Wait(_) => StepKind::Auto,
-        What::Gate { .. } => StepKind::Inline,
+    let policies = stages.iter().map(policy).collect();
+    Policies::repeating(policies).expect("a plan has an output, so it has a stage")
+}
+
+fn step(nodes: &[PlanNode], stage: &Stage) -> StepKind {
+    match &stage.what {
+        What::Wait(_) | What::Timer(_) => StepKind::Auto,
+        What::Gate { .. } | What::Exit(_) | What::Spare(_) => StepKind::Inline,
         What::Chain(chain) => match nodes[chain[0]].op.spec().mark {
             Mark::Expensive => StepKind::Pool,
             // A chain is trivial if all of it is.
             _ if chain.iter().all(|node| nodes[*node].op.spec().mark == Mark::Inline) => StepKind::Inline,
             _ => StepKind::Auto,
         },
-    };
-    let policy = |stage| Policy { step: step(stage), limit: limit(stage), ..Policy::default() };
-    let policies = stages.iter().map(policy).collect();
-    Policies::repeating(policies).expect("a plan has an output, so it has a stage")
+    }
 }

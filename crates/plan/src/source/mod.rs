@@ -24,7 +24,7 @@ pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
 pub(crate) use reader::count;
 pub use reader::{Reader, Shared};
-pub(crate) use reads::Reads;
+pub(crate) use reads::{Reads, StaleReads};
 pub use redis::{Redis, RedisConfig, RedisTls, seed};
 
 /// Where rows come from: a store behind an endpoint.

@@ -27,6 +27,7 @@ mod join;
 mod model;
 mod naive;
 mod ends;
+mod deadlines;
 mod golden;
 mod sources;
 mod memory;

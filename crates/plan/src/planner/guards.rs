@@ -1,0 +1,266 @@
+//! Nodes that may be late or fail: what stands in for them, and whether that can be.
+
+use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+
+use super::Draft;
+use crate::compiled::StandIn;
+use crate::document::{Document, DocumentNode, Fallback, Guard, Range};
+use crate::op::Demand;
+use crate::ops::{REGION, fitted};
+use crate::problem::{Problem, Problems};
+use crate::registry::{Keys, Registries};
+use crate::schema::Schema;
+use crate::value::Scalar;
+
+/// Gives each node that falls back to another node a region of its own: a node behind it that chooses. By place,
+/// whether a node was added so.
+pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bool> {
+    let count = document.nodes.len();
+    for place in 0..count {
+        let node = &document.nodes[place];
+        let at = node.guard.fallbacks.iter().position(|fallback| matches!(fallback, Fallback::Node(_)));
+        let Some(at) = at.filter(|_| node.op != REGION) else { continue };
+        let Fallback::Node(other) = node.guard.fallbacks[at] else { unreachable!("just found") };
+        if needs(document, other, place) {
+            let what = format!("node `{}` needs this node itself", document.nodes[other].id);
+            problems.error(Problem::new(format!("{}, fallback", place_of(&document.nodes[place])), what));
+            continue;
+        }
+        let region = document.nodes.len();
+        for node in &mut document.nodes {
+            node.inputs.iter_mut().filter(|input| **input == place).for_each(|input| *input = region);
+        }
+        document.outputs.iter_mut().filter(|output| **output == place).for_each(|output| *output = region);
+        let node = &mut document.nodes[place];
+        let guard = Guard {
+            timeout: None,
+            fallbacks: node.guard.fallbacks.split_off(at),
+            ranges: node.guard.ranges.clone(),
+        };
+        let added = DocumentNode {
+            id: format!("{}.fallback", node.id),
+            op: REGION.to_owned(),
+            inputs: vec![place, other],
+            args: Vec::new(),
+            trace: None,
+            guard,
+            extended: false,
+            sound: node.sound,
+        };
+        document.nodes.push(added);
+    }
+    (0..document.nodes.len()).map(|place| place >= count).collect()
+}
+
+/// Whether `node` needs `other`, directly or not, or is it.
+fn needs(document: &Document, node: usize, other: usize) -> bool {
+    let mut seen = vec![false; document.nodes.len()];
+    let mut open = vec![node];
+    while let Some(place) = open.pop() {
+        if !std::mem::replace(&mut seen[place], true) {
+            open.extend(&document.nodes[place].inputs);
+        }
+    }
+    seen[other]
+}
+
+fn place_of(node: &DocumentNode) -> String {
+    format!("node `{}` ({})", node.id.trim_end_matches(".fallback"), node.op)
+}
+
+/// Notes what is wrong with the guard of a node whose op is content, as far as the node itself goes.
+pub(super) fn check(
+    document: &Document,
+    place: usize,
+    planned: &crate::op::Planned,
+    registries: &Registries,
+    problems: &mut Problems,
+) {
+    let node = &document.nodes[place];
+    let Guard { timeout, fallbacks, ranges } = &node.guard;
+    let mut error = |field: &str, what: String, help: &str| {
+        let problem = Problem::new(format!("{}, {field}", place_of(node)), what);
+        problems.error(if help.is_empty() { problem } else { problem.help(help) });
+    };
+    if node.op == REGION && timeout.is_none() && fallbacks.is_empty() {
+        error("timeout_ms", "a region without a `timeout_ms` and a `fallback` does nothing".to_owned(), "");
+    }
+    let waits = planned.endpoint.is_some();
+    for fallback in fallbacks {
+        match fallback {
+            Fallback::Stale(_) if !waits => {
+                let what = "only nodes that read from a source have stale values".to_owned();
+                error("fallback", what, "put `stale` on the nodes that read");
+            }
+            Fallback::Default(values) => {
+                for (key, _) in values {
+                    if planned.schema.kind(*key).is_none() {
+                        let what = format!("the node makes no column `{}`", name(&registries.keys, *key));
+                        error("fallback", what, "");
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for range in ranges {
+        let name = name(&registries.keys, range.key);
+        if planned.schema.kind(range.key).is_none() {
+            error("range", format!("the node's rows have no column `{name}`"), "");
+        }
+        for fallback in fallbacks {
+            match fallback {
+                Fallback::Default(values) => {
+                    let value = values.iter().find(|(key, _)| *key == range.key).map(|(_, value)| value);
+                    if let Some(value) = value.filter(|value| !range.has(value)) {
+                        let what = format!("the default {value} of `{name}` is not in its range, {range}");
+                        error("fallback", what, "rows with it would not compare with the others");
+                    }
+                }
+                Fallback::Node(other) => {
+                    let theirs = document.nodes[*other].guard.ranges.iter();
+                    let fits = |theirs: &&Range| {
+                        theirs.key == range.key && theirs.least >= range.least && theirs.most <= range.most
+                    };
+                    if theirs.clone().find(fits).is_none() {
+                        let id = &document.nodes[*other].id;
+                        let what = format!("nothing says that `{name}` of node `{id}` is in {range}");
+                        error("fallback", what, "declare a `range` there that lies within this one");
+                    }
+                }
+                Fallback::Empty | Fallback::Pass | Fallback::Stale(_) => {}
+            }
+        }
+    }
+}
+
+fn name(keys: &Keys, key: Key) -> String {
+    keys.get(key).map_or_else(|| format!("key {key}"), |entry| entry.name.clone())
+}
+
+impl Range {
+    fn has(&self, value: &Scalar) -> bool {
+        match value {
+            Scalar::Int(value) => self.holds(*value as f64),
+            Scalar::Float(value) => self.holds(*value),
+            Scalar::Bool(_) | Scalar::Text(_) => false,
+        }
+    }
+
+    /// Whether a value lies in it.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+}
+
+/// The columns of its output that a node makes itself: those that it does not just pass on.
+pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<(Key, Kind)> {
+    let passed = |key: Key| {
+        let takes = draft.planned.takes.first().filter(|takes| takes.passes);
+        let kept = takes.filter(|takes| !takes.makes.has(key) && !takes.withholds.has(key));
+        kept.is_some() && first.is_some_and(|schema| schema.kind(key).is_some())
+    };
+    draft.planned.schema.iter().filter(|(key, _)| !passed(*key)).collect()
+}
+
+/// Makes what stands in for a node.
+pub(super) struct StandIns<'a> {
+    pub(super) node: &'a DocumentNode,
+    pub(super) demand: &'a Demand,
+    pub(super) schema: &'a Schema,
+    /// The ids of the document's nodes.
+    pub(super) ids: &'a [String],
+    pub(super) registries: &'a Registries,
+    pub(super) problems: &'a mut Problems,
+}
+
+impl StandIns<'_> {
+    /// All of them, in their order; what cannot be is noted. `made` are the columns that the rows it was given lack, if
+    /// it was given any.
+    pub(super) fn all(&mut self, made: Option<&[(Key, Kind)]>) -> Vec<StandIn> {
+        let node = self.node;
+        let stand_in = |fallback: &Fallback| match fallback {
+            Fallback::Empty => Some(StandIn::Empty(empty(self.demand, self.schema))),
+            Fallback::Pass => self.fill("pass", made, &[]),
+            Fallback::Default(values) => self.fill("default", made, values),
+            Fallback::Stale(age) => Some(StandIn::Stale(*age)),
+            Fallback::Node(other) => Some(StandIn::Node(self.ids[*other].clone())),
+        };
+        node.guard.fallbacks.iter().filter_map(stand_in).collect()
+    }
+
+    fn fill(
+        &mut self,
+        word: &'static str,
+        made: Option<&[(Key, Kind)]>,
+        values: &[(Key, Scalar)],
+    ) -> Option<StandIn> {
+        let Some(made) = made else {
+            let what = format!("`{word}` needs rows that were there before, and this node makes its own");
+            let problem = Problem::new(format!("{}, fallback", place_of(self.node)), what);
+            self.problems.error(problem.help("`empty`, `stale` or another node can stand in for it"));
+            return None;
+        };
+        let mut columns = Vec::new();
+        for (key, kind) in made {
+            let given = values.iter().find(|(other, _)| other == key);
+            let given = given.and_then(|(_, value)| fitted(value, *kind));
+            match self.constant(*key, *kind, given) {
+                Ok(value) if self.demand.keys.has(*key) => columns.push((*key, *kind, value)),
+                Ok(_) => {}
+                Err(problem) => self.problems.error(problem),
+            }
+        }
+        Some(StandIn::Fill { word, columns })
+    }
+
+    /// What is in a column that nobody made.
+    fn constant(&self, key: Key, kind: Kind, given: Option<Scalar>) -> Result<Option<Scalar>, Problem> {
+        let entry = self.registries.keys.get(key);
+        let default = entry.filter(|entry| !entry.nullable).and_then(|entry| entry.default.as_ref());
+        let value = given.or_else(|| default.and_then(|value| fitted(value, kind)));
+        let ranged = self.node.guard.ranges.iter().any(|range| range.key == key);
+        let wrong = match (&value, entry) {
+            (None, Some(entry)) if !entry.nullable => "and it may not be null",
+            (None, _) if ranged => "and rows without it do not compare with the others",
+            _ => return Ok(value),
+        };
+        let what = format!("`{}` would have no value, {wrong}", name(&self.registries.keys, key));
+        let problem = Problem::new(format!("{}, fallback", place_of(self.node)), what);
+        Err(problem.help("{\"default\": {key: value}} gives it one"))
+    }
+}
+
+/// No rows, with the columns that somebody asks for.
+fn empty(demand: &Demand, schema: &Schema) -> Rows {
+    let asked = schema.iter().filter(|(key, _)| demand.keys.has(*key));
+    let columns = asked.map(|(key, kind)| (key, Column::null(kind, 0))).collect();
+    Rows::new(Batch::with_columns(Vec::new(), columns))
+}
+
+/// What a guard says, for people.
+pub(super) fn shown(node: &DocumentNode, ids: &[String], keys: &Keys) -> Vec<(String, String)> {
+    let mut said = Vec::new();
+    let Guard { timeout, fallbacks, ranges } = &node.guard;
+    said.extend(timeout.map(|timeout| ("timeout".to_owned(), format!("{timeout:?}"))));
+    let words: Vec<String> = fallbacks.iter().map(|fallback| words(fallback, ids, keys)).collect();
+    if !words.is_empty() {
+        said.push(("fallback".to_owned(), words.join(", else ")));
+    }
+    let ranges = ranges.iter().map(|range| format!("{} {range}", name(keys, range.key)));
+    said.extend(ranges.map(|range| ("range".to_owned(), range)));
+    said
+}
+
+fn words(fallback: &Fallback, ids: &[String], keys: &Keys) -> String {
+    match fallback {
+        Fallback::Empty => "empty".to_owned(),
+        Fallback::Pass => "pass".to_owned(),
+        Fallback::Default(values) => {
+            let value = |(key, value): &(Key, Scalar)| format!("{} {value}", name(keys, *key));
+            format!("default {}", values.iter().map(value).collect::<Vec<_>>().join(", "))
+        }
+        Fallback::Stale(age) => format!("stale up to {age:?}"),
+        Fallback::Node(other) => format!("node {}", ids[*other]),
+    }
+}

@@ -1,0 +1,110 @@
+//! Regions: nodes that must be done in time as a whole, or are stood in for as a whole.
+
+use anabranch_engine::Edge;
+use anabranch_rows::{Key, Kind};
+
+use super::choices::Sides;
+use super::stages::Edges;
+use crate::compiled::{Home, PlanNode, Region, Stage, What};
+use crate::problem::{Problem, Problems};
+
+/// Notes regions that cannot be: what others read too cannot be given up for one of them.
+pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) {
+    for &number in &sides.open {
+        let node = &nodes[number];
+        let input = &nodes[node.inputs[0]].id;
+        let what = format!(
+            "node `{input}` is also read by others, or an output: it cannot be given up for this one"
+        );
+        let help = "let them all read this node, or put `timeout_ms` and `fallback` on the node itself";
+        let place = format!("node `{}` ({}), inputs", node.id, node.op.spec().name);
+        problems.error(Problem::new(place, what).help(help));
+    }
+}
+
+/// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
+/// each go on with the rows of the one before.
+pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<(Key, Kind)>)> {
+    let number = sides.regions[region];
+    let mut at = nodes[number].inputs[0];
+    let mut made: Vec<(Key, Kind)> = nodes[number].made.clone();
+    while within(sides, at, region) {
+        let node = &nodes[at];
+        if !node.passes {
+            return None;
+        }
+        let new = |column: &&(Key, Kind)| !made.contains(column);
+        made.extend(node.made.iter().filter(new).copied().collect::<Vec<_>>());
+        at = *node.inputs.first()?;
+    }
+    made.retain(|(key, _)| nodes[number].schema.kind(*key).is_some());
+    Some((at, made))
+}
+
+/// Whether a node belongs to a region, directly or not.
+fn within(sides: &Sides, node: usize, region: usize) -> bool {
+    let homes = std::iter::successors(sides.home(node), |home| sides.home(sides.regions[home.region]));
+    homes.into_iter().any(|home| home == Home { region, spare: false })
+}
+
+/// Whether something stands in for what belongs here.
+pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home>) -> bool {
+    let mut homes = std::iter::successors(home, |home| regions[home.region].home);
+    homes.any(|home| !nodes[regions[home.region].node].stand_ins.is_empty())
+}
+
+/// Makes the regions: a timer each, which starts when all that it takes from outside is there, and the exit, which
+/// waits for the end of both, the rows and the timer.
+pub(super) fn add(
+    nodes: &[PlanNode],
+    sides: &Sides,
+    stage_of: &[usize],
+    stages: &mut Vec<Stage>,
+    edges: &mut Edges,
+    gates: &[Option<usize>],
+) -> Vec<Region> {
+    let mut regions = Vec::new();
+    for (region, &number) in sides.regions.iter().enumerate() {
+        let (exit, timer) = (stage_of[number], stages.len());
+        let home = sides.home(number);
+        let mut given_at = None;
+        if let Some((node, _)) = given(nodes, sides, region) {
+            // It may also stand in for the region itself, as a node that it falls back to.
+            given_at = Some(stages[exit].inputs.len());
+            stages[exit].inputs.push(stage_of[node]);
+            edges.entry((stage_of[node], exit)).or_insert(Edge::After);
+        }
+        stages.push(Stage { home, ..Stage::new(What::Timer(region)) });
+        edges.insert((timer, exit), Edge::After);
+        for (member, node) in nodes.iter().enumerate().filter(|(node, _)| within(sides, *node, region)) {
+            debug_assert!(member < number, "what belongs to a region comes before it");
+            for input in node.inputs.iter().filter(|input| !within(sides, **input, region)) {
+                edges.insert((stage_of[*input], timer), Edge::After);
+            }
+        }
+        if let Some(side) = sides.gated(sides.of[number]) {
+            edges.insert((gates[side].expect("something opens it"), timer), Edge::Needs);
+        }
+        let inner = stage_of[nodes[number].inputs[0]];
+        stages[inner].completes = Some(region);
+        if let Some(spare) =
+            stages.iter().position(|stage| matches!(&stage.what, What::Spare(of) if *of == region))
+        {
+            edges.insert((inner, spare), Edge::After);
+            edges.insert((timer, spare), Edge::After);
+        }
+        let (members, spares) = (Vec::new(), Vec::new());
+        regions.push(Region { node: number, exit, timer, members, spares, given: given_at, home });
+    }
+    for (number, stage) in stages.iter().enumerate() {
+        let mut home = stage.home;
+        while let Some(Home { region, spare }) = home {
+            match spare {
+                false => regions[region].members.push(number),
+                true => regions[region].spares.push(number),
+            }
+            home = regions[region].home;
+        }
+    }
+    regions
+}
