@@ -31,8 +31,13 @@ fn apply(plan: &Compiled, entry: &LedgerEntry, told: &mut [Told]) {
             && (plan.nodes[region.node].id == entry.node
                 || stages.iter().any(|stage| region.members.contains(stage)))
     };
+    let own = |stage: &usize| {
+        let stand_ins = &plan.nodes[plan.first_node(*stage)].stand_ins;
+        stand_ins.iter().any(|stand_in| stand_in.name() == entry.fallback)
+    };
     let lost = match entry.region {
         Some(_) => plan.regions.iter().find(names),
+        None if stages.iter().any(own) => None,
         None => plan.regions.iter().find(around),
     };
     match lost {

@@ -114,7 +114,7 @@ fn plans_that_are_given_up_leave_nothing_behind() {
     }
 }
 
-pub(crate) fn compile(world: &World, plan: &Value, sim: &Sim, rng: &mut Rng) -> Plan {
+fn compile(world: &World, plan: &Value, sim: &Sim, rng: &mut Rng) -> Plan {
     let runs = anabranch_engine::Config::default();
     let mut config = Config::new(world::registries(), world.sources(rng, &sim.clock()));
     config.seed = 1;

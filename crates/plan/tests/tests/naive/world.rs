@@ -33,7 +33,7 @@ pub(super) struct Store {
 pub(crate) struct World {
     pub(super) stores: [Store; 2],
     /// The endpoint, by place, and the beginning of the keys that cannot be read.
-    pub(super) failing: Option<(usize, &'static str)>,
+    pub(crate) failing: Option<(usize, &'static str)>,
 }
 
 const PREFIXES: [&str; 7] = ["user:", "follow:", "recommendation:", "media:", "near:", "rank:", "odd:"];
@@ -158,7 +158,7 @@ impl World {
     }
 
     /// A source an endpoint, whose reads take all kinds of times, some of them few at a time.
-    pub(super) fn sources(&self, rng: &mut Rng, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Source>> {
+    pub(crate) fn sources(&self, rng: &mut Rng, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Source>> {
         let mut source = |at: usize| -> Arc<dyn Source> {
             let data = Arc::new(self.stores[at].data());
             let mut memory = Memory::new(ENDPOINTS[at], data, Arc::clone(clock));
