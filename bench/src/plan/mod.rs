@@ -10,6 +10,7 @@ mod ours;
 mod polars_peer;
 mod aims;
 mod over_redis;
+mod hedge;
 mod pipelines;
 mod embedded;
 mod offload;
@@ -46,11 +47,12 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
+    ("hedge", hedge::report),
 ];
 
 fn measure(report: &mut Report, pace: Pace, parts: &[Part]) -> io::Result<()> {

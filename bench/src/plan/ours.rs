@@ -88,6 +88,6 @@ fn registries(port: u16) -> Registries {
     registries
 }
 
-fn clock() -> Arc<dyn Clock> {
+pub(super) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }

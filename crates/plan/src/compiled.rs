@@ -14,6 +14,7 @@ use crate::op::{Choice, Demand, Form, NamedFile, Op};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
+use crate::times::Times;
 use crate::value::Scalar;
 
 /// A plan, ready to run.
@@ -40,6 +41,8 @@ pub(crate) struct Compiled {
     pub(crate) degrades: bool,
     /// How long a request that brings no deadline may take.
     pub(crate) deadline: Option<Duration>,
+    /// How long its stages took lately.
+    pub(crate) times: Times,
     /// What it was made from, besides the registries.
     pub(crate) origin: Origin,
 }

@@ -12,8 +12,9 @@ use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options,
 
 use crate::answer::{Answer, RequestId, Stats};
 use crate::call::{Call, Tally};
-use crate::capture::Recorder;
+use crate::capture::{Recorder, Sampler, Sampling};
 use crate::compiled::Compiled;
+use crate::degrade::Forced;
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::op::{FilesFrom, Ops};
@@ -21,8 +22,8 @@ use crate::planner::{self, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
-use crate::run::{Told, Work};
-use crate::source::{Reads, Shared, Source};
+use crate::run::Work;
+use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
 
 /// What an engine is made of.
 pub struct Config {
@@ -38,6 +39,8 @@ pub struct Config {
     pub runs: engine::Config,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
+    /// Which requests are captured, if any.
+    pub captures: Option<Sampling>,
 }
 
 /// Loads plans and runs them. A handle: clones share everything.
@@ -53,10 +56,13 @@ struct Inner {
     folder: Option<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
+    /// One an endpoint that hedges.
+    hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
     requests: AtomicU64,
+    sampler: Option<Box<Sampler>>,
 }
 
 /// A compiled plan. A handle: clones share everything, and any number of requests may run at once.
@@ -92,8 +98,8 @@ pub(crate) struct Manner {
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The time that its nodes see, if it is not the engine's.
     pub(crate) clock: Option<Arc<dyn Clock>>,
-    /// What becomes of each stage, if that is known.
-    pub(crate) told: Option<Box<[Told]>>,
+    /// What is not to make it, whatever happens.
+    pub(crate) forced: Option<Box<Forced>>,
     /// What did not go as the plan would have it, of a request that failed.
     pub(crate) ledger: Vec<LedgerEntry>,
 }
@@ -102,7 +108,8 @@ impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
-        Config { registries, sources, ops, folder: None, runs, seed: RandomState::new().hash_one(0) }
+        let seed = RandomState::new().hash_one(0);
+        Config { registries, sources, ops, folder: None, runs, seed, captures: None }
     }
 }
 
@@ -115,7 +122,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, seed } = config;
+        let Config { registries, sources, ops, folder, runs: settings, seed, captures } = config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -128,15 +135,21 @@ impl Engine {
             Some(limits.add(&endpoint.id, allowance).expect("a positive number of trips, an id of its own"))
         });
         let limit_of = limit_of.collect();
+        let hedging = |source: &Arc<dyn Source>| {
+            Some(Arc::new(Hedging::new(source.hedge()?, Arc::clone(runs.clock()))))
+        };
+        let hedges = sources.iter().map(hedging).collect();
         Engine(Arc::new(Inner {
             runs,
             inline_threshold: settings.inline_threshold,
             registries: Arc::new(registries),
+            sampler: captures.map(|sampling| Box::new(Sampler::new(sampling, ops.clone(), seed))),
             sources,
             ops,
             folder,
             limits,
             limit_of,
+            hedges,
             plans: Mutex::default(),
             seed,
             requests: AtomicU64::new(0),
@@ -176,6 +189,7 @@ impl Engine {
             ops: &inner.ops,
             registries: &inner.registries,
             sources: &inner.sources,
+            hedges: &inner.hedges,
             limits: &inner.limit_of,
             files,
         };
@@ -209,9 +223,21 @@ impl Engine {
         &self.0.runs
     }
 
+    /// What hedges came to so far, for each endpoint that has them, by its id.
+    pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
+        let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
+        let counts = endpoints
+            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+        counts.collect()
+    }
+
     /// Jobs expected to cost at most this much are done in place.
     pub fn inline_threshold(&self) -> Duration {
         self.0.inline_threshold
+    }
+
+    pub(crate) fn sampler(&self) -> Option<&Sampler> {
+        self.0.sampler.as_deref()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
@@ -253,7 +279,10 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        self.run_as(request, options, &mut Manner::default()).await
+        match &self.engine.0.sampler {
+            None => self.run_as(request, options, &mut Manner::default()).await,
+            Some(sampler) => sampler.run(self, request, options).await,
+        }
     }
 
     /// Answers a request in a special manner.
@@ -277,15 +306,23 @@ impl Plan {
             recorder: manner.recorder.clone(),
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let mut work = Work::new(&self.compiled, &call, threshold);
-        work.told = manner.told.take();
+        let mut work = Work::new(&self.compiled, &call, threshold).forcing(manner.forced.take());
         let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
+        let deadline = options.deadline.or_else(own);
+        let (known, timed) = match deadline {
+            Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
+            None => (None, false),
+        };
+        let reserve = known.as_ref().map(|known| Reserve::PerNode(Arc::clone(&known.reserve)));
+        if deadline.is_some() {
+            work = work.with_deadline(known, timed);
+        }
         let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
         let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
         let bounds = Options {
             label: "plan",
-            deadline: options.deadline.or_else(own),
-            reserve: Reserve::Share,
+            deadline,
+            reserve: reserve.unwrap_or(Reserve::Share),
             // The timers of regions are in flight all the time.
             in_flight: match options.sequential {
                 true => 1 + self.compiled.regions.len(),
@@ -298,7 +335,12 @@ impl Plan {
         let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
         manner.run = Some(run.id());
-        if let Err(stopped) = run.await {
+        let ended = run.await;
+        if timed {
+            let Compiled { stages, graph, policies, times, .. } = &*self.compiled;
+            times.renew(stages, graph, policies);
+        }
+        if let Err(stopped) = ended {
             manner.ledger = work.into_ledger();
             return Err(Error::stopped(&self.compiled, stopped));
         }

@@ -168,6 +168,14 @@ impl<'a> Field<'a> for u32 {
     }
 }
 
+impl<'a> Field<'a> for f64 {
+    const WHAT: &'static str = "a number";
+
+    fn read(value: &'a Value) -> Option<f64> {
+        value.as_f64()
+    }
+}
+
 impl<'a> Field<'a> for &'a Map<String, Value> {
     const WHAT: &'static str = "an object";
 

@@ -60,6 +60,8 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod spread;
+mod times;
 mod schema;
 mod registry;
 mod document;

@@ -9,6 +9,7 @@
 //! [plan.endpoints.ep_0001]
 //! source = "redis"
 //! url = "rediss://reader:${REDIS_PASSWORD}@cache.example:6380/0"
+//! hedge = { percentile = 80, budget = 0.05 }
 //!
 //! [plan.endpoints.catalogue]
 //! source = "memory"
@@ -25,9 +26,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::capture::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::{quote, show};
 use crate::problem::{Problem, Problems};
+use crate::source::Hedge;
 use crate::toml_text;
 
 /// What the file is called.
@@ -50,6 +53,8 @@ pub struct Project {
     pub endpoints: Vec<EndpointSettings>,
     /// How plans run.
     pub engine: EngineSettings,
+    /// Which requests are captured, if any.
+    pub captures: Option<CaptureSettings>,
 }
 
 /// What an endpoint is.
@@ -65,6 +70,8 @@ pub struct EndpointSettings {
     pub connect_timeout: Option<Duration>,
     /// The longest to wait for a trip's reply.
     pub request_timeout: Option<Duration>,
+    /// When a late read is sent a second time, if that is done.
+    pub hedge: Option<Hedge>,
 }
 
 /// What rows come from.
@@ -209,7 +216,14 @@ impl Reader<'_> {
         let plans = fields.optional("plans").unwrap_or("plans");
         let env: Option<String> = fields.optional("env");
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
+        let captures = fields.optional::<&Map<String, Value>>("captures");
         fields.finish();
+        let captures = captures.and_then(|captures| {
+            let mut fields = Fields::new(captures, format!("{}, plan.captures", self.name), problems);
+            let settings = CaptureSettings::read(&mut fields, &|path| self.path(path));
+            fields.finish();
+            settings
+        });
         let endpoints = endpoints.into_iter().flatten();
         Project {
             file: self.file.to_owned(),
@@ -218,6 +232,7 @@ impl Reader<'_> {
             env,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
+            captures,
         }
     }
 
@@ -262,12 +277,14 @@ impl Reader<'_> {
         let max_inflight = at_least_one(&mut fields, "max_inflight");
         let [connect_timeout, request_timeout] = ["connect_timeout_ms", "request_timeout_ms"]
             .map(|name| at_least_one(&mut fields, name).map(|ms| Duration::from_millis(ms.into())));
+        let hedge = hedge(&mut fields);
         // Without a source, which fields there are is not known.
         if source.is_some() {
             fields.finish();
         }
         let endpoint = id.to_owned();
-        Some(EndpointSettings { endpoint, source: source?, max_inflight, connect_timeout, request_timeout })
+        let source = source?;
+        Some(EndpointSettings { endpoint, source, max_inflight, connect_timeout, request_timeout, hedge })
     }
 
     fn data(&self, fields: &mut Fields<'_, '_>) -> Vec<DataFile> {
@@ -353,6 +370,30 @@ fn fault(fields: &mut Fields<'_, '_>, prefix: String) -> Option<FaultSettings> {
     }
     let delay = Duration::from_millis(delay.unwrap_or(0).into());
     Some(FaultSettings { prefix, delay, fail_every: fail_every.unwrap_or(0) })
+}
+
+/// `true` for the usual, or a table of what is different.
+fn hedge(fields: &mut Fields<'_, '_>) -> Option<Hedge> {
+    let map = match fields.raw("hedge")? {
+        Value::Bool(on) => return on.then(Hedge::default),
+        Value::Object(map) => map,
+        other => {
+            let what =
+                format!("must be true, false or {{ percentile, factor, budget }}, not {}", show(other));
+            fields.error("hedge", what);
+            return None;
+        }
+    };
+    let place = fields.place("hedge");
+    let mut entry = Fields::new(map, place, fields.problems);
+    let [percentile, factor, budget] =
+        ["percentile", "factor", "budget"].map(|name| entry.optional::<f64>(name));
+    let hedge = Hedge::default();
+    let hedge = hedge.after(percentile.unwrap_or(hedge.percentile()), factor.unwrap_or(hedge.factor()));
+    let hedge = hedge.and_then(|hedge| hedge.within(budget.unwrap_or(hedge.budget())));
+    let hedge = hedge.map_err(|what| entry.error("", what)).ok();
+    entry.finish();
+    hedge
 }
 
 fn at_least_one(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u32> {

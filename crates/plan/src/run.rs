@@ -13,10 +13,11 @@ use anabranch_rows::Rows;
 
 use crate::call::Call;
 use crate::compiled::{Compiled, Home, Region, StandIn, What};
-use crate::degrade::{Instead, Late, Watch, fill, in_range};
+use crate::degrade::{Forced, ForcedTo, Instead, Late, Watch, fill, in_range};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
+use crate::times::Known;
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -25,23 +26,14 @@ pub(crate) struct Work<'a> {
     values: Box<[Option<Rows>]>,
     /// What is expected to cost less is not even worth a look at the clock.
     trifle: Duration,
-    /// How far the stages are, if something can stand in for some of them.
+    /// How far the stages are, if something can stand in for some of them, or they are timed.
     watch: Option<Box<Watch>>,
-    /// What becomes of each stage, in a replay.
-    pub(crate) told: Option<Box<[Told]>>,
-}
-
-/// What becomes of a stage in a replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// It runs.
-    Run,
-    /// It never ends: the failed request did not get to it, or nobody knows whether it did.
-    Wait,
-    /// It does not make it, as it did not then.
-    Fail,
-    /// It watches the time of a region, and that is over, as it was then.
-    Over,
+    /// Whether the stages are timed.
+    timed: bool,
+    /// How long stages take, if the request has a deadline and goes by it.
+    known: Option<Arc<Known>>,
+    /// What is not to make it, whatever happens.
+    forced: Option<Box<Forced>>,
 }
 
 /// Why a stage failed: which of its nodes, and how.
@@ -67,7 +59,21 @@ impl<'a> Work<'a> {
     pub(crate) fn new(plan: &'a Arc<Compiled>, call: &'a Arc<Call>, inline_threshold: Duration) -> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
-        Work { plan, call, values, trifle: TRIFLE.min(inline_threshold), watch, told: None }
+        let trifle = TRIFLE.min(inline_threshold);
+        Work { plan, call, values, trifle, watch, timed: false, known: None, forced: None }
+    }
+
+    /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
+    pub(crate) fn with_deadline(mut self, known: Option<Arc<Known>>, timed: bool) -> Self {
+        if timed {
+            self.watch.get_or_insert_with(|| Box::new(Watch::new(self.plan)));
+        }
+        Work { timed, known: known.filter(|_| !timed), ..self }
+    }
+
+    /// Has some stages not make it, whatever happens.
+    pub(crate) fn forcing(self, forced: Option<Box<Forced>>) -> Self {
+        Work { forced, ..self }
     }
 
     /// The rows of the outputs and the ledger, once the run is over.
@@ -103,16 +109,23 @@ impl Workload for Work<'_> {
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
         let stage = node.index();
         let plan = self.plan;
+        match self.forced.as_ref().and_then(|forced| forced.fate(stage)) {
+            Some(ForcedTo::Drop) => return Step::Drop,
+            Some(ForcedTo::Wait) => return Step::Future(Waiting::ForTime),
+            Some(ForcedTo::Fail) => {
+                let cause = OpError::Late("as recorded".to_owned());
+                return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
+            }
+            None => {}
+        }
+        if let Some(known) = &self.known
+            && let Some(left) = budget.left().filter(|left| *left < known.least[stage])
+        {
+            let cause = OpError::NoTime { left, least: known.least[stage] };
+            return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
+        }
         if let Some(watch) = &mut self.watch {
             watch.begin(stage, budget.now());
-        }
-        match self.told.as_ref().map_or(Told::Run, |told| told[stage]) {
-            Told::Run => {}
-            Told::Wait => return Step::Future(Waiting::ForTime),
-            Told::Over => return Step::Ready(Ok(plan.nothing.clone())),
-            Told::Fail => {
-                return Step::Ready(Err(Fault { node: plan.first_node(stage), cause: OpError::Stopped }));
-            }
         }
         match &plan.stages[stage].what {
             What::Wait(node) => {
@@ -154,7 +167,16 @@ impl Workload for Work<'_> {
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
         let stage = node.index();
         self.values[stage] = Some(value);
+        if let Some(forced) = &self.forced {
+            forced.finished(stage);
+        }
         let Some(watch) = &mut self.watch else { return };
+        if self.timed
+            && let Some(begun) = watch.begun(stage)
+        {
+            let took = self.call.clock.now().saturating_duration_since(begun);
+            self.plan.times.record(stage, self.plan.stages.len(), took);
+        }
         watch.end(stage);
         match (&self.plan.stages[stage].what, self.plan.stages[stage].completes) {
             // It ends only when the time is over.
@@ -173,6 +195,10 @@ impl Workload for Work<'_> {
             What::Exit(inner) => {
                 let late = watch.take_late(*inner);
                 late.into_iter().for_each(|late| watch.lose(region, late));
+            }
+            // The time of all of them is over, and this is just the one that was told first.
+            What::Wait(_) | What::Chain(_) if matches!(failure, Failure::Deadline) => {
+                watch.expire(plan, region, spare, self.call.clock.now());
             }
             _ => {
                 let late = watch.failed(plan, stage, &failure, self.call.clock.now());
@@ -196,7 +222,8 @@ impl Workload for Work<'_> {
         let number = match &plan.stages[stage].what {
             What::Timer(region) => {
                 if let Some(watch) = &mut self.watch {
-                    watch.expire(plan, *region, now);
+                    watch.expire(plan, *region, false, now);
+                    watch.end(stage);
                 }
                 return engine::Instead::Value(plan.nothing.clone());
             }
@@ -214,6 +241,7 @@ impl Workload for Work<'_> {
             (Some(instead), Some(watch)) => {
                 let late = watch.failed(plan, stage, failure, now);
                 watch.note(plan, None, late, &instead);
+                watch.end(stage);
                 engine::Instead::Value(instead.rows)
             }
             _ if in_region => engine::Instead::Nothing,

@@ -43,6 +43,8 @@ pub struct Setup {
     pub cpu_threads: Option<usize>,
     /// CPU work up to this long is done in place.
     pub inline_threshold: Option<Duration>,
+    /// Whether requests are captured as the project says; nobody else has its store open meanwhile.
+    pub captures: bool,
 }
 
 /// Where rows come from.
@@ -65,7 +67,7 @@ pub enum RowsFrom {
 impl Setup {
     /// The config of an engine, and what is odd about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
-        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
+        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold, captures } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
@@ -74,6 +76,11 @@ impl Setup {
         let sources = sources(&rows, project.as_ref(), &registries, &clock, &mut warnings)?;
         let mut config = Config::new(registries, sources);
         config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
+        if captures {
+            let settings =
+                project.as_ref().and_then(|project| project.captures.as_ref()).ok_or_else(no_captures)?;
+            config.captures = Some(settings.sampling(&config.registries)?);
+        }
         let engine = project.map(|project| project.engine).unwrap_or_default();
         let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
         config.runs.cpu_threads = threads.unwrap_or(config.runs.cpu_threads);
@@ -81,6 +88,11 @@ impl Setup {
         config.runs.inline_threshold = threshold.unwrap_or(config.runs.inline_threshold);
         Ok((config, warnings))
     }
+}
+
+fn no_captures() -> Problem {
+    Problem::new("captures", "no project file says which requests are captured")
+        .help("write a table [plan.captures] with a `store` into anabranch.toml")
 }
 
 fn no_registry() -> Problem {
@@ -216,7 +228,11 @@ fn set(
                 let trouble = Fault { delay: fault.delay, fail_every: fault.fail_every };
                 memory.with_fault(fault.prefix.clone(), trouble)
             };
-            Ok(Arc::new(faults.iter().fold(memory, with)))
+            let memory = faults.iter().fold(memory, with);
+            Ok(Arc::new(match settings.hedge {
+                Some(hedge) => memory.with_hedge(hedge),
+                None => memory,
+            }))
         }
         SourceSettings::Redis { url, cluster, connections, pipeline, authorities } => {
             let mut config = match url {
@@ -227,6 +243,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
             if let Some(file) = authorities {
@@ -243,6 +260,7 @@ fn set(
         }
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
+            config.hedge = settings.hedge;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";

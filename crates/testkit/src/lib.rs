@@ -9,6 +9,6 @@ mod disk;
 mod redis;
 
 pub use disk::{Counts, Crash, CrashDisk};
-pub use redis::{Conversation, FakeServer, RedisCluster, RedisServer};
+pub use redis::{Conversation, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
 pub use sim::{Leftovers, Sim};

@@ -58,6 +58,7 @@ impl From {
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
+            captures: rows == Rows::Captured,
         };
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);
@@ -83,8 +84,8 @@ impl From {
         match (&self.redis, &self.data[..], &self.env) {
             (Some(address), ..) => RowsFrom::Redis(address.clone()),
             (None, [_, ..], _) => RowsFrom::Data(self.data.clone()),
-            (None, [], Some(_)) if rows == Rows::Needed => RowsFrom::Endpoints,
-            (None, [], _) if rows == Rows::Needed => RowsFrom::Project,
+            (None, [], Some(_)) if rows != Rows::Unneeded => RowsFrom::Endpoints,
+            (None, [], _) if rows != Rows::Unneeded => RowsFrom::Project,
             (None, [], _) => RowsFrom::Nowhere,
         }
     }
@@ -106,6 +107,8 @@ impl From {
 pub(crate) enum Rows {
     /// It does.
     Needed,
+    /// It does, and captures requests as the project says.
+    Captured,
     /// It only looks at the plan.
     Unneeded,
 }

@@ -8,11 +8,12 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use anabranch_rows::{Cell, Column, Key, Rows};
 
+use crate::answer::Answer;
 use crate::registry::{KeyKind, Registries};
 use crate::value::{Scalar, Values};
 
 /// What is masked, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
     keys: Vec<Key>,
     /// By place.
@@ -33,7 +34,9 @@ impl Masks {
     /// Masks for these keys and parameters; what cannot be masked is told.
     pub(super) fn new(keys: &[String], params: &[String], registries: &Registries) -> Result<Masks, String> {
         let key = |name: &String| match registries.keys.named(name) {
-            Some(entry) if entry.key == Key::ID => Err("ids are what rows are known by; they stay".to_owned()),
+            Some(entry) if entry.key == Key::ID => {
+                Err("ids are what rows are known by; they stay".to_owned())
+            }
             Some(entry) if matches!(entry.kind, KeyKind::Column(_)) => Ok(entry.key),
             Some(_) => Err(format!("key `{name}` is a feature bundle, not a column")),
             None => Err(format!("there is no key `{name}`")),
@@ -107,8 +110,17 @@ impl Masks {
         }
     }
 
+    /// Whether an answer holds pseudonyms, and defaults, of masked keys and nothing else.
+    pub(super) fn hide(&self, answer: &Answer, behind: &Behind, registries: &Registries) -> bool {
+        self.keys.iter().all(|key| {
+            let default = registries.keys.get(*key).and_then(|entry| entry.default.as_ref());
+            let hidden = |value: Scalar| self.made(&value, behind) || Some(&value) == default;
+            answer.candidates().all(|row| row.get(*key).is_none_or(hidden))
+        })
+    }
+
     /// Whether a value of a masked key is a pseudonym.
-    pub(super) fn made(&self, value: &Scalar, behind: &Behind) -> bool {
+    fn made(&self, value: &Scalar, behind: &Behind) -> bool {
         match value {
             Scalar::Int(value) => behind.ints.contains_key(value),
             Scalar::Float(value) => behind.floats.contains_key(&value.to_bits()),
@@ -125,7 +137,9 @@ impl Masks {
             let value = |row: usize| {
                 Some(match column.get(row)? {
                     Cell::Int(value) => Scalar::Int(*behind.ints.get(&value).unwrap_or(&value)),
-                    Cell::Float(value) => Scalar::Float(*behind.floats.get(&value.to_bits()).unwrap_or(&value)),
+                    Cell::Float(value) => {
+                        Scalar::Float(*behind.floats.get(&value.to_bits()).unwrap_or(&value))
+                    }
                     Cell::Bool(value) => Scalar::Bool(value),
                     Cell::Text(value) => {
                         Scalar::Text(behind.texts.get(value).map_or(value, String::as_str).into())

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use anabranch_rows::Rows;
+
+use super::masked::{Asking, Masking};
 use super::model::Model;
 use super::replies::Replies;
 use crate::call::Call;
@@ -23,6 +26,8 @@ pub(super) enum From {
     Same(Arc<Replies>),
     /// Whatever holds the answer: for other plans.
     Any(Arc<Model>),
+    /// Whatever holds the answer, with pseudonyms in it: for captures that may not hold some values.
+    Masked(Arc<Masking>),
 }
 
 impl Recorded {
@@ -32,11 +37,14 @@ impl Recorded {
     }
 
     /// The reply to a reader.
-    pub(crate) fn read(&self, reader: &Reader, keys: &Keys, call: &Arc<Call>) -> Fetch {
+    pub(crate) fn read(&self, reader: &Reader, rows: &Rows, keys: &Keys, call: &Arc<Call>) -> Fetch {
         let endpoint = &self.endpoints[reader.endpoint];
         let reply = match &self.from {
             From::Same(replies) => self.same(replies, reader, keys),
             From::Any(model) => model.read(endpoint, reader, keys),
+            From::Masked(masking) => {
+                masking.read(&Asking { endpoint, reader, rows, keys, call, stale: self.stale })
+            }
         };
         source::count(call, &reply);
         Fetch::Ready(reply)

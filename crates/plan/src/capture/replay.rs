@@ -1,20 +1,24 @@
 //! Answering a captured request again.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch_content::{Address, Store};
 use anabranch_engine as engine;
+use futures_util::future::{Either, select};
 
 use super::error::Error;
 use super::load::Capture;
 use super::parts::{Failed, Outcome, decode_request};
 use super::recorded::{From, Recorded};
-use super::{still, told};
+use super::still;
 use crate::answer::{Answer, RequestId};
+use crate::degrade::Forced;
 use crate::engine::{Config, Engine, Manner, Plan, RunOptions};
-use crate::op::{FilesFrom, Ops};
+use crate::op::{FilesFrom, NamedFile, Ops};
 use crate::registry::{Endpoint, Registries};
+use crate::request::Request;
 use crate::source::{Bound, Fetch, Keys, Pattern, Read, Reads, Source};
 
 /// How many compiled plans are kept for the captures to come.
@@ -26,6 +30,16 @@ pub struct Replayer {
     ops: Ops,
     /// Plans by what they were made from, the last used at the end; at most [`PLANS_KEPT`].
     plans: Mutex<Vec<(Vec<Address>, Plan)>>,
+}
+
+/// What a plan is made from.
+pub(super) struct MadeFrom<'a> {
+    /// The addresses of all of it.
+    pub(super) addresses: Vec<Address>,
+    pub(super) env: Option<&'a str>,
+    pub(super) registries: Vec<(&'a str, &'a str)>,
+    pub(super) text: &'a str,
+    pub(super) files: &'a [NamedFile],
 }
 
 /// What came of a replay.
@@ -74,50 +88,47 @@ impl Replayer {
     }
 
     async fn run(&self, plan: &Plan, capture: &Capture) -> Result<Result<Answer, Failed>, Error> {
-        let registries = &plan.compiled.registries;
-        let request = decode_request(&capture.request, registries)
+        let request = decode_request(&capture.request, &plan.compiled.registries)
             .map_err(|error| capture.unreadable("request", error))?;
-        let endpoints = registries.endpoints.iter().map(|endpoint| endpoint.id.as_str().into()).collect();
-        let replies = Arc::clone(&capture.replies);
-        let mut manner = Manner {
-            reads: Reads::Recorded(Recorded { endpoints, from: From::Same(replies), stale: false }),
-            clock: Some(still::hurried()),
-            told: told::stages(&plan.compiled, &capture.outcome),
-            ..Manner::default()
-        };
-        let answer = plan.run_as(request, &RunOptions::default(), &mut manner).await;
-        Ok(answer.map(|answer| named(answer, &capture.outcome)).map_err(|error| Failed::new(&error)))
+        let from = From::Same(Arc::clone(&capture.replies));
+        Ok(again(plan, request, &capture.outcome, from).await)
     }
 
     /// The plan of a capture, compiled, or as it was for one before.
     pub(super) fn plan_of(&self, capture: &Capture) -> Result<Plan, Error> {
-        let mut made_from: Vec<Address> = vec![capture.plan.0];
-        made_from.extend(capture.registries.iter().map(|(address, ..)| *address));
-        made_from.extend(capture.files.iter().map(|(_, bytes)| Address::of(bytes)));
+        let mut addresses: Vec<Address> = vec![capture.plan.0];
+        addresses.extend(capture.registries.iter().map(|(address, ..)| *address));
+        addresses.extend(capture.files.iter().map(|(_, bytes)| Address::of(bytes)));
+        let texts = capture.registries.iter().map(|(_, name, text)| (name.as_str(), text.as_str()));
+        self.plan(&MadeFrom {
+            addresses,
+            env: capture.env.as_deref(),
+            registries: texts.collect(),
+            text: capture.plan_text(),
+            files: &capture.files,
+        })
+    }
+
+    /// A plan, compiled, or as it was before.
+    pub(super) fn plan(&self, made_from: &MadeFrom<'_>) -> Result<Plan, Error> {
         let mut plans = self.lock();
-        if let Some(at) = plans.iter().position(|(other, _)| *other == made_from) {
+        if let Some(at) = plans.iter().position(|(other, _)| *other == made_from.addresses) {
             let found = plans.remove(at);
             let plan = found.1.clone();
             plans.push(found);
             return Ok(plan);
         }
-        let engine = self.engine_of(capture)?;
-        let compiled = engine.compile_from(capture.plan_text(), FilesFrom::Kept(&capture.files));
+        let texts = made_from.registries.iter().copied();
+        let (registries, _) = Registries::parse(texts, made_from.env).map_err(Error::Registries)?;
+        let mut config = Config::new(registries, Vec::new());
+        config.ops = self.ops.clone();
+        let compiled = self.engine(config).compile_from(made_from.text, FilesFrom::Kept(made_from.files));
         let plan = compiled.map_err(|error| Error::Plan(Box::new(error)))?;
         if plans.len() == PLANS_KEPT {
             plans.remove(0);
         }
-        plans.push((made_from, plan.clone()));
+        plans.push((made_from.addresses.clone(), plan.clone()));
         Ok(plan)
-    }
-
-    /// An engine with the registries of a capture, and no sources.
-    fn engine_of(&self, capture: &Capture) -> Result<Engine, Error> {
-        let files = capture.registries.iter().map(|(_, name, text)| (name.as_str(), text.as_str()));
-        let (registries, _) = Registries::parse(files, capture.env.as_deref()).map_err(Error::Registries)?;
-        let mut config = Config::new(registries, Vec::new());
-        config.ops = self.ops.clone();
-        Ok(self.engine(config))
     }
 
     /// An engine without sources, for plans that answer captured requests. Whatever the config says of sources and
@@ -131,6 +142,41 @@ impl Replayer {
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Vec<Address>, Plan)>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a request again that ended so, with what time decided then.
+pub(super) async fn again(
+    plan: &Plan,
+    request: Request,
+    outcome: &Outcome,
+    from: From,
+) -> Result<Answer, Failed> {
+    let compiled = &plan.compiled;
+    let endpoints =
+        compiled.registries.endpoints.iter().map(|endpoint| endpoint.id.as_str().into()).collect();
+    let failed = outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
+    let forced = Forced::new(compiled, &outcome.ledger, failed).map(Box::new);
+    let unfailed = forced.as_ref().map(|forced| forced.unfailed()).unwrap_or_default();
+    let mut manner = Manner {
+        reads: Reads::Recorded(Recorded { endpoints, from, stale: false }),
+        clock: Some(still::hurried()),
+        forced,
+        ..Manner::default()
+    };
+    let options = RunOptions::default();
+    let run = pin!(plan.run_as(request, &options, &mut manner));
+    match select(run, pin!(unfailed.notified())).await {
+        Either::Left((answer, _)) => {
+            answer.map(|answer| named(answer, outcome)).map_err(|error| Failed::new(&error))
+        }
+        Either::Right(_) => {
+            let node = failed.unwrap_or_default();
+            Err(Failed {
+                node: None,
+                text: format!("node `{node}` does not fail now, as it did when it was captured"),
+            })
+        }
     }
 }
 

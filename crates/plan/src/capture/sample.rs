@@ -32,8 +32,7 @@ use crate::request::Request;
 pub struct Sampling {
     /// Where captures go.
     pub store: Store,
-    /// Their set.
-    pub set: String,
+    set: String,
     /// One request in so many is captured.
     pub one_in: NonZeroU64,
     /// At most so many a second.
@@ -44,26 +43,36 @@ pub struct Sampling {
     pub total_bytes: u64,
     /// How many captures may wait to be written.
     pub most_waiting: NonZeroUsize,
-    /// Keys whose values are masked.
-    pub masked_keys: Vec<String>,
-    /// Parameters whose values are masked.
-    pub masked_params: Vec<String>,
+    masks: Arc<Masks>,
 }
 
 impl Sampling {
     /// One request in a thousand, at most ten a second, 1 MiB each and 1 GiB together, 16 waiting, nothing masked.
-    pub fn new(store: Store, set: impl Into<String>) -> Sampling {
-        Sampling {
+    pub fn new(store: Store, set: &str) -> Result<Sampling, Error> {
+        sets::check_name(set)?;
+        Ok(Sampling {
             store,
-            set: set.into(),
+            set: set.to_owned(),
             one_in: NonZeroU64::MIN.saturating_add(999),
             per_second: NonZeroU32::MIN.saturating_add(9),
             most_bytes: 1 << 20,
             total_bytes: 1 << 30,
             most_waiting: NonZeroUsize::MIN.saturating_add(15),
-            masked_keys: Vec::new(),
-            masked_params: Vec::new(),
-        }
+            masks: Arc::default(),
+        })
+    }
+
+    /// The same with pseudonyms for the values of these keys, as they are read, and of these parameters: equal values
+    /// have equal ones, and the key that they are made with is kept nowhere. Names that cannot be masked are told.
+    pub fn masking(
+        self,
+        keys: &[String],
+        params: &[String],
+        registries: &Registries,
+    ) -> Result<Sampling, Problem> {
+        let masks = Masks::new(keys, params, registries);
+        let masks = masks.map_err(|what| Problem::new("masked captures", what))?;
+        Ok(Sampling { masks: Arc::new(masks), ..self })
     }
 }
 
@@ -91,7 +100,6 @@ pub struct SampleCounts {
 /// Chooses requests, and keeps what was captured until it is written.
 pub(crate) struct Sampler {
     sampling: Sampling,
-    masks: Arc<Masks>,
     replayer: Replayer,
     seed: u64,
     requests: AtomicU64,
@@ -115,18 +123,9 @@ enum Count {
 }
 
 impl Sampler {
-    pub(crate) fn new(
-        sampling: Sampling,
-        ops: Ops,
-        seed: u64,
-        registries: &Registries,
-    ) -> Result<Sampler, Problem> {
-        let wrong = |what: String| Problem::new("captures", what);
-        sets::check_name(&sampling.set).map_err(|error| wrong(error.to_string()))?;
-        let masks = Masks::new(&sampling.masked_keys, &sampling.masked_params, registries).map_err(wrong)?;
-        Ok(Sampler {
+    pub(crate) fn new(sampling: Sampling, ops: Ops, seed: u64) -> Sampler {
+        Sampler {
             sampling,
-            masks: Arc::new(masks),
             replayer: Replayer::new(ops),
             seed,
             requests: AtomicU64::new(0),
@@ -134,7 +133,7 @@ impl Sampler {
             waiting: Mutex::default(),
             more: Notify::new(),
             counts: Default::default(),
-        })
+        }
     }
 
     /// Answers a request, and captures it if it is chosen.
@@ -204,15 +203,15 @@ impl Sampler {
 
     /// Writes a capture; says how many bytes it has to itself.
     async fn write(&self, taken: &Taken) -> Result<u64, Count> {
-        let masked;
-        let taken = match self.masks.is_empty() {
-            true => taken,
+        let masks = &self.sampling.masks;
+        let masked = match masks.is_empty() {
+            true => None,
             false => {
-                let made = taken.masked(&self.masks, &self.replayer).await;
-                masked = made.map_err(|_: Error| Count::Masked)?.ok_or(Count::Masked)?;
-                &masked
+                let made = taken.masked(masks, &self.replayer).await;
+                Some(made.ok().flatten().ok_or(Count::Masked)?)
             }
         };
+        let taken = masked.as_ref().unwrap_or(taken);
         let encoded = taken.encode();
         let bytes = encoded.bytes();
         if self.counts[Count::Bytes as usize].load(Ordering::Relaxed) + bytes > self.sampling.total_bytes {

@@ -7,8 +7,12 @@ use anabranch_content::{Address, Class, Cost, Lease, Made, Store};
 use futures_util::future::try_join_all;
 
 use super::error::Error;
+use super::mask::Masks;
+use super::masked::Masking;
 use super::parts::{Contents, Outcome, encode_request};
+use super::recorded::From;
 use super::recorder::{MOST_BYTES, Recorder};
+use super::replay::{MadeFrom, Replayer, again};
 use super::replies::{Asker, Exchange, Replies};
 use super::sets;
 use crate::answer::Answer;
@@ -23,6 +27,20 @@ pub struct Taken {
     exchanges: Vec<Exchange>,
     outcome: Outcome,
     answer: Option<Answer>,
+    /// Whether it holds pseudonyms.
+    masked: bool,
+}
+
+/// What a masked capture has in the place of words that may hold anything.
+const MASKED: &str = "masked";
+
+/// The parts of a capture that are its own: request, replies, outcome, answer.
+pub(super) struct Encoded([Vec<u8>; 4]);
+
+impl Encoded {
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64).sum()
+    }
 }
 
 impl Plan {
@@ -56,7 +74,8 @@ impl Plan {
         let taken = match recorder.take() {
             Ok(exchanges) => {
                 let (plan, outcome) = (self.clone(), Outcome::new(&answer, manner.ledger));
-                Ok(Taken { plan, request, exchanges, outcome, answer: answer.as_ref().ok().cloned() })
+                let kept = answer.as_ref().ok().cloned();
+                Ok(Taken { plan, request, exchanges, outcome, answer: kept, masked: false })
             }
             Err(bytes) => Err(Error::TooLarge { bytes, most: most_bytes }),
         };
@@ -67,34 +86,41 @@ impl Plan {
 impl Taken {
     /// Writes the capture. It is held by its set, or by a pin of its own.
     pub async fn write(&self, store: &Store, set: Option<&str>) -> Result<Address, Error> {
+        self.put(self.encode(), store, set).await
+    }
+
+    pub(super) fn encode(&self) -> Encoded {
+        let registries = &self.plan.compiled.registries;
+        let request = encode_request(&self.request, registries);
+        Encoded([request, self.replies().encode(), self.outcome.encode(), self.answer_bytes()])
+    }
+
+    /// Writes the capture, whose own parts these are.
+    pub(super) async fn put(
+        &self,
+        encoded: Encoded,
+        store: &Store,
+        set: Option<&str>,
+    ) -> Result<Address, Error> {
         if let Some(set) = set {
             sets::check_name(set)?;
         }
         // What is put is held until the capture itself is.
         let mut lease = store.lease();
         let fixed = self.keep_fixed(store, &mut lease).await?;
-        let registries = &self.plan.compiled.registries;
-        let bytes = self.answer_bytes();
-        let size = bytes.len() as u64;
-        let parts = [
-            encode_request(&self.request, registries),
-            self.replies().encode(),
-            self.outcome.encode(),
-            bytes,
-        ];
-        let put = parts.map(|part| store.put(part, Class::Acknowledged));
-        let put = try_join_all(put).await?;
+        let size = encoded.0[3].len() as u64;
+        let put = try_join_all(encoded.0.map(|part| store.put(part, Class::Acknowledged))).await?;
         let [request, replies, outcome, answer] = [0, 1, 2, 3].map(|at: usize| put[at].address);
         let contents = Contents {
             plan: fixed.plan,
-            env: registries.env.clone(),
+            env: self.plan.compiled.registries.env.clone(),
             registries: fixed.registries.clone(),
             files: fixed.files.clone(),
             request,
             replies,
             outcome,
             answer,
-            masked: false,
+            masked: self.masked,
         };
         let inputs = contents.inputs();
         let capture = store.put_derivation(sets::CAPTURE, contents.encode(), &inputs).await?;
@@ -105,6 +131,64 @@ impl Taken {
             None => _ = store.pin(&capture).await?,
         }
         Ok(capture)
+    }
+
+    /// The same with pseudonyms for what is masked; nothing if it goes another way with these, or an answer would
+    /// still hold what is to be masked.
+    pub(super) async fn masked(
+        &self,
+        masks: &Arc<Masks>,
+        replayer: &Replayer,
+    ) -> Result<Option<Taken>, Error> {
+        let mut request = self.request.clone();
+        request.params = masks.params(&self.request.params);
+        let mut outcome = self.outcome.clone();
+        // What nodes said may hold anything.
+        outcome
+            .ledger
+            .iter_mut()
+            .for_each(|entry| entry.detail = entry.detail.as_ref().map(|_| MASKED.to_owned()));
+        let failed = self.outcome.failure.as_ref();
+        let mut taken = Taken {
+            plan: self.plan.clone(),
+            request,
+            exchanges: Vec::new(),
+            outcome,
+            answer: None,
+            masked: true,
+        };
+        if failed.is_some_and(|failure| failure.node.is_none()) {
+            return Ok(Some(taken));
+        }
+        let plan = replayer.plan(&self.made_from())?;
+        let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
+        let from = From::Masked(Arc::clone(&masking));
+        let answer = again(&plan, taken.request.clone(), &taken.outcome, from).await;
+        let (exchanges, behind) = masking.take();
+        taken.exchanges = exchanges;
+        match (answer, failed) {
+            (Ok(answer), None) if masks.hide(&answer, &behind, &plan.compiled.registries) => {
+                taken.answer = Some(answer);
+            }
+            (Err(failure), Some(was)) if failure.node == was.node => taken.outcome.failure = Some(failure),
+            _ => return Ok(None),
+        }
+        Ok(Some(taken))
+    }
+
+    fn made_from(&self) -> MadeFrom<'_> {
+        let compiled = &self.plan.compiled;
+        let (fixed, registries) = (self.fixed(), &compiled.registries);
+        let mut addresses = vec![fixed.plan];
+        addresses.extend(fixed.registries.values().chain(fixed.files.values()));
+        let texts = registries.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        MadeFrom {
+            addresses,
+            env: registries.env.as_deref(),
+            registries: texts.collect(),
+            text: &compiled.origin.text,
+            files: &compiled.origin.files,
+        }
     }
 
     /// The answer as it is written, or the words of the error.
@@ -136,14 +220,18 @@ impl Taken {
         Replies { readers: asked.map(asker).collect(), exchanges: self.exchanges.clone() }
     }
 
-    /// Has the store keep what all captures of the plan share.
-    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<&Fixed, Error> {
+    fn fixed(&self) -> &Fixed {
         let plan = &self.plan.compiled;
-        let fixed = plan.origin.fixed.get_or_init(|| Fixed {
+        plan.origin.fixed.get_or_init(|| Fixed {
             plan: Address::of(plan.origin.text.as_bytes()),
             registries: addresses(plan.registries.texts.iter()),
             files: addresses(plan.origin.files.iter()),
-        });
+        })
+    }
+
+    /// Has the store keep what all captures of the plan share.
+    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<&Fixed, Error> {
+        let (plan, fixed) = (&self.plan.compiled, self.fixed());
         keep(store, lease, fixed.plan, plan.origin.text.as_bytes()).await?;
         for (name, text) in plan.registries.texts.iter() {
             keep(store, lease, fixed.registries[name], text.as_bytes()).await?;

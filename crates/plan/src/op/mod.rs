@@ -16,7 +16,7 @@ use anabranch_rows::{Key, Rows};
 use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
-use crate::source::Source;
+use crate::source::{Hedged, Hedging, Source};
 
 pub use contract::Contract;
 pub(crate) use files::{Files, FilesFrom, NamedFile};
@@ -112,10 +112,14 @@ pub struct Demand {
 /// Binds reads to the sources of a plan's endpoints.
 pub struct Sources<'a> {
     pub(crate) by_endpoint: &'a [Arc<dyn Source>],
+    /// Of those that hedge.
+    hedges: &'a [Option<Arc<Hedging>>],
     /// Reads bound so far, so that nodes that read the same share it.
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// Whether what is bound now remembers what it reads.
+    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -221,7 +225,12 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, readers: Vec::new(), tables: 0 }
+        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, remembering: false }
+    }
+
+    /// The same, with late reads of endpoints that hedge sent a second time.
+    pub(crate) fn hedging(self, hedges: &'a [Option<Arc<Hedging>>]) -> Sources<'a> {
+        Sources { hedges, ..self }
     }
 
     /// How many tables of shared reads a request needs.
@@ -236,12 +245,18 @@ impl<'a> Sources<'a> {
         pattern: &crate::source::Pattern,
         read: &crate::source::Read,
     ) -> crate::source::Reader {
-        let bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
+        if let Some(Some(hedging)) = self.hedges.get(endpoint) {
+            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
+        }
         let mut reader = crate::source::Reader::new(pattern, read, bound);
         reader.number = self.readers.len() as u32;
         reader.endpoint = endpoint;
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
+        if self.remembering {
+            reader.remember();
+        }
         self.readers.push((endpoint, reader.clone()));
         reader
     }

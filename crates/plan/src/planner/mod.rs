@@ -19,11 +19,11 @@ use std::time::Duration;
 use anabranch_engine::LimitKey;
 
 use crate::compiled::{Compiled, Origin, PlanNode};
-use crate::document::{Document, DocumentNode};
+use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
-use crate::source::Source;
+use crate::source::{Hedging, Source};
 
 use choices::Sides;
 
@@ -33,6 +33,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) registries: &'a Arc<Registries>,
     /// One an endpoint.
     pub(crate) sources: &'a [Arc<dyn Source>],
+    /// The hedges of each endpoint that has them.
+    pub(crate) hedges: &'a [Option<Arc<Hedging>>],
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
@@ -61,7 +63,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let dead = warn_of_dead(&document, &same, &live, problems);
     let demands = demand::of(&order, &live, &drafts, &outputs);
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let mut builder = Builder { ids: &ids, with, sources: Sources::new(with.sources), nodes: Vec::new() };
+    let sources = Sources::new(with.sources).hedging(with.hedges);
+    let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
     for &place in order.iter().filter(|place| live[**place]) {
@@ -218,6 +221,7 @@ impl Builder<'_> {
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes);
         let Draft { op, planned, .. } = draft;
         let before = self.sources.readers.len();
+        self.sources.remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
         let form = (planned.build)(demand, &mut self.sources);
         let reads = self.sources.readers[before..].to_vec();
         self.nodes.push(PlanNode {

@@ -10,6 +10,7 @@ use super::choices::{Side, Sides};
 use super::{Parts, Surroundings, regions};
 use crate::compiled::{Compiled, PlanNode, Region, Stage, What};
 use crate::op::{Form, Mark, When};
+use crate::times::Times;
 
 /// Makes the stages of a plan's nodes, which are in an order with inputs first.
 ///
@@ -60,6 +61,7 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
         regions,
         deadline,
         origin,
+        times: Times::default(),
     };
     match node_timeout {
         Some(timeout) => Compiled { policies: compiled.stricter(timeout), ..compiled },

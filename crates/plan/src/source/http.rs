@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::values::{self, Json, Values};
-use super::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source};
+use super::{Bound, Data, Error, Fetch, Field, Hedge, Keys, Lists, Pattern, Read, Reply, Source};
 use crate::registry::Endpoint;
 
 /// How to reach an HTTP server, and what may be asked of it.
@@ -39,6 +39,8 @@ pub struct HttpConfig {
     pub max_inflight: u32,
     /// The longest reply in bytes.
     pub max_bytes: usize,
+    /// When a late read is sent a second time, if that is done.
+    pub hedge: Option<Hedge>,
 }
 
 impl HttpConfig {
@@ -52,6 +54,7 @@ impl HttpConfig {
             response_timeout: Duration::from_secs(1),
             max_inflight: 64,
             max_bytes: 64 << 20,
+            hedge: None,
         }
     }
 
@@ -102,6 +105,10 @@ impl Source for Http {
 
     fn max_inflight(&self) -> Option<u32> {
         Some(self.server.config.max_inflight)
+    }
+
+    fn hedge(&self) -> Option<Hedge> {
+        self.server.config.hedge
     }
 }
 

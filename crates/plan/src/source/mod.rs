@@ -14,11 +14,15 @@ mod reader;
 mod reads;
 mod shared;
 mod merge;
+mod stale;
+mod hedge;
 mod values;
 mod memory;
 mod redis;
 mod http;
 
+pub use hedge::{Hedge, HedgeCounts};
+pub(crate) use hedge::{Hedged, Hedging};
 pub use http::{Http, HttpConfig};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
@@ -34,6 +38,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// Trips in flight at a time, if that is bounded.
     fn max_inflight(&self) -> Option<u32> {
+        None
+    }
+
+    /// When a late read is sent a second time, if that is done.
+    fn hedge(&self) -> Option<Hedge> {
         None
     }
 }
@@ -226,6 +235,14 @@ pub enum Error {
         /// What was asked for.
         expected: &'static str,
     },
+    /// Asked for what was read before, there is nothing, or it is too old.
+    #[error("no reply to `{command}` of the last {max_age:?} is remembered")]
+    Forgotten {
+        /// The command and the pattern of its keys.
+        command: String,
+        /// How old it may be.
+        max_age: Duration,
+    },
     /// What a capture has of an error.
     #[error("{message}")]
     Recorded {
@@ -248,9 +265,8 @@ impl Classified for Error {
     fn severity(&self) -> Severity {
         match self {
             Error::Connect { .. } | Error::Timeout { .. } => Severity::Transient,
-            Error::Refused { .. } | Error::Malformed { .. } | Error::NotCaptured { .. } => {
-                Severity::Permanent
-            }
+            Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
+            Error::Forgotten { .. } | Error::NotCaptured { .. } => Severity::Permanent,
             Error::Recorded { severity, .. } => *severity,
         }
     }

@@ -1,12 +1,14 @@
 //! What an op reads with: a bound read, with its keys made from rows.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anabranch_rows::Rows;
 
+use super::reads::{Reads, StaleReads};
 use super::shared::{Flight, Progress};
-use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reads, Reply};
+use super::stale::Stale;
+use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply};
 use crate::call::Call;
 
 pub use super::shared::Shared;
@@ -28,6 +30,8 @@ pub struct Reader {
 struct Group {
     /// Their table among those of a request; [`ALONE`] as long as there is one reader.
     table: AtomicUsize,
+    /// What they remember, if one of them wants to.
+    stale: OnceLock<Arc<Stale>>,
 }
 
 const ALONE: usize = usize::MAX;
@@ -35,7 +39,7 @@ const ALONE: usize = usize::MAX;
 impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
-        let group = Arc::new(Group { table: AtomicUsize::new(ALONE) });
+        let group = Arc::new(Group { table: AtomicUsize::new(ALONE), stale: OnceLock::new() });
         Reader { pattern: pattern.clone(), read: read.clone(), bound, number: 0, endpoint: 0, group }
     }
 
@@ -57,6 +61,11 @@ impl Reader {
         true
     }
 
+    /// Has all who read the same remember what they read.
+    pub(crate) fn remember(&self) {
+        self.group.stale.get_or_init(Arc::default);
+    }
+
     /// Whether other nodes read the same.
     pub(crate) fn is_shared(&self) -> bool {
         self.group.table.load(Ordering::Relaxed) != ALONE
@@ -72,7 +81,7 @@ impl Reader {
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
         if let Reads::Recorded(recorded) = &call.reads {
-            return recorded.read(self, &keys, call);
+            return recorded.read(self, rows, &keys, call);
         }
         match &call.recorder {
             None => self.read_keys(keys, call),
@@ -84,27 +93,46 @@ impl Reader {
     }
 
     fn read_keys(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
+        if let Reads::Stale(stale) = &call.reads {
+            return Fetch::Ready(self.read_stale(&keys, stale, call));
+        }
         let table = self.group.table.load(Ordering::Relaxed);
         if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
     }
 
     /// Makes a trip, and counts it.
     fn fetch(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
+        let memory = self.group.stale.get().map(|stale| (Arc::clone(stale), keys.clone()));
         match self.bound.fetch(keys) {
             Fetch::Ready(reply) => {
-                count(call, &reply);
+                note(call, &reply, memory);
                 Fetch::Ready(reply)
             }
             Fetch::Later(reply) => {
                 let call = Arc::clone(call);
                 let counted: Later = Box::pin(async move {
                     let reply = reply.await;
-                    count(&call, &reply);
+                    note(&call, &reply, memory);
                     reply
                 });
                 Fetch::Later(counted)
             }
         }
+    }
+
+    /// What was read before, instead of a trip.
+    fn read_stale(&self, keys: &Keys, stale: &StaleReads, call: &Call) -> Result<Reply, Error> {
+        if let Some(reply) = self.read.without_trip(keys) {
+            return Ok(reply);
+        }
+        let remembered = self.group.stale.get();
+        let found = remembered.and_then(|memory| memory.lookup(keys, call.clock.now(), stale.max_age));
+        let (data, age) = found.ok_or_else(|| Error::Forgotten {
+            command: format!("{} {}", self.read.command(), self.pattern),
+            max_age: stale.max_age,
+        })?;
+        stale.used(age);
+        Ok(Reply { data, trips: 0, commands: 0 })
     }
 
     fn read_shared(&self, keys: Keys, table: usize, call: &Arc<Call>) -> Fetch {
@@ -158,6 +186,14 @@ impl Reader {
             }
         }))
     }
+}
+
+/// Counts a trip that is back, and remembers what it brought.
+fn note(call: &Call, fetched: &Result<Reply, Error>, memory: Option<(Arc<Stale>, Keys)>) {
+    if let (Ok(reply), Some((stale, keys))) = (fetched, memory) {
+        stale.remember(keys, reply.data.clone(), call.clock.now());
+    }
+    count(call, fetched);
 }
 
 /// Counts a trip for the request that made it.

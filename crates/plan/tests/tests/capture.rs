@@ -232,7 +232,8 @@ fn what_is_no_capture_is_told() {
             the description of capture X cannot be read: nobody knows its `color`
             the replies of capture X has version 7; this program reads version 1
             the outcome of capture X cannot be read: byte 0 of the encoding: the version is 7, not 1
-            the request of capture X is not in the store"#]].assert_eq(&told.join("\n"));
+            the request of capture X is not in the store"#]]
+        .assert_eq(&told.join("\n"));
     });
 }
 

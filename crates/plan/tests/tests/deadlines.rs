@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Clock as _;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Error, LedgerEntry, Plan, Reason, Request, RunOptions};
 use anabranch_testkit::Sim;

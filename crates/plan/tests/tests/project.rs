@@ -79,6 +79,7 @@ fn redis_settings() {
         max_inflight = 32
         connect_timeout_ms = 50
         request_timeout_ms = 20
+        hedge = { percentile = 75, budget = 0.1 }
         "#,
         expect![[r#"
             Project {
@@ -110,6 +111,13 @@ fn redis_settings() {
                         ),
                         request_timeout: Some(
                             20ms,
+                        ),
+                        hedge: Some(
+                            Hedge {
+                                percentile: 75.0,
+                                factor: 2.0,
+                                budget: 0.1,
+                            },
                         ),
                     },
                 ],
@@ -151,6 +159,7 @@ fn memory_and_http_settings() {
                         max_inflight: None,
                         connect_timeout: None,
                         request_timeout: None,
+                        hedge: None,
                     },
                     EndpointSettings {
                         endpoint: "items",
@@ -183,6 +192,7 @@ fn memory_and_http_settings() {
                         max_inflight: None,
                         connect_timeout: None,
                         request_timeout: None,
+                        hedge: None,
                     },
                 ],
                 engine: EngineSettings {
@@ -209,6 +219,10 @@ fn all_wrong_settings_at_once() {
         d = { source = "http", url = "http://${x" }
         e = { source = "memory", data = [3, { file = "x", patern = "y" }], faults = [{ delay_ms = 1 }, 4], url = "x" }
         f = { url = "x" }
+        g = { source = "http", hedge = "yes" }
+        h = { source = "http", hedge = { percentile = 100, budgt = 0.1 } }
+        i = { source = "http", hedge = { budget = 2 } }
+        j = { source = "http", hedge = { factor = "2" } }
         [engine]
         cpu_threads = -1
         threads = 3
@@ -230,6 +244,11 @@ fn all_wrong_settings_at_once() {
             anabranch.toml, plan.endpoints.e, faults: must be tables, not 4
             anabranch.toml, plan.endpoints.e, url: there is no such field
             anabranch.toml, plan.endpoints.f, source: is missing; it must be a string
+            anabranch.toml, plan.endpoints.g, hedge: must be true, false or { percentile, factor, budget }, not the string `yes`
+            anabranch.toml, plan.endpoints.h, hedge: the percentile must be from 1 to 99.9, not 100
+            anabranch.toml, plan.endpoints.h, hedge, budgt: there is no such field (did you mean `budget`?)
+            anabranch.toml, plan.endpoints.i, hedge: the budget must be from 0.0001 to 1, not 2
+            anabranch.toml, plan.endpoints.j, hedge, factor: must be a number, not the string `2`
             anabranch.toml, plan.endpoints.plain: must be a table, not 3
             anabranch.toml, engine, cpu_threads: must be a whole number from 0 to 4294967295, not -1
             anabranch.toml, engine, threads: there is no such field"#]],

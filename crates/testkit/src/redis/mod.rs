@@ -1,7 +1,8 @@
-//! Real Redis servers, and one that says what a test tells it to.
+//! Real Redis servers, one that says what a test tells it to, and a way to them that is slow.
 
 mod cluster;
 mod fake;
+mod proxy;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub use cluster::RedisCluster;
 pub use fake::{Conversation, FakeServer};
+pub use proxy::DelayProxy;
 
 /// A `redis-server` of its own, on a free port of this machine; it ends with its owner.
 pub struct RedisServer {

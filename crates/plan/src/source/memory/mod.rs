@@ -16,7 +16,7 @@ use anabranch_engine::Clock;
 pub use data::MemoryData;
 pub(crate) use data::Stored;
 
-use super::{Bound, Error, Fetch, Keys, Pattern, Read, Source};
+use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Source};
 use bound::{Fields, Lists};
 
 /// A source of what [`MemoryData`] holds.
@@ -25,6 +25,7 @@ pub struct Memory {
     data: Arc<MemoryData>,
     clock: Arc<dyn Clock>,
     faults: Vec<(String, Arc<FaultState>)>,
+    hedge: Option<Hedge>,
     /// Reads prepared so far, so that equal ones share their memory.
     bound: Mutex<Vec<Prepared>>,
 }
@@ -53,7 +54,14 @@ struct FaultState {
 impl Memory {
     /// A source of `data` that stands for `endpoint`.
     pub fn new(endpoint: impl Into<Arc<str>>, data: Arc<MemoryData>, clock: Arc<dyn Clock>) -> Memory {
-        Memory { endpoint: endpoint.into(), data, clock, faults: Vec::new(), bound: Mutex::default() }
+        Memory {
+            endpoint: endpoint.into(),
+            data,
+            clock,
+            faults: Vec::new(),
+            hedge: None,
+            bound: Mutex::default(),
+        }
     }
 
     /// The same source, with trouble in reads whose keys begin with `prefix` (as the pattern is written; the empty
@@ -61,6 +69,13 @@ impl Memory {
     #[must_use]
     pub fn with_fault(mut self, prefix: impl Into<String>, fault: Fault) -> Memory {
         self.faults.push((prefix.into(), Arc::new(FaultState { fault, trips: AtomicU32::new(0) })));
+        self
+    }
+
+    /// The same source, with reads that are late sent a second time.
+    #[must_use]
+    pub fn with_hedge(mut self, hedge: Hedge) -> Memory {
+        self.hedge = Some(hedge);
         self
     }
 }
@@ -92,6 +107,10 @@ impl Source for Memory {
         };
         known.push(Prepared { pattern: pattern.clone(), read: read.clone(), bound: Arc::clone(&bound) });
         bound
+    }
+
+    fn hedge(&self) -> Option<Hedge> {
+        self.hedge
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::registry::Endpoint;
+use crate::source::Hedge;
 
 /// How to reach a Redis, and what may be asked of it.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct RedisConfig {
     pub max_inflight: u32,
     /// Commands in a trip; what has more makes several, one after the other.
     pub pipeline: usize,
+    /// When a late read is sent a second time, if that is done; of several connections the next one takes it.
+    pub hedge: Option<Hedge>,
 }
 
 /// How to encrypt.
@@ -58,6 +61,7 @@ impl RedisConfig {
             response_timeout: Duration::from_secs(1),
             max_inflight: 64,
             pipeline: 1_000,
+            hedge: None,
         }
     }
 

@@ -5,6 +5,7 @@
 mod config;
 mod link;
 mod slots;
+mod rest;
 mod servers;
 mod decode;
 mod trip;
@@ -17,7 +18,7 @@ use anabranch_engine::Clock;
 pub use config::{RedisConfig, RedisTls};
 pub use fill::seed;
 
-use super::{Bound, Pattern, Read, Source};
+use super::{Bound, Hedge, Pattern, Read, Source};
 use servers::Servers;
 use trip::Trip;
 
@@ -41,5 +42,9 @@ impl Source for Redis {
 
     fn max_inflight(&self) -> Option<u32> {
         Some(self.servers.config().max_inflight)
+    }
+
+    fn hedge(&self) -> Option<Hedge> {
+        self.servers.config().hedge
     }
 }

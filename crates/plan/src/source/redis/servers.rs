@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::config::RedisConfig;
 use super::link::Link;
+use super::rest::Rests;
 use super::slots;
 use crate::source::Error;
 
@@ -66,6 +67,8 @@ struct Node {
     address: (String, u16),
     links: Vec<Link>,
     next: AtomicUsize,
+    /// Where reads are hedged: a second trip is of no use on the connection that keeps the first.
+    rests: Option<Rests>,
 }
 
 /// Commands for one server.
@@ -172,7 +175,7 @@ impl Servers {
 
     /// Sends the commands of a group, in as many trips as it takes.
     async fn send(&self, group: &Group, commands: &dyn Commands) -> (Result<Vec<Value>, Error>, u32) {
-        let link = group.node.link();
+        let link = group.node.next_link();
         let mut values = Vec::with_capacity(group.places.len());
         let mut trips = 0;
         for places in group.places.chunks(self.config.pipeline.max(1)) {
@@ -184,7 +187,7 @@ impl Servers {
                 pipeline.add_command(commands.command(*place as usize));
             }
             trips += 1;
-            match link.send(&pipeline, commands.may_repeat()).await {
+            match group.node.send(link, &pipeline, commands.may_repeat()).await {
                 Ok(mut answers) if group.asking => {
                     let mut at = 0;
                     answers.retain(|_| {
@@ -242,7 +245,7 @@ impl Servers {
         for node in nodes.iter().rev() {
             let mut pipeline = Pipeline::new();
             pipeline.cmd("CLUSTER").arg("SLOTS");
-            let answer = match node.link().send(&pipeline, true).await {
+            let answer = match node.send(node.next_link(), &pipeline, true).await {
                 Ok(mut answers) => answers.pop().unwrap_or(Value::Nil),
                 Err(error) => {
                     failure.get_or_insert(error);
@@ -303,13 +306,25 @@ impl Servers {
 
 impl Node {
     fn new(config: &Arc<RedisConfig>, clock: &Arc<dyn Clock>, address: &(String, u16)) -> Arc<Node> {
-        let links = (0..config.connections.max(1)).map(|_| Link::new(config, clock, address)).collect();
-        Arc::new(Node { address: address.clone(), links, next: AtomicUsize::new(0) })
+        let links: Vec<Link> =
+            (0..config.connections.max(1)).map(|_| Link::new(config, clock, address)).collect();
+        let rests = config.hedge.map(|_| Rests::new(clock, links.len()));
+        Arc::new(Node { address: address.clone(), links, next: AtomicUsize::new(0), rests })
     }
 
-    /// Its connections, one after the other.
-    fn link(&self) -> &Link {
-        &self.links[self.next.fetch_add(1, Ordering::Relaxed) % self.links.len()]
+    /// Its connections, one after the other, but for those that rest.
+    fn next_link(&self) -> usize {
+        let link = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len();
+        self.rests.as_ref().map_or(link, |rests| rests.pass_over(link))
+    }
+
+    async fn send(&self, link: usize, pipeline: &Pipeline, may_repeat: bool) -> Result<Vec<Value>, Error> {
+        let outing = self.rests.as_ref().map(|rests| rests.begin(link));
+        let answers = self.links[link].send(pipeline, may_repeat).await;
+        if let Some(outing) = outing {
+            if answers.is_ok() { outing.answered() } else { outing.failed() }
+        }
+        answers
     }
 }
 

@@ -1,0 +1,90 @@
+//! How long the stages of a plan took lately: what late nodes leave to the rest, and what is not worth beginning.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::{Dag, NodeId, OnError, Policies};
+
+use crate::compiled::{Stage, What};
+use crate::spread::Spread;
+
+/// So many requests are timed at first, and then one in [`EVERY`].
+const AT_FIRST: u32 = 64;
+/// One in so many requests is timed: to look at the clock after each stage is not free.
+const EVERY: u32 = 16;
+/// What is known is worked out anew after so many timed requests.
+const RENEW: u32 = 16;
+/// A timer fires up to a millisecond late, for that is how fine timers are.
+const SLACK: Duration = Duration::from_millis(1);
+/// What a stage that waits, and runs only to stand in for others, is given as long as it never ran.
+const GUESS: Duration = Duration::from_millis(5);
+
+/// How long the stages of a plan took lately.
+#[derive(Default)]
+pub(crate) struct Times {
+    /// By stage, once a request is timed.
+    stages: OnceLock<Box<[Spread]>>,
+    requests: AtomicU32,
+    timed: AtomicU32,
+    known: Mutex<Option<Arc<Known>>>,
+}
+
+/// What the times say, by stage.
+pub(crate) struct Known {
+    /// What a late stage leaves to those behind it.
+    pub(crate) reserve: Arc<[Duration]>,
+    /// The least that it ever took, lately.
+    pub(crate) least: Box<[Duration]>,
+}
+
+impl Times {
+    /// Whether the next request is to be timed.
+    pub(crate) fn is_next_timed(&self) -> bool {
+        let count = self.requests.fetch_add(1, Ordering::Relaxed);
+        count < AT_FIRST || count.is_multiple_of(EVERY)
+    }
+
+    /// A stage of a plan with so many took that long.
+    pub(crate) fn record(&self, stage: usize, stages: usize, took: Duration) {
+        let times = self.stages.get_or_init(|| (0..stages).map(|_| Spread::default()).collect());
+        times[stage].record(took);
+    }
+
+    /// A timed request is over.
+    pub(crate) fn renew(&self, stages: &[Stage], graph: &Dag, policies: &Policies) {
+        if (self.timed.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(RENEW)
+            && let Some(times) = self.stages.get()
+        {
+            *self.lock() = Some(Arc::new(Known::new(times, stages, graph, policies)));
+        }
+    }
+
+    /// What the times say, if there are enough.
+    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn new(times: &[Spread], stages: &[Stage], graph: &Dag, policies: &Policies) -> Known {
+        let needed = |stage: NodeId| {
+            let spare = stages[stage.index()].home.is_some_and(|home| home.spare);
+            let usual = times[stage.index()].at(0.95);
+            match (policies.of(stage).on_error, &stages[stage.index()].what) {
+                (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
+                // Of what can be stood in for nobody has to wait to the end.
+                (OnError::Fallback(_), _) if !spare => Duration::ZERO,
+                _ => usual.unwrap_or_default(),
+            }
+        };
+        let reserve = graph.time_after(needed).into_iter().map(|after| after + SLACK).collect();
+        // What is known is known to an eighth, from above.
+        let least = times.iter().map(|times| times.at(0.0).map_or(Duration::ZERO, |least| least * 7 / 8));
+        Known { reserve, least: least.collect() }
+    }
+}
