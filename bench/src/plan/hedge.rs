@@ -82,7 +82,8 @@ fn table(report: &mut Report, pace: Pace, turns: &[Vec<(Served, f64)>]) {
     report.heading("Hedged reads");
     report.say(format_args!(
         "`follow_10` over {CONNECTIONS} connections to a redis-server on the loopback, through a proxy of the tests that \
-        makes the replies on one of them {} ms late; {CALLERS} callers. Medians of {} turns of {} ms.\n",
+        makes the replies on one of them {} ms late; {CALLERS} callers. Who \
+        is not held up asks again at once, so the machine is busier where reads are hedged. Medians of {} turns of {} ms.\n",
         LATE.as_millis(),
         pace.rounds,
         pace.window.as_millis()

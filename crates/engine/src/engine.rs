@@ -80,6 +80,8 @@ pub struct Options {
     pub label: &'static str,
     /// When it must have ended.
     pub deadline: Option<Instant>,
+    /// How long it may go on after that if all it has left to do is done in place.
+    pub grace: Duration,
     /// What late nodes with a fallback leave to the rest of the run.
     pub reserve: Reserve,
     /// Which CPU pool serves it.
@@ -99,6 +101,7 @@ impl Default for Options {
         Options {
             label: "run",
             deadline: None,
+            grace: Duration::ZERO,
             reserve: Reserve::Share,
             class: Class::Latency,
             in_flight: 1024,

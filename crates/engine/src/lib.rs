@@ -76,7 +76,7 @@ pub use limit::{
     Adaptive, Allowance, Bounds, Bucket, Call, Concurrency, Error as LimitError, Learned, LimitKey, Limits,
     Moved, Quota, Ramp, Rate, Standing, Verdict, Why,
 };
-pub use metrics::{Metrics, Pause, Snapshot, Times};
+pub use metrics::{Metrics, Page, Pause, Snapshot, Times};
 pub use policy::{OnError, Policies, Policy, SerialKey, StepKind};
 pub use pool::{Cost, Pool, Task, ThreadPool};
 pub use progress::{Progress, Tally};

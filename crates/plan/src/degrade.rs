@@ -7,12 +7,12 @@ use anabranch_engine::{Failure, Graph as _, NodeId};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use tokio::sync::Notify;
 
-use crate::compiled::{Compiled, Home, Region, Stage, What};
+use crate::compiled::{Compiled, Home, Region, What};
 use crate::document::Range;
 use crate::error::OpError;
 use crate::ledger::{LedgerEntry, Reason};
 use crate::ops::constant;
-use crate::run::Fault;
+use crate::run::{Fault, stage_id};
 use crate::source;
 use crate::value::Scalar;
 
@@ -128,21 +128,24 @@ impl Watch {
     }
 
     fn overdue(&self, plan: &Compiled, number: usize, now: Instant) -> Option<Late> {
-        let (stage, node) = (&plan.stages[number], plan.first_node(number));
+        let node = plan.first_node(number);
         match self.fates[number] {
             Fate::Begun(at) => {
                 let waited = now.saturating_duration_since(at);
                 Some(Late { node, reason: Reason::Timeout, detail: None, waited })
             }
-            Fate::Idle if self.could_start(stage) => {
+            Fate::Idle if self.could_start(plan, number) => {
                 Some(Late { node, reason: Reason::Shed, detail: None, waited: Duration::ZERO })
             }
             Fate::Idle | Fate::Done => None,
         }
     }
 
-    fn could_start(&self, stage: &Stage) -> bool {
-        stage.inputs.iter().all(|input| self.fates[*input] == Fate::Done)
+    /// Whether all that a stage waits for is there: inputs, and what opens its side.
+    fn could_start(&self, plan: &Compiled, stage: usize) -> bool {
+        let mut could = true;
+        plan.graph.inputs(stage_id(stage), |input, _| could &= self.fates[input.index()] == Fate::Done);
+        could
     }
 
     /// Who did not make it in a region.

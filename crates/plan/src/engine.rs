@@ -1,6 +1,6 @@
 //! Plans of a process: loaded once, run by many.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine as engine;
 use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
 
+use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::call::{Call, Tally};
 use crate::capture::{Recorder, Sampler, Sampling};
@@ -17,6 +18,7 @@ use crate::compiled::Compiled;
 use crate::degrade::Forced;
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
+use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Surroundings};
 use crate::problem::{Problem, Problems};
@@ -24,6 +26,10 @@ use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
+
+/// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
+/// of all on a busy machine.
+const GRACE: Duration = Duration::from_millis(1);
 
 /// What an engine is made of.
 pub struct Config {
@@ -35,13 +41,18 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
-    /// Threads, inline threshold, admission.
+    /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
+    /// Whether requests are refused that would miss their deadline under the load there is.
+    pub admission: bool,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
     /// Which requests are captured, if any.
     pub captures: Option<Sampling>,
 }
+
+/// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
+const MAX_DOORS: usize = 4096;
 
 /// Loads plans and runs them. A handle: clones share everything.
 #[derive(Clone)]
@@ -56,6 +67,9 @@ struct Inner {
     folder: Option<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
+    admission: bool,
+    /// The ways into plans, by name.
+    doors: Mutex<BTreeMap<String, Arc<Door>>>,
     /// One an endpoint that hedges.
     hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
@@ -70,6 +84,7 @@ struct Inner {
 pub struct Plan {
     pub(crate) compiled: Arc<Compiled>,
     engine: Engine,
+    door: Arc<Door>,
     warnings: Arc<[Problem]>,
 }
 
@@ -109,7 +124,7 @@ impl Config {
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         let seed = RandomState::new().hash_one(0);
-        Config { registries, sources, ops, folder: None, runs, seed, captures: None }
+        Config { registries, sources, ops, folder: None, runs, admission: true, seed, captures: None }
     }
 }
 
@@ -122,7 +137,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, seed, captures } = config;
+        let Config { registries, sources, ops, folder, runs: settings, admission, seed, captures } = config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -149,6 +164,8 @@ impl Engine {
             folder,
             limits,
             limit_of,
+            admission,
+            doors: Mutex::default(),
             hedges,
             plans: Mutex::default(),
             seed,
@@ -197,7 +214,8 @@ impl Engine {
         match planner::compile(text, &with, &mut problems) {
             Some(compiled) if problems.is_fine() => {
                 let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
-                Ok(Plan { compiled, engine: self.clone(), warnings })
+                let door = self.door(&compiled.name);
+                Ok(Plan { compiled, engine: self.clone(), door, warnings })
             }
             _ => Err(Error::Plan(problems)),
         }
@@ -238,6 +256,30 @@ impl Engine {
 
     pub(crate) fn sampler(&self) -> Option<&Sampler> {
         self.0.sampler.as_deref()
+    }
+
+    /// What became of requests so far, by plan.
+    pub fn metrics(&self) -> PlanMetrics {
+        let doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect();
+        PlanMetrics { plans, hedges: self.hedges() }
+    }
+
+    /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.
+    fn door(&self, name: &str) -> Arc<Door> {
+        let inner = &*self.0;
+        let mut doors = inner.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(door) = doors.get(name) {
+            return Arc::clone(door);
+        }
+        let door = Arc::new(Door::new(inner.admission.then(|| inner.runs.clock().now())));
+        if doors.len() >= MAX_DOORS {
+            doors.retain(|_, door| Arc::strong_count(door) > 1);
+        }
+        if doors.len() < MAX_DOORS {
+            doors.insert(name.to_owned(), Arc::clone(&door));
+        }
+        door
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
@@ -292,6 +334,22 @@ impl Plan {
         options: &RunOptions,
         manner: &mut Manner,
     ) -> Result<Answer, Error> {
+        let clock = self.engine.0.runs.clock();
+        let own = || Some(clock.now() + self.compiled.deadline?);
+        let deadline = options.deadline.or_else(own);
+        let pass = self.door.enter(deadline, &**clock)?;
+        let answer = self.run_admitted(request, options, deadline, manner).await;
+        pass.end(&answer);
+        answer
+    }
+
+    async fn run_admitted(
+        &self,
+        request: Request,
+        options: &RunOptions,
+        deadline: Option<Instant>,
+        manner: &mut Manner,
+    ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
@@ -307,8 +365,6 @@ impl Plan {
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(&self.compiled, &call, threshold).forcing(manner.forced.take());
-        let own = || Some(inner.runs.clock().now() + self.compiled.deadline?);
-        let deadline = options.deadline.or_else(own);
         let (known, timed) = match deadline {
             Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
             None => (None, false),
@@ -322,6 +378,7 @@ impl Plan {
         let bounds = Options {
             label: "plan",
             deadline,
+            grace: GRACE,
             reserve: reserve.unwrap_or(Reserve::Share),
             // The timers of regions are in flight all the time.
             in_flight: match options.sequential {

@@ -36,6 +36,19 @@ pub enum Error {
     /// The request was not taken.
     #[error(transparent)]
     Refused(Refused),
+    /// The request was not taken: it would not be answered in time.
+    #[error(
+        "overloaded: an answer would take about {predicted:.1?}, and the deadline is in {left:.1?}; \
+         try again in {retry_after:.1?}, or give it more time"
+    )]
+    Overloaded {
+        /// When enough of what is under way will be done.
+        retry_after: Duration,
+        /// How long the answer would take now.
+        predicted: Duration,
+        /// How much time there was.
+        left: Duration,
+    },
     /// A node failed, and with it the request.
     #[error("node `{node}` ({op}): {failure}")]
     Node {
@@ -72,6 +85,17 @@ impl fmt::Display for Folder<'_> {
 }
 
 impl Error {
+    /// Whether there was not enough time.
+    pub fn is_late(&self) -> bool {
+        match self {
+            Error::Deadline { .. } | Error::Refused(Refused::DeadlinePassed { .. }) => true,
+            Error::Node { failure, .. } => {
+                matches!(**failure, Failure::Deadline | Failure::Error(OpError::NoTime { .. }))
+            }
+            _ => false,
+        }
+    }
+
     /// The end of a run, with stages told as the nodes they are.
     pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
         let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, What::Timer(_));
@@ -79,6 +103,10 @@ impl Error {
             late.into_iter().filter(is_node).map(|stage| plan.stage_name(stage)).collect()
         };
         match stopped {
+            // A job that looks at the time itself may notice before the run does.
+            Stopped::Node { node: stage, failure: Failure::Deadline } => {
+                Error::Deadline { late: names(vec![stage]) }
+            }
             Stopped::Node { node: stage, failure } => {
                 let (number, failure) = match failure {
                     Failure::Error(Fault { node, cause }) => (Some(node), Failure::Error(cause)),

@@ -44,13 +44,20 @@ pub enum Reason {
     Shed,
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Reason {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
             Reason::Timeout => "timeout",
             Reason::Error => "error",
             Reason::Shed => "shed",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

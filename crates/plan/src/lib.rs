@@ -80,6 +80,8 @@ mod compiled;
 mod planner;
 mod degrade;
 mod run;
+mod metrics;
+mod admission;
 mod engine;
 mod setup;
 mod explain;
@@ -94,6 +96,7 @@ pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
+pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
     Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
     ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture, When,

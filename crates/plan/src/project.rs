@@ -5,6 +5,7 @@
 //! registry = "registry"
 //! plans = "plans"
 //! env = "dev"
+//! admission = true
 //!
 //! [plan.endpoints.ep_0001]
 //! source = "redis"
@@ -51,6 +52,8 @@ pub struct Project {
     pub env: Option<String>,
     /// What some of the endpoints are; others are what the registry says.
     pub endpoints: Vec<EndpointSettings>,
+    /// Whether requests are refused that would miss their deadline under the load there is.
+    pub admission: bool,
     /// How plans run.
     pub engine: EngineSettings,
     /// Which requests are captured, if any.
@@ -215,6 +218,7 @@ impl Reader<'_> {
         let registry = fields.optional("registry").unwrap_or("registry");
         let plans = fields.optional("plans").unwrap_or("plans");
         let env: Option<String> = fields.optional("env");
+        let admission = fields.optional("admission").unwrap_or(true);
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
         let captures = fields.optional::<&Map<String, Value>>("captures");
         fields.finish();
@@ -230,6 +234,7 @@ impl Reader<'_> {
             registry: self.path(registry),
             plans: self.path(plans),
             env,
+            admission,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
             captures,

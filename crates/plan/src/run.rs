@@ -165,7 +165,7 @@ impl Workload for Work<'_> {
     }
 
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
-        let stage = node.index();
+        let (plan, stage) = (self.plan, node.index());
         self.values[stage] = Some(value);
         if let Some(forced) = &self.forced {
             forced.finished(stage);
@@ -175,13 +175,13 @@ impl Workload for Work<'_> {
             && let Some(begun) = watch.begun(stage)
         {
             let took = self.call.clock.now().saturating_duration_since(begun);
-            self.plan.times.record(stage, self.plan.stages.len(), took);
+            plan.times.record(stage, plan.stages.len(), took);
         }
         watch.end(stage);
-        match (&self.plan.stages[stage].what, self.plan.stages[stage].completes) {
+        match (&plan.stages[stage].what, plan.stages[stage].completes) {
             // It ends only when the time is over.
-            (What::Timer(region), _) => self.abandon(&self.plan.regions[*region].members, drops),
-            (_, Some(region)) => drops.push(stage_id(self.plan.regions[region].timer)),
+            (What::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
+            (_, Some(region)) => drops.push(stage_id(plan.regions[region].timer)),
             _ => {}
         }
     }
@@ -339,12 +339,18 @@ impl Work<'_> {
     }
 
     /// Gives up these stages.
-    fn abandon(&self, stages: &[usize], drops: &mut Drops) {
-        stages.iter().for_each(|stage| drops.push(stage_id(*stage)));
+    fn abandon(&mut self, stages: &[usize], drops: &mut Drops) {
+        for &stage in stages {
+            drops.push(stage_id(stage));
+            if let Some(watch) = &mut self.watch {
+                watch.end(stage);
+            }
+        }
     }
 }
 
-fn stage_id(stage: usize) -> NodeId {
+/// A stage as the engine has it.
+pub(crate) fn stage_id(stage: usize) -> NodeId {
     NodeId(u32::try_from(stage).expect("a graph has fewer than 2^32 nodes"))
 }
 

@@ -81,6 +81,7 @@ impl Setup {
                 project.as_ref().and_then(|project| project.captures.as_ref()).ok_or_else(no_captures)?;
             config.captures = Some(settings.sampling(&config.registries)?);
         }
+        config.admission = project.as_ref().is_none_or(|project| project.admission);
         let engine = project.map(|project| project.engine).unwrap_or_default();
         let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
         config.runs.cpu_threads = threads.unwrap_or(config.runs.cpu_threads);

@@ -83,8 +83,9 @@ impl Known {
             }
         };
         let reserve = graph.time_after(needed).into_iter().map(|after| after + SLACK).collect();
-        // What is known is known to an eighth, from above.
+        // What is known is known to an eighth, from above. What takes less than timers can tell is always begun.
         let least = times.iter().map(|times| times.at(0.0).map_or(Duration::ZERO, |least| least * 7 / 8));
+        let least = least.map(|least| if least < SLACK { Duration::ZERO } else { least });
         Known { reserve, least: least.collect() }
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anabranch_plan::captures::SampleCounts;
-use anabranch_plan::{Engine, Request};
+use anabranch_plan::{Engine, Reason, Request};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -22,16 +22,24 @@ Closed loop: --concurrency askers, each asking again as soon as it has its answe
 Open loop: --rate requests a second, whatever is still under way (at most --concurrency at once, 1000
 if not given); latency counts from when a request was due, so that a stall is not left out.
 
+Goodput is what counts: answers in full, and with --deadline-ms by their deadline, a second. Beside it
+stand the answers that had to do without some node (degraded; the ledger says which), and how many
+requests were late, refused at the door, or failed. In an open loop a deadline counts from when the
+request was due, too.
+
 A latency ends with the rows in hand; writing them as JSON is not counted. Errors are counted, not
 fatal. In --json times are in microseconds or as named; cpu_us_per_request is user and system time.
 
   anabranch plan bench feed --requests 10000 --concurrency 10 --json
-  anabranch plan bench feed --rate 2000 --duration 10s
+  anabranch plan bench feed --rate 2000 --duration 10s --deadline-ms 50
 
 Exit codes: 0 measured; 1 refused, or not one request was answered; 2 wrong usage.";
 
 /// The most requests under way in an open loop, unless --concurrency says otherwise.
 const OPEN_LOOP_ASKERS: u32 = 1000;
+
+/// How many lines of ledgers are shown.
+const LEDGER_LINES: usize = 10;
 
 /// Measures a plan.
 #[derive(Args)]
@@ -73,6 +81,9 @@ pub(crate) struct Bench {
     /// Captures requests meanwhile, as [plan.captures] of the project file says.
     #[arg(long)]
     capture: bool,
+    /// Refuses nothing, however late it would be.
+    #[arg(long)]
+    no_admission: bool,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -133,7 +144,9 @@ impl Bench {
 
     async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
         let rows = if self.capture { Rows::Captured } else { Rows::Needed };
-        let engine = self.from.engine(Some(&self.threads), rows)?;
+        let engine = self.from.engine_with(Some(&self.threads), rows, |config| {
+            config.admission &= !self.no_admission;
+        })?;
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
         let requests = match (&self.request, &self.request_file) {
@@ -202,7 +215,7 @@ impl Bench {
             .collect();
         json!({
             "plan": measured.plan,
-            "iterations": outcome.answered + outcome.failures(),
+            "iterations": outcome.asked(),
             "answered": outcome.answered,
             "concurrency": measured.concurrency,
             "workers": measured.workers,
@@ -211,6 +224,12 @@ impl Bench {
             "sequential": self.threads.sequential,
             "total_ms": rounded(outcome.wall.as_secs_f64() * 1e3),
             "throughput_rps": rounded(each.rate),
+            "deadline_ms": self.deadline_ms,
+            "goodput_rps": rounded(each.good),
+            "degraded_rps": rounded(each.degraded),
+            "late": outcome.late,
+            "refused": outcome.refused,
+            "failed": outcome.failed_otherwise(),
             "avg_us": rounded(each.mean_us),
             "p50_us": rounded(outcome.micros_at(0.5)),
             "p90_us": rounded(outcome.micros_at(0.9)),
@@ -221,13 +240,16 @@ impl Bench {
             "cpu_us_per_request": rounded(each.cpu_us),
             "trips_per_request": rounded(each.trips),
             "commands_per_request": rounded(each.commands),
+            "ledger": ledger(outcome).iter().map(|((node, reason, fallback), count)| {
+                json!({"node": node, "reason": reason.word(), "fallback": fallback, "count": count})
+            }).collect::<Value>(),
             "errors": errors,
         })
     }
 
     fn text(&self, measured: &Measured) -> String {
         let Measured { plan, concurrency, workers, warmup, outcome } = measured;
-        let count = outcome.answered + outcome.failures();
+        let count = outcome.asked();
         let load = match self.rate {
             Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
             None => format!("{concurrency} at once"),
@@ -236,7 +258,11 @@ impl Bench {
         let mut text =
             format!("plan {plan}: {count} requests, {load}, on {threads}, after {warmup} to warm up\n");
         if outcome.answered > 0 {
-            text.push_str(&figures(outcome));
+            text.push_str(&figures(outcome, self.deadline_ms));
+        }
+        for ((node, reason, fallback), count) in ledger(outcome) {
+            let times = out::count(*count, "time");
+            text.push_str(&format!("ledger      {times} {node}: {reason}, {fallback}\n"));
         }
         for (kind, (count, first)) in &outcome.errors {
             let times = out::count(*count, "time");
@@ -247,17 +273,28 @@ impl Bench {
 }
 
 /// What the answers took.
-fn figures(outcome: &Outcome) -> String {
+fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let each = each(outcome);
+    let by = deadline_ms.map_or(String::new(), |deadline| format!(" within {deadline} ms"));
+    let others = [
+        (outcome.degraded, format!("{:.0} degraded a second", each.degraded)),
+        (outcome.late, format!("{} late", outcome.late)),
+        (outcome.refused, format!("{} refused", outcome.refused)),
+        (outcome.failed_otherwise(), format!("{} failed", outcome.failed_otherwise())),
+    ];
+    let others: String =
+        others.iter().filter(|(count, _)| *count > 0).map(|(_, text)| format!("; {text}")).collect();
     let at = |quantile| shown(outcome.micros_at(quantile));
     let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
     format!(
         "throughput  {:.0} answers a second, in {:.1} ms\n\
+         goodput     {:.0} in full{by} a second{others}\n\
          latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
          CPU         {} a request\n\
          sources     {:.2} trips, {:.2} commands a request\n",
         each.rate,
         outcome.wall.as_secs_f64() * 1e3,
+        each.good,
         at(0.5),
         at(0.9),
         at(0.99),
@@ -269,9 +306,19 @@ fn figures(outcome: &Outcome) -> String {
     )
 }
 
-/// What each request took.
+/// The most frequent lines of ledgers.
+fn ledger(outcome: &Outcome) -> Vec<(&(String, Reason, String), &u64)> {
+    let mut lines: Vec<_> = outcome.ledger.iter().collect();
+    lines.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    lines.truncate(LEDGER_LINES);
+    lines
+}
+
+/// What each request took, and how many a second.
 struct Each {
     rate: f64,
+    good: f64,
+    degraded: f64,
     mean_us: f64,
     least_us: f64,
     cpu_us: f64,
@@ -281,10 +328,13 @@ struct Each {
 
 fn each(outcome: &Outcome) -> Each {
     let answered = outcome.answered.max(1) as f64;
-    let asked = (outcome.answered + outcome.failures()).max(1) as f64;
+    let asked = outcome.asked().max(1) as f64;
+    let a_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
     let least = if outcome.answered == 0 { Duration::ZERO } else { outcome.least };
     Each {
-        rate: outcome.answered as f64 / outcome.wall.as_secs_f64().max(1e-9),
+        rate: a_second(outcome.answered),
+        good: a_second(outcome.good),
+        degraded: a_second(outcome.degraded),
         mean_us: outcome.total_latency.as_secs_f64() * 1e6 / answered,
         least_us: least.as_secs_f64() * 1e6,
         cpu_us: outcome.cpu.as_secs_f64() * 1e6 / asked,

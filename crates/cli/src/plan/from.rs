@@ -50,6 +50,16 @@ pub(super) fn data_file(text: &str) -> Result<DataFile, String> {
 impl From {
     /// An engine; what is odd about its parts is told.
     pub(crate) fn engine(&self, threads: Option<&Threads>, rows: Rows) -> Result<Engine, Failure> {
+        self.engine_with(threads, rows, |_| {})
+    }
+
+    /// An engine with some settings of its own.
+    pub(crate) fn engine_with(
+        &self,
+        threads: Option<&Threads>,
+        rows: Rows,
+        set: impl FnOnce(&mut Config),
+    ) -> Result<Engine, Failure> {
         let setup = Setup {
             project: self.project()?,
             registry: self.registry.clone(),
@@ -60,8 +70,9 @@ impl From {
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
             captures: rows == Rows::Captured,
         };
-        let (config, warnings) = setup.config()?;
+        let (mut config, warnings) = setup.config()?;
         out::warnings(&warnings);
+        set(&mut config);
         Ok(Engine::load(config)?)
     }
 

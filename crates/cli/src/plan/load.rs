@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Clock, Failure};
+use anabranch_engine::{Clock, Failure, Refused};
 use anabranch_plan::sources;
-use anabranch_plan::{Error, OpError, Plan, Request, RunOptions};
+use anabranch_plan::{Answer, Error, OpError, Plan, Reason, Request, RunOptions};
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
@@ -22,6 +22,7 @@ pub(super) struct Load {
     /// Requests a second, whether or not others are still under way; without it each follows another.
     pub(super) rate: Option<f64>,
     pub(super) sequential: bool,
+    /// How long each answer may take, from when it was due.
     pub(super) deadline: Option<Duration>,
 }
 
@@ -39,6 +40,16 @@ pub(super) struct Outcome {
     /// In nanoseconds, of those that were answered.
     pub(super) latencies: Histogram<u64>,
     pub(super) answered: u64,
+    /// Answered in full, and by the deadline if there was one.
+    pub(super) good: u64,
+    /// Answered by the deadline, with a ledger.
+    pub(super) degraded: u64,
+    /// Not answered by the deadline.
+    pub(super) late: u64,
+    /// Not let in.
+    pub(super) refused: u64,
+    /// By node, reason and fallback; as many as the plan has.
+    pub(super) ledger: BTreeMap<(String, Reason, String), u64>,
     pub(super) total_latency: Duration,
     pub(super) least: Duration,
     pub(super) most: Duration,
@@ -128,19 +139,17 @@ impl Line {
         }
         let at = usize::try_from(number % self.load.requests.len() as u64).expect("smaller than a length");
         let request = self.load.requests[at].clone();
+        // One that starts late because others took too long has been waiting since it was due.
         let start = clock.now();
+        let since = due.map_or(start, |due| due.min(start));
         let options = RunOptions {
-            deadline: self.load.deadline.map(|time| start + time),
+            deadline: self.load.deadline.map(|time| since + time),
             sequential: self.load.sequential,
             ..RunOptions::default()
         };
         match self.load.plan.run_with(request, &options).await {
-            Ok(answer) => {
-                // One that starts late because others took too long has been waiting since it was due.
-                let latency = clock.now() - due.map_or(start, |due| due.min(start));
-                lock(record).answered(latency, answer.stats.trips, answer.stats.commands);
-            }
-            Err(error) => lock(record).failed(kind(&error), 1, || error.to_string()),
+            Ok(answer) => lock(record).answered(&answer, clock.now() - since, self.load.deadline),
+            Err(error) => lock(record).failed(&error),
         }
     }
 }
@@ -151,6 +160,11 @@ impl Outcome {
         Outcome {
             latencies: Histogram::new_with_bounds(1, longest, 3).expect("bounds that a histogram can have"),
             answered: 0,
+            good: 0,
+            degraded: 0,
+            late: 0,
+            refused: 0,
+            ledger: BTreeMap::new(),
             total_latency: Duration::ZERO,
             least: Duration::MAX,
             most: Duration::ZERO,
@@ -162,36 +176,66 @@ impl Outcome {
         }
     }
 
-    fn answered(&mut self, latency: Duration, trips: u32, commands: u32) {
+    fn answered(&mut self, answer: &Answer, latency: Duration, deadline: Option<Duration>) {
         self.latencies.saturating_record(latency.as_nanos() as u64);
         self.answered += 1;
+        match &answer.ledger[..] {
+            _ if deadline.is_some_and(|deadline| latency > deadline) => self.late += 1,
+            [] => self.good += 1,
+            _ => self.degraded += 1,
+        }
+        for entry in &answer.ledger {
+            let line = (entry.node.clone(), entry.reason, entry.fallback.clone());
+            *self.ledger.entry(line).or_default() += 1;
+        }
         self.total_latency += latency;
         self.least = self.least.min(latency);
         self.most = self.most.max(latency);
-        self.trips += u64::from(trips);
-        self.commands += u64::from(commands);
+        self.trips += u64::from(answer.stats.trips);
+        self.commands += u64::from(answer.stats.commands);
     }
 
-    fn failed(&mut self, kind: &'static str, count: u64, what: impl FnOnce() -> String) {
+    fn failed(&mut self, error: &Error) {
+        match error {
+            late if late.is_late() => self.late += 1,
+            Error::Refused(_) | Error::Overloaded { .. } => self.refused += 1,
+            _ => {}
+        }
+        self.count(kind(error), 1, || error.to_string());
+    }
+
+    fn count(&mut self, kind: &'static str, count: u64, what: impl FnOnce() -> String) {
         self.errors.entry(kind).or_insert_with(|| (0, what())).0 += count;
     }
 
     fn add(&mut self, other: &Outcome) {
         self.latencies.add(&other.latencies).expect("histograms of the same bounds");
         self.answered += other.answered;
+        self.good += other.good;
+        self.degraded += other.degraded;
+        self.late += other.late;
+        self.refused += other.refused;
+        for (line, count) in &other.ledger {
+            *self.ledger.entry(line.clone()).or_default() += count;
+        }
         self.total_latency += other.total_latency;
         self.least = self.least.min(other.least);
         self.most = self.most.max(other.most);
         self.trips += other.trips;
         self.commands += other.commands;
         for (kind, (count, first)) in &other.errors {
-            self.failed(kind, *count, || first.clone());
+            self.count(kind, *count, || first.clone());
         }
     }
 
-    /// How many requests failed.
-    pub(super) fn failures(&self) -> u64 {
-        self.errors.values().map(|(count, _)| count).sum()
+    /// How many requests were asked.
+    pub(super) fn asked(&self) -> u64 {
+        self.answered + self.errors.values().map(|(count, _)| count).sum::<u64>()
+    }
+
+    /// How many requests failed otherwise than by being late or refused.
+    pub(super) fn failed_otherwise(&self) -> u64 {
+        self.asked() - self.good - self.degraded - self.late - self.refused
     }
 
     /// The latency that this share of the answered requests did not exceed, in microseconds.
@@ -203,7 +247,9 @@ impl Outcome {
 /// What an error is counted as.
 fn kind(error: &Error) -> &'static str {
     match error {
+        Error::Refused(Refused::DeadlinePassed { .. }) => "deadline",
         Error::Refused(_) => "refused",
+        Error::Overloaded { .. } => "overloaded",
         Error::Deadline { .. } => "deadline",
         Error::Cut { .. } => "shutdown",
         Error::Node { failure, .. } => match &**failure {
@@ -213,6 +259,7 @@ fn kind(error: &Error) -> &'static str {
                 sources::Error::Refused { .. } => "source: refused",
                 sources::Error::Malformed { .. } => "source: malformed reply",
                 sources::Error::Recorded { .. } | sources::Error::NotCaptured { .. } => "source: capture",
+                sources::Error::Forgotten { .. } => "source: nothing remembered",
             },
             Failure::Error(OpError::Expr(_)) => "expression",
             Failure::Error(OpError::NoTime { .. }) => "not enough time left",

@@ -24,6 +24,7 @@ fn closed_loops_count_what_they_ask() {
         }
         let ascending = ["min_us", "p50_us", "p90_us", "p99_us", "p999_us"].map(number);
         assert!(ascending.is_sorted(), "{ascending:?}");
+        assert_eq!(number("goodput_rps"), number("throughput_rps"), "all in full, and no deadline");
         assert_eq!(number("trips_per_request"), 6.0);
         assert_eq!(measured["errors"].as_object().unwrap().len(), 0);
     }
@@ -63,11 +64,45 @@ fn errors_are_counted_and_not_fatal() {
     assert_eq!(measured["errors"]["source: no connection"]["count"], 5, "{measured}");
 }
 
+/// A folder of its own with the examples' project, in which each trip takes this long, a few at a time.
+fn slow_project(name: &str, delay_ms: u32) -> String {
+    let [folder, examples] = [scratch(name), examples()];
+    let text = format!(
+        "[plan]\nregistry = {:?}\nplans = {:?}\nenv = \"dev\"\n[plan.endpoints.ep_0001]\nsource = \"memory\"\n\
+         data = [{:?}]\ndelay_ms = {delay_ms}\n",
+        examples.join("registry"),
+        examples.join("plans"),
+        examples.join("data.json"),
+    );
+    let file = folder.join("anabranch.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn goodput_is_what_comes_by_the_deadline() {
+    let project = slow_project("late", 40);
+    let args = ["plan", "bench", "feed", "--project", &project, "--requests", "6", "--warmup", "0"];
+    let with = |deadline: &str| {
+        let args: Vec<&str> = args.iter().copied().chain(["--deadline-ms", deadline, "--json"]).collect();
+        let said = anabranch(&args, "");
+        serde_json::from_str::<serde_json::Value>(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()))
+    };
+    let late = with("10");
+    let counts =
+        ["iterations", "late", "refused", "failed", "answered"].map(|name| late[name].as_u64().unwrap());
+    assert_eq!(counts, [6, 6, 0, 0, 0], "{late}");
+    assert_eq!(late["goodput_rps"], 0.0);
+    let good = with("60000");
+    assert_eq!(good["goodput_rps"], good["throughput_rps"]);
+    assert_eq!((good["late"].as_u64(), good["deadline_ms"].as_u64()), (Some(0), Some(60_000)));
+}
+
 #[test]
 fn people_get_lines() {
     let said = anabranch(&["plan", "bench", "feed", "--requests", "10"], "");
     let heads: Vec<&str> = said.stdout.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert_eq!(heads, ["plan", "throughput", "latency", "CPU", "sources"], "{}", said.stdout);
+    assert_eq!(heads, ["plan", "throughput", "goodput", "latency", "CPU", "sources"], "{}", said.stdout);
 }
 
 #[test]

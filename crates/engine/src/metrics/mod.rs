@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use crate::event::{Event, Heard, Place, RunId, Wait, What};
 use crate::graph::NodeId;
 use crate::limit::LimitKey;
+pub use render::Page;
 pub use snapshot::{Pause, Snapshot, Times};
 
 /// Follows the events of any number of runs and keeps count.

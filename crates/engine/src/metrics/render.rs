@@ -11,10 +11,7 @@ impl Snapshot {
     /// # Panics
     /// When the prefix or a label's name is not one that the format allows.
     pub fn render(&self, prefix: &str, labels: &[(&str, &str)]) -> String {
-        for name in labels.iter().map(|(name, _)| name).chain([&prefix]) {
-            assert!(is_name(name), "`{name}` is not a name: letters, digits and `_`, no digit first");
-        }
-        let mut page = Page { out: String::new(), prefix, labels };
+        let mut page = Page::new(prefix, labels);
         self.counters(&mut page).and_then(|()| self.gauges(&mut page)).expect("a String takes it all");
         self.histograms(&mut page).expect("a String takes it all");
         page.out
@@ -25,12 +22,12 @@ impl Snapshot {
             |counts: [(Reason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
         page.counter("runs_started", "Runs that were admitted.", self.runs_started)?;
         let ended = self.runs_ended.map(|(ending, count)| (ending_word(ending), count));
-        page.counters("runs_ended", "Runs that ended, by how.", "ending", ended)?;
+        page.five("runs_ended", "Runs that ended, by how.", "ending", ended)?;
         page.counter("node_attempts", "Starts of nodes, every attempt counted.", self.attempts)?;
         page.counter("nodes_finished", "Nodes that finished by themselves.", self.finished)?;
         let fell_back = by_reason(self.fell_back);
-        page.counters("nodes_fell_back", "Nodes whose value is a stand-in, by why.", "reason", fell_back)?;
-        page.counters("nodes_failed", "Nodes that failed, by why.", "reason", by_reason(self.failed))?;
+        page.five("nodes_fell_back", "Nodes whose value is a stand-in, by why.", "reason", fell_back)?;
+        page.five("nodes_failed", "Nodes that failed, by why.", "reason", by_reason(self.failed))?;
         page.counter("nodes_dropped", "Nodes that were dropped.", self.dropped)?;
         page.counter("events_lost", "Events that were lost: all counts are too low.", self.lost)?;
         page.counter("starts_untimed", "Starts not timed because too many were open.", self.untimed)
@@ -59,21 +56,70 @@ impl Snapshot {
     }
 }
 
-/// The text while it is written.
-struct Page<'a> {
+/// Text that Prometheus reads, while it is written.
+pub struct Page<'a> {
     out: String,
     prefix: &'a str,
     labels: &'a [(&'a str, &'a str)],
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
+    /// An empty page: names will start with `prefix`, every line will have `labels`.
+    ///
+    /// # Panics
+    /// When the prefix or a label's name is not one that the format allows.
+    pub fn new(prefix: &'a str, labels: &'a [(&'a str, &'a str)]) -> Page<'a> {
+        for name in labels.iter().map(|(name, _)| name).chain([&prefix]) {
+            assert!(is_name(name), "`{name}` is not a name: letters, digits and `_`, no digit first");
+        }
+        Page { out: String::new(), prefix, labels }
+    }
+
+    /// What was written.
+    pub fn finish(self) -> String {
+        self.out
+    }
+
+    /// Counters of one name, each with the labels that tell it from the others; `_total` is added to the name.
+    pub fn counters<'l, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        lines: impl IntoIterator<Item = (Vec<(&'l str, &'l str)>, V)>,
+    ) {
+        self.family(&format!("{name}_total"), help, "counter", lines);
+    }
+
+    /// Gauges of one name, each with the labels that tell it from the others.
+    pub fn gauges<'l, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        lines: impl IntoIterator<Item = (Vec<(&'l str, &'l str)>, V)>,
+    ) {
+        self.family(name, help, "gauge", lines);
+    }
+
+    fn family<'l, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: &str,
+        lines: impl IntoIterator<Item = (Vec<(&'l str, &'l str)>, V)>,
+    ) {
+        self.head(name, help, kind).expect("a String takes it all");
+        for (labels, value) in lines {
+            self.line(name, &labels, value).expect("a String takes it all");
+        }
+    }
+
     fn counter(&mut self, name: &str, help: &str, count: u64) -> fmt::Result {
         let name = format!("{name}_total");
         self.head(&name, help, "counter")?;
         self.line(&name, &[], count)
     }
 
-    fn counters(&mut self, name: &str, help: &str, label: &str, counts: [(&str, u64); 5]) -> fmt::Result {
+    fn five(&mut self, name: &str, help: &str, label: &str, counts: [(&str, u64); 5]) -> fmt::Result {
         let name = format!("{name}_total");
         self.head(&name, help, "counter")?;
         counts.iter().try_for_each(|(value, count)| self.line(&name, &[(label, value)], count))

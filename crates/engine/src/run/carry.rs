@@ -27,7 +27,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return self.failed(node, Failure::Deadline);
         }
         let own_due = trip::earlier(trip::after(self.slice.now, policy.timeout), cutoff);
-        let due = trip::earlier(own_due, self.terms.deadline);
+        let due = trip::earlier(own_due, self.grace_until.or(self.terms.deadline));
         let at = self.log.start_time();
         self.doing = Doing::Step(node, at);
         let step = self.work.step(node, Budget { now: self.slice.now, due });

@@ -58,6 +58,8 @@ pub struct Run<'a, G, W: Workload> {
     slice: Slice,
     doing: Doing,
     over: Option<Result<(), Stopped<W::Error>>>,
+    /// Until when it goes on after its deadline, once that has passed.
+    grace_until: Option<Instant>,
     log: Log,
     /// `None` once the run has ended.
     admitted: Option<Admitted>,
@@ -173,6 +175,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             slice: Slice::new(now),
             doing: Doing::Bookkeeping(NodeId(0)),
             over: None,
+            grace_until: None,
             log,
             admitted: Some(admitted),
         })
@@ -267,13 +270,25 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.slice.is_over()
     }
 
+    /// Ends the run when its time is over. What is left to do in place is still done, within the grace: a timer that
+    /// fired late is no reason to throw a result away that is all but there.
     fn check_deadline(&mut self) {
-        if self.over.is_none()
-            && !self.frontier.is_done()
-            && self.terms.deadline.is_some_and(|deadline| self.slice.now >= deadline)
+        let now = self.slice.now;
+        if self.over.is_some()
+            || self.frontier.is_done()
+            || self.terms.deadline.is_none_or(|deadline| now < deadline)
         {
-            self.over = Some(Err(Stopped::Deadline { late: self.late() }));
+            return;
         }
+        let waits = self.slots.in_flight() > 0
+            || self.waits.as_ref().is_some_and(|waits| waits.some_node().is_some());
+        if !waits && !self.terms.grace.is_zero() {
+            let until = *self.grace_until.get_or_insert(now + self.terms.grace);
+            if now < until {
+                return;
+            }
+        }
+        self.over = Some(Err(Stopped::Deadline { late: self.late() }));
     }
 
     fn turn(&mut self) -> Turn {

@@ -9,6 +9,7 @@ use crate::limit::Limits;
 
 pub(super) struct Terms {
     pub(super) deadline: Option<Instant>,
+    pub(super) grace: Duration,
     pub(super) reserve: TailReserve,
     pub(super) class: Class,
     pub(super) in_flight: usize,
@@ -51,6 +52,7 @@ impl Terms {
         };
         Ok(Terms {
             deadline: options.deadline,
+            grace: options.grace,
             reserve,
             class: options.class,
             in_flight: options.in_flight,

@@ -137,6 +137,8 @@ impl Replayer {
         let nowhere = |_: &Endpoint| Arc::new(Nowhere) as Arc<dyn Source>;
         config.sources = config.registries.endpoints.iter().map(nowhere).collect();
         config.runs.inline_threshold = Duration::MAX;
+        config.admission = false;
+        config.captures = None;
         Engine::on(self.runs.clone(), config)
     }
 

@@ -9,7 +9,7 @@ use anabranch_engine::Clock;
 use anabranch_plan::sources::{
     Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
 };
-use anabranch_plan::{Config, Engine, Plan, Request};
+use anabranch_plan::{Config, Engine, Plan, Project, Request, Setup};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::{Either, select};
 use serde_json::json;
@@ -266,4 +266,21 @@ fn a_store_that_becomes_slow_is_not_sent_everything_twice() {
     assert!(soon.sent <= 150 && soon.denied > 0, "{soon:?}");
     (0..4_000).for_each(|_| _ = world.ask());
     assert_eq!(world.counts(), soon, "what all trips take is not late");
+}
+
+#[test]
+fn a_project_says_which_endpoints_hedge() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans/anabranch.toml");
+    let check = |source: &str, hedge: &str, expected: Option<Hedge>| {
+        let text = format!("[plan.endpoints.feed]\nsource = '{source}'\n{hedge}");
+        let project = Some(Project::parse(&text, Path::new(example)).unwrap());
+        let (config, _) = Setup { project, ..Setup::default() }.config().unwrap();
+        assert_eq!(config.sources[0].hedge(), expected, "{source}");
+    };
+    for source in ["memory", "redis", "http"] {
+        check(source, "", None);
+        check(source, "hedge = false", None);
+        check(source, "hedge = true", Some(Hedge::default()));
+        check(source, "hedge = { budget = 0.2 }", Some(Hedge::default().within(0.2).unwrap()));
+    }
 }

@@ -19,17 +19,18 @@ fn defaults() {
     check(
         "",
         expect![[r#"
-        Project {
-            file: "/home/p/anabranch.toml",
-            registry: "/home/p/registry",
-            plans: "/home/p/plans",
-            env: None,
-            endpoints: [],
-            engine: EngineSettings {
-                cpu_threads: None,
-                inline_threshold: None,
-            },
-        }"#]],
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [],
+                admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
     );
 }
 
@@ -41,6 +42,7 @@ fn places_and_threads() {
         registry = "../registry"
         plans = "/plans"
         env = "prod"
+        admission = false
         [engine]
         cpu_threads = 4
         inline_threshold_us = 30
@@ -54,6 +56,7 @@ fn places_and_threads() {
                     "prod",
                 ),
                 endpoints: [],
+                admission: false,
                 engine: EngineSettings {
                     cpu_threads: Some(
                         4,
@@ -121,6 +124,7 @@ fn redis_settings() {
                         ),
                     },
                 ],
+                admission: true,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -130,7 +134,7 @@ fn redis_settings() {
 }
 
 #[test]
-fn memory_and_http_settings() {
+fn memory_settings() {
     check(
         r#"
         [plan.endpoints.items]
@@ -138,9 +142,6 @@ fn memory_and_http_settings() {
         data = ["data.json", { pattern = "item:{id}", file = "items.csv" }]
         delay_ms = 5
         faults = [{ prefix = "follow:", delay_ms = 20, fail_every = 3 }]
-        [plan.endpoints.api]
-        source = "http"
-        url = "https://api"
         "#,
         expect![[r#"
             Project {
@@ -149,18 +150,6 @@ fn memory_and_http_settings() {
                 plans: "/home/p/plans",
                 env: None,
                 endpoints: [
-                    EndpointSettings {
-                        endpoint: "api",
-                        source: Http {
-                            url: Some(
-                                https://api,
-                            ),
-                        },
-                        max_inflight: None,
-                        connect_timeout: None,
-                        request_timeout: None,
-                        hedge: None,
-                    },
                     EndpointSettings {
                         endpoint: "items",
                         source: Memory {
@@ -188,6 +177,39 @@ fn memory_and_http_settings() {
                                     fail_every: 0,
                                 },
                             ],
+                        },
+                        max_inflight: None,
+                        connect_timeout: None,
+                        request_timeout: None,
+                        hedge: None,
+                    },
+                ],
+                admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+            }"#]],
+    );
+}
+
+#[test]
+fn http_settings() {
+    check(
+        "[plan.endpoints.api]\nsource = 'http'\nurl = 'https://api'",
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [
+                    EndpointSettings {
+                        endpoint: "api",
+                        source: Http {
+                            url: Some(
+                                https://api,
+                            ),
                         },
                         max_inflight: None,
                         connect_timeout: None,
