@@ -38,6 +38,7 @@ mod redis;
 mod redis_writes;
 mod capture;
 mod sampling;
+mod diff;
 mod cluster;
 mod http;
 mod agree;
