@@ -108,6 +108,9 @@ fn text(found: &Difference, [before, after]: &[String; 2]) -> String {
     for reason in &counted.reasons {
         line(format!("  {}: {}", reason.captures, reason.reason));
     }
+    if counted.compared == 0 {
+        return text;
+    }
     line(format!("top {}: changed for {:.1}% of the requests", found.top, 100.0 * found.changed));
     line(format!("  a request: {:.2} rows entered, {:.2} left", found.entered, found.left));
     line(format!("  a row that stays moves {:.2} places", found.rank_move));

@@ -111,13 +111,16 @@ fn ops_have_parameters_and_docs() {
             by           key: the column to sort by
             count        int from 1: how many
             order        one of asc, desc, optional: which way; `desc` if not given
+
+        core::timeout (1 input)
+          The rows of its input, or what its `fallback` says if the nodes that run for them alone are not done in time.
         exit 0
     "#]]
     .assert_eq(&anabranch(&["plan", "ops", "core::t"], "").shown());
     let said = anabranch(&["plan", "ops", "--json"], "");
     let ops: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     let ops: Vec<&str> = ops.as_array().unwrap().iter().map(|op| op["op"].as_str().unwrap()).collect();
-    expect!["core::viewer core::follow core::recommendation core::media core::lookup core::fanout core::vm core::filter core::sort core::take core::concat core::topk core::union core::dedupe core::group_limit core::join core::model core::boost core::fill core::if test::sleep test::fixed_source test::busy_cpu"].assert_eq(&ops.join(" "));
+    expect!["core::viewer core::follow core::recommendation core::media core::lookup core::fanout core::vm core::filter core::sort core::take core::concat core::topk core::union core::dedupe core::group_limit core::join core::model core::boost core::fill core::if core::timeout test::sleep test::fixed_source test::busy_cpu"].assert_eq(&ops.join(" "));
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn help_goes_to_stdout() {
               --inline-threshold <TIME>  Computing that is expected to take longer than this leaves for
                                          those threads: 50us, 1ms, 0
               --sequential               One node at a time, for comparison
-              --deadline-ms <N>          How long the answer may take
+              --deadline-ms <N>          How long the answer may take; if not given, what the plan says
+              --node-timeout-ms <N>      How long each node may take, beside what the plan says
               --trace <FILE>             Writes a timeline of the run; the ending says which kind: .html,
                                          .svg, or .json for Perfetto
               --table                    The answer as a table for people

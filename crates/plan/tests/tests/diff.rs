@@ -98,5 +98,6 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
     let reason = &longer.captures.reasons[0].reason;
     assert_eq!(reason, "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:...`");
     let other = compare(None, &plan(4, json!(["likes", "title"]), 1001), &captures);
-    assert_eq!(other.captures.compared, 0, "{other:?}");
+    // Who follows nobody reads no fields.
+    assert!(other.captures.not_comparable > 0 && other.trips.before == 1.0, "{other:?}");
 }
