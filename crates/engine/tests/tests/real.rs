@@ -386,6 +386,31 @@ fn a_job_done_in_place_that_was_told_it_is_late_is_late() {
 }
 
 #[test]
+fn what_is_left_to_do_in_place_is_done_after_a_deadline_noticed_late() {
+    let (engine, dag) = (engine(), Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)]).unwrap());
+    let run = |grace: Duration, last: fn() -> Do| {
+        let mut work = steps(move |node| match node {
+            // As long as a timer may be late on a busy machine.
+            NodeId(0) => {
+                std::thread::sleep(Duration::from_millis(10));
+                Do::Nothing
+            }
+            _ => last(),
+        });
+        let deadline = Some(Instant::now() + Duration::from_millis(5));
+        let options = Options { deadline, grace, ..Options::default() };
+        let policies = Policies::default();
+        runtime().block_on(engine.run(&dag, &policies, &mut work, &options).unwrap())
+    };
+    let long = Duration::from_secs(60);
+    assert!(run(long, || Do::Nothing).is_ok());
+    assert!(matches!(run(Duration::ZERO, || Do::Nothing), Err(Stopped::Deadline { .. })));
+    // What would have to be waited for is not begun to be waited for.
+    let ended = run(long, || future(std::future::pending()));
+    assert!(matches!(ended, Err(Stopped::Deadline { .. })), "{ended:?}");
+}
+
+#[test]
 fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
     struct Closed;
     impl Pool for Closed {
