@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use anabranch_plan::Problems;
+use anabranch_plan::{Problems, captures};
 
 use crate::out;
 
@@ -73,6 +73,12 @@ impl From<anabranch_plan::Error> for Failure {
             anabranch_plan::Error::Plan(problems) => Failure::Refused(problems),
             error => Failure::Failed(Box::new(error)),
         }
+    }
+}
+
+impl From<captures::Error> for Failure {
+    fn from(error: captures::Error) -> Failure {
+        Failure::Failed(Box::new(error))
     }
 }
 

@@ -5,8 +5,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// The widest a cell may be; what is longer is cut.
-const WIDEST: usize = 60;
+/// The widest a cell may be; what is longer is cut. An address is not.
+const WIDEST: usize = 64;
 
 impl Table {
     /// A table with these columns.

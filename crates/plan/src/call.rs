@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::Clock;
 
+use crate::capture::Recorder;
 use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
 use crate::why::Seen;
@@ -25,6 +26,8 @@ pub struct Call {
     pub(crate) reads: Reads,
     /// What its nodes make, if somebody will ask why.
     pub(crate) seen: Option<Arc<Seen>>,
+    /// Who keeps what it reads, if it is being captured.
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// What a request asked of its sources.
@@ -45,8 +48,12 @@ impl Call {
             clock: Arc::clone(&self.clock),
             tally: Tally::default(),
             shared: Box::default(),
-            reads: Reads::Stale(StaleReads::new(max_age)),
+            reads: match &self.reads {
+                Reads::Recorded(recorded) => Reads::Recorded(recorded.stale()),
+                Reads::Live | Reads::Stale(_) => Reads::Stale(StaleReads::new(max_age)),
+            },
             seen: self.seen.clone(),
+            recorder: self.recorder.clone(),
         }
     }
 
@@ -54,7 +61,7 @@ impl Call {
     pub(crate) fn stale_age(&self) -> Option<Duration> {
         match &self.reads {
             Reads::Stale(reads) => Some(reads.oldest()),
-            Reads::Live => None,
+            Reads::Live | Reads::Recorded(_) => None,
         }
     }
 }

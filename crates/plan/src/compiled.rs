@@ -1,15 +1,16 @@
 //! A compiled plan: immutable, shared by all its requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anabranch_engine::{Dag, NodeId, Policies};
 use anabranch_rows::{Key, Kind, Rows};
 
 use crate::call::Call;
+use crate::capture::Fixed;
 use crate::document::Range;
 use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, Op, Rule};
+use crate::op::{Choice, Demand, Form, NamedFile, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -42,6 +43,19 @@ pub(crate) struct Compiled {
     pub(crate) deadline: Option<Duration>,
     /// How long its stages took lately.
     pub(crate) times: Times,
+    /// What it was made from, besides the registries.
+    pub(crate) origin: Origin,
+}
+
+/// What a plan was made from. Kept for captures: the files may have changed since.
+#[derive(Default)]
+pub(crate) struct Origin {
+    /// The plan file.
+    pub(crate) text: Arc<str>,
+    /// Files that it names.
+    pub(crate) files: Vec<NamedFile>,
+    /// What captures call all this, once there is one.
+    pub(crate) fixed: OnceLock<Fixed>,
 }
 
 /// A node that runs.

@@ -1,11 +1,13 @@
 //! One request whose nodes may be late or fail: how far they are, what stands in for them, and the ledger of it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Failure, Graph as _};
+use anabranch_engine::{Failure, Graph as _, NodeId};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use tokio::sync::Notify;
 
-use crate::compiled::{Compiled, Home, Region};
+use crate::compiled::{Compiled, Home, Region, What};
 use crate::document::Range;
 use crate::error::OpError;
 use crate::ledger::{LedgerEntry, Reason};
@@ -179,7 +181,13 @@ impl Watch {
 }
 
 /// What a recorded request has to give up again, by stage.
-pub(crate) struct Forced(Vec<Option<ForcedTo>>);
+pub(crate) struct Forced {
+    fates: Vec<Option<ForcedTo>>,
+    /// The stages of which one failed.
+    expected: Vec<usize>,
+    /// Told when one of them does not: then nothing goes on.
+    unfailed: Arc<Notify>,
+}
 
 /// What becomes of a stage in a request that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,12 +196,18 @@ pub(crate) enum ForcedTo {
     Fail,
     /// It is given up with its region.
     Drop,
+    /// It never ends: the request that failed then may not have got to it.
+    Wait,
 }
 
 impl Forced {
-    /// What a ledger names; `None` if that is nothing, or not of this plan.
-    pub(crate) fn new(plan: &Compiled, ledger: &[LedgerEntry]) -> Option<Forced> {
-        let mut forced = vec![None; plan.stages.len()];
+    /// What a ledger names, and all but what comes before the node that failed, if one did: when it failed the others
+    /// may have been anywhere, and now it is to fail first. `None` if that is nothing, or not of this plan.
+    pub(crate) fn new(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Option<Forced> {
+        let mut forced = match failed {
+            Some(node) => all_but_before(plan, node),
+            None => vec![None; plan.stages.len()],
+        };
         let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
         for entry in ledger {
             let node = number(&entry.node)?;
@@ -215,12 +229,57 @@ impl Forced {
                 }
             }
         }
-        (!ledger.is_empty()).then_some(Forced(forced))
+        let expected = |node: &str| -> Vec<usize> {
+            let is = |stage: &usize| match &plan.stages[*stage].what {
+                What::Exit(region) => plan.nodes[plan.regions[*region].node].id == node,
+                what => what
+                    .nodes()
+                    .is_some_and(|nodes| nodes.iter().any(|number| plan.nodes[*number].id == node)),
+            };
+            (0..plan.stages.len()).filter(is).collect()
+        };
+        (!ledger.is_empty() || failed.is_some()).then(|| Forced {
+            fates: forced,
+            expected: failed.map(expected).unwrap_or_default(),
+            unfailed: Arc::default(),
+        })
+    }
+
+    /// Is told when what failed then does not fail.
+    pub(crate) fn unfailed(&self) -> Arc<Notify> {
+        Arc::clone(&self.unfailed)
+    }
+
+    /// A stage ended well.
+    pub(crate) fn finished(&self, stage: usize) {
+        if self.expected.contains(&stage) {
+            self.unfailed.notify_one();
+        }
     }
 
     pub(crate) fn fate(&self, stage: usize) -> Option<ForcedTo> {
-        self.0[stage]
+        self.fates[stage]
     }
+}
+
+/// The stages that a node does not wait for, which wait; itself is none of them.
+fn all_but_before(plan: &Compiled, node: &str) -> Vec<Option<ForcedTo>> {
+    let is = |stage: usize| match plan.stages[stage].what.nodes() {
+        Some(nodes) => nodes.iter().any(|number| plan.nodes[*number].id == node),
+        None => plan.nodes[plan.first_node(stage)].id == node,
+    };
+    let count = plan.stages.len();
+    let mut forced = vec![Some(ForcedTo::Wait); count];
+    let mut open: Vec<usize> = (0..count).filter(|stage| is(*stage)).collect();
+    open.iter().for_each(|stage| forced[*stage] = None);
+    while let Some(stage) = open.pop() {
+        plan.graph.inputs(NodeId(stage as u32), |input, _| {
+            if forced[input.index()].take().is_some() {
+                open.push(input.index());
+            }
+        });
+    }
+    forced
 }
 
 /// `rows` with constants for these columns.

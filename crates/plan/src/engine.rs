@@ -8,15 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
-use anabranch_engine::{Allowance, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
+use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::call::{Call, Tally};
+use crate::capture::{Recorder, Sampler, Sampling};
 use crate::compiled::Compiled;
+use crate::degrade::Forced;
 use crate::error::Error;
+use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
-use crate::op::Ops;
+use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
@@ -45,6 +48,8 @@ pub struct Config {
     pub admission: bool,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
+    /// Which requests are captured, if any.
+    pub captures: Option<Sampling>,
 }
 
 /// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
@@ -72,6 +77,7 @@ struct Inner {
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
     requests: AtomicU64,
+    sampler: Option<Box<Sampler>>,
 }
 
 /// A compiled plan. A handle: clones share everything, and any number of requests may run at once.
@@ -81,9 +87,6 @@ pub struct Plan {
     engine: Engine,
     door: Arc<Door>,
     warnings: Arc<[Problem]>,
-    /// What it was compiled from.
-    text: Arc<str>,
-    base: Arc<Path>,
 }
 
 /// What one request is allowed.
@@ -100,12 +103,31 @@ pub struct RunOptions {
     pub inline_threshold: Option<Duration>,
 }
 
+/// In what manner a request is answered; the usual one is the default.
+#[derive(Default)]
+pub(crate) struct Manner {
+    /// What events call its run, as soon as that is known.
+    pub(crate) run: Option<RunId>,
+    /// Who answers its reads.
+    pub(crate) reads: Reads,
+    /// Who keeps what it reads.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Who keeps what its nodes make.
+    pub(crate) seen: Option<Arc<Seen>>,
+    /// The time that its nodes see, if it is not the engine's.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+    /// What is not to make it, whatever happens.
+    pub(crate) forced: Option<Box<Forced>>,
+    /// What did not go as the plan would have it, of a request that failed.
+    pub(crate) ledger: Vec<LedgerEntry>,
+}
+
 impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         let seed = RandomState::new().hash_one(0);
-        Config { registries, sources, ops, folder: None, runs, admission: true, seed }
+        Config { registries, sources, ops, folder: None, runs, admission: true, seed, captures: None }
     }
 }
 
@@ -118,7 +140,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed } = config;
+        let Config { registries, sources, ops, folder, runs: settings, admission, seed, captures } = config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -139,6 +161,7 @@ impl Engine {
             runs,
             inline_threshold: settings.inline_threshold,
             registries: Arc::new(registries),
+            sampler: captures.map(|sampling| Box::new(Sampler::new(sampling, ops.clone(), seed))),
             sources,
             ops,
             folder,
@@ -176,13 +199,23 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
-        let (compiled, warnings) = self.compiled(text, base, Asking::Wanted)?;
-        let (compiled, warnings) = (Arc::new(compiled), warnings.into());
-        let door = self.door(&compiled.name);
-        Ok(Plan { compiled, engine: self.clone(), door, warnings, text: text.into(), base: base.into() })
+        self.compile_from(text, FilesFrom::Folder(base))
     }
 
-    fn compiled(&self, text: &str, base: &Path, asking: Asking) -> Result<(Compiled, Vec<Problem>), Error> {
+    /// Compiles the text of a plan that names these files.
+    pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
+        let (compiled, warnings) = self.compiled(text, files, Asking::Wanted)?;
+        let (compiled, warnings) = (Arc::new(compiled), warnings.into());
+        let door = self.door(&compiled.name);
+        Ok(Plan { compiled, engine: self.clone(), door, warnings })
+    }
+
+    fn compiled(
+        &self,
+        text: &str,
+        files: FilesFrom<'_>,
+        asking: Asking,
+    ) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
@@ -190,7 +223,7 @@ impl Engine {
             sources: &inner.sources,
             hedges: &inner.hedges,
             limits: &inner.limit_of,
-            base,
+            files,
             asking,
         };
         let mut problems = Problems::default();
@@ -231,6 +264,10 @@ impl Engine {
     /// Jobs expected to cost at most this much are done in place.
     pub fn inline_threshold(&self) -> Duration {
         self.0.inline_threshold
+    }
+
+    pub(crate) fn sampler(&self) -> Option<&Sampler> {
+        self.0.sampler.as_deref()
     }
 
     /// What became of requests so far, by plan.
@@ -296,33 +333,35 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        self.run_as(request, options, &mut None, None).await
+        match &self.engine.0.sampler {
+            None => self.run_as(request, options, &mut Manner::default()).await,
+            Some(sampler) => sampler.run(self, request, options).await,
+        }
     }
 
     /// What it was compiled from.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.compiled.origin.text
     }
 
     /// The same plan, with all rows asked of the nodes that compute.
     pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
-        Ok(self.engine.compiled(&self.text, &self.base, Asking::All)?.0)
+        let origin = &self.compiled.origin;
+        Ok(self.engine.compiled(&origin.text, FilesFrom::Kept(&origin.files), Asking::All)?.0)
     }
 
-    /// Answers a request, and says what events call its run, as soon as that is known; what its nodes make is kept in
-    /// `seen`.
+    /// Answers a request in a special manner.
     pub(crate) async fn run_as(
         &self,
         request: Request,
         options: &RunOptions,
-        run_id: &mut Option<RunId>,
-        seen: Option<Arc<Seen>>,
+        manner: &mut Manner,
     ) -> Result<Answer, Error> {
         let clock = self.engine.0.runs.clock();
         let own = || Some(clock.now() + self.compiled.deadline?);
         let deadline = options.deadline.or_else(own);
         let pass = self.door.enter(deadline, &**clock)?;
-        let answer = self.run_admitted(request, options, deadline, run_id, seen).await;
+        let answer = self.run_admitted(request, options, deadline, manner).await;
         pass.end(&answer);
         answer
     }
@@ -332,24 +371,25 @@ impl Plan {
         request: Request,
         options: &RunOptions,
         deadline: Option<Instant>,
-        run_id: &mut Option<RunId>,
-        seen: Option<Arc<Seen>>,
+        manner: &mut Manner,
     ) -> Result<Answer, Error> {
         let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
-        let clock = Arc::clone(inner.runs.clock());
+        let clock = Arc::clone(manner.clock.as_ref().unwrap_or(inner.runs.clock()));
         let call = Arc::new(Call {
             user: user_id,
             params,
             clock,
             tally: Tally::default(),
             shared,
-            reads: Reads::Live,
-            seen,
+            reads: std::mem::take(&mut manner.reads),
+            seen: manner.seen.clone(),
+            recorder: manner.recorder.clone(),
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let mut work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
+        let work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
+        let mut work = work.forcing(manner.forced.take());
         let (known, timed) = match deadline {
             Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
             None => (None, false),
@@ -372,13 +412,16 @@ impl Plan {
         };
         let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
         let run = run.map_err(Error::Refused)?;
-        *run_id = Some(run.id());
+        manner.run = Some(run.id());
         let ended = run.await;
         if timed {
             let Compiled { stages, graph, policies, times, .. } = &*self.compiled;
             times.renew(stages, graph, policies);
         }
-        ended.map_err(|stopped| Error::stopped(&self.compiled, stopped))?;
+        if let Err(stopped) = ended {
+            manner.ledger = work.into_ledger();
+            return Err(Error::stopped(&self.compiled, stopped));
+        }
         let (outputs, ledger) = work.into_outputs();
         Ok(Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),

@@ -87,6 +87,7 @@ mod setup;
 mod explain;
 mod traced;
 mod why;
+mod capture;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
@@ -128,6 +129,11 @@ pub mod explained {
 /// Why rows are where they are.
 pub mod told {
     pub use crate::why::*;
+}
+
+/// Captured requests.
+pub mod captures {
+    pub use crate::capture::*;
 }
 
 /// Expressions and predicates.

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::capture::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::{quote, show};
 use crate::problem::{Problem, Problems};
@@ -55,6 +56,8 @@ pub struct Project {
     pub admission: bool,
     /// How plans run.
     pub engine: EngineSettings,
+    /// Which requests are captured, if any.
+    pub captures: Option<CaptureSettings>,
 }
 
 /// What an endpoint is.
@@ -219,7 +222,14 @@ impl Reader<'_> {
         let env: Option<String> = fields.optional("env");
         let admission = fields.optional("admission").unwrap_or(true);
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
+        let captures = fields.optional::<&Map<String, Value>>("captures");
         fields.finish();
+        let captures = captures.and_then(|captures| {
+            let mut fields = Fields::new(captures, format!("{}, plan.captures", self.name), problems);
+            let settings = CaptureSettings::read(&mut fields, &|path| self.path(path));
+            fields.finish();
+            settings
+        });
         let endpoints = endpoints.into_iter().flatten();
         Project {
             file: self.file.to_owned(),
@@ -229,6 +239,7 @@ impl Reader<'_> {
             admission,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
+            captures,
         }
     }
 

@@ -79,10 +79,9 @@ impl<'a> Work<'a> {
         Work { timed, known: known.filter(|_| !timed), ..self }
     }
 
-    /// Has what this ledger names fail once more.
-    pub(crate) fn forcing(mut self, ledger: &[LedgerEntry]) -> Self {
-        self.forced = Forced::new(self.plan, ledger).map(Box::new);
-        self
+    /// Has some stages not make it, whatever happens.
+    pub(crate) fn forcing(self, forced: Option<Box<Forced>>) -> Self {
+        Work { forced, ..self }
     }
 
     /// The rows of the outputs and the ledger, once the run is over.
@@ -91,6 +90,11 @@ impl<'a> Work<'a> {
             |stage: &usize| self.values[*stage].clone().expect("a run that ended well has its outputs");
         let ledger = self.watch.map_or_else(Vec::new, |watch| watch.into_ledger());
         (self.plan.outputs.iter().map(rows).collect(), ledger)
+    }
+
+    /// The ledger of a run that failed.
+    pub(crate) fn into_ledger(self) -> Vec<LedgerEntry> {
+        self.watch.map_or_else(Vec::new, |watch| watch.into_ledger())
     }
 
     fn inputs(&mut self, stage: usize) -> Inputs {
@@ -115,6 +119,7 @@ impl Workload for Work<'_> {
         let plan = self.plan;
         match self.forced.as_ref().and_then(|forced| forced.fate(stage)) {
             Some(ForcedTo::Drop) => return Step::Drop,
+            Some(ForcedTo::Wait) => return Step::Future(Waiting::ForTime),
             Some(ForcedTo::Fail) => {
                 let cause = OpError::Late("as recorded".to_owned());
                 return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
@@ -173,6 +178,9 @@ impl Workload for Work<'_> {
             plan.last_node(stage).into_iter().for_each(|node| seen.keep(node, &value));
         }
         self.values[stage] = Some(value);
+        if let Some(forced) = &self.forced {
+            forced.finished(stage);
+        }
         let Some(watch) = &mut self.watch else { return };
         if self.timed
             && let Some(begun) = watch.begun(stage)

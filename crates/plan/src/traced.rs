@@ -7,7 +7,7 @@ use anabranch_engine::{Dag, Event, Graph as _, Heard, NodeId, Timeline, Track, W
 
 use crate::answer::Answer;
 use crate::compiled::Compiled;
-use crate::engine::{Plan, RunOptions};
+use crate::engine::{Manner, Plan, RunOptions};
 use crate::error::Error;
 use crate::request::Request;
 
@@ -35,11 +35,11 @@ impl Plan {
         let stages = self.compiled.stages.len();
         let bound = NonZeroUsize::MIN.saturating_add(stages * EVENTS_PER_STAGE + OTHER_EVENTS);
         let mut listener = self.engine().runs().events().listen(bound);
-        let mut run = None;
-        let answer = self.run_as(request, options, &mut run, None).await;
+        let mut manner = Manner::default();
+        let answer = self.run_as(request, options, &mut manner).await;
         let heard = std::iter::from_fn(|| listener.try_next());
         let (graph, heard) = without_timers(&self.compiled, heard);
-        let timeline = run.and_then(|run| Timeline::new(run, &graph, &heard).ok());
+        let timeline = manner.run.and_then(|run| Timeline::new(run, &graph, &heard).ok());
         let trace = timeline.map(|timeline| Trace {
             timeline,
             title: format!("plan {}", self.name()),

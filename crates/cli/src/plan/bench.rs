@@ -1,9 +1,12 @@
 //! `anabranch plan bench`.
 
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
-use anabranch_plan::{Reason, Request};
+use anabranch_plan::captures::SampleCounts;
+use anabranch_plan::{Engine, Reason, Request};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -75,6 +78,9 @@ pub(crate) struct Bench {
     /// How long each answer may take.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
+    /// Captures requests meanwhile, as [plan.captures] of the project file says.
+    #[arg(long)]
+    capture: bool,
     /// Refuses nothing, however late it would be.
     #[arg(long)]
     no_admission: bool,
@@ -101,6 +107,18 @@ struct Measured {
     outcome: Outcome,
 }
 
+/// What comes of `work`, while captures are written.
+async fn during<T>(engine: &Engine, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let mut writing = pin!(engine.write_captures());
+    poll_fn(|context| {
+        // It never ends.
+        let _ = writing.as_mut().poll(context);
+        work.as_mut().poll(context)
+    })
+    .await
+}
+
 impl Bench {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let concurrency = self.concurrency.unwrap_or(if self.rate.is_some() { OPEN_LOOP_ASKERS } else { 1 });
@@ -125,7 +143,8 @@ impl Bench {
     }
 
     async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
-        let engine = self.from.engine_with(Some(&self.threads), Rows::Needed, |config| {
+        let rows = if self.capture { Rows::Captured } else { Rows::Needed };
+        let engine = self.from.engine_with(Some(&self.threads), rows, |config| {
             config.admission &= !self.no_admission;
         })?;
         let plan = from::plan(&engine, &self.plan)?;
@@ -163,8 +182,27 @@ impl Bench {
             (None, Some(time)) => Until::Elapsed(time),
             (None, None) => Until::Count(1000),
         };
-        let outcome = load(until, self.rate).run().await;
+        let outcome = during(&engine, load(until, self.rate).run()).await;
+        engine.flush_captures().await;
+        if self.capture {
+            Bench::tell(engine.capture_counts());
+        }
         Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
+    }
+
+    /// Tells what was captured.
+    fn tell(counts: SampleCounts) {
+        let dropped = [
+            ("rate", counts.dropped_rate),
+            ("size", counts.dropped_size),
+            ("queue", counts.dropped_queue),
+            ("total", counts.dropped_total),
+            ("masked", counts.dropped_masked),
+            ("store", counts.dropped_store),
+        ];
+        let dropped = dropped.iter().filter(|(_, count)| *count > 0);
+        let dropped: String = dropped.map(|(why, count)| format!(", {count} dropped ({why})")).collect();
+        out::note(&format!("{}{dropped}", out::count(counts.written, "capture")));
     }
 
     fn as_json(&self, measured: &Measured) -> Value {

@@ -68,6 +68,7 @@ impl From {
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
+            captures: rows == Rows::Captured,
         };
         let (mut config, warnings) = setup.config()?;
         out::warnings(&warnings);
@@ -75,12 +76,27 @@ impl From {
         Ok(Engine::load(config)?)
     }
 
+    /// What an engine without rows is made of.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let setup = Setup {
+            project: self.project()?,
+            registry: self.registry.clone(),
+            env: self.env.clone(),
+            plans: self.plans.clone(),
+            rows: RowsFrom::Nowhere,
+            ..Setup::default()
+        };
+        let (config, warnings) = setup.config()?;
+        out::warnings(&warnings);
+        Ok(config)
+    }
+
     fn rows(&self, rows: Rows) -> RowsFrom {
         match (&self.redis, &self.data[..], &self.env) {
             (Some(address), ..) => RowsFrom::Redis(address.clone()),
             (None, [_, ..], _) => RowsFrom::Data(self.data.clone()),
-            (None, [], Some(_)) if rows == Rows::Needed => RowsFrom::Endpoints,
-            (None, [], _) if rows == Rows::Needed => RowsFrom::Project,
+            (None, [], Some(_)) if rows != Rows::Unneeded => RowsFrom::Endpoints,
+            (None, [], _) if rows != Rows::Unneeded => RowsFrom::Project,
             (None, [], _) => RowsFrom::Nowhere,
         }
     }
@@ -102,6 +118,8 @@ impl From {
 pub(crate) enum Rows {
     /// It does.
     Needed,
+    /// It does, and captures requests as the project says.
+    Captured,
     /// It only looks at the plan.
     Unneeded,
 }

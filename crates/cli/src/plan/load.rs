@@ -258,6 +258,7 @@ fn kind(error: &Error) -> &'static str {
                 sources::Error::Timeout { .. } => "source: timeout",
                 sources::Error::Refused { .. } => "source: refused",
                 sources::Error::Malformed { .. } => "source: malformed reply",
+                sources::Error::Recorded { .. } | sources::Error::NotCaptured { .. } => "source: capture",
                 sources::Error::Forgotten { .. } => "source: nothing remembered",
             },
             Failure::Error(OpError::Expr(_)) => "expression",

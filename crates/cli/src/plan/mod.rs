@@ -4,6 +4,10 @@ mod from;
 mod threads;
 mod request;
 mod run;
+mod capture;
+mod replay;
+mod captures;
+mod diff;
 mod check;
 mod explain;
 mod why;
@@ -27,6 +31,18 @@ pub(crate) enum Verb {
     /// Answers one request: reads it from stdin, writes the answer as one line of JSON.
     #[command(after_help = run::HELP)]
     Run(Box<run::Run>),
+    /// Answers one request and keeps all that its answer came from.
+    #[command(after_help = capture::HELP)]
+    Capture(Box<capture::Capture>),
+    /// Answers a captured request again, the same to the byte.
+    #[command(after_help = replay::HELP)]
+    Replay(replay::Replay),
+    /// Lists sets of captures, or the captures of one.
+    #[command(after_help = EXIT_CODES)]
+    Captures(captures::Captures),
+    /// Says what changes from one plan to another, on captured requests.
+    #[command(after_help = diff::HELP)]
+    Diff(Box<diff::Diff>),
     /// Checks plans and says everything that is wrong with them.
     #[command(after_help = EXIT_CODES)]
     Check(check::Check),
@@ -57,6 +73,10 @@ impl Verb {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self {
             Verb::Run(run) => run.run(),
+            Verb::Capture(capture) => capture.run(),
+            Verb::Replay(replay) => replay.run(),
+            Verb::Captures(captures) => captures.run(),
+            Verb::Diff(diff) => diff.run(),
             Verb::Check(check) => check.run(),
             Verb::Explain(explain) => explain.run(),
             Verb::Why(why) => why.run(),

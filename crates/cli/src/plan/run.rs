@@ -6,6 +6,7 @@ use std::time::Duration;
 use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, RunOptions, Scalar, Trace};
 use clap::Args;
 
+use super::capture::Keep;
 use super::from::{self, From, Rows};
 use super::request;
 use super::threads::{A_DAY, Threads, whole};
@@ -52,16 +53,24 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.run_and(None)
+    }
+
+    /// Answers the request, and captures it.
+    pub(super) fn run_and(self, keep: Option<Keep>) -> Result<(), Failure> {
         // One request has nothing to share threads with: what it waits for wakes the thread it waits on.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
         if let Some(file) = &self.trace {
             kind_of(file)?;
+            if keep.is_some() {
+                return Err(Failure::Wrong("--trace: a request is captured or traced, not both".to_owned()));
+            }
         }
-        runtime.block_on(self.answer())
+        runtime.block_on(self.answer(keep))
     }
 
-    async fn answer(self) -> Result<(), Failure> {
+    async fn answer(self, keep: Option<Keep>) -> Result<(), Failure> {
         let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
@@ -77,9 +86,15 @@ impl Run {
             sequential: self.threads.sequential,
             inline_threshold: None,
         };
-        let answer = match &self.trace {
-            None => plan.run_with(request, &options).await,
-            Some(file) => {
+        let answer = match (&self.trace, keep) {
+            (_, Some(keep)) => {
+                let (store, set) = keep.place();
+                let (answer, capture) = plan.capture(request, &options, store, set).await;
+                keep.told(capture).await?;
+                answer
+            }
+            (None, None) => plan.run_with(request, &options).await,
+            (Some(file), None) => {
                 let (answer, trace) = plan.run_traced(request, &options).await;
                 if let Some(trace) = trace {
                     write_trace(&trace, file)?;

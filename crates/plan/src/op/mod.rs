@@ -3,6 +3,7 @@
 //! An op is one file here and one line in [`Ops::builtin`]. Users of the library add theirs with
 //! [`Ops::add`]; nothing is reserved for the ones that come along.
 
+mod files;
 mod spec;
 mod node;
 mod form;
@@ -19,6 +20,7 @@ use crate::schema::{KeySet, Schema};
 use crate::source::{Hedged, Hedging, Source};
 
 pub use contract::Contract;
+pub(crate) use files::{Files, FilesFrom, NamedFile};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
 pub use rule::{Join, Keep, Matching, Repeats, Rule};
@@ -262,6 +264,8 @@ impl<'a> Sources<'a> {
             bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
         }
         let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
+        reader.number = self.readers.len() as u32;
+        reader.endpoint = endpoint;
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
         others.any(|(_, other)| reader.join(other, &mut self.tables));
         if self.remembering {

@@ -3,6 +3,7 @@
 use anabranch_rows::{Key, Kind};
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::document::Document;
 use crate::expr::{Filter, Program, Scope};
@@ -11,7 +12,7 @@ use crate::registry::{Endpoint, KeyEntry, KeyKind, Registries, Status};
 use crate::schema::Schema;
 use crate::value::Scalar;
 
-use super::{Arg, Spec};
+use super::{Arg, Files, Spec};
 
 /// One node of a plan, its parameters checked against the op's [`Spec`].
 pub struct Node<'a> {
@@ -23,8 +24,8 @@ pub struct Node<'a> {
     pub(crate) inputs: Vec<&'a Schema>,
     pub(crate) document: &'a Document,
     pub(crate) registries: &'a Registries,
-    /// Where files that the plan names are.
-    pub(crate) base: &'a Path,
+    /// The files that the plan names.
+    pub(crate) files: &'a Files<'a>,
     pub(crate) problems: &'a mut Problems,
 }
 
@@ -46,7 +47,12 @@ impl<'a> Node<'a> {
 
     /// Where files that the plan names are: relative paths are relative to it.
     pub fn base(&self) -> &'a Path {
-        self.base
+        self.files.base()
+    }
+
+    /// The bytes of a file that the plan names, of at most so many; what is read this way a capture keeps.
+    pub fn read_file(&self, name: &str, most: u64) -> Result<Arc<[u8]>, String> {
+        self.files.read(name, most)
     }
 
     /// The registries.

@@ -14,7 +14,8 @@ use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
 use crate::op::{
-    Arg, Demand, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources, Started, When,
+    Arg, Demand, Files, FilesFrom, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources,
+    Started, When,
 };
 use crate::problem::Problems;
 use crate::registry::Registries;
@@ -187,7 +188,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            base: std::path::Path::new(""),
+            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
             registries: &self.registries,
             problems,
         };
@@ -237,6 +238,7 @@ impl Case {
             tally: Tally::default(),
             reads: Reads::Live,
             seen: None,
+            recorder: None,
             shared: Box::default(),
         });
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();

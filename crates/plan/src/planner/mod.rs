@@ -13,15 +13,14 @@ mod stages;
 mod settings;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::LimitKey;
 
-use crate::compiled::{Compiled, PlanNode};
+use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode, Fallback};
-use crate::op::{Demand, Node, Op, Ops, Planned, Sources, Takes};
+use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::{Hedging, Source};
@@ -39,7 +38,7 @@ pub(crate) struct Surroundings<'a> {
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
-    pub(crate) base: &'a Path,
+    pub(crate) files: FilesFrom<'a>,
     /// How many rows are asked of nodes that compute.
     pub(crate) asking: Asking,
 }
@@ -67,7 +66,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let added = guards::expand(&mut document, problems);
     let document = document;
     let order = order::inputs_first(&document);
-    let mut drafts = draft(&document, &order, with, problems)?;
+    let files = Files::new(with.files);
+    let mut drafts = draft(&document, &order, with, &files, problems)?;
     let same = equal::merge(&document, &order, &mut drafts);
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
@@ -104,7 +104,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let Builder { nodes, sources, .. } = builder;
     let Document { name, deadline, node_timeout, .. } = document;
     let shared_reads = sources.shared_count();
-    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout };
+    let origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
+    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
 
@@ -117,6 +118,7 @@ struct Parts {
     shared_reads: usize,
     deadline: Option<Duration>,
     node_timeout: Option<Duration>,
+    origin: Origin,
 }
 
 /// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
@@ -125,6 +127,7 @@ fn draft(
     document: &Document,
     order: &[usize],
     with: &Surroundings<'_>,
+    files: &Files<'_>,
     problems: &mut Problems,
 ) -> Option<Vec<Draft>> {
     let mut drafts: Vec<Option<Draft>> = document.nodes.iter().map(|_| None).collect();
@@ -143,7 +146,7 @@ fn draft(
             inputs,
             document,
             registries: with.registries,
-            base: with.base,
+            files,
             problems,
         });
         if let Some(planned) = planned {

@@ -1,6 +1,7 @@
 //! What the registries hold.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_rows::{Key, Kind};
@@ -26,6 +27,8 @@ pub struct Registries {
     pub limits: Limits,
     /// The environment that the endpoints are of, if there are any.
     pub env: Option<String>,
+    /// The files they were read from, by name.
+    pub(crate) texts: Arc<[(String, String)]>,
 }
 
 /// A registered column.

@@ -104,8 +104,11 @@ fn parse<'a>(
     env: Option<&str>,
     mut problems: Problems,
 ) -> Result<(Registries, Vec<Problem>), Problems> {
-    let (mut plain, mut by_env) = (BTreeMap::new(), BTreeMap::new());
+    let (mut plain, mut by_env, mut texts) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for (name, text) in files {
+        if name != IGNORED {
+            texts.push((name.to_owned(), text.to_owned()));
+        }
         let Some(map) = parse_file(name, text, &mut problems) else { continue };
         match env_of(name) {
             // Of both forms of an environment, the one that people write counts.
@@ -137,7 +140,8 @@ fn parse<'a>(
         file("capabilities.toml").map_or_else(Vec::new, |file| capabilities::capabilities(file, problems));
     let limits = file("validation.toml").map_or_else(Limits::default, |file| limits::limits(file, problems));
     let (env, endpoints) = environment(&by_env, env, problems);
-    let registries = Registries { keys, params, features, capabilities, endpoints, limits, env };
+    let texts = texts.into();
+    let registries = Registries { keys, params, features, capabilities, endpoints, limits, env, texts };
     let problems = std::mem::take(problems);
     if problems.is_fine() { Ok((registries, problems.warnings)) } else { Err(problems) }
 }

@@ -26,6 +26,7 @@ pub(crate) use hedge::{Hedged, Hedging};
 pub use http::{Http, HttpConfig};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
+pub(crate) use reader::count;
 pub use reader::{Reader, Shared};
 pub(crate) use reads::{Reads, StaleReads};
 pub use redis::{Redis, RedisConfig, RedisTls, seed};
@@ -75,7 +76,7 @@ impl Read {
     }
 
     /// The reply to keys that need no trip: there are none, or nothing is asked of them.
-    fn without_trip(&self, keys: &Keys) -> Option<Reply> {
+    pub(crate) fn without_trip(&self, keys: &Keys) -> Option<Reply> {
         let asks_nothing = match self {
             Read::Fields(fields) => fields.is_empty(),
             Read::List { limit } | Read::Scored { limit } => *limit == 0,
@@ -143,7 +144,7 @@ impl Keys {
     }
 
     /// How many of them are read: all that are whole.
-    fn commands(&self) -> u32 {
+    pub(crate) fn commands(&self) -> u32 {
         match self {
             Keys::Ids(ids) => ids.len() as u32,
             Keys::Whole(keys) => keys.iter().flatten().count() as u32,
@@ -242,13 +243,31 @@ pub enum Error {
         /// How old it may be.
         max_age: Duration,
     },
+    /// What a capture has of an error.
+    #[error("{message}")]
+    Recorded {
+        /// What it said.
+        message: Arc<str>,
+        /// Whether another try might have gone well.
+        severity: Severity,
+    },
+    /// A replay reads what was not read when its capture was taken.
+    #[error("the capture has no reply of {endpoint} to `{command}`")]
+    NotCaptured {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The command and its key.
+        command: String,
+    },
 }
 
 impl Classified for Error {
     fn severity(&self) -> Severity {
         match self {
             Error::Connect { .. } | Error::Timeout { .. } => Severity::Transient,
-            Error::Refused { .. } | Error::Malformed { .. } | Error::Forgotten { .. } => Severity::Permanent,
+            Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
+            Error::Forgotten { .. } | Error::NotCaptured { .. } => Severity::Permanent,
+            Error::Recorded { severity, .. } => *severity,
         }
     }
 }

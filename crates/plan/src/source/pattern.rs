@@ -9,7 +9,7 @@ use super::Keys;
 use crate::call::Call;
 use crate::registry;
 use crate::schema::Schema;
-use crate::value::Scalar;
+use crate::value::{Scalar, Values};
 
 /// A store key with placeholders.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,20 +98,25 @@ impl Pattern {
 
     /// The keys of the active rows: [`Keys::Ids`] if and only if it has [`affixes`](Self::affixes).
     pub(crate) fn apply(&self, rows: &Rows, call: &Call) -> Keys {
-        if self.affixes().is_some() {
-            let by_user = self.parts.contains(&Part::User);
-            return Keys::Ids(if by_user { vec![call.user; rows.len()] } else { rows.ids().collect() });
-        }
-        Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, call)).collect())
+        self.apply_with(rows, call.user, &call.params)
     }
 
-    fn key_of(&self, row: usize, rows: &Rows, call: &Call) -> Option<Box<str>> {
+    /// The keys of the active rows for this user and these parameters.
+    pub(crate) fn apply_with(&self, rows: &Rows, user: i64, params: &Values) -> Keys {
+        if self.affixes().is_some() {
+            let by_user = self.parts.contains(&Part::User);
+            return Keys::Ids(if by_user { vec![user; rows.len()] } else { rows.ids().collect() });
+        }
+        Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, user, params)).collect())
+    }
+
+    fn key_of(&self, row: usize, rows: &Rows, user: i64, params: &Values) -> Option<Box<str>> {
         let mut key = String::new();
         for part in &*self.parts {
             let written = match part {
                 Part::Literal(text) => key.write_str(text),
-                Part::User => write!(key, "{}", call.user),
-                Part::Param(index) => match call.params[*index].as_ref()? {
+                Part::User => write!(key, "{user}"),
+                Part::Param(index) => match params[*index].as_ref()? {
                     Scalar::Int(value) => write!(key, "{value}"),
                     Scalar::Float(value) => write!(key, "{value}"),
                     Scalar::Bool(value) => write!(key, "{value}"),

@@ -19,6 +19,10 @@ pub struct Reader {
     pub(crate) pattern: Pattern,
     pub(crate) read: Read,
     pub(crate) bound: Arc<dyn Bound>,
+    /// Its place among the plan's readers.
+    pub(crate) number: u32,
+    /// The place of the endpoint it reads from.
+    pub(crate) endpoint: usize,
     group: Arc<Group>,
     /// The node it belongs to, by number.
     node: usize,
@@ -38,7 +42,7 @@ impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
         let group = Arc::new(Group { table: AtomicUsize::new(ALONE), stale: OnceLock::new() });
-        Reader { pattern: pattern.clone(), read: read.clone(), bound, group, node: 0 }
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, number: 0, endpoint: 0, group, node: 0 }
     }
 
     /// This read, as that of a node.
@@ -75,23 +79,37 @@ impl Reader {
         self.group.table.load(Ordering::Relaxed) != ALONE
     }
 
+    /// The table of what it shares with other nodes, if it does.
+    pub(crate) fn shared_table(&self) -> Option<usize> {
+        Some(self.group.table.load(Ordering::Relaxed)).filter(|table| *table != ALONE)
+    }
+
     /// Reads what the active rows point to, in one trip: a row's value a key, in their order. What another node of
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
-        let fetch = match &call.reads {
-            Reads::Stale(stale) => Fetch::Ready(self.read_stale(&keys, stale, call)),
-            Reads::Live => {
-                let table = self.group.table.load(Ordering::Relaxed);
-                match table < call.shared.len() {
-                    true => self.read_shared(keys, table, call),
-                    false => self.fetch(keys, call),
-                }
+        let fetch = match (&call.reads, &call.recorder) {
+            (Reads::Recorded(recorded), _) => recorded.read(self, rows, &keys, call),
+            (_, None) => self.read_keys(keys, call),
+            (_, Some(recorder)) => {
+                let watch = recorder.watch(self.number, &keys, call);
+                watch.over(self.read_keys(keys, call))
             }
         };
         match &call.seen {
             None => fetch,
             Some(seen) => seen.watch(self.node, fetch),
+        }
+    }
+
+    fn read_keys(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
+        if let Reads::Stale(stale) = &call.reads {
+            return Fetch::Ready(self.read_stale(&keys, stale, call));
+        }
+        let table = self.group.table.load(Ordering::Relaxed);
+        match table < call.shared.len() {
+            true => self.read_shared(keys, table, call),
+            false => self.fetch(keys, call),
         }
     }
 
@@ -185,10 +203,15 @@ impl Reader {
 
 /// Counts a trip that is back, and remembers what it brought.
 fn note(call: &Call, fetched: &Result<Reply, Error>, memory: Option<(Arc<Stale>, Keys)>) {
+    if let (Ok(reply), Some((stale, keys))) = (fetched, memory) {
+        stale.remember(keys, reply.data.clone(), call.clock.now());
+    }
+    count(call, fetched);
+}
+
+/// Counts a trip for the request that made it.
+pub(crate) fn count(call: &Call, fetched: &Result<Reply, Error>) {
     if let Ok(reply) = fetched {
-        if let Some((stale, keys)) = memory {
-            stale.remember(keys, reply.data.clone(), call.clock.now());
-        }
         call.tally.trips.fetch_add(reply.trips, Ordering::Relaxed);
         call.tally.commands.fetch_add(reply.commands, Ordering::Relaxed);
     }

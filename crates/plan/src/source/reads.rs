@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::capture::Recorded;
+
 /// Who answers the reads of a request.
 #[derive(Default)]
 pub(crate) enum Reads {
@@ -11,6 +13,8 @@ pub(crate) enum Reads {
     Live,
     /// What they said before, at most so long ago.
     Stale(StaleReads),
+    /// What they said to the request that was captured.
+    Recorded(Recorded),
 }
 
 /// Reads of a node whose source did not make it.

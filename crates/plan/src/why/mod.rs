@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::Answer;
-use crate::engine::{Plan, RunOptions};
+use crate::engine::{Manner, Plan, RunOptions};
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::request::Request;
@@ -400,7 +400,8 @@ impl Plan {
     pub async fn why_with(&self, request: Request, options: &RunOptions, row: i64) -> Result<Why, Error> {
         let seen = Seen::new(self.compiled.nodes.len());
         let asked = Asked { user: request.user_id, params: request.params.clone() };
-        let answer = self.run_as(request, options, &mut None, Some(Arc::clone(&seen))).await?;
+        let mut manner = Manner { seen: Some(Arc::clone(&seen)), ..Manner::default() };
+        let answer = self.run_as(request, options, &mut manner).await?;
         self.why_of(asked, &answer, &seen, row)
     }
 

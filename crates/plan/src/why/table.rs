@@ -51,6 +51,7 @@ impl<'a> Table<'a> {
             shared: Box::default(),
             reads: Reads::Live,
             seen: None,
+            recorder: None,
         });
         let count = plan.compiled.nodes.len();
         let mut table = Table {

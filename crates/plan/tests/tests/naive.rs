@@ -7,7 +7,7 @@
 mod cell;
 mod eval;
 mod exprs;
-mod make;
+pub(crate) mod make;
 mod model;
 mod why;
 pub(crate) mod world;
@@ -31,13 +31,15 @@ fn seeds() -> u64 {
 }
 
 /// Who asks, and the parameters by their number.
-struct Asked {
+pub(crate) struct Asked {
     user: i64,
+    /// Whether the asker gives the request a name.
+    pub(crate) named: bool,
     params: BTreeMap<u64, Cell>,
 }
 
 impl Asked {
-    fn new(rng: &mut Rng) -> Asked {
+    pub(crate) fn new(rng: &mut Rng) -> Asked {
         let mut params = BTreeMap::new();
         if rng.percent(60) {
             params.insert(1, Cell::Float(0.25 * rng.within(0..5) as f64));
@@ -48,12 +50,12 @@ impl Asked {
         if rng.percent(70) {
             params.insert(3, Cell::Int(rng.within(1..9) as i64));
         }
-        Asked { user: rng.within(1..25) as i64, params }
+        Asked { user: rng.within(1..25) as i64, named: true, params }
     }
 
-    fn request(&self, engine: &Engine) -> Request {
+    pub(crate) fn request(&self, engine: &Engine) -> Request {
         let mut request = Request::new(self.user, engine.registries());
-        request.request_id = Some("r".to_owned());
+        request.request_id = self.named.then(|| "r".to_owned());
         for (number, value) in &self.params {
             request.params[*number as usize - 1] = Some(match value {
                 Cell::Int(value) => Scalar::Int(*value),

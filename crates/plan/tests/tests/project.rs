@@ -30,6 +30,7 @@ fn defaults() {
                     cpu_threads: None,
                     inline_threshold: None,
                 },
+                captures: None,
             }"#]],
     );
 }
@@ -65,6 +66,7 @@ fn places_and_threads() {
                         30µs,
                     ),
                 },
+                captures: None,
             }"#]],
     );
 }
@@ -129,6 +131,7 @@ fn redis_settings() {
                     cpu_threads: None,
                     inline_threshold: None,
                 },
+                captures: None,
             }"#]],
     );
 }
@@ -189,6 +192,7 @@ fn memory_settings() {
                     cpu_threads: None,
                     inline_threshold: None,
                 },
+                captures: None,
             }"#]],
     );
 }
@@ -222,6 +226,7 @@ fn http_settings() {
                     cpu_threads: None,
                     inline_threshold: None,
                 },
+                captures: None,
             }"#]],
     );
 }
@@ -301,4 +306,67 @@ fn found_from_below() {
     let found = Project::find(&below);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(found.unwrap().unwrap().plans, folder.join("p"));
+}
+
+#[test]
+fn captures() {
+    check(
+        r#"
+        [plan.captures]
+        store = "captures"
+        one_in = 100
+        per_second = 5
+        masked_keys = ["country"]
+        masked_params = ["query"]
+        "#,
+        expect![[r#"
+            Project {
+                file: "/home/p/anabranch.toml",
+                registry: "/home/p/registry",
+                plans: "/home/p/plans",
+                env: None,
+                endpoints: [],
+                admission: true,
+                engine: EngineSettings {
+                    cpu_threads: None,
+                    inline_threshold: None,
+                },
+                captures: Some(
+                    CaptureSettings {
+                        store: "/home/p/captures",
+                        set: "live",
+                        one_in: Some(
+                            100,
+                        ),
+                        per_second: Some(
+                            5,
+                        ),
+                        most_bytes: None,
+                        total_bytes: None,
+                        most_waiting: None,
+                        masked_keys: [
+                            "country",
+                        ],
+                        masked_params: [
+                            "query",
+                        ],
+                    },
+                ),
+            }"#]],
+    );
+    check(
+        r#"
+        [plan.captures]
+        one_in = 0
+        per_second = "many"
+        masked_keys = [3]
+        sets = "live"
+        "#,
+        expect![[r#"
+            anabranch.toml, plan.captures, store: is missing; it must be a string
+            anabranch.toml, plan.captures, one_in: must be at least 1 (leave it out for the default)
+            anabranch.toml, plan.captures, per_second: must be a whole number, not the string `many`
+            anabranch.toml, plan.captures, masked_keys: must be names, not 3
+            anabranch.toml, plan.captures, sets: there is no such field (did you mean `set`?)"#]],
+    );
 }

@@ -6,9 +6,6 @@ mod lightgbm;
 mod linear;
 mod xgboost;
 
-use std::io::Read as _;
-use std::path::Path;
-
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Kind, Rows};
 use arrow_array::Float64Array;
@@ -154,9 +151,10 @@ fn read(node: &mut Node<'_>) -> Option<(Scoring, Names)> {
         }
         (_, None, None) => Err(("file".to_owned(), format!("a {kind} model needs one"))),
         (kind, Some(file), None) => {
-            let path = node.base().join(file);
             let transformed = node.text("output") != Some("raw");
-            from_file(kind, &path, transformed).map_err(|what| (format!("file `{file}`"), what))
+            text_of(node, file)
+                .and_then(|text| from_text(kind, &text, transformed))
+                .map_err(|what| (format!("file `{file}`"), what))
         }
     };
     match read {
@@ -168,32 +166,21 @@ fn read(node: &mut Node<'_>) -> Option<(Scoring, Names)> {
     }
 }
 
-fn from_file(kind: &str, path: &Path, transformed: bool) -> Result<(Scoring, Names), String> {
-    let text = text_of(path)?;
+fn from_text(kind: &str, text: &str, transformed: bool) -> Result<(Scoring, Names), String> {
     match kind {
-        "lightgbm" => lightgbm::parse(&text)?.into_scoring(transformed),
-        "xgboost" => xgboost::parse(&text)?.into_scoring(transformed),
+        "lightgbm" => lightgbm::parse(text)?.into_scoring(transformed),
+        "xgboost" => xgboost::parse(text)?.into_scoring(transformed),
         _ => {
-            let model: Value = serde_json::from_str(&text).map_err(|error| format!("not JSON: {error}"))?;
+            let model: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
             linear::parse(&model)
         }
     }
 }
 
 /// The text of a file that is no larger than a model may be.
-fn text_of(path: &Path) -> Result<String, String> {
-    let unread = |error: std::io::Error| format!("cannot be read: {error}");
-    // Asked before it is opened: opening a pipe would wait for its other end.
-    if !std::fs::metadata(path).map_err(unread)?.is_file() {
-        return Err("not a file".to_owned());
-    }
-    let file = std::fs::File::open(path).map_err(unread)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("larger than the {} MiB that a model may have", MAX_BYTES >> 20));
-    }
-    String::from_utf8(bytes).map_err(|_| {
+fn text_of(node: &Node<'_>, file: &str) -> Result<String, String> {
+    let bytes = node.read_file(file, MAX_BYTES)?;
+    str::from_utf8(&bytes).map(str::to_owned).map_err(|_| {
         "not text; LightGBM models are saved as text, XGBoost models with a name that ends in `.json`"
             .to_owned()
     })

@@ -53,6 +53,7 @@ fn call(sim: &Sim, tables: usize) -> Arc<Call> {
         shared,
         reads: Reads::Live,
         seen: None,
+        recorder: None,
     })
 }
 

@@ -23,7 +23,7 @@ struct Maker<'a> {
 
 const COUNTRY: u64 = 3001;
 
-pub(super) fn plan(rng: &mut Rng) -> Value {
+pub(crate) fn plan(rng: &mut Rng) -> Value {
     let mut maker = Maker { rng, nodes: Vec::new(), made: Vec::new(), exprs: Vec::new(), preds: Vec::new() };
     maker.source();
     for _ in 0..maker.rng.within(1..14) {

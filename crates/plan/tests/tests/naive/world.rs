@@ -30,10 +30,10 @@ pub(super) struct Store {
     pub(super) scored: BTreeMap<String, Vec<(i64, f64)>>,
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     pub(super) stores: [Store; 2],
     /// The endpoint, by place, and the beginning of the keys that cannot be read.
-    pub(super) failing: Option<(usize, &'static str)>,
+    pub(crate) failing: Option<(usize, &'static str)>,
 }
 
 const PREFIXES: [&str; 7] = ["user:", "follow:", "recommendation:", "media:", "near:", "rank:", "odd:"];
@@ -151,14 +151,14 @@ impl Store {
 }
 
 impl World {
-    pub(super) fn new(rng: &mut Rng) -> World {
+    pub(crate) fn new(rng: &mut Rng) -> World {
         let stores = [Store::new(rng), Store::new(rng)];
         let failing = rng.percent(10).then(|| (rng.within(0..2) as usize, *rng.choose(&PREFIXES)));
         World { stores, failing }
     }
 
     /// A source an endpoint, whose reads take all kinds of times, some of them few at a time.
-    pub(super) fn sources(&self, rng: &mut Rng, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Source>> {
+    pub(crate) fn sources(&self, rng: &mut Rng, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Source>> {
         let mut source = |at: usize| -> Arc<dyn Source> {
             let data = Arc::new(self.stores[at].data());
             let mut memory = Memory::new(ENDPOINTS[at], data, Arc::clone(clock));

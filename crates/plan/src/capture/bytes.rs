@@ -1,0 +1,121 @@
+//! How the parts of a capture are laid out: fields behind one another, numbers in eight or four bytes, the lowest first.
+
+/// Takes fields off the front of bytes that anybody may have written; nothing once they run out.
+pub(super) struct Take<'a>(pub(super) &'a [u8]);
+
+impl<'a> Take<'a> {
+    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// Nothing unless all has been taken.
+    pub(super) fn end(self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    /// One of two.
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'a str> {
+        let len = self.u32()? as usize;
+        str::from_utf8(self.bytes(len)?).ok()
+    }
+
+    /// A count, then so many things of at least `least` bytes each: it is believed only as far as there are bytes.
+    pub(super) fn count(&mut self, least: usize) -> Option<usize> {
+        let count = self.u32()? as usize;
+        (count.checked_mul(least)? <= self.0.len()).then_some(count)
+    }
+
+    /// A count, then so many numbers of four bytes.
+    pub(super) fn u32s(&mut self) -> Option<Vec<u32>> {
+        let count = self.count(4)?;
+        let chunks = self.bytes(count * 4)?.chunks_exact(4);
+        Some(chunks.map(|chunk| u32::from_le_bytes(chunk.try_into().expect("chunks of 4"))).collect())
+    }
+
+    /// A count, then so many numbers of eight bytes.
+    pub(super) fn u64s(&mut self) -> Option<Vec<u64>> {
+        let count = self.count(8)?;
+        let chunks = self.bytes(count * 8)?.chunks_exact(8);
+        Some(chunks.map(|chunk| u64::from_le_bytes(chunk.try_into().expect("chunks of 8"))).collect())
+    }
+
+    /// A count, then so many flags, eight a byte.
+    pub(super) fn flags(&mut self) -> Option<Vec<bool>> {
+        let count = self.u32()? as usize;
+        let packed = self.bytes(count.div_ceil(8))?;
+        let spare = packed.last().is_some_and(|last| !count.is_multiple_of(8) && last >> (count % 8) != 0);
+        (!spare).then(|| (0..count).map(|at| packed[at / 8] >> (at % 8) & 1 == 1).collect())
+    }
+}
+
+/// Puts fields behind one another.
+#[derive(Default)]
+pub(super) struct Give(pub(super) Vec<u8>);
+
+impl Give {
+    pub(super) fn u8(&mut self, number: u8) {
+        self.0.push(number);
+    }
+
+    pub(super) fn flag(&mut self, flag: bool) {
+        self.u8(flag.into());
+    }
+
+    pub(super) fn u32(&mut self, number: u32) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn u64(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.u32(text.len() as u32);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn u32s(&mut self, numbers: impl ExactSizeIterator<Item = u32>) {
+        self.u32(numbers.len() as u32);
+        numbers.for_each(|number| self.u32(number));
+    }
+
+    pub(super) fn u64s(&mut self, numbers: impl ExactSizeIterator<Item = u64>) {
+        self.u32(numbers.len() as u32);
+        numbers.for_each(|number| self.u64(number));
+    }
+
+    pub(super) fn flags(&mut self, flags: impl ExactSizeIterator<Item = bool>) {
+        self.u32(flags.len() as u32);
+        let (start, bytes) = (self.0.len(), flags.len().div_ceil(8));
+        self.0.resize(start + bytes, 0);
+        for (at, flag) in flags.enumerate() {
+            self.0[start + at / 8] |= u8::from(flag) << (at % 8);
+        }
+    }
+}

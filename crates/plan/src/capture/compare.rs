@@ -1,0 +1,101 @@
+//! What changed between the first rows of two answers.
+
+use std::collections::HashMap;
+
+/// A row, and what it is ranked by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ranked {
+    pub(super) id: i64,
+    pub(super) score: Option<f64>,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Change {
+    /// Whether it is not the same rows in the same order.
+    pub(super) changed: bool,
+    /// Rows that only the second answer has.
+    pub(super) entered: u64,
+    /// Rows that only the first answer has.
+    pub(super) left: u64,
+    /// Rows that both have.
+    pub(super) common: u64,
+    /// How many places these moved, all together.
+    pub(super) moved: u64,
+    /// Of those, the rows that have a score in both.
+    pub(super) scored: u64,
+    /// How much it differs, all together.
+    pub(super) shift: f64,
+    /// How much it differs at most.
+    pub(super) most: f64,
+}
+
+/// Compares the rows of two answers. The second row of an id is another one than its first.
+pub(super) fn compare(before: &[Ranked], after: &[Ranked]) -> Change {
+    let before_at = places(before);
+    let after_at = places(after);
+    let mut change = Change {
+        changed: before.len() != after.len() || before.iter().zip(after).any(|(a, b)| a.id != b.id),
+        entered: after_at.keys().filter(|row| !before_at.contains_key(*row)).count() as u64,
+        ..Change::default()
+    };
+    for (row, at) in before_at {
+        let Some(now) = after_at.get(&row) else {
+            change.left += 1;
+            continue;
+        };
+        change.common += 1;
+        change.moved += at.abs_diff(*now) as u64;
+        if let (Some(was), Some(is)) = (before[at].score, after[*now].score) {
+            let shift = (is - was).abs();
+            change.scored += 1;
+            change.shift += shift;
+            change.most = change.most.max(shift);
+        }
+    }
+    change
+}
+
+/// Where each row is, by its id and how many of that id are before it.
+fn places(rows: &[Ranked]) -> HashMap<(i64, u32), usize> {
+    let mut seen: HashMap<i64, u32> = HashMap::new();
+    let mut places = HashMap::with_capacity(rows.len());
+    for (at, row) in rows.iter().enumerate() {
+        let nth = seen.entry(row.id).or_default();
+        places.insert((row.id, *nth), at);
+        *nth += 1;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Ranked, compare};
+
+    fn check(before: &[(i64, f64)], after: &[(i64, f64)], expected: Change) {
+        let ranked = |rows: &[(i64, f64)]| -> Vec<Ranked> {
+            rows.iter().map(|(id, score)| Ranked { id: *id, score: Some(*score) }).collect()
+        };
+        assert_eq!(compare(&ranked(before), &ranked(after)), expected);
+    }
+
+    #[test]
+    fn rows_enter_leave_and_move() {
+        let same = Change { common: 2, scored: 2, ..Change::default() };
+        check(&[(1, 3.0), (2, 2.0)], &[(1, 3.0), (2, 2.0)], same);
+        let swapped = Change {
+            changed: true,
+            common: 2,
+            moved: 2,
+            scored: 2,
+            shift: 1.5,
+            most: 1.0,
+            ..Change::default()
+        };
+        check(&[(1, 3.0), (2, 2.0)], &[(2, 3.0), (1, 2.5)], swapped);
+        let other = Change { changed: true, entered: 1, left: 1, common: 1, scored: 1, ..Change::default() };
+        check(&[(1, 3.0), (2, 2.0)], &[(1, 3.0), (7, 2.0)], other);
+        let fewer = Change { changed: true, left: 1, common: 1, scored: 1, ..Change::default() };
+        check(&[(1, 3.0), (1, 3.0)], &[(1, 3.0)], fewer);
+    }
+}

@@ -1,0 +1,84 @@
+//! What a plan would have asked of its sources, and how long it would have waited for them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::{Graph as _, NodeId};
+
+use super::cover::Cover;
+use super::recorded::whole;
+use crate::compiled::{Compiled, What};
+use crate::source::{Error, Keys, Reader, Reply};
+
+/// One request to a plan that asks for other things than the captured one.
+pub(super) struct Model {
+    cover: Arc<Cover>,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    /// Keys that were read with readers of one kind, which share what they read.
+    shared: HashSet<(usize, String)>,
+    /// How long each reader waited, by its number.
+    waited: HashMap<u32, Duration>,
+}
+
+impl Model {
+    pub(super) fn new(cover: Arc<Cover>) -> Arc<Model> {
+        Arc::new(Model { cover, asked: Mutex::default() })
+    }
+
+    /// The reply, counted as the trip that a store would have had to make.
+    pub(super) fn read(&self, endpoint: &Arc<str>, reader: &Reader, keys: &Keys) -> Result<Reply, Error> {
+        if let Some(reply) = reader.read.without_trip(keys) {
+            return Ok(reply);
+        }
+        let (data, took) = self.cover.read(endpoint, reader, keys)?;
+        let mut asked = self.lock();
+        *asked.waited.entry(reader.number).or_default() += took;
+        let commands = match reader.shared_table() {
+            None => keys.commands(),
+            Some(table) => {
+                let whole = (0..keys.len()).filter_map(|at| whole(reader.pattern.affixes(), keys, at));
+                whole.filter(|key| asked.shared.insert((table, key.clone()))).count() as u32
+            }
+        };
+        Ok(Reply { data, trips: u32::from(commands > 0), commands })
+    }
+
+    /// How long the plan would have waited: the longest way through its stages.
+    pub(super) fn longest_wait(&self, plan: &Compiled) -> Duration {
+        let asked = self.lock();
+        let own = |stage: &What| match stage {
+            What::Wait(node) => {
+                let reads = plan.nodes[*node].reads.iter();
+                reads.filter_map(|(_, reader)| asked.waited.get(&reader.number)).sum()
+            }
+            _ => Duration::ZERO,
+        };
+        let count = plan.stages.len();
+        let mut until = vec![Duration::ZERO; count];
+        let mut missing: Vec<u32> =
+            (0..count).map(|stage| plan.graph.input_count(NodeId(stage as u32))).collect();
+        let mut ready: Vec<usize> = (0..count).filter(|stage| missing[*stage] == 0).collect();
+        while let Some(stage) = ready.pop() {
+            until[stage] += own(&plan.stages[stage].what);
+            let end = until[stage];
+            plan.graph.dependents(NodeId(stage as u32), |next, _| {
+                let next = next.index();
+                until[next] = until[next].max(end);
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(next);
+                }
+            });
+        }
+        until.into_iter().max().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,104 @@
+//! Sets of captures, listed a page at a time.
+//!
+//! A name for each capture would do, but names are listed all at once, and given one after another, each waiting for
+//! the disk. So a set is a derivation that has a name, and what belongs to it is a derivation that reads it and the
+//! capture, and is pinned: the store finds what reads an address in order, and pins of many captures go to the disk
+//! together.
+
+use anabranch_content::{Address, Context, Store, Value};
+
+use super::error::Error;
+
+/// Captures.
+pub(super) const CAPTURE: Context<'_> = Context("anabranch 2026 plan capture");
+const SET: Context<'_> = Context("anabranch 2026 set of plan captures");
+const MEMBER: Context<'_> = Context("anabranch 2026 member of a set of plan captures");
+
+/// What the names of sets begin with.
+const PREFIX: &str = "captures/";
+
+/// The longest name of a set.
+const LONGEST_NAME: usize = 100;
+
+/// The captures of a set, a page at a time.
+#[derive(Clone, Debug)]
+pub struct Members {
+    store: Store,
+    set: Address,
+    after: Option<Address>,
+}
+
+/// The names of the sets that a store has.
+pub async fn capture_sets(store: &Store) -> Result<Vec<String>, Error> {
+    let names = store.names().await?.into_iter();
+    Ok(names.filter_map(|(name, _)| name.strip_prefix(PREFIX).map(str::to_owned)).collect())
+}
+
+/// The captures of a set.
+pub async fn captures(store: &Store, set: &str) -> Result<Members, Error> {
+    check_name(set)?;
+    match store.named(&format!("{PREFIX}{set}")).await? {
+        Some(address) => Ok(Members { store: store.clone(), set: address, after: None }),
+        None => Err(Error::NoSet { set: set.to_owned(), known: capture_sets(store).await? }),
+    }
+}
+
+impl Members {
+    /// How many captures are to come.
+    pub async fn count(&mut self) -> Result<u64, Error> {
+        /// Looked up at a time.
+        const PAGE: usize = 10_000;
+        let mut count = 0;
+        loop {
+            let members = self.store.dependents(&self.set, self.after, PAGE).await?;
+            let Some(last) = members.last() else { return Ok(count) };
+            self.after = Some(*last);
+            count += members.len() as u64;
+        }
+    }
+
+    /// The next captures, at most so many; none when that was all. Their order says nothing.
+    pub async fn next(&mut self, most: usize) -> Result<Vec<Address>, Error> {
+        let members = self.store.dependents(&self.set, self.after, most).await?;
+        let mut found = Vec::with_capacity(members.len());
+        for member in &members {
+            self.after = Some(*member);
+            let Some(derivation) = self.store.derivation(member).await? else { continue };
+            if derivation.context == MEMBER.0
+                && let Ok(Value::List(pair)) = Value::decode(&derivation.bytes)
+                && let [_, Value::Address(capture)] = pair[..]
+            {
+                found.push(capture);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a set may be called this.
+pub(super) fn check_name(set: &str) -> Result<(), Error> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    match (1..=LONGEST_NAME).contains(&set.len()) && set.bytes().all(plain) {
+        true => Ok(()),
+        false => Err(Error::SetName { set: set.to_owned() }),
+    }
+}
+
+/// Adds a capture to a set, which it holds from then on.
+pub(super) async fn add(store: &Store, set: &str, capture: Address) -> Result<(), Error> {
+    check_name(set)?;
+    let described = encode(&Value::Text(set.to_owned()));
+    let address = store.put_derivation(SET, described, &[]).await?;
+    let name = format!("{PREFIX}{set}");
+    if store.named(&name).await? != Some(address) {
+        store.name(&name, Some(address)).await?;
+    }
+    let member = encode(&Value::List(vec![Value::Address(address), Value::Address(capture)]));
+    let member = store.put_derivation(MEMBER, member, &[address, capture]).await?;
+    store.pin(&member).await?;
+    Ok(())
+}
+
+fn encode(value: &Value) -> Vec<u8> {
+    value.encode().expect("it is one list deep at most")
+}

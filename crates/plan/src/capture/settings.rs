@@ -1,0 +1,94 @@
+//! `[plan.captures]` of a project: which requests are captured.
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+
+use anabranch_content::{Config, Store};
+use serde_json::Value;
+
+use super::sample::Sampling;
+use crate::fields::Fields;
+use crate::json::show;
+use crate::problem::Problem;
+use crate::registry::Registries;
+
+/// Which requests of a project are captured, as its file says; what is left open has the defaults of [`Sampling`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureSettings {
+    /// The folder of the store.
+    pub store: PathBuf,
+    /// The set.
+    pub set: String,
+    /// One request in so many.
+    pub one_in: Option<NonZeroU64>,
+    /// At most so many a second.
+    pub per_second: Option<NonZeroU32>,
+    /// What one may read, in bytes.
+    pub most_bytes: Option<u32>,
+    /// What all may be, in bytes.
+    pub total_bytes: Option<u64>,
+    /// How many may wait to be written.
+    pub most_waiting: Option<NonZeroUsize>,
+    /// Keys whose values are masked.
+    pub masked_keys: Vec<String>,
+    /// Parameters whose values are masked.
+    pub masked_params: Vec<String>,
+}
+
+impl CaptureSettings {
+    /// Reads the fields of the table; `path` makes a path of one that is relative to the file.
+    pub(crate) fn read(
+        fields: &mut Fields<'_, '_>,
+        path: &dyn Fn(&str) -> PathBuf,
+    ) -> Option<CaptureSettings> {
+        let store: Option<&str> = fields.required("store");
+        let set: Option<String> = fields.optional("set");
+        let settings = CaptureSettings {
+            store: store.map(path).unwrap_or_default(),
+            set: set.unwrap_or_else(|| "live".to_owned()),
+            one_in: positive(fields, "one_in").and_then(NonZeroU64::new),
+            per_second: positive(fields, "per_second")
+                .and_then(|count| NonZeroU32::new(u32::try_from(count).ok()?)),
+            most_bytes: positive(fields, "most_bytes").map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
+            total_bytes: positive(fields, "total_bytes"),
+            most_waiting: positive(fields, "most_waiting")
+                .and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?)),
+            masked_keys: names(fields, "masked_keys"),
+            masked_params: names(fields, "masked_params"),
+        };
+        store.map(|_| settings)
+    }
+
+    /// Opens the store, and says which requests go there.
+    pub fn sampling(&self, registries: &Registries) -> Result<Sampling, Problem> {
+        let wrong = |what: String| Problem::new("plan.captures", what);
+        let store = Store::open(&self.store, Config::default())
+            .map_err(|error| wrong(format!("{}: {error}", self.store.display())))?;
+        let mut sampling = Sampling::new(store, &self.set).map_err(|error| wrong(error.to_string()))?;
+        sampling.one_in = self.one_in.unwrap_or(sampling.one_in);
+        sampling.per_second = self.per_second.unwrap_or(sampling.per_second);
+        sampling.most_bytes = self.most_bytes.map_or(sampling.most_bytes, |bytes| bytes as usize);
+        sampling.total_bytes = self.total_bytes.unwrap_or(sampling.total_bytes);
+        sampling.most_waiting = self.most_waiting.unwrap_or(sampling.most_waiting);
+        sampling.masking(&self.masked_keys, &self.masked_params, registries)
+    }
+}
+
+fn positive(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u64> {
+    let number: i64 = fields.optional(name)?;
+    if number < 1 {
+        fields.error_with_help(name, "must be at least 1", "leave it out for the default");
+    }
+    u64::try_from(number).ok().filter(|number| *number > 0)
+}
+
+fn names(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
+    let mut names = Vec::new();
+    for value in fields.optional::<&[Value]>(name).unwrap_or_default() {
+        match value {
+            Value::String(name) => names.push(name.clone()),
+            other => fields.error(name, format!("must be names, not {}", show(other))),
+        }
+    }
+    names
+}

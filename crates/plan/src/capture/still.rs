@@ -1,0 +1,61 @@
+//! An engine on which no time passes: nothing is late in a replay, whatever it costs here.
+
+use std::future::{pending, ready};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_engine as engine;
+use anabranch_engine::{Clock, Pool, Seams, Sleep, SystemClock, Task, TokioTasks};
+
+/// An engine without time and threads of its own: all is done where the run is polled.
+pub(super) fn engine() -> engine::Engine {
+    let here: Arc<dyn Pool> = Arc::new(Here);
+    let seams = Seams {
+        clock: Arc::new(Stopped(SystemClock.now())),
+        tasks: Arc::new(TokioTasks),
+        latency: Arc::clone(&here),
+        batch: Arc::clone(&here),
+        blocking: here,
+    };
+    let config = engine::Config { inline_threshold: Duration::MAX, ..engine::Config::default() };
+    engine::Engine::with_seams(seams, &config)
+}
+
+/// The time that nodes see: what they wait for is there at once.
+pub(super) fn hurried() -> Arc<dyn Clock> {
+    Arc::new(Hurried(SystemClock.now()))
+}
+
+/// A clock that stands: no timeout ever comes.
+struct Stopped(Instant);
+
+impl Clock for Stopped {
+    fn now(&self) -> Instant {
+        self.0
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        if at <= self.0 { Box::pin(ready(())) } else { Box::pin(pending()) }
+    }
+}
+
+struct Hurried(Instant);
+
+impl Clock for Hurried {
+    fn now(&self) -> Instant {
+        self.0
+    }
+
+    fn sleep_until(&self, _: Instant) -> Sleep {
+        Box::pin(ready(()))
+    }
+}
+
+/// No pool: work is done where it is handed in.
+struct Here;
+
+impl Pool for Here {
+    fn submit(&self, task: Task) {
+        (task.run)();
+    }
+}

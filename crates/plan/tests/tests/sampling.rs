@@ -1,0 +1,201 @@
+//! Captures that an engine takes by itself: bounded, written behind the answers, and without what is masked.
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::path::Path;
+
+use anabranch_content::{Config as StoreConfig, Store};
+use anabranch_plan::captures::{Capture, Replayer, SampleCounts, Sampling, captures};
+use anabranch_plan::{Config, Engine, Plan, Request, Scalar};
+use anabranch_testkit::{Rng, Sim};
+use serde_json::json;
+
+use crate::naive::{Asked, make, world, world::World};
+
+fn store() -> Store {
+    Store::in_memory(StoreConfig::default()).unwrap()
+}
+
+fn every(store: &Store) -> Sampling {
+    let mut sampling = Sampling::new(store.clone(), "live").unwrap();
+    sampling.one_in = NonZeroU64::MIN;
+    sampling.per_second = NonZeroU32::MAX;
+    sampling
+}
+
+fn engine(sim: &Sim, sampling: Sampling) -> Engine {
+    let mut rng = Rng::new(3);
+    let mut world = World::new(&mut rng);
+    world.failing = None;
+    let mut config = Config::new(world::registries(), world.sources(&mut rng, &sim.clock()));
+    config.seed = 1;
+    config.captures = Some(sampling);
+    Engine::on(sim.engine(&anabranch_engine::Config::default()), config)
+}
+
+/// Users who are followed, and what is near each by country and by a parameter.
+fn plan(engine: &Engine) -> Plan {
+    let text = json!({"schema_version": 1, "plan_name": "near", "outputs": ["u"], "nodes": [
+        {"node_id": "v", "op": "core::viewer", "inputs": [], "params": {"endpoint": "ep_0001"}},
+        {"node_id": "near", "op": "core::fanout", "inputs": ["v"], "params": {"endpoint": "ep_0001",
+            "key": "near:{country}", "limit": 5, "fields": ["country", "likes"], "fields_key": "user:{id}"}},
+        {"node_id": "there", "op": "core::fanout", "inputs": ["v"], "params": {"endpoint": "ep_0001",
+            "key": "near:{$pattern}", "limit": 5, "fields": ["country", "likes"], "fields_key": "user:{id}"}},
+        {"node_id": "u", "op": "core::concat", "inputs": ["near"], "params": {"rhs": "there"}}]});
+    engine.compile(&text.to_string(), Path::new(".")).unwrap()
+}
+
+fn ask(sim: &Sim, plan: &Plan, users: std::ops::Range<i64>) {
+    for user in users {
+        let mut request = Request::new(user, plan.engine().registries());
+        request.params[1] = Some(Scalar::Text("Straße".into()));
+        sim.block_on(plan.run(request)).unwrap();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// All captures of the set.
+async fn live(store: &Store) -> Vec<Capture> {
+    let mut set = captures(store, "live").await.unwrap();
+    let mut found = Vec::new();
+    for address in set.next(10_000).await.unwrap() {
+        found.push(Capture::load(store, address).await.unwrap());
+    }
+    found
+}
+
+#[test]
+fn what_is_captured_is_bounded_and_the_rest_is_counted() {
+    let check = |change: &dyn Fn(&mut Sampling), expected: SampleCounts| {
+        let (sim, store) = (Sim::new(1), store());
+        let mut sampling = every(&store);
+        sampling.most_waiting = NonZeroUsize::new(100).unwrap();
+        change(&mut sampling);
+        let engine = engine(&sim, sampling);
+        ask(&sim, &plan(&engine), 1..21);
+        block_on(async {
+            engine.flush_captures().await;
+            let found = SampleCounts { bytes: 0, ..engine.capture_counts() };
+            assert_eq!(found, expected);
+            if expected.written > 0 {
+                assert_eq!(live(&store).await.len() as u64, expected.written);
+            }
+        });
+    };
+    let none = SampleCounts::default();
+    check(&|_| {}, SampleCounts { written: 20, ..none });
+    check(
+        &|sampling| sampling.per_second = NonZeroU32::new(4).unwrap(),
+        SampleCounts { written: 4, dropped_rate: 16, ..none },
+    );
+    check(&|sampling| sampling.most_bytes = 10, SampleCounts { dropped_size: 20, ..none });
+    check(
+        &|sampling| sampling.most_waiting = NonZeroUsize::new(3).unwrap(),
+        SampleCounts { written: 3, dropped_queue: 17, ..none },
+    );
+    check(&|sampling| sampling.total_bytes = 10, SampleCounts { dropped_total: 20, ..none });
+    check(&|sampling| sampling.one_in = NonZeroU64::new(4).unwrap(), SampleCounts { written: 5, ..none });
+}
+
+#[test]
+fn captures_are_written_while_requests_run() {
+    let store = store();
+    let mut rng = Rng::new(3);
+    let world = World::new(&mut rng);
+    let clock: std::sync::Arc<dyn anabranch_engine::Clock> =
+        std::sync::Arc::new(anabranch_engine::SystemClock);
+    let mut config = Config::new(world::registries(), world.sources(&mut rng, &clock));
+    config.captures = Some(every(&store));
+    let engine = Engine::load(config).unwrap();
+    let plan = plan(&engine);
+    block_on(async {
+        let requests = async {
+            for user in 1..6 {
+                let _ = plan.run(Request::new(user, engine.registries())).await;
+                while engine.capture_counts().written < user as u64 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        futures_util::future::select(Box::pin(requests), Box::pin(engine.write_captures())).await;
+        assert_eq!(live(&store).await.len(), 5);
+    });
+}
+
+#[test]
+fn masked_values_are_nowhere_in_a_capture() {
+    let (sim, store) = (Sim::new(1), store());
+    let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let mut sampling =
+        every(&store).masking(&names(&["country"]), &names(&["pattern"]), &world::registries()).unwrap();
+    sampling.most_waiting = NonZeroUsize::new(100).unwrap();
+    let engine = engine(&sim, sampling);
+    ask(&sim, &plan(&engine), 1..21);
+    block_on(async {
+        engine.flush_captures().await;
+        let counts = engine.capture_counts();
+        assert_eq!((counts.written, counts.dropped_masked), (20, 0));
+        let replayer = Replayer::default();
+        let (mut rows, mut masked) = (0, 0);
+        for capture in live(&store).await {
+            assert!(capture.masked);
+            let replayed = replayer.replay(&capture).await.unwrap();
+            assert!(replayed.same);
+            let text = String::from_utf8(replayed.bytes).unwrap();
+            rows += text.matches("\"id\":").count();
+            masked += text.matches("\"country\":\"~").count();
+            let described = store.derivation(&capture.address).await.unwrap().unwrap();
+            for part in described.inputs {
+                let bytes = store.get(&part).await.unwrap().unwrap();
+                let found = |secret: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
+                for secret in ["Straße", "near:US", "near:CA", "\"US\"", "\"CA\""] {
+                    assert!(!found(secret.as_bytes()), "{secret} in {}", String::from_utf8_lossy(&bytes));
+                }
+            }
+        }
+        assert!(rows > 30 && masked > 3, "{rows} rows, {masked} masked");
+    });
+    let refused =
+        |keys: &[&str]| every(&store).masking(&names(keys), &[], &world::registries()).err().unwrap();
+    expect_test::expect![[r#"
+        masked captures: ids are what rows are known by; they stay
+        masked captures: there is no key `contry`"#]]
+    .assert_eq(&format!("{}\n{}", refused(&["id"]), refused(&["contry"])));
+}
+
+/// Masked captures of random requests answer the same again, or are dropped.
+#[test]
+fn masked_random_requests_answer_the_same_again() {
+    let (store, replayer) = (store(), Replayer::default());
+    let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let (mut written, mut dropped) = (0, 0);
+    for seed in 0..200 {
+        let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
+        let (world, text) = (World::new(&mut rng), make::plan(&mut rng));
+        let mut config = Config::new(world::registries(), world.sources(&mut rng, &sim.clock()));
+        let sampling = every(&store).masking(
+            &names(&["country", "likes", "sure"]),
+            &names(&["weight"]),
+            &config.registries,
+        );
+        config.captures = Some(sampling.unwrap());
+        let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
+        let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
+        let asked = Asked::new(&mut rng);
+        let _ = sim.block_on(plan.run(asked.request(&engine)));
+        block_on(engine.flush_captures());
+        let counts = engine.capture_counts();
+        written += counts.written;
+        dropped += counts.dropped_masked;
+        assert_eq!(counts.written + counts.dropped_masked, 1, "seed {seed}: {counts:?}");
+    }
+    block_on(async {
+        for capture in live(&store).await {
+            let replayed = replayer.replay(&capture).await.unwrap();
+            assert!(replayed.same, "{}", String::from_utf8_lossy(&replayed.bytes));
+        }
+    });
+    assert!(written > 100, "{written} written, {dropped} dropped");
+}
