@@ -17,6 +17,7 @@ use crate::degrade::{Forced, ForcedTo, Instead, Late, Watch, fill, in_range};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
+use crate::source;
 use crate::times::Known;
 
 /// The values of a request's stages.
@@ -229,6 +230,12 @@ impl Workload for Work<'_> {
 
     fn fallback(&mut self, node: NodeId, failure: &Failure<Fault>) -> engine::Instead<Rows> {
         let (plan, stage) = (self.plan, node.index());
+        if let Failure::Error(Fault { cause: OpError::Source(source::Error::NotCaptured { .. }), .. }) =
+            failure
+        {
+            // Nobody knows what would have come of it.
+            return engine::Instead::Fail;
+        }
         let now = self.call.clock.now();
         let number = match &plan.stages[stage].what {
             What::Timer(region) => {

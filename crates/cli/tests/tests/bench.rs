@@ -81,7 +81,7 @@ fn slow_project(name: &str, delay_ms: u32) -> String {
 
 #[test]
 fn goodput_is_what_comes_by_the_deadline() {
-    let project = slow_project("late", 40);
+    let project = slow_project("late", 25);
     let args = ["plan", "bench", "home", "--project", &project, "--requests", "6", "--warmup", "0"];
     let with = |deadline: &str| {
         let args: Vec<&str> = args.iter().copied().chain(["--deadline-ms", deadline, "--json"]).collect();

@@ -92,7 +92,7 @@ fn a_failed_request_fails_the_same_again() {
     std::fs::write(&data, r#"{"lists": {"user:1": [1], "follow:1": ["x"]}}"#).unwrap();
     let args = ["--data", data.to_str().unwrap(), "--store", store.to_str().unwrap()];
     let request = r#"{"user_id": 1}"#;
-    let said = anabranch(&[&["plan", "capture", "feed"], &args[..]].concat(), request);
+    let said = anabranch(&[&["plan", "capture", "home"], &args[..]].concat(), request);
     let again = with_store(&store, &["plan", "replay", &address(&said)]);
     assert_eq!((said.code, again.code), (1, 1));
     let error = |said: &Said| said.stderr.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
