@@ -217,7 +217,9 @@ impl Taken {
             affixes: reader.pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into())),
             read: reader.read.clone(),
         };
-        Replies { readers: asked.map(asker).collect(), exchanges: self.exchanges.clone() }
+        let mut readers: Vec<Asker> = asked.map(asker).collect();
+        readers.sort_by_key(|asker| asker.number);
+        Replies { readers, exchanges: self.exchanges.clone() }
     }
 
     fn fixed(&self) -> &Fixed {
