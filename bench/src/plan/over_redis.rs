@@ -130,7 +130,7 @@ impl Ground {
     /// How many trips wait for one another: how much longer a request takes than a trip, when trips take long.
     fn trips_in_a_row(&self, asked: Asked) -> usize {
         const DELAY: Duration = Duration::from_millis(20);
-        let slow = ours::memory(&ours::embedded()).with_fault("", Fault { delay: DELAY, fail_every: 0 });
+        let slow = ours::memory(&ours::embedded()).with_fault("", Fault { delay: DELAY, ..Fault::default() });
         let ours = Ours::new(&asked.plan(), Arc::new(slow));
         let timed = || {
             let began = Instant::now();

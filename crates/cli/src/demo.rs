@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Category, SystemClock, Track};
+use anabranch_plan::explained::Kind;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
 use clap::Args;
@@ -12,7 +13,7 @@ use clap::Args;
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::table;
+use crate::plan::{ledger, table};
 
 macro_rules! example {
     ($path:literal) => {
@@ -32,6 +33,9 @@ const DATA: &str = example!("data.json");
 
 /// How long trips take, by how their keys begin: as a store at some distance would, each a little differently.
 const DELAYS: [(&str, u64); 4] = [("follow:", 16), ("recommendation:", 22), ("media:", 20), ("post:", 26)];
+
+/// What does not come back in the second part.
+const STALLED: [&str; 2] = ["follow:", "recommendation:"];
 
 /// Characters of a bar that is as long as the run.
 const BAR: usize = 56;
@@ -67,7 +71,7 @@ impl Demo {
     }
 
     async fn show(self) -> Result<(), Failure> {
-        let engine = engine()?;
+        let engine = engine(&[])?;
         let plan = engine.compile(PLAN, &PathBuf::new())?;
         let together = run(&engine, &plan, self.user, Order::Parallel).await?;
         let one_by_one = run(&engine, &plan, self.user, Order::Sequential).await?;
@@ -81,20 +85,45 @@ impl Demo {
         );
         text.push_str(&table(&together.answer, &engine).text(2));
         text.push_str(&story(&plan, &together, &one_by_one));
+        text.push_str(&stalled(self.user, &together).await?);
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
         text.push_str(EXPLAIN);
         out::data(&text)
     }
 }
 
-fn engine() -> Result<Engine, Failure> {
+/// The same feed while nothing comes back of one kind of read.
+async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
+    let engine = engine(&STALLED)?;
+    let plan = engine.compile(PLAN, &PathBuf::new())?;
+    run(&engine, &plan, user, Order::Parallel).await?;
+    let Ran { answer, trace } = run(&engine, &plan, user, Order::Parallel).await?;
+    let ids = |answer: &Answer| answer.candidates().map(|row| row.id).collect::<Vec<_>>();
+    let (before, now) = (ids(&whole.answer), ids(&answer));
+    let same = now.iter().filter(|id| before.contains(id)).count();
+    let deadline = plan.explain().deadline_ms.unwrap_or_default();
+    let mut text = format!(
+        "\nOnce more, while the store says nothing to reads of {} any longer: {} rows after {}, by the\n\
+         deadline of {deadline} ms, {same} of them the same. The answer's ledger says what is not as it should be:\n\n",
+        STALLED.join("* and ") + "*",
+        now.len(),
+        shown(trace.timeline().wall()),
+    );
+    text.push_str(&ledger(&answer).text(2));
+    Ok(text)
+}
+
+/// The example's engine; after one trip each, reads of keys that begin like `stalled` do not come back.
+fn engine(stalled: &[&str]) -> Result<Engine, Failure> {
     let (registries, _) = Registries::parse(REGISTRY, Some("dev"))?;
     let data = Arc::new(MemoryData::from_json("data.json", DATA)?);
     let clock = Arc::new(SystemClock);
     let source = |endpoint: &anabranch_plan::Endpoint| {
         let memory = Memory::new(endpoint.id.as_str(), Arc::clone(&data), Arc::clone(&clock) as _);
         let slow = |memory: Memory, (prefix, millis): (&str, u64)| {
-            memory.with_fault(prefix, Fault { delay: Duration::from_millis(millis), fail_every: 0 })
+            let stall_after = stalled.contains(&prefix).then_some(1);
+            let delay = Duration::from_millis(millis);
+            memory.with_fault(prefix, Fault { delay, stall_after, ..Fault::default() })
         };
         Arc::new(DELAYS.into_iter().fold(memory, slow)) as Arc<dyn Source>
     };
@@ -132,8 +161,10 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
         let stage = &explained.stages[*stage];
         stage.nodes.first().unwrap_or(&stage.name).clone()
     };
-    let beside = |level: &Vec<usize>| level.iter().map(first).collect::<Vec<_>>().join(" | ");
-    let wide: Vec<String> = explained.levels.iter().filter(|level| level.len() > 1).map(beside).collect();
+    let works = |stage: &&usize| explained.stages[**stage].kind != Kind::Timer;
+    let levels =
+        explained.levels.iter().map(|level| level.iter().filter(works).map(first).collect::<Vec<_>>());
+    let wide: Vec<String> = levels.filter(|level| level.len() > 1).map(|level| level.join(" | ")).collect();
     text.push_str(&format!(
         "\n  side by side     {}\n  trips            {} to the store with {} commands; {} one after the other, the rest beside them\n  \
          all nodes took   {}; the answer took {}, as long as its longest way\n  \

@@ -124,7 +124,8 @@ pub enum Class {
 /// The part of a deadline kept for the nodes behind a late one. Only nodes with a fallback are cut early by it.
 #[derive(Clone, Debug)]
 pub enum Reserve {
-    /// A tenth of the time given, at least 1 ms and at most 10 ms: for want of measurements.
+    /// A tenth of the time given, at most 10 ms, and at least 2 ms, since timers fire a millisecond late: for want of
+    /// measurements.
     Share,
     /// What measurements say, a duration a node; see [`Dag::time_after`](crate::Dag::time_after).
     PerNode(Arc<[Duration]>),

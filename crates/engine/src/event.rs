@@ -50,6 +50,22 @@ pub enum What {
     RunEnded(Ending),
 }
 
+impl What {
+    /// The node it is about, if it is about one.
+    pub fn node(self) -> Option<NodeId> {
+        match self {
+            What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => None,
+            What::Waiting(node, _)
+            | What::Started(node, _)
+            | What::Running(node)
+            | What::Finished(node)
+            | What::FellBack(node, _)
+            | What::Failed(node, _)
+            | What::Dropped(node) => Some(node),
+        }
+    }
+}
+
 /// What a node that could start waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {

@@ -9,6 +9,7 @@ use anabranch_engine::Clock;
 use crate::capture::Recorder;
 use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
+use crate::why::Seen;
 
 /// One request, as its nodes see it.
 pub struct Call {
@@ -23,6 +24,8 @@ pub struct Call {
     pub(crate) shared: Box<[Shared]>,
     /// Who answers its reads.
     pub(crate) reads: Reads,
+    /// What its nodes make, if somebody will ask why.
+    pub(crate) seen: Option<Arc<Seen>>,
     /// Who keeps what it reads, if it is being captured.
     pub(crate) recorder: Option<Arc<Recorder>>,
 }
@@ -49,6 +52,7 @@ impl Call {
                 Reads::Recorded(recorded) => Reads::Recorded(recorded.stale()),
                 Reads::Live | Reads::Stale(_) => Reads::Stale(StaleReads::new(max_age)),
             },
+            seen: self.seen.clone(),
             recorder: self.recorder.clone(),
         }
     }

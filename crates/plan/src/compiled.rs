@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::capture::Fixed;
 use crate::document::Range;
 use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, NamedFile, Op};
+use crate::op::{Choice, Demand, Form, NamedFile, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -72,6 +72,9 @@ pub(crate) struct PlanNode {
     pub(crate) schema: Schema,
     pub(crate) demand: Demand,
     pub(crate) choice: Option<Choice>,
+    pub(crate) rule: Option<Rule>,
+    /// By input: whether its rows come out, if they are not dropped.
+    pub(crate) carries: Vec<bool>,
     /// The endpoint whose limit its trips count against, by place.
     pub(crate) endpoint: Option<usize>,
     /// What it reads: the endpoint's place, and how.
@@ -225,6 +228,14 @@ impl Compiled {
             What::Wait(node) | What::Gate { node, .. } => *node,
             What::Chain(nodes) => nodes[0],
             What::Exit(region) | What::Timer(region) | What::Spare(region) => self.regions[*region].node,
+        }
+    }
+
+    /// The node whose rows are the stage's, if it has any.
+    pub(crate) fn last_node(&self, stage: usize) -> Option<usize> {
+        match &self.stages[stage].what {
+            What::Exit(region) => Some(self.regions[*region].node),
+            what => what.nodes()?.last().copied(),
         }
     }
 

@@ -20,12 +20,13 @@ use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
-use crate::planner::{self, Surroundings};
+use crate::planner::{self, Asking, Surroundings};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
+use crate::why::Seen;
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -96,7 +97,7 @@ pub struct RunOptions {
     /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
     /// their times together.
     pub node_timeout: Option<Duration>,
-    /// One node at a time, for comparison.
+    /// One node at a time, for comparison; the times of regions are not watched then.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
@@ -111,6 +112,8 @@ pub(crate) struct Manner {
     pub(crate) reads: Reads,
     /// Who keeps what it reads.
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Who keeps what its nodes make.
+    pub(crate) seen: Option<Arc<Seen>>,
     /// The time that its nodes see, if it is not the engine's.
     pub(crate) clock: Option<Arc<dyn Clock>>,
     /// What is not to make it, whatever happens.
@@ -201,6 +204,18 @@ impl Engine {
 
     /// Compiles the text of a plan that names these files.
     pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
+        let (compiled, warnings) = self.compiled(text, files, Asking::Wanted)?;
+        let (compiled, warnings) = (Arc::new(compiled), warnings.into());
+        let door = self.door(&compiled.name);
+        Ok(Plan { compiled, engine: self.clone(), door, warnings })
+    }
+
+    fn compiled(
+        &self,
+        text: &str,
+        files: FilesFrom<'_>,
+        asking: Asking,
+    ) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
             ops: &inner.ops,
@@ -209,14 +224,11 @@ impl Engine {
             hedges: &inner.hedges,
             limits: &inner.limit_of,
             files,
+            asking,
         };
         let mut problems = Problems::default();
         match planner::compile(text, &with, &mut problems) {
-            Some(compiled) if problems.is_fine() => {
-                let (compiled, warnings) = (Arc::new(compiled), problems.warnings.into());
-                let door = self.door(&compiled.name);
-                Ok(Plan { compiled, engine: self.clone(), door, warnings })
-            }
+            Some(compiled) if problems.is_fine() => Ok((compiled, problems.warnings)),
             _ => Err(Error::Plan(problems)),
         }
     }
@@ -327,6 +339,17 @@ impl Plan {
         }
     }
 
+    /// What it was compiled from.
+    pub(crate) fn text(&self) -> &str {
+        &self.compiled.origin.text
+    }
+
+    /// The same plan, with all rows asked of the nodes that compute.
+    pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
+        let origin = &self.compiled.origin;
+        Ok(self.engine.compiled(&origin.text, FilesFrom::Kept(&origin.files), Asking::All)?.0)
+    }
+
     /// Answers a request in a special manner.
     pub(crate) async fn run_as(
         &self,
@@ -361,10 +384,12 @@ impl Plan {
             tally: Tally::default(),
             shared,
             reads: std::mem::take(&mut manner.reads),
+            seen: manner.seen.clone(),
             recorder: manner.recorder.clone(),
         });
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let mut work = Work::new(&self.compiled, &call, threshold).forcing(manner.forced.take());
+        let work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
+        let mut work = work.forcing(manner.forced.take());
         let (known, timed) = match deadline {
             Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
             None => (None, false),
@@ -380,11 +405,7 @@ impl Plan {
             deadline,
             grace: GRACE,
             reserve: reserve.unwrap_or(Reserve::Share),
-            // The timers of regions are in flight all the time.
-            in_flight: match options.sequential {
-                true => 1 + self.compiled.regions.len(),
-                false => self.compiled.stages.len(),
-            },
+            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()

@@ -86,6 +86,7 @@ mod engine;
 mod setup;
 mod explain;
 mod traced;
+mod why;
 mod capture;
 
 pub use answer::{Answer, Candidate, RequestId, Stats};
@@ -98,8 +99,9 @@ pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, Ops, ParamKind,
-    ParamSpec, Planned, RowsNeeded, Sources, Spec, Started, Takes, Wait, WaitFuture, When,
+    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
+    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
+    WaitFuture, When,
 };
 pub use problem::{Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
@@ -112,6 +114,7 @@ pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use traced::Trace;
 pub use value::{Scalar, Values};
+pub use why::Why;
 
 /// Where rows come from.
 pub mod sources {
@@ -121,6 +124,11 @@ pub mod sources {
 /// What plans will do.
 pub mod explained {
     pub use crate::explain::*;
+}
+
+/// Why rows are where they are.
+pub mod told {
+    pub use crate::why::*;
 }
 
 /// Captured requests.

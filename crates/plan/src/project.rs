@@ -144,6 +144,8 @@ pub struct FaultSettings {
     pub delay: Duration,
     /// Each so many-th trip fails; 0 for none.
     pub fail_every: u32,
+    /// After so many trips none comes back.
+    pub stall_after: Option<u32>,
 }
 
 /// How plans run.
@@ -348,7 +350,7 @@ impl Reader<'_> {
     }
 }
 
-/// `delay_ms` and `fail_every` for all keys, and `faults` for those with a prefix.
+/// `delay_ms`, `fail_every` and `stall_after` for all keys, and `faults` for those with a prefix.
 fn faults(fields: &mut Fields<'_, '_>) -> Vec<FaultSettings> {
     let mut faults = Vec::new();
     for value in fields.optional::<&[Value]>("faults").unwrap_or_default() {
@@ -370,11 +372,12 @@ fn faults(fields: &mut Fields<'_, '_>) -> Vec<FaultSettings> {
 fn fault(fields: &mut Fields<'_, '_>, prefix: String) -> Option<FaultSettings> {
     let delay: Option<u32> = fields.optional("delay_ms");
     let fail_every: Option<u32> = fields.optional("fail_every");
-    if delay.is_none() && fail_every.is_none() {
+    let stall_after: Option<u32> = fields.optional("stall_after");
+    if delay.is_none() && fail_every.is_none() && stall_after.is_none() {
         return None;
     }
     let delay = Duration::from_millis(delay.unwrap_or(0).into());
-    Some(FaultSettings { prefix, delay, fail_every: fail_every.unwrap_or(0) })
+    Some(FaultSettings { prefix, delay, fail_every: fail_every.unwrap_or(0), stall_after })
 }
 
 /// `true` for the usual, or a table of what is different.

@@ -34,6 +34,8 @@ pub(crate) struct Work<'a> {
     known: Option<Arc<Known>>,
     /// What is not to make it, whatever happens.
     forced: Option<Box<Forced>>,
+    /// Whether stages run one at a time, so that none can run beside them just to watch their time.
+    sequential: bool,
 }
 
 /// Why a stage failed: which of its nodes, and how.
@@ -60,7 +62,13 @@ impl<'a> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
         let trifle = TRIFLE.min(inline_threshold);
-        Work { plan, call, values, trifle, watch, timed: false, known: None, forced: None }
+        Work { plan, call, values, trifle, watch, timed: false, known: None, forced: None, sequential: false }
+    }
+
+    /// Runs stages one at a time.
+    pub(crate) fn sequential(mut self, sequential: bool) -> Self {
+        self.sequential = sequential;
+        self
     }
 
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
@@ -155,7 +163,7 @@ impl Workload for Work<'_> {
             },
             What::Exit(region) => Step::Ready(self.leave(stage, *region)),
             // Without a deadline and a time of its own there is nothing to watch.
-            What::Timer(_) if budget.due().is_none() => Step::Drop,
+            What::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
             What::Timer(_) => Step::Future(Waiting::ForTime),
             What::Spare(region) => match self.has_lost(*region) {
                 true => Step::Ready(Ok(plan.nothing.clone())),
@@ -166,6 +174,9 @@ impl Workload for Work<'_> {
 
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
+        if let Some(seen) = &self.call.seen {
+            plan.last_node(stage).into_iter().for_each(|node| seen.keep(node, &value));
+        }
         self.values[stage] = Some(value);
         if let Some(forced) = &self.forced {
             forced.finished(stage);
@@ -379,6 +390,9 @@ fn compute(
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
+        if let Some(seen) = &call.seen {
+            seen.keep(number, &rows);
+        }
         inputs.clear();
         inputs.push(Some(rows));
     }

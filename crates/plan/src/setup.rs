@@ -9,7 +9,7 @@ use anabranch_engine::{Clock, SystemClock};
 
 use crate::engine::Config;
 use crate::problem::{Problem, Problems, closest};
-use crate::project::{DataFile, EndpointSettings, Project, SourceSettings};
+use crate::project::{DataFile, EndpointSettings, FaultSettings, Project, SourceSettings};
 use crate::registry::{Endpoint, EndpointKind, Registries};
 use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisConfig, RedisTls, Source};
 
@@ -225,9 +225,9 @@ fn set(
         SourceSettings::Memory { data, faults } => {
             let data = Arc::new(load(data)?);
             let memory = Memory::new(endpoint.id.as_str(), data, Arc::clone(clock));
-            let with = |memory: Memory, fault: &crate::project::FaultSettings| {
-                let trouble = Fault { delay: fault.delay, fail_every: fault.fail_every };
-                memory.with_fault(fault.prefix.clone(), trouble)
+            let with = |memory: Memory, fault: &FaultSettings| {
+                let FaultSettings { prefix, delay, fail_every, stall_after } = fault.clone();
+                memory.with_fault(prefix, Fault { delay, fail_every, stall_after })
             };
             let memory = faults.iter().fold(memory, with);
             Ok(Arc::new(match settings.hedge {

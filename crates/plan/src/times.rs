@@ -15,8 +15,8 @@ const AT_FIRST: u32 = 64;
 const EVERY: u32 = 16;
 /// What is known is worked out anew after so many timed requests.
 const RENEW: u32 = 16;
-/// A timer fires up to a millisecond late, for that is how fine timers are.
-const SLACK: Duration = Duration::from_millis(1);
+/// A timer fires up to a millisecond late, for that is how fine timers are, and then somebody has to wake up.
+const SLACK: Duration = Duration::from_millis(2);
 /// What a stage that waits, and runs only to stand in for others, is given as long as it never ran.
 const GUESS: Duration = Duration::from_millis(5);
 

@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anabranch_engine::{Heard, NodeId, Timeline, Track};
+use anabranch_engine::{Dag, Event, Graph as _, Heard, NodeId, Timeline, Track, What};
 
 use crate::answer::Answer;
+use crate::compiled::Compiled;
 use crate::engine::{Manner, Plan, RunOptions};
 use crate::error::Error;
 use crate::request::Request;
@@ -36,15 +37,36 @@ impl Plan {
         let mut listener = self.engine().runs().events().listen(bound);
         let mut manner = Manner::default();
         let answer = self.run_as(request, options, &mut manner).await;
-        let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
-        let timeline = manner.run.and_then(|run| Timeline::new(run, &self.compiled.graph, &heard).ok());
+        let heard = std::iter::from_fn(|| listener.try_next());
+        let (graph, heard) = without_timers(&self.compiled, heard);
+        let timeline = manner.run.and_then(|run| Timeline::new(run, &graph, &heard).ok());
         let trace = timeline.map(|timeline| Trace {
             timeline,
             title: format!("plan {}", self.name()),
-            names: (0..stages).map(|stage| self.compiled.stage_name(NodeId(stage as u32))).collect(),
+            names: (0..graph.node_count()).map(NodeId).map(|stage| self.compiled.stage_name(stage)).collect(),
         });
         (answer, trace)
     }
+}
+
+/// The plan's graph and what was heard of its run, without the stages that only watch the time of regions: they end when
+/// these do, and nobody waited for them.
+fn without_timers(plan: &Compiled, heard: impl Iterator<Item = Heard>) -> (Dag, Vec<Heard>) {
+    // They have the highest numbers.
+    let count = (plan.stages.len() - plan.regions.len()) as u32;
+    let mut edges = Vec::new();
+    for node in (0..count).map(NodeId) {
+        plan.graph.inputs(node, |input, edge| edges.extend((input.0 < count).then_some((input, node, edge))));
+    }
+    let graph = Dag::new(count, &edges).expect("a part of a graph is a graph");
+    let shown = |heard: Heard| match heard {
+        Heard::Event(event) => match event.what {
+            What::RunStarted(_) => Some(Heard::Event(Event { what: What::RunStarted(count), ..event })),
+            what => what.node().is_none_or(|node| node.0 < count).then_some(heard),
+        },
+        Heard::Lost(_) => Some(heard),
+    };
+    (graph, heard.filter_map(shown).collect())
 }
 
 impl Trace {

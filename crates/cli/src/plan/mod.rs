@@ -10,6 +10,7 @@ mod captures;
 mod diff;
 mod check;
 mod explain;
+mod why;
 mod load;
 mod bench;
 mod list;
@@ -19,7 +20,7 @@ mod ops;
 
 use clap::Subcommand;
 
-pub(crate) use run::table;
+pub(crate) use run::{ledger, table};
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
@@ -48,6 +49,9 @@ pub(crate) enum Verb {
     /// Shows what a plan will do: nodes, columns, what is fetched, what runs side by side.
     #[command(after_help = EXIT_CODES)]
     Explain(explain::Explain),
+    /// Says why a row is in the answer to a request, or is not: who brought it, who dropped it, what would help.
+    #[command(after_help = why::HELP)]
+    Why(Box<why::Why>),
     /// Measures a plan under load.
     #[command(after_help = bench::HELP)]
     Bench(Box<bench::Bench>),
@@ -75,6 +79,7 @@ impl Verb {
             Verb::Diff(diff) => diff.run(),
             Verb::Check(check) => check.run(),
             Verb::Explain(explain) => explain.run(),
+            Verb::Why(why) => why.run(),
             Verb::Bench(bench) => bench.run(),
             Verb::List(list) => list.run(),
             Verb::Seed(seed) => seed.run(),

@@ -1,6 +1,7 @@
 //! The request to answer: from an option, or from stdin.
 
 use std::io::{self, IsTerminal as _, Read as _};
+use std::path::Path;
 
 use anabranch_plan::{Registries, Request, RequestError};
 
@@ -28,6 +29,11 @@ pub(super) fn text(option: Option<&str>) -> Result<Vec<u8>, Failure> {
         return Err(Failure::of(format!("the request on stdin has more than {MOST_BYTES} bytes")));
     }
     Ok(text)
+}
+
+/// The text of a file with a request.
+pub(super) fn file(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))
 }
 
 /// The request, or what is wrong with it on stdout: that too is an answer.

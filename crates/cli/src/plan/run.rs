@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_plan::{Answer, Engine, Plan, RunOptions, Scalar, Trace};
+use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, RunOptions, Scalar, Trace};
 use clap::Args;
 
 use super::capture::Keep;
@@ -112,6 +112,9 @@ impl Run {
             let (trips, commands) = (u64::from(stats.trips), u64::from(stats.commands));
             let (trips, commands) = (out::count(trips, "trip"), out::count(commands, "command"));
             out::note(&format!("{name}: {rows} for request {request}, {trips}, {commands}"));
+            if !answer.ledger.is_empty() {
+                out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
+            }
             return out::data(&table(answer, engine).text(0));
         }
         let mut line = Vec::new();
@@ -119,6 +122,34 @@ impl Run {
         line.push(b'\n');
         out::data(str::from_utf8(&line).expect("JSON is text"))
     }
+}
+
+/// An answer's ledger as a table.
+pub(crate) fn ledger(answer: &Answer) -> Table {
+    let columns: [(&str, fn(&LedgerEntry) -> String); 8] = [
+        ("node", |entry| entry.node.clone()),
+        ("region", |entry| entry.region.clone().unwrap_or_default()),
+        ("reason", |entry| entry.reason.to_string()),
+        ("fallback", |entry| entry.fallback.clone()),
+        ("rows", |entry| entry.rows.to_string()),
+        ("waited", |entry| millis(entry.waited)),
+        ("age", |entry| entry.age.map(millis).unwrap_or_default()),
+        ("detail", |entry| entry.detail.clone().unwrap_or_default()),
+    ];
+    // What no entry says is no column.
+    let said = |(_, cell): &&(&str, fn(&LedgerEntry) -> String)| {
+        answer.ledger.iter().any(|entry| !cell(entry).is_empty())
+    };
+    let columns: Vec<_> = columns.iter().filter(said).collect();
+    let mut table = Table::new(columns.iter().map(|(name, _)| *name));
+    for entry in &answer.ledger {
+        table.row(columns.iter().map(|(_, cell)| cell(entry)));
+    }
+    table
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
 /// The answer as a table: ids, then the columns that some row has, by key.

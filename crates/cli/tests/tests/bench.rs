@@ -55,7 +55,7 @@ fn requests_come_from_a_file_in_turn() {
 #[test]
 fn errors_are_counted_and_not_fatal() {
     let registry = examples().join("registry");
-    let args = ["plan", "bench", "feed", "--redis", "127.0.0.1:1", "--registry", registry.to_str().unwrap()];
+    let args = ["plan", "bench", "home", "--redis", "127.0.0.1:1", "--registry", registry.to_str().unwrap()];
     let args: Vec<&str> =
         args.iter().copied().chain(["--requests", "5", "--warmup", "0", "--json"]).collect();
     let said = anabranch(&args, "");
@@ -82,7 +82,7 @@ fn slow_project(name: &str, delay_ms: u32) -> String {
 #[test]
 fn goodput_is_what_comes_by_the_deadline() {
     let project = slow_project("late", 40);
-    let args = ["plan", "bench", "feed", "--project", &project, "--requests", "6", "--warmup", "0"];
+    let args = ["plan", "bench", "home", "--project", &project, "--requests", "6", "--warmup", "0"];
     let with = |deadline: &str| {
         let args: Vec<&str> = args.iter().copied().chain(["--deadline-ms", deadline, "--json"]).collect();
         let said = anabranch(&args, "");
@@ -107,9 +107,9 @@ fn people_get_lines() {
 
 #[test]
 fn without_answers_there_is_nothing_to_measure() {
-    let args = ["plan", "bench", "feed", "--redis", "127.0.0.1:1", "--requests", "2", "--warmup", "0"];
+    let args = ["plan", "bench", "home", "--redis", "127.0.0.1:1", "--requests", "2", "--warmup", "0"];
     expect![[r#"
-        plan feed: 2 requests, 1 at once, on 1 thread, after 0 to warm up
+        plan home: 2 requests, 1 at once, on 1 thread, after 0 to warm up
         errors      2 times source: no connection, the first: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
         stderr: error: not one request was answered
         exit 1

@@ -9,9 +9,9 @@ fn the_examples_are_fine() {
     expect![[r#"
         plan       status  nodes  trips
         ---------  ------  -----  -----
-        feed       fine       16      6
+        feed       fine       17      6
         home       fine        7      3
-        new_faces  fine        7      3
+        new_faces  fine        9      5
         trending   fine        7      3
         exit 0
     "#]]
@@ -82,6 +82,7 @@ fn info_says_what_nodes_write() {
         "viewer" "core::viewer" {"keys":[3001],"kind":"Exact"}
         "followed" "core::follow" {"keys":[3001],"kind":"Exact"}
         "friends" "core::follow" {"keys":[3001],"kind":"Exact"}
+        "suggested" "core::recommendation" {"keys":[3001],"kind":"Exact"}
         "once" "core::dedupe" {"keys":[],"kind":"Exact"}
         "strangers" "core::join" {"keys":[],"kind":"Exact"}
         "others" "core::join" {"keys":[],"kind":"Exact"}

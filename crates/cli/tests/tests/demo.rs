@@ -22,7 +22,7 @@ fn the_demo_shows_parallel_branches_within_seconds() {
     // What depends on the time it took is left out.
     let (answer, _) = said.stdout.split_once("\nWho ran when").unwrap();
     expect![[r#"
-        The feed of user 7, from a plan of 16 nodes:
+        The feed of user 7, from a plan of 17 nodes:
 
             id  likes  age_hours  author   score  popularity  topic    title
           ----  -----  ---------  ------  ------  ----------  -------  --------------------------

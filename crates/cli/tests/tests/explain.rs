@@ -7,20 +7,27 @@ use crate::binary::{anabranch, scratch};
 #[test]
 fn as_text() {
     expect![[r#"
-        plan feed: 16 nodes in 10 stages
+        plan feed: 17 nodes in 12 stages
         answer: the rows of page
         trips to sources: at most 6, at most 3 of them one after the other
         computing: in place when expected to take at most 50 µs, else on the CPU pool
+        deadline: 150 ms, unless the request brings one
 
         nodes
           viewer         core::viewer
               unasked   country string
           followed       core::follow         <- viewer
+              timeout   40ms
+              fallback  stale up to 600s, else empty
               reads     feed: LRANGE follow:{id} 0 19
               unasked   country string
           posts          core::media          <- followed
+              timeout   40ms
+              fallback  stale up to 600s, else empty
               reads     feed: LRANGE media:{id} 0 3
           details        core::lookup         <- posts
+              timeout   40ms
+              fallback  stale up to 600s, else default age_hours 24
               reads     feed: HMGET post:{id} likes age_hours author topic title (shared with equal reads)
               adds      likes int, age_hours float, author int, topic string, title string
           loved          core::vm             <- details
@@ -43,7 +50,10 @@ fn as_text() {
           also_score     core::vm             <- also_loved
               says      out_key: score, expr_id: popularity - $freshness * coalesce(age_hours, 100)
               adds      score float
-          all            core::union          <- score, also_score
+          suggestions    core::timeout        <- also_score
+              timeout   90ms
+              fallback  empty
+          all            core::union          <- score, suggestions
           wanted         core::filter         <- all
               says      pred_id: age_hours < 60 and not regex(topic, $muted, "i")
           ranked         core::sort           <- wanted
@@ -60,13 +70,15 @@ fn as_text() {
           1  wait     viewer (viewer)
           2  wait     followed (follow)  1 trip
              wait     suggested (recommendation)  1 trip
+             timer    time of suggestions
           3  wait     posts (media)  1 trip
              wait     more_posts (media)  1 trip
           4  wait     details (lookup)  1 trip
              wait     more_details (lookup)  1 trip
           5  compute  loved > score (vm > vm)
              compute  also_loved > also_score (vm > vm)
-          6  compute  all > … > page (5 nodes)
+          6  compute  suggestions (timeout)
+          7  compute  all > … > page (5 nodes)
 
         longest way, 3 trips: followed (follow) -> posts (media) -> details (lookup)
         exit 0
@@ -89,6 +101,8 @@ fn gates_are_shown() {
               reads     feed: LRANGE follow:{id} 0 4
               unasked   country string
           suggested      core::recommendation <- viewer
+              timeout   40ms
+              fallback  empty
               reads     feed: LRANGE recommendation:{id} 0 4
               unasked   country string
           both           core::union          <- followed, suggested
@@ -136,7 +150,7 @@ fn as_a_picture_that_is_the_same_each_time() {
     };
     let svg = picture("one.svg");
     assert_eq!(svg, picture("two.svg"));
-    assert_eq!(svg.matches("<g>").count(), 10, "a box a stage");
+    assert_eq!(svg.matches("<g>").count(), 12, "a box a stage");
     assert!(svg.contains("HMGET post:{id} likes age"));
     assert!(svg.starts_with("<svg xmlns") && svg.ends_with("</svg>\n"));
 }

@@ -12,3 +12,4 @@ mod project;
 mod rankd;
 mod redis;
 mod run;
+mod why;

@@ -32,19 +32,19 @@ fn a_project_is_found_from_below() {
         "found",
         "[plan.endpoints.ep_0001]\nsource = 'memory'\ndata = ['DATA']",
         &expect![[r#"
-        id  country
-        --  -------
-        57  CA
-        54  US
-         9  FR
-        52  US
-        21  BR
-        37  CA
-        47  FR
-        18  BR
-        new_faces: 8 rows for request r, 3 trips, 77 commands
-        exit 0
-    "#]],
+            id  country
+            --  -------
+            57  CA
+            54  US
+             9  FR
+            52  US
+            21  BR
+            37  CA
+            47  FR
+            18  BR
+            new_faces: 8 rows for request r, 3 trips, 53 commands
+            exit 0
+        "#]],
     );
 }
 
@@ -55,9 +55,16 @@ fn an_endpoint_may_be_told_to_fail() {
         "failing",
         failing,
         &expect![[r#"
-        error: node `friends` (follow): no connection to ep_0001: trip 2 was told to fail
-        exit 1
-    "#]],
+            id
+            --
+            new_faces: 0 rows for request r, 2 trips, 2 commands
+            not as it should be:
+              node       reason  fallback  rows  waited  detail
+              ---------  ------  --------  ----  ------  -------------------------------------------------
+              friends    error   empty        0  0.0 ms  no connection to ep_0001: trip 2 was told to fail
+              suggested  error   empty        0  0.0 ms  no connection to ep_0001: trip 4 was told to fail
+            exit 0
+        "#]],
     );
 }
 

@@ -56,19 +56,19 @@ fn the_examples_answer_people() {
         "new_faces",
         REQUEST,
         &expect![[r#"
-        id  country
-        --  -------
-        57  CA
-        54  US
-         9  FR
-        52  US
-        21  BR
-        37  CA
-        47  FR
-        18  BR
-        stderr: new_faces: 8 rows for request r1, 3 trips, 77 commands
-        exit 0
-    "#]],
+            id  country
+            --  -------
+            57  CA
+            54  US
+             9  FR
+            52  US
+            21  BR
+            37  CA
+            47  FR
+            18  BR
+            stderr: new_faces: 8 rows for request r1, 3 trips, 53 commands
+            exit 0
+        "#]],
     );
     check(
         "home",
@@ -222,11 +222,11 @@ fn what_goes_wrong_says_where() {
     "#]],
     );
     check(
-        &["feed", "--redis", "127.0.0.1:1", "--env", "dev"],
+        &["home", "--redis", "127.0.0.1:1", "--env", "dev"],
         expect![[r#"
-        stderr: error: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
-        exit 1
-    "#]],
+            stderr: error: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
+            exit 1
+        "#]],
     );
     check(
         &["feed", "--deadline-ms", "0"],

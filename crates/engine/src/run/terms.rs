@@ -41,7 +41,7 @@ impl Terms {
         let reserve = match &options.reserve {
             Reserve::Share => {
                 let given = options.deadline.map_or(Duration::ZERO, |deadline| deadline - now);
-                TailReserve::Fixed((given / 10).clamp(Duration::from_millis(1), Duration::from_millis(10)))
+                TailReserve::Fixed((given / 10).clamp(Duration::from_millis(2), Duration::from_millis(10)))
             }
             Reserve::PerNode(table) if table.len() == node_count as usize => {
                 TailReserve::PerNode(Arc::clone(table))

@@ -84,7 +84,7 @@ fn refuse_other_graph<G: Graph>(graph: &G, events: impl Iterator<Item = Event>) 
     for event in events {
         let told = match event.what {
             What::RunStarted(count) if count != node_count => count,
-            what => match node_of(what) {
+            what => match what.node() {
                 Some(node) if node.0 >= node_count => node.0 + 1,
                 _ => continue,
             },
@@ -92,19 +92,6 @@ fn refuse_other_graph<G: Graph>(graph: &G, events: impl Iterator<Item = Event>) 
         return Err(Error::OtherGraph { told, node_count });
     }
     Ok(())
-}
-
-fn node_of(what: What) -> Option<NodeId> {
-    match what {
-        What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => None,
-        What::Waiting(node, _)
-        | What::Started(node, _)
-        | What::Running(node)
-        | What::Finished(node)
-        | What::FellBack(node, _)
-        | What::Failed(node, _)
-        | What::Dropped(node) => Some(node),
-    }
 }
 
 impl Draft {
@@ -127,7 +114,7 @@ impl Draft {
 
 impl Builder {
     fn hear(&mut self, order: usize, event: Event) {
-        let Some(node) = node_of(event.what) else { return };
+        let Some(node) = event.what.node() else { return };
         let at = event.at.saturating_duration_since(self.start);
         let draft = &mut self.drafts[node.index()];
         if draft.track.ended.is_some() {

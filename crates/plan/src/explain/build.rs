@@ -99,7 +99,7 @@ fn explain_read(registries: &Registries, endpoint: usize, reader: &Reader) -> Re
 }
 
 /// A pattern with the names of its keys and parameters, as a plan would write it.
-fn shown(pattern: &Pattern, registries: &Registries) -> String {
+pub(crate) fn shown(pattern: &Pattern, registries: &Registries) -> String {
     let part = |part: &Part| match part {
         Part::Literal(text) => text.to_string(),
         Part::User => "{user_id}".to_owned(),

@@ -4,6 +4,8 @@ mod build;
 mod text;
 mod svg;
 
+pub(crate) use build::shown;
+
 use serde::Serialize;
 
 use crate::engine::Plan;

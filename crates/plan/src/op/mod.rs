@@ -8,6 +8,7 @@ mod spec;
 mod node;
 mod form;
 mod contract;
+mod rule;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use contract::Contract;
 pub(crate) use files::{Files, FilesFrom, NamedFile};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
+pub use rule::{Join, Keep, Matching, Repeats, Rule};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 
 /// A kind of node.
@@ -46,6 +48,8 @@ pub struct Planned {
     pub endpoint: Option<usize>,
     /// If it gives back one of its inputs: which, so that the other need not run.
     pub choice: Option<Choice>,
+    /// What decides which rows come out, for those who ask why one does not.
+    pub rule: Option<Rule>,
     /// Its rows without the columns that it reads, if they are known beforehand.
     pub bare: Option<fn(&Call) -> Rows>,
 }
@@ -118,6 +122,8 @@ pub struct Sources<'a> {
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// The node whose reads are being bound, by number.
+    pub(crate) node: usize,
     /// Whether what is bound now remembers what it reads.
     pub(crate) remembering: bool,
 }
@@ -135,6 +141,7 @@ impl Planned {
             build: Box::new(build),
             endpoint: None,
             choice: None,
+            rule: None,
             bare: None,
         }
     }
@@ -143,6 +150,13 @@ impl Planned {
     #[must_use]
     pub fn at(mut self, endpoint: usize) -> Planned {
         self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// One whose rows are decided by this rule.
+    #[must_use]
+    pub fn by(mut self, rule: Rule) -> Planned {
+        self.rule = Some(rule);
         self
     }
 
@@ -225,7 +239,7 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, remembering: false }
+        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, node: 0, remembering: false }
     }
 
     /// The same, with late reads of endpoints that hedge sent a second time.
@@ -249,7 +263,7 @@ impl<'a> Sources<'a> {
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
             bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
         }
-        let mut reader = crate::source::Reader::new(pattern, read, bound);
+        let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
         reader.number = self.readers.len() as u32;
         reader.endpoint = endpoint;
         let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);

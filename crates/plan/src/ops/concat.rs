@@ -5,7 +5,8 @@ use anabranch_rows::Rows;
 use super::columns::only;
 use super::{agreed, input};
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule,
+    Spec, Takes,
 };
 
 pub(super) struct Concat;
@@ -34,12 +35,13 @@ impl Op for Concat {
         let schema = agreed(node, "rhs", &[0, rhs])?;
         let takes = [0, 1].map(|_| Takes::passing([]).rows(RowsNeeded::AsAsked));
         let width = schema.iter().len() + 1;
-        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+        let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
             Form::compute(NANOS * width as f64, move |inputs, _, _| {
                 let (first, second) = (only(input(inputs, 0), &keys), only(input(inputs, rhs), &keys));
                 Ok(Rows::concat(&[&first, &second]))
             })
-        }))
+        });
+        Some(planned.by(Rule::Parts(vec![0, rhs], Repeats::Stay)))
     }
 }

@@ -8,7 +8,9 @@ use super::group_limit::limited;
 use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Keep, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+};
 
 pub(super) struct Dedupe;
 
@@ -45,7 +47,7 @@ impl Op for Dedupe {
             None => Key::ID,
         };
         let last = node.text("keep") == Some("last");
-        Some(Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
             Form::compute(NANOS, move |inputs, _, check| {
                 let rows = input(inputs, 0);
@@ -53,7 +55,8 @@ impl Op for Dedupe {
                     if last { keep_last(rows, key, check)? } else { limited(rows, key, 1, most, check)? };
                 Ok(rows.with_active(kept))
             })
-        }))
+        });
+        Some(planned.by(Rule::Once(key, if last { Keep::Last } else { Keep::First })))
     }
 }
 

@@ -9,7 +9,9 @@ use super::fields::{FieldReader, Fields};
 use super::input;
 use crate::call::Call;
 use crate::error::OpError;
-use crate::op::{Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Sources, Started, Takes, Wait};
+use crate::op::{
+    Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Rule, Sources, Started, Takes, Wait,
+};
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
 use crate::source::{Data, Fetch, Lists, Pattern, Read, Reader, Reply};
@@ -66,7 +68,12 @@ impl FanOut {
     pub(super) fn planned(self, schema: Schema) -> Planned {
         let takes = [Takes::reading(self.list.keys())];
         let endpoint = self.endpoint;
-        Planned::new(schema, takes, move |demand, sources| self.bind(demand, sources)).at(endpoint)
+        let limit = match self.read {
+            Read::List { limit } | Read::Scored { limit } => limit,
+            Read::Fields(_) => unreachable!("a fan-out reads lists"),
+        };
+        let planned = Planned::new(schema, takes, move |demand, sources| self.bind(demand, sources));
+        planned.at(endpoint).by(Rule::Listed(limit))
     }
 
     fn bind(self, demand: &Demand, sources: &mut Sources<'_>) -> Form {

@@ -1,7 +1,7 @@
 //! `core::filter`: the rows for which a predicate holds.
 
 use super::input;
-use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes};
 
 pub(super) struct Filter;
 
@@ -25,11 +25,12 @@ impl Op for Filter {
         let schema = node.input(0);
         let filter = node.pred("pred_id", schema)?;
         let takes = [Takes::passing(filter.keys().iter().copied())];
-        Some(Planned::new(schema.clone(), takes, move |_, _| {
+        let planned = Planned::new(schema.clone(), takes, move |_, _| {
             Form::compute(filter.cost(), move |inputs, call, check| {
                 let rows = input(inputs, 0);
                 Ok(rows.with_active(filter.select(rows, &call.params, check)?))
             })
-        }))
+        });
+        Some(planned.by(Rule::Where("pred_id")))
     }
 }

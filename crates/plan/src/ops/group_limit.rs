@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+};
 
 pub(super) struct GroupLimit;
 
@@ -38,13 +40,14 @@ impl Op for GroupLimit {
         let (key, _) = column(node, "by", schema)?;
         // No group has more rows than this.
         let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
-        Some(Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
             Form::compute(NANOS, move |inputs, _, check| {
                 let rows = input(inputs, 0);
                 Ok(rows.with_active(limited(rows, key, count, most, check)?))
             })
-        }))
+        });
+        Some(planned.by(Rule::PerValue(key, count)))
     }
 }
 

@@ -10,7 +10,8 @@ use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    self, Contract, Demand, Effect, Form, Mark, Matching, Node, Op, ParamKind, ParamSpec, Planned,
+    RowsNeeded, Rule, Spec, Takes,
 };
 use crate::schema::{KeySet, Schema};
 
@@ -60,14 +61,6 @@ const NANOS: f64 = 25.0;
 /// About how long each column of a matched row takes.
 const NANOS_COLUMN: f64 = 2.0;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Matching {
-    Inner,
-    Left,
-    Semi,
-    Anti,
-}
-
 /// What a join matches.
 #[derive(Clone, Copy)]
 struct On {
@@ -90,10 +83,11 @@ impl Op for Join {
         };
         let (left, right) = (node.input(0), node.input(with));
         let on = on(node, left, right);
+        let rule = |on: On| Rule::Joined(op::Join { with, left: on.left, right: on.right, matching: kind });
         match kind {
             Matching::Inner | Matching::Left => {
                 let brought = brought(node, on, left, right)?;
-                Some(matching(node, with, kind, on?, brought))
+                Some(matching(node, with, kind, on?, brought).by(rule(on?)))
             }
             Matching::Semi | Matching::Anti => {
                 for param in ["columns", "overwrite"] {
@@ -102,7 +96,7 @@ impl Op for Join {
                         node.problem_with_help(param, "kinds `semi` and `anti` bring no columns", help);
                     }
                 }
-                Some(choosing(node, with, kind, on?))
+                Some(choosing(node, with, kind, on?).by(rule(on?)))
             }
         }
     }

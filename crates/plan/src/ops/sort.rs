@@ -4,7 +4,9 @@ use anabranch_rows::{Order, SortKey};
 
 use super::{column, input};
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+};
 
 pub(super) struct Sort;
 
@@ -35,12 +37,13 @@ impl Op for Sort {
         let (key, _) = column(node, "by", schema)?;
         let order = if node.text("order") == Some("desc") { Order::Descending } else { Order::Ascending };
         let by = [SortKey { key, order }];
-        Some(Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let first = demand.rows.map(|rows| rows as usize);
             Form::compute(NANOS, move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());
                 sorted.ok_or(OpError::Stopped)
             })
-        }))
+        });
+        Some(planned.by(Rule::Sorted(SortKey { key, order })))
     }
 }

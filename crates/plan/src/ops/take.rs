@@ -2,7 +2,7 @@
 
 use super::input;
 use crate::op::{
-    Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Rule, Spec, Takes,
 };
 
 pub(super) struct Take;
@@ -27,8 +27,9 @@ impl Op for Take {
         // No batch has more rows than this.
         let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
         let takes = [Takes::passing([]).rows(RowsNeeded::First(count))];
-        Some(Planned::new(node.input(0).clone(), takes, move |_, _| {
+        let planned = Planned::new(node.input(0).clone(), takes, move |_, _| {
             Form::compute(0.0, move |inputs, _, _| Ok(input(inputs, 0).first(count as usize)))
-        }))
+        });
+        Some(planned.by(Rule::First(count)))
     }
 }

@@ -237,6 +237,7 @@ impl Case {
             clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
             tally: Tally::default(),
             reads: Reads::Live,
+            seen: None,
             recorder: None,
             shared: Box::default(),
         });

@@ -4,7 +4,9 @@ use anabranch_rows::{Order, SortKey};
 
 use super::{column, input};
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+};
 
 pub(super) struct TopK;
 
@@ -38,12 +40,13 @@ impl Op for TopK {
         let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
         let order = if node.text("order") == Some("asc") { Order::Ascending } else { Order::Descending };
         let by = [SortKey { key, order }];
-        Some(Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let first = demand.rows.map_or(count, |asked| asked.min(count)) as usize;
             Form::compute(NANOS, move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, Some(first), &mut || check.should_stop());
                 sorted.ok_or(OpError::Stopped)
             })
-        }))
+        });
+        Some(planned.by(Rule::Top(SortKey { key, order }, count)))
     }
 }

@@ -8,7 +8,8 @@ use super::columns::only;
 use super::{STRIDE, agreed, input};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule,
+    Spec, Takes,
 };
 
 pub(super) struct Union;
@@ -52,14 +53,16 @@ impl Op for Union {
         let takes = vec![Takes::passing([]).rows(needed); node.input_count()];
         let width = schema.iter().len() + 1;
         let nanos = NANOS * width as f64 + if dedupe { NANOS_SEEN } else { 0.0 };
-        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+        let rule = Rule::Parts(parts.clone(), if dedupe { Repeats::Go } else { Repeats::Stay });
+        let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
             Form::compute(nanos, move |inputs, _, check| {
                 let rows = parts.iter().map(|at| only(input(inputs, *at), &keys));
                 let rows = if dedupe { once(rows, check)? } else { rows.collect() };
                 Ok(Rows::concat(&rows.iter().collect::<Vec<_>>()))
             })
-        }))
+        });
+        Some(planned.by(rule))
     }
 }
 

@@ -20,7 +20,7 @@ use anabranch_engine::LimitKey;
 
 use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode, Fallback};
-use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources};
+use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::{Hedging, Source};
@@ -39,6 +39,17 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
     pub(crate) files: FilesFrom<'a>,
+    /// How many rows are asked of nodes that compute.
+    pub(crate) asking: Asking,
+}
+
+/// How many rows are asked of nodes that compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// As many as somebody wants.
+    Wanted,
+    /// All of them, so that one can see where those stand that nobody wants.
+    All,
 }
 
 /// A checked node on its way through the planner.
@@ -61,7 +72,11 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
-    let demands = demand::of(&order, &live, &drafts, &outputs);
+    let mut demands = demand::of(&order, &live, &drafts, &outputs);
+    if with.asking == Asking::All {
+        let computing = demands.iter_mut().zip(&drafts).filter(|(_, draft)| draft.planned.endpoint.is_none());
+        computing.for_each(|(demand, _)| demand.rows = None);
+    }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
     let sources = Sources::new(with.sources).hedging(with.hedges);
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
@@ -70,6 +85,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = builder.nodes.len();
+        builder.sources.node = number[place];
         let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
         builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
         builder.nodes[number[place]].alone = added[place];
@@ -219,6 +235,7 @@ impl Builder<'_> {
         let inputs: Vec<usize> = draft.inputs.iter().map(|input| number[*input]).collect();
         let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].schema));
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes);
+        let carries = carries(&draft.planned);
         let Draft { op, planned, .. } = draft;
         let before = self.sources.readers.len();
         self.sources.remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
@@ -234,6 +251,8 @@ impl Builder<'_> {
             schema: planned.schema,
             demand: demand.clone(),
             choice: planned.choice,
+            rule: planned.rule,
+            carries,
             endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
             reads,
             form,
@@ -259,4 +278,14 @@ impl Builder<'_> {
         let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
         self.nodes[number].stand_ins = maker.all(given.as_deref());
     }
+}
+
+/// By input: whether its rows come out, if they are not dropped.
+fn carries(planned: &Planned) -> Vec<bool> {
+    let carries = |(at, takes): (usize, &Takes)| match (&planned.choice, &planned.rule) {
+        (Some(choice), _) => at == choice.then || Some(at) == choice.or,
+        (None, Some(rule)) => rule.carries(at, takes.passes),
+        (None, None) => takes.passes,
+    };
+    planned.takes.iter().enumerate().map(carries).collect()
 }

@@ -24,6 +24,8 @@ pub struct Reader {
     /// The place of the endpoint it reads from.
     pub(crate) endpoint: usize,
     group: Arc<Group>,
+    /// The node it belongs to, by number.
+    node: usize,
 }
 
 /// Readers of one plan whose keys and reads are the same.
@@ -40,7 +42,13 @@ impl Reader {
     /// A read that no other node makes.
     pub(crate) fn new(pattern: &Pattern, read: &Read, bound: Arc<dyn Bound>) -> Reader {
         let group = Arc::new(Group { table: AtomicUsize::new(ALONE), stale: OnceLock::new() });
-        Reader { pattern: pattern.clone(), read: read.clone(), bound, number: 0, endpoint: 0, group }
+        Reader { pattern: pattern.clone(), read: read.clone(), bound, number: 0, endpoint: 0, group, node: 0 }
+    }
+
+    /// This read, as that of a node.
+    pub(crate) fn of_node(mut self, node: usize) -> Reader {
+        self.node = node;
+        self
     }
 
     /// Joins another reader, if both read the same of the same endpoint: what one of them has read for a request
@@ -80,15 +88,17 @@ impl Reader {
     /// the request has read, or is reading, is not read again.
     pub fn read(&self, rows: &Rows, call: &Arc<Call>) -> Fetch {
         let keys = self.pattern.apply(rows, call);
-        if let Reads::Recorded(recorded) = &call.reads {
-            return recorded.read(self, rows, &keys, call);
-        }
-        match &call.recorder {
-            None => self.read_keys(keys, call),
-            Some(recorder) => {
+        let fetch = match (&call.reads, &call.recorder) {
+            (Reads::Recorded(recorded), _) => recorded.read(self, rows, &keys, call),
+            (_, None) => self.read_keys(keys, call),
+            (_, Some(recorder)) => {
                 let watch = recorder.watch(self.number, &keys, call);
                 watch.over(self.read_keys(keys, call))
             }
+        };
+        match &call.seen {
+            None => fetch,
+            Some(seen) => seen.watch(self.node, fetch),
         }
     }
 
@@ -97,7 +107,10 @@ impl Reader {
             return Fetch::Ready(self.read_stale(&keys, stale, call));
         }
         let table = self.group.table.load(Ordering::Relaxed);
-        if table < call.shared.len() { self.read_shared(keys, table, call) } else { self.fetch(keys, call) }
+        match table < call.shared.len() {
+            true => self.read_shared(keys, table, call),
+            false => self.fetch(keys, call),
+        }
     }
 
     /// Makes a trip, and counts it.

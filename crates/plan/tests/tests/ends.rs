@@ -53,7 +53,7 @@ impl Slow {
     fn new(clock: Arc<dyn Clock>) -> Slow {
         let data = r#"{"hashes": {"user:1": {"likes": 7, "author": 2}}, "lists": {"media:1": [1, 1, 5]}}"#;
         let data = Arc::new(MemoryData::from_json("data", data).unwrap());
-        let fault = Fault { delay: Duration::from_millis(10), fail_every: 0 };
+        let fault = Fault { delay: Duration::from_millis(10), ..Fault::default() };
         let memory = Memory::new("ep_0001", data, clock).with_fault("", fault);
         Slow { memory, under_way: Arc::default(), reads: Mutex::default() }
     }

@@ -26,6 +26,7 @@ mod union;
 mod join;
 mod model;
 mod naive;
+mod why;
 mod ends;
 mod admission;
 mod deadlines;

@@ -233,7 +233,7 @@ fn bad_tables_are_refused() {
 fn trouble_on_order() {
     let sim = Sim::new(1);
     let data = Arc::new(MemoryData::from_json("data.json", DATA).unwrap());
-    let slow = Fault { delay: Duration::from_millis(30), fail_every: 2 };
+    let slow = Fault { delay: Duration::from_millis(30), fail_every: 2, ..Fault::default() };
     let source = Memory::new("ep_test", data, sim.clock()).with_fault("user:", slow);
     let start = sim.clock().now();
     let mut told = Vec::new();

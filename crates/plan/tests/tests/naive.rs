@@ -9,6 +9,7 @@ mod eval;
 mod exprs;
 pub(crate) mod make;
 mod model;
+mod why;
 pub(crate) mod world;
 
 use std::collections::BTreeMap;

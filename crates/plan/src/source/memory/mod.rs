@@ -44,6 +44,8 @@ pub struct Fault {
     pub delay: Duration,
     /// Every so many-th trip fails: 0 none, 1 all, 3 the third, the sixth and so on.
     pub fail_every: u32,
+    /// After so many trips none comes back any more.
+    pub stall_after: Option<u32>,
 }
 
 struct FaultState {
@@ -124,8 +126,11 @@ struct Troubled {
 
 impl Bound for Troubled {
     fn fetch(&self, keys: Keys) -> Fetch {
-        let Fault { delay, fail_every } = self.fault.fault;
+        let Fault { delay, fail_every, stall_after } = self.fault.fault;
         let trip = self.fault.trips.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        if stall_after.is_some_and(|after| trip > after) {
+            return Fetch::Later(Box::pin(std::future::pending()));
+        }
         let reply = if fail_every > 0 && trip.is_multiple_of(fail_every) {
             let cause = format!("trip {trip} was told to fail").into();
             Fetch::Ready(Err(Error::Connect { endpoint: Arc::clone(&self.endpoint), cause }))

@@ -52,6 +52,7 @@ fn call(sim: &Sim, tables: usize) -> Arc<Call> {
         tally: Tally::default(),
         shared,
         reads: Reads::Live,
+        seen: None,
         recorder: None,
     })
 }

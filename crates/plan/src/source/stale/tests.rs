@@ -154,7 +154,8 @@ fn readers_of_one_kind_remember_together_and_answer_from_it() {
     let call = |reads: Reads| {
         let shared = [Shared::default()].into();
         let (clock, tally) = (sim.clock(), Tally::default());
-        Arc::new(Call { user: 1, params: Box::default(), clock, tally, shared, reads, recorder: None })
+        let params = Box::default();
+        Arc::new(Call { user: 1, params, clock, tally, shared, reads, seen: None, recorder: None })
     };
     let field = |name: &str, key, kind| Field { name: name.into(), key: Key(key), kind };
     let read_of = Read::Fields(Arc::new([field("n", 2, Kind::Int), field("t", 3, Kind::Text)]));

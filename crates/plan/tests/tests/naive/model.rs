@@ -15,6 +15,8 @@ pub(super) struct Model<'a> {
     pub(super) user: i64,
     pub(super) params: BTreeMap<u64, Cell>,
     known: RefCell<BTreeMap<String, Rc<Vec<Row>>>>,
+    /// If somebody asks where rows come from.
+    pub(super) watch: Option<Watch>,
     /// Something goes wrong, if it is not left out.
     may_fail: Flag<bool>,
     /// Something goes wrong that is not left out.
@@ -29,6 +31,36 @@ pub(super) struct Expected {
 }
 
 const COUNTRY: u64 = 3001;
+/// The column of marks, which no plan has.
+const MARK: u64 = 0;
+/// More rows than a node has.
+const MOST: usize = 1 << 40;
+
+/// An input and the place of a row there.
+type Origin = Option<(usize, usize)>;
+
+/// Where the rows of nodes come from.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Of nodes that read: how many rows are wanted.
+    pub(super) wanted: BTreeMap<String, usize>,
+    /// By node, for each row: the input and the place there, unless the node brought it.
+    pub(super) origins: RefCell<BTreeMap<String, Vec<Origin>>>,
+}
+
+impl Watch {
+    /// The rows of a node, with their marks turned into origins.
+    fn noted(&self, id: &str, mut rows: Vec<Row>) -> Vec<Row> {
+        rows.truncate(self.wanted.get(id).copied().unwrap_or(usize::MAX));
+        let origin = |row: &mut Row| match row.1.remove(&MARK) {
+            Some(Cell::Int(mark)) => Some((mark as usize / MOST, mark as usize % MOST)),
+            _ => None,
+        };
+        let origins = rows.iter_mut().map(origin).collect();
+        self.origins.borrow_mut().insert(id.to_owned(), origins);
+        rows
+    }
+}
 
 impl<'a> Model<'a> {
     pub(super) fn new(
@@ -37,8 +69,8 @@ impl<'a> Model<'a> {
         user: i64,
         params: BTreeMap<u64, Cell>,
     ) -> Model<'a> {
-        let known = RefCell::default();
-        Model { world, plan, user, params, known, may_fail: Flag::new(false), must_fail: Flag::new(false) }
+        let (known, fine) = (RefCell::default(), || Flag::new(false));
+        Model { world, plan, user, params, known, watch: None, may_fail: fine(), must_fail: fine() }
     }
 
     pub(super) fn answer(&self) -> Expected {
@@ -75,23 +107,37 @@ impl<'a> Model<'a> {
         self.nodes().iter().any(|node| node["params"]["fail_after_sleep"] == true)
     }
 
-    fn nodes(&self) -> &Vec<Value> {
+    pub(super) fn nodes(&self) -> &Vec<Value> {
         self.plan["nodes"].as_array().unwrap()
     }
 
-    fn rows(&self, id: &str) -> Vec<Row> {
+    pub(super) fn rows(&self, id: &str) -> Vec<Row> {
         if let Some(rows) = self.known.borrow().get(id) {
             return rows.to_vec();
         }
-        let rows = Rc::new(self.computed(self.nodes().iter().find(|node| node["node_id"] == id).unwrap()));
+        let rows = self.computed(self.nodes().iter().find(|node| node["node_id"] == id).unwrap());
+        let rows = Rc::new(match &self.watch {
+            Some(watch) => watch.noted(id, rows),
+            None => rows,
+        });
         self.known.borrow_mut().insert(id.to_owned(), Rc::clone(&rows));
         rows.to_vec()
     }
 
+    /// The rows of a node as those of an input, by its place.
+    fn taken(&self, at: usize, id: &Value) -> Vec<Row> {
+        let mut rows = self.rows(id.as_str().unwrap());
+        if self.watch.is_some() {
+            let marked = rows.iter_mut().enumerate();
+            marked.for_each(|(position, row)| set(row, MARK, Some(Cell::Int((at * MOST + position) as i64))));
+        }
+        rows
+    }
+
     fn computed(&self, node: &Value) -> Vec<Row> {
         let params = &node["params"];
-        let input = || self.rows(node["inputs"][0].as_str().unwrap());
-        let other = |name: &str| self.rows(params[name].as_str().unwrap());
+        let input = || self.taken(0, &node["inputs"][0]);
+        let other = |name: &str| self.taken(1 + usize::from(name == "else"), &params[name]);
         let count = || params["count"].as_u64().unwrap() as usize;
         let holds = |row: &Row| self.pred(self.entry("pred_table", &params["pred_id"]), row);
         match node["op"].as_str().unwrap() {
@@ -123,7 +169,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn entry(&self, table: &str, id: &Value) -> &Value {
+    pub(super) fn entry(&self, table: &str, id: &Value) -> &Value {
         &self.plan[table][id.as_str().unwrap()]
     }
 
@@ -248,7 +294,7 @@ impl<'a> Model<'a> {
 
     fn union(&self, rows: Vec<Row>, params: &Value) -> Vec<Row> {
         let with = params["with"].as_array().unwrap();
-        let others = with.iter().flat_map(|id| self.rows(id.as_str().unwrap()));
+        let others = with.iter().enumerate().flat_map(|(at, id)| self.taken(at + 1, id));
         let all: Vec<Row> = rows.into_iter().chain(others).collect();
         if params["dedupe"] == false { all } else { limited(all, |row| Some(Cell::Int(row.0)), 1) }
     }
@@ -259,7 +305,7 @@ fn fields(params: &Value) -> Vec<&str> {
 }
 
 /// Nulls last, whichever way.
-fn sorted(mut rows: Vec<Row>, params: &Value, default: &str) -> Vec<Row> {
+pub(super) fn sorted(mut rows: Vec<Row>, params: &Value, default: &str) -> Vec<Row> {
     let key = params["by"].as_u64().unwrap();
     let descending = params["order"].as_str().unwrap_or(default) == "desc";
     let order = |a: &Cell, b: &Cell| compare(a, b).unwrap_or(std::cmp::Ordering::Equal);
@@ -296,7 +342,7 @@ fn dedupe(mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
 }
 
 /// At most so many rows of each group; rows without a group all stay.
-fn limited(rows: Vec<Row>, group: impl Fn(&Row) -> Option<Cell>, count: usize) -> Vec<Row> {
+pub(super) fn limited(rows: Vec<Row>, group: impl Fn(&Row) -> Option<Cell>, count: usize) -> Vec<Row> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut keep = |row: &Row| match group(row) {
         None => true,

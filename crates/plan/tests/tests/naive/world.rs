@@ -166,7 +166,7 @@ impl World {
                 let fail_every = u32::from(self.failing == Some((at, prefix)));
                 if rng.percent(70) || fail_every > 0 {
                     let delay = Duration::from_micros(rng.within(0..5_000));
-                    memory = memory.with_fault(prefix, Fault { delay, fail_every });
+                    memory = memory.with_fault(prefix, Fault { delay, fail_every, ..Fault::default() });
                 }
             }
             let most = rng.percent(50).then(|| rng.within(1..4) as u32);

@@ -90,7 +90,7 @@ impl Model<'_> {
     fn cutoff(&self, node: usize) -> Duration {
         let deadline = self.case.deadline;
         let last = node + 1 == self.case.nodes.len();
-        let reserve = (deadline / 10).clamp(Duration::from_millis(1), Duration::from_millis(10));
+        let reserve = (deadline / 10).clamp(Duration::from_millis(2), Duration::from_millis(10));
         if last { deadline } else { deadline - reserve }
     }
 

@@ -1,0 +1,69 @@
+//! `anabranch plan why`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::from::{self, From, Rows};
+use super::request;
+use super::threads::Threads;
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+The request is answered once more, as `plan run` would, and the row is followed through it: the node
+and the list that brought it, what each expression made of it, where it stood after each sort, and
+the filter or limit that dropped it, by how much, and what would have kept it.
+
+  anabranch plan why feed 412 --request '{\"user_id\": 1}'
+  anabranch plan why feed.plan.json 412 --registry DIR --redis HOST:PORT < request.json
+
+Exit codes: 0 told, whether or not the row is in the answer; 1 refused or failed; 2 wrong usage.";
+
+/// Says why a row is in the answer to a request, or is not.
+#[derive(Args)]
+pub(crate) struct Why {
+    /// A plan file, or the name of a plan in the plan folder.
+    #[arg(value_name = "FILE|NAME")]
+    plan: String,
+    /// The row's id.
+    #[arg(value_name = "ROW", allow_negative_numbers = true)]
+    row: i64,
+    #[command(flatten)]
+    from: From,
+    /// The request, instead of stdin.
+    #[arg(long, value_name = "JSON")]
+    request: Option<String>,
+    /// A file with the request, instead of stdin.
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    request_file: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Why {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+        runtime.block_on(self.tell())
+    }
+
+    async fn tell(self) -> Result<(), Failure> {
+        let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
+        let plan = from::plan(&engine, &self.plan)?;
+        out::warnings(plan.warnings());
+        let text = match &self.request_file {
+            Some(file) => request::file(file)?,
+            None => request::text(self.request.as_deref())?,
+        };
+        let request = request::parse(&text, engine.registries())?;
+        let why = plan.why(request, self.row).await?;
+        match self.json {
+            true => out::data(&format!("{}\n", why.json())),
+            false => out::data(&why.text()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What decides which rows of a node's inputs are in its output, and where: as data, so that `why` can tell.
+
+use anabranch_rows::{Key, SortKey};
+
+/// By which rule a node's rows come from those of its inputs. A node without one is told by what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// The rows for which the predicate holds that this parameter names.
+    Where(&'static str),
+    /// The first so many.
+    First(u32),
+    /// All of them, in the order of a column.
+    Sorted(SortKey),
+    /// The first so many in the order of a column.
+    Top(SortKey, u32),
+    /// The first so many of each value of a column; all that have none.
+    PerValue(Key, u32),
+    /// One of each value of a column; all that have none.
+    Once(Key, Keep),
+    /// The rows of these inputs, one after the other.
+    Parts(Vec<usize>, Repeats),
+    /// The rows of the first input, by what they match in another.
+    Joined(Join),
+    /// New rows: at most so many ids of the list of each row.
+    Listed(u32),
+}
+
+/// Which of equal rows stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The first.
+    First,
+    /// The last.
+    Last,
+}
+
+/// What becomes of an id that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// It is there again.
+    Stay,
+    /// The first stays.
+    Go,
+}
+
+/// How rows are matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The input that they are matched with, by its place.
+    pub with: usize,
+    /// The column of the first input.
+    pub left: Key,
+    /// The column of the other.
+    pub right: Key,
+    /// What becomes of them.
+    pub matching: Matching,
+}
+
+/// What becomes of rows that match, and of those that do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// A row for each match.
+    Inner,
+    /// A row for each match, and one for a row that matches nothing.
+    Left,
+    /// The rows that match.
+    Semi,
+    /// The rows that do not.
+    Anti,
+}
+
+impl Rule {
+    /// Whether rows of the input at this place come out, if they are not dropped; `passes` is what the node takes of it.
+    pub(crate) fn carries(&self, at: usize, passes: bool) -> bool {
+        match self {
+            Rule::Listed(_) => false,
+            Rule::Joined(_) => at == 0,
+            _ => passes,
+        }
+    }
+}
