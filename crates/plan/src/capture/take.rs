@@ -164,7 +164,7 @@ impl Taken {
         let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
         let from = From::Masked(Arc::clone(&masking));
         let answer = again(&plan, taken.request.clone(), &taken.outcome, from).await;
-        let (exchanges, behind) = masking.take();
+        let Some((exchanges, behind)) = masking.take() else { return Ok(None) };
         taken.exchanges = exchanges;
         match (answer, failed) {
             (Ok(answer), None) if masks.hide(&answer, &behind, &plan.compiled.registries) => {
