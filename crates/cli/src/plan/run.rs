@@ -124,9 +124,12 @@ impl Run {
     }
 }
 
+/// What a column says of an entry.
+type Cell = fn(&LedgerEntry) -> String;
+
 /// An answer's ledger as a table.
 pub(crate) fn ledger(answer: &Answer) -> Table {
-    let columns: [(&str, fn(&LedgerEntry) -> String); 8] = [
+    let columns: [(&str, Cell); 8] = [
         ("node", |entry| entry.node.clone()),
         ("region", |entry| entry.region.clone().unwrap_or_default()),
         ("reason", |entry| entry.reason.to_string()),
@@ -137,9 +140,7 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         ("detail", |entry| entry.detail.clone().unwrap_or_default()),
     ];
     // What no entry says is no column.
-    let said = |(_, cell): &&(&str, fn(&LedgerEntry) -> String)| {
-        answer.ledger.iter().any(|entry| !cell(entry).is_empty())
-    };
+    let said = |(_, cell): &&(&str, Cell)| answer.ledger.iter().any(|entry| !cell(entry).is_empty());
     let columns: Vec<_> = columns.iter().filter(said).collect();
     let mut table = Table::new(columns.iter().map(|(name, _)| *name));
     for entry in &answer.ledger {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::binary::{Said, anabranch, examples, scratch};
+use crate::binary::{Said, anabranch, examples, in_folder, scratch};
 
 /// A folder for a store that is not there yet.
 fn fresh(test: &str) -> PathBuf {
@@ -162,4 +162,40 @@ fn plans_are_compared_on_captures() {
         exit 2
     "#]]
     .assert_eq(&shown(&diff(&["feed"], &["--score", "popularty"])));
+}
+
+#[test]
+fn requests_of_a_load_are_captured_as_the_project_says() {
+    let folder = fresh("capture_bench");
+    let example = examples();
+    let path = |name: &str| example.join(name).to_str().unwrap().to_owned();
+    let project = |captures: &str| {
+        let text = format!(
+            "[plan]\nregistry = '{}'\nplans = '{}'\n[plan.endpoints.feed]\nsource = 'memory'\ndata = ['{}']\n{captures}",
+            path("registry"),
+            path("plans"),
+            path("data.json"),
+        );
+        std::fs::write(folder.join("anabranch.toml"), text).unwrap();
+    };
+    let bench = || {
+        in_folder(&folder, &["plan", "bench", "feed", "--requests", "40", "--warmup", "0", "--capture"], "")
+    };
+    project("");
+    expect![[r#"
+        stderr: error: captures: no project file says which requests are captured (write a table [plan.captures] with a `store` into anabranch.toml)
+        exit 1
+    "#]].assert_eq(&bench().shown_from(&folder));
+    project(
+        "[plan.captures]\nstore = 'store'\none_in = 1\nper_second = 5\nmost_waiting = 100\nmasked_keys = ['title']\n",
+    );
+    let said = bench();
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(said.stderr.contains("5 captures, 35 dropped (rate)"), "{}", said.stderr);
+    let listed = with_store(&folder.join("store"), &["plan", "captures", "--set", "live"]);
+    assert_eq!(listed.stdout.matches("answered, masked").count(), 5, "{}", listed.stdout);
+    let address = listed.stdout.lines().last().unwrap().split_whitespace().next().unwrap().to_owned();
+    let replayed = with_store(&folder.join("store"), &["plan", "replay", &address]);
+    assert!(replayed.stdout.contains("\"title\":\"~"), "{}", replayed.shown());
+    assert_eq!(replayed.code, 0);
 }

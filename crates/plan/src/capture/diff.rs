@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Failure;
 use serde::Serialize;
 
 use super::compare::{Change, Ranked, compare};
@@ -17,8 +16,8 @@ use super::recorded::{From, Recorded};
 use super::replay::Replayer;
 use super::still;
 use crate::answer::Answer;
+use crate::compiled::PlanNode;
 use crate::engine::{Manner, Plan, RunOptions};
-use crate::error::{Error as PlanError, OpError};
 use crate::source;
 use crate::source::Reads;
 use crate::value::Scalar;
@@ -202,13 +201,16 @@ impl<'a> Differ<'a> {
             ..Manner::default()
         };
         let answer = plan.run_as(request, &RunOptions::default(), &mut manner).await;
+        if let Some((reader, error)) = model.uncovered() {
+            return Ok(Err(format!("the {which} plan: {}", uncovered(plan, reader, &error))));
+        }
         Ok(match answer {
             Ok(answer) => Ok(Side {
                 rows: self.rows(&answer, plan),
                 trips: answer.stats.trips,
                 wait: model.longest_wait(&plan.compiled),
             }),
-            Err(error) => Err(format!("the {which} plan: {}", reason(&error))),
+            Err(error) => Err(format!("the {which} plan: {error}")),
         })
     }
 
@@ -271,21 +273,18 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// Why a plan has no answer. What it asks for differs from capture to capture; who asks is what counts.
-fn reason(error: &PlanError) -> String {
-    if let PlanError::Node { node, failure, .. } = error
-        && let Failure::Error(OpError::Source(source::Error::NotCaptured { endpoint, command })) = &**failure
-    {
-        let command = command.split(':').next().unwrap_or_default();
-        return format!("node `{node}` reads what was not captured: {endpoint}, `{command}:...`");
-    }
-    error.to_string()
+/// What a plan asks that was not captured. The key differs from capture to capture; who asks is what counts.
+fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
+    let reads = |node: &&PlanNode| node.reads.iter().any(|(_, other)| other.number == reader);
+    let node = plan.compiled.nodes.iter().find(reads).map_or("", |node| node.id.as_str());
+    let source::Error::NotCaptured { endpoint, command } = error else { return error.to_string() };
+    let command = command.split(':').next().unwrap_or_default();
+    format!("node `{node}` reads what was not captured: {endpoint}, `{command}:...`")
 }
 
 /// The key that the last sort of a plan goes by.
 fn last_sort(plan: &Plan) -> Option<String> {
-    let sorts =
-        |node: &&crate::compiled::PlanNode| ["core::sort", "core::topk"].contains(&node.op.spec().name);
+    let sorts = |node: &&PlanNode| ["core::sort", "core::topk"].contains(&node.op.spec().name);
     let last = plan.compiled.nodes.iter().rev().find(sorts)?;
     last.settings.iter().find(|(name, _)| name == "by").map(|(_, key)| key.clone())
 }

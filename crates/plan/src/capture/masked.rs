@@ -89,10 +89,10 @@ impl Masking {
         }
     }
 
-    /// What was read, and what is behind the pseudonyms.
-    pub(super) fn take(&self) -> (Vec<Exchange>, Behind) {
+    /// What was read, and what is behind the pseudonyms; nothing if it asked for what was not captured.
+    pub(super) fn take(&self) -> Option<(Vec<Exchange>, Behind)> {
         let Made { behind, exchanges } = std::mem::take(&mut *self.lock());
-        (exchanges, behind)
+        self.model.uncovered().is_none().then_some((exchanges, behind))
     }
 
     fn lock(&self) -> MutexGuard<'_, Made> {

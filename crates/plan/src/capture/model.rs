@@ -23,6 +23,8 @@ struct Asked {
     shared: HashSet<(usize, String)>,
     /// How long each reader waited, by its number.
     waited: HashMap<u32, Duration>,
+    /// The first read that the capture has no reply to, and whose it is.
+    uncovered: Option<(u32, Error)>,
 }
 
 impl Model {
@@ -35,8 +37,12 @@ impl Model {
         if let Some(reply) = reader.read.without_trip(keys) {
             return Ok(reply);
         }
-        let (data, took) = self.cover.read(endpoint, reader, keys)?;
+        let read = self.cover.read(endpoint, reader, keys);
         let mut asked = self.lock();
+        if let Err(error @ Error::NotCaptured { .. }) = &read {
+            asked.uncovered.get_or_insert_with(|| (reader.number, error.clone()));
+        }
+        let (data, took) = read?;
         *asked.waited.entry(reader.number).or_default() += took;
         let commands = match reader.shared_table() {
             None => keys.commands(),
@@ -46,6 +52,12 @@ impl Model {
             }
         };
         Ok(Reply { data, trips: u32::from(commands > 0), commands })
+    }
+
+    /// The first read that the capture has no reply to, if there is one: the reader's number, and the error. Something
+    /// may have stood in for it, but nobody knows whether it would have had to.
+    pub(super) fn uncovered(&self) -> Option<(u32, Error)> {
+        self.lock().uncovered.clone()
     }
 
     /// How long the plan would have waited: the longest way through its stages.

@@ -16,7 +16,7 @@ const VERSION: u8 = 1;
 /// All that sources said to one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replies {
-    /// Who asked, by falling or rising number, as the exchanges name them.
+    /// Who asked, by rising number.
     pub(super) readers: Vec<Asker>,
     pub(super) exchanges: Vec<Exchange>,
 }
@@ -76,13 +76,17 @@ impl Replies {
 
     /// Who has this number.
     pub(super) fn asker(&self, number: u32) -> Option<&Asker> {
-        self.readers.iter().find(|asker| asker.number == number)
+        let at = self.readers.binary_search_by_key(&number, |asker| asker.number).ok()?;
+        Some(&self.readers[at])
     }
 }
 
 fn take_replies(mut from: Take<'_>) -> Option<Replies> {
     let count = from.count(1)?;
-    let readers = (0..count).map(|_| take_asker(&mut from)).collect::<Option<_>>()?;
+    let readers: Vec<Asker> = (0..count).map(|_| take_asker(&mut from)).collect::<Option<_>>()?;
+    if !readers.is_sorted_by(|one, next| one.number < next.number) {
+        return None;
+    }
     let count = from.count(1)?;
     let exchanges = (0..count).map(|_| take_exchange(&mut from)).collect::<Option<_>>()?;
     from.end()?;

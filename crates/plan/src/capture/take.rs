@@ -164,7 +164,7 @@ impl Taken {
         let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
         let from = From::Masked(Arc::clone(&masking));
         let answer = again(&plan, taken.request.clone(), &taken.outcome, from).await;
-        let (exchanges, behind) = masking.take();
+        let Some((exchanges, behind)) = masking.take() else { return Ok(None) };
         taken.exchanges = exchanges;
         match (answer, failed) {
             (Ok(answer), None) if masks.hide(&answer, &behind, &plan.compiled.registries) => {
@@ -217,7 +217,9 @@ impl Taken {
             affixes: reader.pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into())),
             read: reader.read.clone(),
         };
-        Replies { readers: asked.map(asker).collect(), exchanges: self.exchanges.clone() }
+        let mut readers: Vec<Asker> = asked.map(asker).collect();
+        readers.sort_by_key(|asker| asker.number);
+        Replies { readers, exchanges: self.exchanges.clone() }
     }
 
     fn fixed(&self) -> &Fixed {

@@ -80,7 +80,8 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
         json!({"schema_version": 1, "plan_name": "lists", "outputs": ["s"], "nodes": [
             {"node_id": "v", "op": "core::viewer", "inputs": [], "params": {"endpoint": "ep_0001"}},
             {"node_id": "f", "op": "core::fanout", "inputs": ["v"], "params": {"endpoint": "ep_0001",
-                "key": "follow:{id}", "limit": limit, "fields": fields, "fields_key": "user:{id}"}},
+                "key": "follow:{id}", "limit": limit, "fields": fields, "fields_key": "user:{id}"},
+                "fallback": "empty"},
             {"node_id": "s", "op": "core::sort", "inputs": ["f"], "params": {"by": score, "order": "desc"}}]})
     };
     let wide = plan(4, json!(["likes", "sure", "country"]), 1001);

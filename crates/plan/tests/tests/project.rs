@@ -173,11 +173,13 @@ fn memory_settings() {
                                     prefix: "follow:",
                                     delay: 20ms,
                                     fail_every: 3,
+                                    stall_after: None,
                                 },
                                 FaultSettings {
                                     prefix: "",
                                     delay: 5ms,
                                     fail_every: 0,
+                                    stall_after: None,
                                 },
                             ],
                         },
