@@ -92,10 +92,19 @@ pub(crate) struct PlanNode {
     pub(crate) bare: Option<fn(&Call) -> Rows>,
     /// Whether its rows are those of its first input.
     pub(crate) passes: bool,
-    /// The columns that these do not have.
-    pub(crate) made: Vec<(Key, Kind)>,
+    /// The columns that these do not have, or not so.
+    pub(crate) made: Vec<Made>,
     /// Whether it was added behind the one node that it is the region of.
     pub(crate) alone: bool,
+}
+
+/// A column that a node makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) key: Key,
+    pub(crate) kind: Kind,
+    /// Whether it is made of the one of the same key that the rows had.
+    pub(crate) of_itself: bool,
 }
 
 /// What stands in for the rows of a node.

@@ -352,7 +352,11 @@ impl Work<'_> {
     /// Why a region without anything to stand in for it has no rows.
     fn too_late(&self, region: usize) -> OpError {
         let Some(watch) = &self.watch else { return OpError::Stopped };
-        let id = |late: &Late| format!("`{}` ({})", self.plan.nodes[late.node].id, late.reason);
+        let id = |late: &Late| {
+            let Late { node, reason, detail, .. } = late;
+            let detail = detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+            format!("`{}` ({reason}{detail})", self.plan.nodes[*node].id)
+        };
         OpError::Late(watch.late_in(region).iter().map(id).collect::<Vec<_>>().join(", "))
     }
 

@@ -1,11 +1,10 @@
 //! Regions: nodes that must be done in time as a whole, or are stood in for as a whole.
 
 use anabranch_engine::Edge;
-use anabranch_rows::{Key, Kind};
 
 use super::choices::Sides;
 use super::stages::Edges;
-use crate::compiled::{Home, PlanNode, Region, Stage, What};
+use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
 use crate::problem::{Problem, Problems};
 
 /// Notes regions that cannot be: what others read too cannot be given up for one of them.
@@ -24,20 +23,24 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<(Key, Kind)>)> {
+pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<Made>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
-    let mut made: Vec<(Key, Kind)> = nodes[number].made.clone();
+    let mut made: Vec<Made> = nodes[number].made.clone();
     while within(sides, at, region) {
         let node = &nodes[at];
         if !node.passes {
             return None;
         }
-        let new = |column: &&(Key, Kind)| !made.contains(column);
-        made.extend(node.made.iter().filter(new).copied().collect::<Vec<_>>());
+        for column in &node.made {
+            match made.iter_mut().find(|other| other.key == column.key) {
+                Some(other) => other.of_itself &= column.of_itself,
+                None => made.push(*column),
+            }
+        }
         at = *node.inputs.first()?;
     }
-    made.retain(|(key, _)| nodes[number].schema.kind(*key).is_some());
+    made.retain(|column| nodes[number].schema.kind(column.key).is_some());
     Some((at, made))
 }
 
