@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -152,10 +153,14 @@ impl Workload for Work<'_> {
                 let inputs = self.inputs(stage);
                 let cost = cost(plan, nodes, &inputs);
                 if cost <= self.trifle {
-                    return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never()));
+                    return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never(), None));
                 }
+                let progress = match &mut self.watch {
+                    Some(watch) if nodes.len() > 1 => Some(watch.follow(stage)),
+                    _ => None,
+                };
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
-                Step::Job(Chain { plan, stage, inputs, call }, Cost::About(cost))
+                Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
             What::Gate { node, open, when } => match when.holds(&self.call.params) {
                 Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
@@ -284,7 +289,7 @@ impl Work<'_> {
         let given = given.and_then(|at| inputs[at].take());
         let in_time = inputs[0].is_some();
         if in_time || inputs.get(1).is_some_and(Option::is_some) {
-            let rows = compute(plan, &[*node], inputs, self.call, &Check::never())?;
+            let rows = compute(plan, &[*node], inputs, self.call, &Check::never(), None)?;
             if in_time {
                 return Ok(rows);
             }
@@ -392,8 +397,12 @@ fn compute(
     mut inputs: Inputs,
     call: &Call,
     check: &Check<'_>,
+    progress: Option<&AtomicU32>,
 ) -> Result<Rows, Fault> {
-    for &number in nodes {
+    for (place, &number) in nodes.iter().enumerate() {
+        if let Some(progress) = progress {
+            progress.store(place as u32, Ordering::Relaxed);
+        }
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
@@ -459,6 +468,8 @@ pub(crate) struct Chain {
     stage: usize,
     inputs: Inputs,
     call: Arc<Call>,
+    /// How many of its nodes are done, if somebody wants to know.
+    progress: Option<Arc<AtomicU32>>,
 }
 
 impl Job<Rows, Fault> for Chain {
@@ -466,6 +477,6 @@ impl Job<Rows, Fault> for Chain {
         let What::Chain(nodes) = &self.plan.stages[self.stage].what else {
             unreachable!("only chains are jobs")
         };
-        compute(&self.plan, nodes, self.inputs, &self.call, check)
+        compute(&self.plan, nodes, self.inputs, &self.call, check, self.progress.as_deref())
     }
 }
