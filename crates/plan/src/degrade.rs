@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::{Failure, Graph as _, NodeId};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::Notify;
 
 use crate::compiled::{Compiled, Home, Region, What};
@@ -19,7 +20,7 @@ use crate::value::Scalar;
 
 /// How far the stages of a request are, and what was put in their place.
 pub(crate) struct Watch {
-    fates: Box<[Fate]>,
+    fates: SmallVec<[Fate; 16]>,
     /// By region: who did not make it there, until something stands in for them.
     late: Box<[Vec<Late>]>,
     /// By node.
@@ -57,7 +58,7 @@ pub(crate) struct Instead {
 impl Watch {
     pub(crate) fn new(plan: &Compiled) -> Watch {
         Watch {
-            fates: vec![Fate::Idle; plan.stages.len()].into(),
+            fates: smallvec![Fate::Idle; plan.stages.len()],
             late: vec![Vec::new(); plan.regions.len()].into(),
             ledger: Vec::new(),
             chains: Vec::new(),

@@ -19,7 +19,6 @@ use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
 use crate::source;
-use crate::times::Known;
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -32,8 +31,8 @@ pub(crate) struct Work<'a> {
     watch: Option<Box<Watch>>,
     /// Whether the stages are timed.
     timed: bool,
-    /// How long stages take, if the request has a deadline and goes by it.
-    known: Option<Arc<Known>>,
+    /// Whether what never took as little time as is left is not begun.
+    weighs: bool,
     /// What is not to make it, whatever happens.
     forced: Option<Box<Forced>>,
     /// Whether stages run one at a time, so that none can run beside them just to watch their time.
@@ -64,7 +63,17 @@ impl<'a> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
         let trifle = TRIFLE.min(inline_threshold);
-        Work { plan, call, values, trifle, watch, timed: false, known: None, forced: None, sequential: false }
+        Work {
+            plan,
+            call,
+            values,
+            trifle,
+            watch,
+            timed: false,
+            weighs: false,
+            forced: None,
+            sequential: false,
+        }
     }
 
     /// Runs stages one at a time.
@@ -74,11 +83,11 @@ impl<'a> Work<'a> {
     }
 
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
-    pub(crate) fn with_deadline(mut self, known: Option<Arc<Known>>, timed: bool) -> Self {
+    pub(crate) fn with_deadline(mut self, timed: bool) -> Self {
         if timed {
             self.watch.get_or_insert_with(|| Box::new(Watch::new(self.plan)));
         }
-        Work { timed, known: known.filter(|_| !timed), ..self }
+        Work { timed, weighs: !timed, ..self }
     }
 
     /// Has some stages not make it, whatever happens.
@@ -128,10 +137,10 @@ impl Workload for Work<'_> {
             }
             None => {}
         }
-        if let Some(known) = &self.known
-            && let Some(left) = budget.left().filter(|left| *left < known.least[stage])
+        if self.weighs
+            && let Some(left) = budget.left().filter(|left| *left < plan.times.least(stage))
         {
-            let cause = OpError::NoTime { left, least: known.least[stage] };
+            let cause = OpError::NoTime { left, least: plan.times.least(stage) };
             return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
         }
         if let Some(watch) = &mut self.watch {
