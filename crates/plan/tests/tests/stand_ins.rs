@@ -1,6 +1,7 @@
 //! What stands in for nodes, one scenario after the other, on the virtual clock.
 
 mod moods;
+mod random;
 mod skipped;
 
 use std::sync::Arc;

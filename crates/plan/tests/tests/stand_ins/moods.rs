@@ -17,9 +17,14 @@ impl Moods {
         self.0.lock().unwrap().insert(node.to_owned(), Some(time));
     }
 
-    /// From now on this node fails, and no other.
-    pub(super) fn only_fails(&self, node: &str) {
-        *self.0.lock().unwrap() = HashMap::from([(node.to_owned(), None)]);
+    /// From now on a node fails.
+    pub(super) fn fails(&self, node: &str) {
+        self.0.lock().unwrap().insert(node.to_owned(), None);
+    }
+
+    /// From now on all is well.
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap().clear();
     }
 
     pub(super) fn ops(&self) -> Ops {
