@@ -214,6 +214,10 @@ impl Workload for Work<'_> {
 
     fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
+        if let What::Timer(region) = &plan.stages[stage].what {
+            self.expire(stage, *region);
+            return self.abandon(&plan.regions[*region].members, drops);
+        }
         let Some(Home { region, spare }) = plan.stages[stage].home else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
@@ -253,10 +257,7 @@ impl Workload for Work<'_> {
         let now = self.call.clock.now();
         let number = match &plan.stages[stage].what {
             What::Timer(region) => {
-                if let Some(watch) = &mut self.watch {
-                    watch.expire(plan, *region, false, now);
-                    watch.end(stage);
-                }
+                self.expire(stage, *region);
                 return engine::Instead::Value(plan.nothing.clone());
             }
             What::Wait(node) => *node,
@@ -372,6 +373,14 @@ impl Work<'_> {
             format!("`{}` ({reason}{detail})", self.plan.nodes[*node].id)
         };
         OpError::Late(watch.late_in(region).iter().map(id).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The timer of a region says that its time is over.
+    fn expire(&mut self, timer: usize, region: usize) {
+        if let Some(watch) = &mut self.watch {
+            watch.expire(self.plan, region, false, self.call.clock.now());
+            watch.end(timer);
+        }
     }
 
     /// Gives up these stages.

@@ -211,11 +211,15 @@ fn policies(
         let stood_in_for = match &stage.what {
             What::Wait(node) => !nodes[*node].stand_ins.is_empty(),
             What::Chain(chain) => !nodes[chain[0]].stand_ins.is_empty(),
-            What::Timer(_) => true,
+            What::Timer(region) => !nodes[regions[*region].node].stand_ins.is_empty(),
             What::Gate { .. } | What::Exit(_) | What::Spare(_) => false,
         };
-        let degrades = stood_in_for || regions::degrades(nodes, regions, stage.home);
-        let on_error = if degrades { OnError::Fallback(0) } else { OnError::FailRun };
+        let on_error = match &stage.what {
+            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback(0),
+            // Where nothing can stand in, nobody has to leave time for it: only its own time ends a region.
+            What::Timer(_) => OnError::Isolate,
+            _ => OnError::FailRun,
+        };
         Policy { step: step(nodes, stage), limit, timeout, on_error, ..Policy::default() }
     };
     let policies = stages.iter().map(policy).collect();

@@ -143,6 +143,28 @@ fn a_region_that_fails_says_why() {
 }
 
 #[test]
+fn a_region_without_a_fallback_has_its_whole_time() {
+    let sim = Sim::new(1);
+    let moods = Moods::default();
+    let [viewer, follow] = follows();
+    let nodes = json!([viewer, follow,
+        {"node_id": "s", "op": "core::vm", "inputs": ["f"], "params": {"out_key": 2001, "expr_id": "e"}},
+        {"node_id": "r", "op": "core::timeout", "inputs": ["s"], "timeout_ms": 95}]);
+    let plan = plan(&sim, Fault::default(), &moods, &nodes);
+    moods.takes("s", millis(94));
+    let (answer, took) = run(&sim, &plan, 100);
+    assert_eq!((answer.unwrap().ledger.len(), took), (0, millis(94)));
+    moods.takes("s", millis(200));
+    let (answer, took) = run(&sim, &plan, 100);
+    let error = answer.unwrap_err().to_string();
+    assert_eq!(error, "node `r` (timeout): was not done in time; late: `s` (timeout)");
+    assert_eq!(took, millis(95));
+    let (answer, took) = run(&sim, &plan, 50);
+    assert_eq!(answer.unwrap_err().to_string(), "the deadline passed; still to finish: s (vm)");
+    assert_eq!(took, millis(50));
+}
+
+#[test]
 fn no_node_takes_longer_than_asked() {
     let sim = Sim::new(1);
     let moods = Moods::default();
