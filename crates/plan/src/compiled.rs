@@ -197,6 +197,8 @@ pub(crate) enum What {
     Timer(usize),
     /// Lets what stands in for a region run, or not.
     Spare(usize),
+    /// Hands over what stands in for a region and runs anyway.
+    Relay(usize),
 }
 
 impl What {
@@ -205,7 +207,7 @@ impl What {
         match self {
             What::Wait(node) => Some(std::slice::from_ref(node)),
             What::Chain(nodes) => Some(nodes),
-            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) => None,
+            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
         }
     }
 }
@@ -236,7 +238,9 @@ impl Compiled {
         match &self.stages[stage].what {
             What::Wait(node) | What::Gate { node, .. } => *node,
             What::Chain(nodes) => nodes[0],
-            What::Exit(region) | What::Timer(region) | What::Spare(region) => self.regions[*region].node,
+            What::Exit(region) | What::Timer(region) | What::Spare(region) | What::Relay(region) => {
+                self.regions[*region].node
+            }
         }
     }
 
@@ -274,7 +278,9 @@ impl Compiled {
                 format!("{} ({})", ids(&[node]), ops(&[node]))
             }
             What::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
-            What::Spare(region) => format!("instead of {}", ids(&[self.regions[*region].node])),
+            What::Spare(region) | What::Relay(region) => {
+                format!("instead of {}", ids(&[self.regions[*region].node]))
+            }
         }
     }
 }

@@ -177,6 +177,10 @@ impl Workload for Work<'_> {
                 Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
             },
             What::Exit(region) => Step::Ready(self.leave(stage, *region)),
+            What::Relay(_) => {
+                let rows = self.inputs(stage).pop().flatten();
+                Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
+            }
             // Without a deadline and a time of its own there is nothing to watch.
             What::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
             What::Timer(_) => Step::Future(Waiting::ForTime),
@@ -262,7 +266,9 @@ impl Workload for Work<'_> {
             }
             What::Wait(node) => *node,
             What::Chain(nodes) => nodes[0],
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) => return engine::Instead::Nothing,
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => {
+                return engine::Instead::Nothing;
+            }
         };
         let in_region = plan.stages[stage].home.is_some();
         if plan.nodes[number].stand_ins.is_empty() && in_region {

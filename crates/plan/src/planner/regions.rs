@@ -56,6 +56,38 @@ pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home
     homes.any(|home| !nodes[regions[home.region].node].stand_ins.is_empty())
 }
 
+/// What stands in for a region and runs anyway, since others need it too.
+struct Relayed {
+    region: usize,
+    exit: usize,
+    /// Its place among the inputs of the exit.
+    at: usize,
+    spare: usize,
+    timer: usize,
+    inner: usize,
+    home: Option<Home>,
+    /// What opens the side that the region is on.
+    gate: Option<usize>,
+}
+
+/// Has the exit wait for it only if the region is lost.
+fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, of: Relayed) {
+    let Relayed { region, exit, at, spare, timer, inner, home, gate } = of;
+    let (opens, relay) = (stages.len(), stages.len() + 1);
+    stages.push(Stage { home, ..Stage::new(What::Spare(region)) });
+    stages.push(Stage { home, inputs: vec![spare], ..Stage::new(What::Relay(region)) });
+    edges.insert((inner, opens), Edge::After);
+    edges.insert((timer, opens), Edge::After);
+    edges.extend(gate.map(|gate| ((gate, opens), Edge::Needs)));
+    edges.insert((opens, relay), Edge::Needs);
+    edges.insert((spare, relay), Edge::Needs);
+    edges.insert((relay, exit), Edge::After);
+    stages[exit].inputs[at] = relay;
+    if !stages[exit].inputs.contains(&spare) {
+        edges.remove(&(spare, exit));
+    }
+}
+
 /// Makes the regions: a timer each, which starts when all that it takes from outside is there, and the exit, which
 /// waits for the end of both, the rows and the timer.
 pub(super) fn add(
@@ -95,6 +127,10 @@ pub(super) fn add(
         {
             edges.insert((inner, spare), Edge::After);
             edges.insert((timer, spare), Edge::After);
+        } else if let Some(at) = nodes[number].choice.as_ref().and_then(|choice| choice.or) {
+            let spare = stage_of[nodes[number].inputs[at]];
+            let gate = sides.gated(sides.of[number]).and_then(|side| gates[side]);
+            relay(stages, edges, Relayed { region, exit, at, spare, timer, inner, home, gate });
         }
         let (members, spares) = (Vec::new(), Vec::new());
         regions.push(Region { node: number, exit, timer, members, spares, given: given_at, home });

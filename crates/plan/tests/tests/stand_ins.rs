@@ -165,6 +165,32 @@ fn a_region_without_a_fallback_has_its_whole_time() {
 }
 
 #[test]
+fn what_stands_in_and_runs_anyway_is_waited_for_only_when_it_does() {
+    let sim = Sim::new(1);
+    let moods = Moods::default();
+    let [viewer, follow] = follows();
+    let slow = json!({"node_id": "slow", "op": "core::vm", "inputs": ["f"],
+                      "params": {"out_key": 2002, "expr_id": "e"}});
+    let nodes = json!([viewer, follow, slow,
+        {"node_id": "s", "op": "core::vm", "inputs": ["f"], "params": {"out_key": 2001, "expr_id": "e"},
+         "timeout_ms": 30, "fallback": {"node": "slow"}},
+        {"node_id": "tail", "op": "core::take", "inputs": ["s"], "params": {"count": 5}},
+        {"node_id": "all", "op": "core::concat", "inputs": ["tail"], "params": {"rhs": "slow"}}]);
+    let plan = plan(&sim, Fault::default(), &moods, &nodes);
+    let times = |node: &str, time: u64| moods.takes(node, millis(time));
+    (times("slow", 60), times("tail", 40), times("s", 20));
+    let (answer, took) = run(&sim, &plan, 200);
+    assert_eq!((answer.unwrap().ledger.len(), took), (0, millis(60)));
+    times("s", 50);
+    let (answer, took) = run(&sim, &plan, 200);
+    let answer = answer.unwrap();
+    assert_eq!(
+        (answer.ledger[0].fallback.as_str(), answer.ledger[0].rows, took),
+        ("node slow", 2, millis(100))
+    );
+}
+
+#[test]
 fn no_node_takes_longer_than_asked() {
     let sim = Sim::new(1);
     let moods = Moods::default();
