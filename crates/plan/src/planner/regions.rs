@@ -57,6 +57,7 @@ pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home
 }
 
 /// What stands in for a region and runs anyway, since others need it too.
+#[derive(Clone, Copy)]
 struct Relayed {
     region: usize,
     exit: usize,

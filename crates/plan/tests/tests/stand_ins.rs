@@ -178,7 +178,7 @@ fn what_stands_in_and_runs_anyway_is_waited_for_only_when_it_does() {
         {"node_id": "all", "op": "core::concat", "inputs": ["tail"], "params": {"rhs": "slow"}}]);
     let plan = plan(&sim, Fault::default(), &moods, &nodes);
     let times = |node: &str, time: u64| moods.takes(node, millis(time));
-    (times("slow", 60), times("tail", 40), times("s", 20));
+    [("slow", 60), ("tail", 40), ("s", 20)].iter().for_each(|(node, time)| times(node, *time));
     let (answer, took) = run(&sim, &plan, 200);
     assert_eq!((answer.unwrap().ledger.len(), took), (0, millis(60)));
     times("s", 50);
