@@ -391,7 +391,8 @@ impl Work<'_> {
 
     /// Gives up these stages.
     fn abandon(&mut self, stages: &[usize], drops: &mut Drops) {
-        for &stage in stages {
+        // The last is dropped first; what runs is to be dropped before what waits for it, and so be the cause.
+        for &stage in stages.iter().rev() {
             drops.push(stage_id(stage));
             if let Some(watch) = &mut self.watch {
                 watch.end(stage);
