@@ -46,7 +46,10 @@ fn errors(document: &Value) -> String {
     let config = Config::new(registries(), vec![Arc::clone(&source), source]);
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
     match engine.compile(&document.to_string(), Path::new(".")) {
-        Ok(_) => "fine".to_owned(),
+        Ok(plan) => match plan.warnings().iter().find(|warning| warning.place.starts_with("node")) {
+            Some(warning) => format!("fine, but {warning}"),
+            None => "fine".to_owned(),
+        },
         Err(Error::Plan(problems)) => {
             problems.errors.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
         }
@@ -72,10 +75,10 @@ fn what_a_guard_may_say() {
         "l",
         &fine,
         expect![[r#"
-        fine
-        fine
-        fine
-        fine"#]],
+            fine
+            fine
+            fine
+            fine"#]],
     );
     check("v", &[json!({"fallback": "pass"})], expect!["fine"]);
     check("b", &[json!({"fallback": "pass", "range": {"score": [0, 9]}})], expect!["fine"]);
@@ -170,6 +173,8 @@ fn regions() {
     let both = json!({"node_id": "both", "op": "core::concat", "inputs": ["r"], "params": {"rhs": "s"}});
     let either = json!({"node_id": "either", "op": "core::if", "inputs": ["l"],
                         "params": {"pred_id": "p", "then": "s", "else": "l"}});
+    let mut chosen = either.clone();
+    chosen["fallback"] = json!("pass");
     let plans = [
         json!([region(json!({}), "b")]),
         json!([region(json!({"fallback": "empty"}), "s"), both]),
@@ -177,6 +182,7 @@ fn regions() {
         json!([region(json!({"fallback": "pass", "range": {"score": [0, 1]}}), "b")]),
         json!([region(json!({"fallback": "pass"}), "b")]),
         json!([either, region(json!({"fallback": "pass"}), "either")]),
+        json!([chosen]),
     ];
     let said = plans.map(|more| errors(&document(&[], &more)));
     expect![[r#"
@@ -185,7 +191,8 @@ fn regions() {
         fine
         node `r` (core::timeout), fallback: `pass` needs rows that were there before, and this node makes its own (`empty`, `stale` or another node can stand in for it)
         node `r` (core::timeout), fallback: `pass` needs rows that were there before, and this node makes its own (`empty`, `stale` or another node can stand in for it)
-        node `r` (core::timeout), fallback: `pass` needs rows that were there before, and this node makes its own (`empty`, `stale` or another node can stand in for it)"#]].assert_eq(&said.join("\n"));
+        node `r` (core::timeout), fallback: `pass` needs rows that were there before, and this node makes its own (`empty`, `stale` or another node can stand in for it)
+        node `either` (core::if), fallback: `pass` needs rows that were there before, and this node makes its own (`empty`, `stale` or another node can stand in for it)"#]].assert_eq(&said.join("\n"));
 }
 
 #[test]
