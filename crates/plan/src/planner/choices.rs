@@ -23,12 +23,19 @@ pub(super) struct Sides {
     pub(super) regions: Vec<usize>,
     /// Regions whose input somebody else reads too.
     pub(super) open: Vec<usize>,
+    /// By node: the region it belongs to.
+    homes: Vec<Option<Home>>,
 }
 
 /// The sides that some nodes hang on. Inputs come before the nodes that use them.
 pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
-    let none = vec![None; nodes.len()];
-    let mut sides = Sides { list: Vec::new(), of: none, regions: Vec::new(), open: Vec::new() };
+    let mut sides = Sides {
+        list: Vec::new(),
+        of: vec![None; nodes.len()],
+        regions: Vec::new(),
+        open: Vec::new(),
+        homes: vec![None; nodes.len()],
+    };
     for (number, node) in nodes.iter().enumerate() {
         let Some(choice) = &node.choice else { continue };
         let is_region = matches!(choice.when, When::InTime);
@@ -55,6 +62,14 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             sides.list.push(Side { node: number, then, gated: !(is_region && then) });
         }
     }
+    // The node of a side comes behind what is on it.
+    for number in (0..nodes.len()).rev() {
+        let Some(Side { node, then, .. }) = sides.of[number].map(|side| &sides.list[side]) else { continue };
+        sides.homes[number] = match sides.regions.binary_search(node) {
+            Ok(region) => Some(Home { region, spare: !then }),
+            Err(_) => sides.homes[*node],
+        };
+    }
     sides
 }
 
@@ -71,15 +86,12 @@ impl Sides {
 
     /// The region that a node belongs to.
     pub(super) fn home(&self, node: usize) -> Option<Home> {
-        let mut side = self.of[node];
-        while let Some(at) = side {
-            let Side { node, then, .. } = self.list[at];
-            if let Ok(region) = self.regions.binary_search(&node) {
-                return Some(Home { region, spare: !then });
-            }
-            side = self.of[node];
-        }
-        None
+        self.homes[node]
+    }
+
+    /// The regions that a node belongs to, the closest first.
+    pub(super) fn homes(&self, node: usize) -> impl Iterator<Item = Home> + '_ {
+        std::iter::successors(self.homes[node], |home| self.homes[self.regions[home.region]])
     }
 }
 

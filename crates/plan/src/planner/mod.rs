@@ -98,6 +98,9 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
     let sides = choices::sides(&builder.nodes, &outputs);
     regions::check(&builder.nodes, &sides, problems);
+    if !problems.is_fine() {
+        return None;
+    }
     for &place in order.iter().filter(|place| live[**place]) {
         builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
     }

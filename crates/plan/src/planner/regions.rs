@@ -7,6 +7,9 @@ use super::stages::Edges;
 use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
 use crate::problem::{Problem, Problems};
 
+/// How deep regions may be within each other.
+const DEEPEST: usize = 16;
+
 /// Notes regions that cannot be: what others read too cannot be given up for one of them.
 pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) {
     for &number in &sides.open {
@@ -18,6 +21,11 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
         let help = "let them all read this node, or put `timeout_ms` and `fallback` on the node itself";
         let place = format!("node `{}` ({}), inputs", node.id, node.op.spec().name);
         problems.error(Problem::new(place, what).help(help));
+    }
+    let deep = |number: &&usize| sides.homes(**number).nth(DEEPEST - 1).is_some();
+    if let Some(number) = sides.regions.iter().find(deep) {
+        let what = format!("it is within {DEEPEST} other regions; that is as deep as they may be");
+        problems.error(Problem::new(format!("node `{}`", nodes[*number].id), what));
     }
 }
 
@@ -46,8 +54,7 @@ pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<
 
 /// Whether a node belongs to a region, directly or not.
 fn within(sides: &Sides, node: usize, region: usize) -> bool {
-    let homes = std::iter::successors(sides.home(node), |home| sides.home(sides.regions[home.region]));
-    homes.into_iter().any(|home| home == Home { region, spare: false })
+    sides.homes(node).any(|home| home == Home { region, spare: false })
 }
 
 /// Whether something stands in for what belongs here.
@@ -56,30 +63,13 @@ pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home
     homes.any(|home| !nodes[regions[home.region].node].stand_ins.is_empty())
 }
 
-/// What stands in for a region and runs anyway, since others need it too.
-#[derive(Clone, Copy)]
-struct Relayed {
-    region: usize,
-    exit: usize,
-    /// Its place among the inputs of the exit.
-    at: usize,
-    spare: usize,
-    timer: usize,
-    inner: usize,
-    home: Option<Home>,
-    /// What opens the side that the region is on.
-    gate: Option<usize>,
-}
-
-/// Has the exit wait for it only if the region is lost.
-fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, of: Relayed) {
-    let Relayed { region, exit, at, spare, timer, inner, home, gate } = of;
+/// What stands in for a region and runs anyway, since others need it too: the exit waits for it only if the region is
+/// lost.
+fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: [usize; 2]) {
     let (opens, relay) = (stages.len(), stages.len() + 1);
+    let (home, spare) = (stages[exit].home, stages[exit].inputs[at]);
     stages.push(Stage { home, ..Stage::new(What::Spare(region)) });
     stages.push(Stage { home, inputs: vec![spare], ..Stage::new(What::Relay(region)) });
-    edges.insert((inner, opens), Edge::After);
-    edges.insert((timer, opens), Edge::After);
-    edges.extend(gate.map(|gate| ((gate, opens), Edge::Needs)));
     edges.insert((opens, relay), Edge::Needs);
     edges.insert((spare, relay), Edge::Needs);
     edges.insert((relay, exit), Edge::After);
@@ -87,6 +77,17 @@ fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, of: Relayed) {
     if !stages[exit].inputs.contains(&spare) {
         edges.remove(&(spare, exit));
     }
+}
+
+/// By region, the gate of what stands in for it.
+fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
+    let mut gates = vec![None; regions];
+    for (number, stage) in stages.iter().enumerate() {
+        if let What::Spare(region) = stage.what {
+            gates[region] = Some(number);
+        }
+    }
+    gates
 }
 
 /// Makes the regions: a timer each, which starts when all that it takes from outside is there, and the exit, which
@@ -99,6 +100,20 @@ pub(super) fn add(
     edges: &mut Edges,
     gates: &[Option<usize>],
 ) -> Vec<Region> {
+    let spares = spare_gates(stages, sides.regions.len());
+    for (region, &number) in sides.regions.iter().enumerate() {
+        let or = nodes[number].choice.as_ref().and_then(|choice| choice.or);
+        if let Some(at) = or.filter(|_| spares[region].is_none()) {
+            relay(stages, edges, region, [stage_of[number], at]);
+        }
+    }
+    let (spares, first_timer) = (spare_gates(stages, sides.regions.len()), stages.len());
+    for (number, node) in nodes.iter().enumerate() {
+        for home in sides.homes(number).filter(|home| !home.spare) {
+            let outside = node.inputs.iter().filter(|input| !within(sides, **input, home.region));
+            edges.extend(outside.map(|input| ((stage_of[*input], first_timer + home.region), Edge::After)));
+        }
+    }
     let mut regions = Vec::new();
     for (region, &number) in sides.regions.iter().enumerate() {
         let (exit, timer) = (stage_of[number], stages.len());
@@ -112,26 +127,15 @@ pub(super) fn add(
         }
         stages.push(Stage { home, ..Stage::new(What::Timer(region)) });
         edges.insert((timer, exit), Edge::After);
-        for (member, node) in nodes.iter().enumerate().filter(|(node, _)| within(sides, *node, region)) {
-            debug_assert!(member < number, "what belongs to a region comes before it");
-            for input in node.inputs.iter().filter(|input| !within(sides, **input, region)) {
-                edges.insert((stage_of[*input], timer), Edge::After);
-            }
-        }
-        if let Some(side) = sides.gated(sides.of[number]) {
-            edges.insert((gates[side].expect("something opens it"), timer), Edge::Needs);
-        }
         let inner = stage_of[nodes[number].inputs[0]];
         stages[inner].completes = Some(region);
-        if let Some(spare) =
-            stages.iter().position(|stage| matches!(&stage.what, What::Spare(of) if *of == region))
-        {
-            edges.insert((inner, spare), Edge::After);
-            edges.insert((timer, spare), Edge::After);
-        } else if let Some(at) = nodes[number].choice.as_ref().and_then(|choice| choice.or) {
-            let spare = stage_of[nodes[number].inputs[at]];
-            let gate = sides.gated(sides.of[number]).and_then(|side| gates[side]);
-            relay(stages, edges, Relayed { region, exit, at, spare, timer, inner, home, gate });
+        let spare = spares[region];
+        for ended in [inner, timer] {
+            edges.extend(spare.map(|spare| ((ended, spare), Edge::After)));
+        }
+        if let Some(side) = sides.gated(sides.of[number]) {
+            let gate = gates[side].expect("something opens it");
+            edges.extend([timer].into_iter().chain(spare).map(|stage| ((gate, stage), Edge::Needs)));
         }
         let (members, spares) = (Vec::new(), Vec::new());
         regions.push(Region { node: number, exit, timer, members, spares, given: given_at, home });

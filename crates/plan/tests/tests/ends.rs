@@ -279,6 +279,38 @@ fn large_plans_load_soon() {
 }
 
 #[test]
+fn plans_of_many_regions_load_soon() {
+    let region = |at: usize, input: &str| {
+        json!({"node_id": format!("r{at}"), "op": "core::timeout", "inputs": [input], "params": {},
+               "fallback": "empty"})
+    };
+    let source = node("n0", "test::fixed_source", &[], json!({}));
+    let sleep =
+        |at: usize, input: &str| node(&format!("n{at}"), "test::sleep", &[input], json!({"duration_ms": 0}));
+    let mut wide = vec![source.clone()];
+    for at in 1..=900 {
+        wide.push(sleep(at, "n0"));
+        wide.push(region(at, &format!("n{at}")));
+    }
+    let others: Vec<String> = (1..=900).map(|at| format!("r{at}")).collect();
+    wide.push(node("all", "core::union", &["n0"], json!({"with": others})));
+    let took = load(&wide);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // Regions within regions are as many stages to give up each time, so they are bounded.
+    let mut nested = vec![source];
+    for at in 1..=2_000 {
+        let before = if at == 1 { "n0".to_owned() } else { format!("r{}", at - 1) };
+        nested.push(sleep(at, &before));
+        nested.push(region(at, &format!("n{at}")));
+    }
+    let sim = Sim::new(1);
+    let text = json!({"schema_version": 1, "plan_name": "deep", "nodes": nested, "outputs": ["r2000"]});
+    let refused = engine(&sim, Arc::new(Slow::new(sim.clock()))).compile(&text.to_string(), Path::new("."));
+    let error = refused.err().expect("too deep").to_string();
+    assert!(error.contains("is within 16 other regions"), "{error}");
+}
+
+#[test]
 fn what_hangs_on_a_closed_side_does_not_run_however_deep() {
     let sleep = |id: &str, input: &str, millis: u32| {
         node(id, "test::sleep", &[input], json!({"duration_ms": millis}))
