@@ -163,7 +163,7 @@ impl Taken {
         let plan = replayer.plan(&self.made_from())?;
         let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
         let from = From::Masked(Arc::clone(&masking));
-        let answer = again(&plan, taken.request.clone(), &taken.outcome, from).await;
+        let answer = again(&plan, taken.request.clone(), &taken.outcome, from, None).await;
         let Some((exchanges, behind)) = masking.take() else { return Ok(None) };
         taken.exchanges = exchanges;
         match (answer, failed) {

@@ -27,7 +27,7 @@ fn store() -> Store {
 }
 
 /// A random plan in a random world, on a virtual clock; some of its nodes may be late, and are stood in for.
-fn random_plan(sim: &Sim, rng: &mut Rng) -> Plan {
+pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng) -> Plan {
     let (world, mut plan) = (World::new(rng), make::plan(rng));
     let mut config = Config::new(world::registries(), world.sources(rng, &sim.clock()));
     config.seed = rng.within(0..u64::MAX);

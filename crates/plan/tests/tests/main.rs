@@ -38,6 +38,7 @@ mod memory;
 mod redis;
 mod redis_writes;
 mod capture;
+mod inside;
 mod sampling;
 mod diff;
 mod cluster;
