@@ -7,6 +7,7 @@ use anabranch_content::{Config as StoreConfig, Store};
 use anabranch_plan::captures::{Capture, Replayer, SampleCounts, Sampling, captures};
 use anabranch_plan::{Config, Engine, Plan, Request, Scalar};
 use anabranch_testkit::{Rng, Sim};
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use crate::naive::{Asked, make, world, world::World};
@@ -122,6 +123,58 @@ fn captures_are_written_while_requests_run() {
         futures_util::future::select(Box::pin(requests), Box::pin(engine.write_captures())).await;
         assert_eq!(live(&store).await.len(), 5);
     });
+}
+
+/// Whoever writes may stop at any point; what was being written then is written later.
+#[test]
+fn a_capture_is_not_lost_with_who_wrote_it() {
+    let (sim, store) = (Sim::new(1), store());
+    let engine = engine(&sim, every(&store));
+    let plan = plan(&engine);
+    block_on(async {
+        for user in 1..21 {
+            ask(&sim, &plan, user..user + 1);
+            let _ = engine.write_captures().now_or_never();
+            engine.flush_captures().await;
+        }
+        let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+        assert_eq!(counts, SampleCounts { written: 20, ..SampleCounts::default() });
+        assert_eq!(live(&store).await.len(), 20);
+    });
+}
+
+#[test]
+fn a_closed_store_takes_nothing_and_harms_nobody() {
+    let (sim, store) = (Sim::new(1), store());
+    let engine = engine(&sim, every(&store));
+    block_on(store.close()).unwrap();
+    ask(&sim, &plan(&engine), 1..6);
+    block_on(engine.flush_captures());
+    let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+    assert_eq!(counts, SampleCounts { dropped_store: 5, ..SampleCounts::default() });
+}
+
+/// What captures share is part of what they may be, once.
+#[test]
+fn what_captures_share_counts_once() {
+    let check = |users: std::ops::Range<i64>| -> (u64, u64) {
+        let (sim, store) = (Sim::new(1), store());
+        let engine = engine(&sim, every(&store));
+        ask(&sim, &plan(&engine), users);
+        block_on(async {
+            engine.flush_captures().await;
+            let mut parts = std::collections::BTreeMap::new();
+            for capture in live(&store).await {
+                for part in store.derivation(&capture.address).await.unwrap().unwrap().inputs {
+                    parts.insert(part, store.size(&part).await.unwrap().unwrap());
+                }
+            }
+            (engine.capture_counts().bytes, parts.values().sum())
+        })
+    };
+    let (one, all) = (check(1..2), check(1..6));
+    assert_eq!(one.0, one.1);
+    assert!(all.0 >= all.1 && all.0 < 5 * one.0, "{all:?}, one: {one:?}");
 }
 
 #[test]
