@@ -139,7 +139,7 @@ fn captured_requests_answer_the_same_again() {
 }
 
 /// A plan with a linear model in a file, on data that never changes.
-fn small_plan(sim: &Sim) -> Plan {
+pub(crate) fn small_plan(sim: &Sim) -> Plan {
     let mut rng = Rng::new(3);
     let mut world = World::new(&mut rng);
     world.failing = None;
@@ -161,7 +161,7 @@ fn small_plan(sim: &Sim) -> Plan {
     plan
 }
 
-fn take(sim: &Sim, plan: &Plan, user: i64) -> captures::Taken {
+pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> captures::Taken {
     let request = Request::new(user, plan.engine().registries());
     let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 1 << 20));
     answer.unwrap();

@@ -39,6 +39,7 @@ mod redis;
 mod redis_writes;
 mod capture;
 mod inside;
+mod hostile;
 mod sampling;
 mod diff;
 mod cluster;
