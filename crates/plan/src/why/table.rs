@@ -146,9 +146,10 @@ impl<'a> Table<'a> {
         !self.again[node] && self.plan.nodes[node].demand.rows.is_some()
     }
 
-    /// The lists that a node read.
+    /// The lists that a node's rows were on. What a node read that was given up brought nothing.
     pub(super) fn lists(&self, node: usize) -> Option<&Lists> {
-        self.made[node].lists.as_ref()
+        let own = self.degraded(node).is_none_or(|entry| entry.age.is_some());
+        self.made[node].lists.as_ref().filter(|_| own)
     }
 
     /// What stands for a node's own rows, if something does.

@@ -45,7 +45,7 @@ impl Op for Odd {
 fn why(nodes: &Value, outputs: &Value, row: i64) -> Why {
     let sim = Sim::new(1);
     let data =
-        r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {}, "zsets": {}}"#;
+        r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {"near:1": [5, 6]}, "zsets": {}}"#;
     let data = Arc::new(MemoryData::from_json("data", data).unwrap());
     let slow = Fault { delay: Duration::from_millis(50), ..Fault::default() };
     let source = |id: &str| -> Arc<dyn Source> {
@@ -91,6 +91,18 @@ fn dropped_with_all_rows_of_a_late_node() {
     let expected = Cause::Degraded { reason: "timeout".to_owned(), fallback: "empty".to_owned() };
     assert_eq!(cause(&why), &expected);
     assert!(why.text().contains("fields: timeout after 10.0 ms, empty instead"), "{}", why.text());
+}
+
+#[test]
+fn lists_of_a_late_node_brought_nothing() {
+    let params = json!({"endpoint": "ep_0001", "key": "near:{id}", "limit": 5, "fields": ["country"],
+                        "fields_key": "user:{id}"});
+    let near = json!({"node_id": "near", "op": "core::fanout", "inputs": ["rows"], "params": params,
+                      "timeout_ms": 10, "fallback": "empty"});
+    // Its list came in time, the fields of what is on it did not.
+    let why = why(&json!([rows(1), near]), &json!(["near"]), 6);
+    let near = why.looked.iter().find(|looked| looked.node == "near").unwrap();
+    assert_eq!((&why.verdict, near.rows, &near.lists), (&Verdict::Absent, 0, &None), "{}", why.text());
 }
 
 #[test]
