@@ -53,7 +53,7 @@ impl StoreAt {
 
 /// Opens a store that is there already.
 pub(super) fn open_old(folder: &Path) -> Result<Store, Failure> {
-    match folder.is_dir() {
+    match Store::is_in(folder) {
         true => open(folder),
         false => Err(Failure::of(format!("there is no store in {}", folder.display()))),
     }

@@ -90,8 +90,15 @@ impl Run {
             (_, Some(keep)) => {
                 let (store, set) = keep.place();
                 let (answer, capture) = plan.capture(request, &options, store, set).await;
-                keep.told(capture).await?;
-                answer
+                // It is the answer that counts, and its error: both are told whatever became of the capture.
+                let written = answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
+                return match (written, keep.told(capture).await) {
+                    (Err(failure), Err(other)) => {
+                        other.report();
+                        Err(failure)
+                    }
+                    (written, told) => written.and(told),
+                };
             }
             (None, None) => plan.run_with(request, &options).await,
             (Some(file), None) => {
