@@ -27,10 +27,11 @@ fn store() -> Store {
 }
 
 /// A random plan in a random world, on a virtual clock; some of its nodes may be late, and are stood in for.
-pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng) -> Plan {
+pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng, sampling: Option<captures::Sampling>) -> Plan {
     let (world, mut plan) = (World::new(rng), make::plan(rng));
     let mut config = Config::new(world::registries(), world.sources(rng, &sim.clock()));
     config.seed = rng.within(0..u64::MAX);
+    config.captures = sampling;
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
     let compile = |plan: &Value| engine.compile(&plan.to_string(), Path::new("."));
     for at in 0..plan["nodes"].as_array().unwrap().len() {
@@ -96,7 +97,7 @@ fn captured_requests_answer_the_same_again() {
     let mut counts = Counts::default();
     for seed in 0..seeds() {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let plan = random_plan(&sim, &mut rng);
+        let plan = random_plan(&sim, &mut rng, None);
         let mut asked = Asked::new(&mut rng);
         asked.named = rng.percent(50);
         let request = asked.request(plan.engine());

@@ -25,7 +25,7 @@ struct Scene {
 impl Scene {
     fn new(seed: u64) -> Scene {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let plan = random_plan(&sim, &mut rng);
+        let plan = random_plan(&sim, &mut rng, None);
         let request = Asked::new(&mut rng).request(plan.engine());
         if rng.percent(50) {
             // What it reads may stand for what does not come the next time.

@@ -141,3 +141,13 @@ fn what_nobody_wanted_is_not_looked_up() {
     let why = why(&json!([rows(9), sort, fields, take]), &json!(["two"]), 4);
     assert_eq!(cause(&why), &Cause::Unasked { place: 6, first: 2, by: Some("two".to_owned()) });
 }
+
+/// Each row is looked at a few times, not once for each other one.
+#[test]
+fn one_of_very_many_rows() {
+    let sort = json!({"node_id": "sort", "op": "core::sort", "inputs": ["rows"],
+                      "params": {"by": 1, "order": "desc"}});
+    let take = json!({"node_id": "most", "op": "core::take", "inputs": ["sort"], "params": {"count": 99_999}});
+    let why = why(&json!([rows(100_000), sort, take]), &json!(["most"]), 2);
+    assert_eq!(why.verdict, Verdict::Answered { places: vec![99_999] });
+}
