@@ -11,6 +11,7 @@ mod polars_peer;
 mod aims;
 mod over_redis;
 mod hedge;
+mod guarded;
 mod pipelines;
 mod embedded;
 mod offload;
@@ -47,12 +48,13 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
     ("hedge", hedge::report),
+    ("guarded", guarded::report),
 ];
 
 fn measure(report: &mut Report, pace: Pace, parts: &[Part]) -> io::Result<()> {

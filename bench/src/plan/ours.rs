@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_engine::{Clock, SystemClock};
 use anabranch_plan::sources::{Memory, MemoryData, Redis, RedisConfig, Source};
@@ -18,6 +19,8 @@ pub(super) struct Ours {
     plan: Plan,
     request: Request,
     options: RunOptions,
+    /// How long an answer may take.
+    time: Option<Duration>,
 }
 
 impl Ours {
@@ -27,16 +30,26 @@ impl Ours {
         let engine = Engine::load(config).expect("no setting is zero");
         let plan = engine.compile(text, Path::new(".")).unwrap_or_else(|error| panic!("{error}: {text}"));
         let request = Request::new(VIEWER, engine.registries());
-        Ours { plan, request, options: RunOptions::default() }
+        Ours { plan, request, options: RunOptions::default(), time: None }
     }
 
     /// The same, with jobs of up to this cost done in place.
-    pub(super) fn inline_up_to(mut self, threshold: std::time::Duration) -> Ours {
+    pub(super) fn inline_up_to(mut self, threshold: Duration) -> Ours {
         self.options.inline_threshold = Some(threshold);
         self
     }
 
+    /// The same, to be answered within this time.
+    pub(super) fn within(mut self, time: Duration) -> Ours {
+        self.time = Some(time);
+        self
+    }
+
     pub(super) async fn answer(&self) -> Answer {
+        if let Some(time) = self.time {
+            let options = RunOptions { deadline: Some(SystemClock.now() + time), ..self.options.clone() };
+            return self.plan.run_with(self.request.clone(), &options).await.expect("the plan runs");
+        }
         self.plan.run_with(self.request.clone(), &self.options).await.expect("the plan runs")
     }
 

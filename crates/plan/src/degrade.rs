@@ -1,10 +1,12 @@
 //! One request whose nodes may be late or fail: how far they are, what stands in for them, and the ledger of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{Failure, Graph as _, NodeId};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::Notify;
 
 use crate::compiled::{Compiled, Home, Region, What};
@@ -18,11 +20,13 @@ use crate::value::Scalar;
 
 /// How far the stages of a request are, and what was put in their place.
 pub(crate) struct Watch {
-    fates: Box<[Fate]>,
+    fates: SmallVec<[Fate; 16]>,
     /// By region: who did not make it there, until something stands in for them.
     late: Box<[Vec<Late>]>,
     /// By node.
     ledger: Vec<(usize, LedgerEntry)>,
+    /// How far chains are that left for a pool, by stage.
+    chains: Vec<(usize, Arc<AtomicU32>)>,
 }
 
 /// How far a stage is.
@@ -54,9 +58,10 @@ pub(crate) struct Instead {
 impl Watch {
     pub(crate) fn new(plan: &Compiled) -> Watch {
         Watch {
-            fates: vec![Fate::Idle; plan.stages.len()].into(),
+            fates: smallvec![Fate::Idle; plan.stages.len()],
             late: vec![Vec::new(); plan.regions.len()].into(),
             ledger: Vec::new(),
+            chains: Vec::new(),
         }
     }
 
@@ -66,6 +71,22 @@ impl Watch {
 
     pub(crate) fn end(&mut self, stage: usize) {
         self.fates[stage] = Fate::Done;
+    }
+
+    /// Keeps an eye on a chain that leaves for a pool; what it tells how far it is.
+    pub(crate) fn follow(&mut self, stage: usize) -> Arc<AtomicU32> {
+        let progress = Arc::new(AtomicU32::new(0));
+        self.chains.push((stage, Arc::clone(&progress)));
+        progress
+    }
+
+    /// The node of a stage that is being worked on.
+    fn at_work(&self, plan: &Compiled, stage: usize) -> usize {
+        let chain = self.chains.iter().find(|(followed, _)| *followed == stage);
+        match (chain, plan.stages[stage].what.nodes()) {
+            (Some((_, progress)), Some(nodes)) => nodes[progress.load(Ordering::Relaxed) as usize],
+            _ => plan.first_node(stage),
+        }
     }
 
     /// When a stage was begun, if it is under way.
@@ -87,7 +108,7 @@ impl Watch {
         let begun = self.begun(stage);
         let node = match failure {
             Failure::Error(fault) => fault.node,
-            _ => plan.first_node(stage),
+            _ => self.at_work(plan, stage),
         };
         let (reason, detail) = match failure {
             Failure::Error(fault) => match &fault.cause {
@@ -128,7 +149,7 @@ impl Watch {
     }
 
     fn overdue(&self, plan: &Compiled, number: usize, now: Instant) -> Option<Late> {
-        let node = plan.first_node(number);
+        let node = self.at_work(plan, number);
         match self.fates[number] {
             Fate::Begun(at) => {
                 let waited = now.saturating_duration_since(at);

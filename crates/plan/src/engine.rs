@@ -390,13 +390,14 @@ impl Plan {
         let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
         let mut work = work.forcing(manner.forced.take());
-        let (known, timed) = match deadline {
-            Some(_) => (self.compiled.times.known(), self.compiled.times.is_next_timed()),
-            None => (None, false),
-        };
-        let reserve = known.as_ref().map(|known| Reserve::PerNode(Arc::clone(&known.reserve)));
+        let times = &self.compiled.times;
+        let timed = deadline.is_some() && times.is_next_timed();
+        let mut reserve = Reserve::Share;
         if deadline.is_some() {
-            work = work.with_deadline(known, timed);
+            work = work.with_deadline(timed);
+            // Only what can be stood in for is ever cut early.
+            let known = if self.compiled.degrades { times.reserve() } else { None };
+            reserve = known.map_or(reserve, Reserve::PerNode);
         }
         let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
         let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
@@ -404,7 +405,7 @@ impl Plan {
             label: "plan",
             deadline,
             grace: GRACE,
-            reserve: reserve.unwrap_or(Reserve::Share),
+            reserve,
             in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
             inline_threshold: Some(threshold),
             limits: Some(inner.limits.clone()),

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
 use crate::source;
-use crate::times::Known;
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -31,8 +31,8 @@ pub(crate) struct Work<'a> {
     watch: Option<Box<Watch>>,
     /// Whether the stages are timed.
     timed: bool,
-    /// How long stages take, if the request has a deadline and goes by it.
-    known: Option<Arc<Known>>,
+    /// Whether what never took as little time as is left is not begun.
+    weighs: bool,
     /// What is not to make it, whatever happens.
     forced: Option<Box<Forced>>,
     /// Whether stages run one at a time, so that none can run beside them just to watch their time.
@@ -63,7 +63,17 @@ impl<'a> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
         let trifle = TRIFLE.min(inline_threshold);
-        Work { plan, call, values, trifle, watch, timed: false, known: None, forced: None, sequential: false }
+        Work {
+            plan,
+            call,
+            values,
+            trifle,
+            watch,
+            timed: false,
+            weighs: false,
+            forced: None,
+            sequential: false,
+        }
     }
 
     /// Runs stages one at a time.
@@ -73,11 +83,11 @@ impl<'a> Work<'a> {
     }
 
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
-    pub(crate) fn with_deadline(mut self, known: Option<Arc<Known>>, timed: bool) -> Self {
+    pub(crate) fn with_deadline(mut self, timed: bool) -> Self {
         if timed {
             self.watch.get_or_insert_with(|| Box::new(Watch::new(self.plan)));
         }
-        Work { timed, known: known.filter(|_| !timed), ..self }
+        Work { timed, weighs: !timed, ..self }
     }
 
     /// Has some stages not make it, whatever happens.
@@ -127,10 +137,10 @@ impl Workload for Work<'_> {
             }
             None => {}
         }
-        if let Some(known) = &self.known
-            && let Some(left) = budget.left().filter(|left| *left < known.least[stage])
+        if self.weighs
+            && let Some(left) = budget.left().filter(|left| *left < plan.times.least(stage))
         {
-            let cause = OpError::NoTime { left, least: known.least[stage] };
+            let cause = OpError::NoTime { left, least: plan.times.least(stage) };
             return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
         }
         if let Some(watch) = &mut self.watch {
@@ -152,10 +162,14 @@ impl Workload for Work<'_> {
                 let inputs = self.inputs(stage);
                 let cost = cost(plan, nodes, &inputs);
                 if cost <= self.trifle {
-                    return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never()));
+                    return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never(), None));
                 }
+                let progress = match &mut self.watch {
+                    Some(watch) if nodes.len() > 1 => Some(watch.follow(stage)),
+                    _ => None,
+                };
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
-                Step::Job(Chain { plan, stage, inputs, call }, Cost::About(cost))
+                Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
             What::Gate { node, open, when } => match when.holds(&self.call.params) {
                 Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
@@ -284,7 +298,7 @@ impl Work<'_> {
         let given = given.and_then(|at| inputs[at].take());
         let in_time = inputs[0].is_some();
         if in_time || inputs.get(1).is_some_and(Option::is_some) {
-            let rows = compute(plan, &[*node], inputs, self.call, &Check::never())?;
+            let rows = compute(plan, &[*node], inputs, self.call, &Check::never(), None)?;
             if in_time {
                 return Ok(rows);
             }
@@ -358,7 +372,8 @@ impl Work<'_> {
 
     /// Gives up these stages.
     fn abandon(&mut self, stages: &[usize], drops: &mut Drops) {
-        for &stage in stages {
+        // The last is dropped first; what runs is to be dropped before what waits for it, and so be the cause.
+        for &stage in stages.iter().rev() {
             drops.push(stage_id(stage));
             if let Some(watch) = &mut self.watch {
                 watch.end(stage);
@@ -392,8 +407,12 @@ fn compute(
     mut inputs: Inputs,
     call: &Call,
     check: &Check<'_>,
+    progress: Option<&AtomicU32>,
 ) -> Result<Rows, Fault> {
-    for &number in nodes {
+    for (place, &number) in nodes.iter().enumerate() {
+        if let Some(progress) = progress {
+            progress.store(place as u32, Ordering::Relaxed);
+        }
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
@@ -459,6 +478,8 @@ pub(crate) struct Chain {
     stage: usize,
     inputs: Inputs,
     call: Arc<Call>,
+    /// How many of its nodes are done, if somebody wants to know.
+    progress: Option<Arc<AtomicU32>>,
 }
 
 impl Job<Rows, Fault> for Chain {
@@ -466,6 +487,6 @@ impl Job<Rows, Fault> for Chain {
         let What::Chain(nodes) = &self.plan.stages[self.stage].what else {
             unreachable!("only chains are jobs")
         };
-        compute(&self.plan, nodes, self.inputs, &self.call, check)
+        compute(&self.plan, nodes, self.inputs, &self.call, check, self.progress.as_deref())
     }
 }

@@ -1,6 +1,6 @@
 //! How long the stages of a plan took lately: what late nodes leave to the rest, and what is not worth beginning.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,18 +24,17 @@ const GUESS: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub(crate) struct Times {
     /// By stage, once a request is timed.
-    stages: OnceLock<Box<[Spread]>>,
+    stages: OnceLock<Box<[Timed]>>,
     requests: AtomicU32,
     timed: AtomicU32,
-    known: Mutex<Option<Arc<Known>>>,
+    reserve: Mutex<Option<Arc<[Duration]>>>,
 }
 
-/// What the times say, by stage.
-pub(crate) struct Known {
-    /// What a late stage leaves to those behind it.
-    pub(crate) reserve: Arc<[Duration]>,
-    /// The least that it ever took, lately.
-    pub(crate) least: Box<[Duration]>,
+#[derive(Default)]
+struct Timed {
+    took: Spread,
+    /// The least of it, in nanoseconds; 0 if that is not known, or not worth a thought.
+    least: AtomicU64,
 }
 
 impl Times {
@@ -47,45 +46,51 @@ impl Times {
 
     /// A stage of a plan with so many took that long.
     pub(crate) fn record(&self, stage: usize, stages: usize, took: Duration) {
-        let times = self.stages.get_or_init(|| (0..stages).map(|_| Spread::default()).collect());
-        times[stage].record(took);
+        let times = self.stages.get_or_init(|| (0..stages).map(|_| Timed::default()).collect());
+        times[stage].took.record(took);
     }
 
     /// A timed request is over.
     pub(crate) fn renew(&self, stages: &[Stage], graph: &Dag, policies: &Policies) {
-        if (self.timed.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(RENEW)
-            && let Some(times) = self.stages.get()
-        {
-            *self.lock() = Some(Arc::new(Known::new(times, stages, graph, policies)));
+        if !(self.timed.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(RENEW) {
+            return;
         }
+        let Some(times) = self.stages.get() else { return };
+        for time in times {
+            // What is known is known to an eighth, from above. What takes less than timers can tell is always begun.
+            let least = time.took.at(0.0).map_or(Duration::ZERO, |least| least * 7 / 8);
+            let least = if least < SLACK { 0 } else { u64::try_from(least.as_nanos()).unwrap_or(u64::MAX) };
+            time.least.store(least, Ordering::Relaxed);
+        }
+        *self.lock() = Some(reserve(times, stages, graph, policies));
     }
 
-    /// What the times say, if there are enough.
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+    /// The least that a stage took lately, as far as that is known and worth a thought.
+    pub(crate) fn least(&self, stage: usize) -> Duration {
+        let times = self.stages.get();
+        Duration::from_nanos(times.map_or(0, |times| times[stage].least.load(Ordering::Relaxed)))
+    }
+
+    /// What late stages leave to those behind them, by stage, if enough is known.
+    pub(crate) fn reserve(&self) -> Option<Arc<[Duration]>> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Known>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<[Duration]>>> {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn new(times: &[Spread], stages: &[Stage], graph: &Dag, policies: &Policies) -> Known {
-        let needed = |stage: NodeId| {
-            let spare = stages[stage.index()].home.is_some_and(|home| home.spare);
-            let usual = times[stage.index()].at(0.95);
-            match (policies.of(stage).on_error, &stages[stage.index()].what) {
-                (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
-                // Of what can be stood in for nobody has to wait to the end.
-                (OnError::Fallback(_), _) if !spare => Duration::ZERO,
-                _ => usual.unwrap_or_default(),
-            }
-        };
-        let reserve = graph.time_after(needed).into_iter().map(|after| after + SLACK).collect();
-        // What is known is known to an eighth, from above. What takes less than timers can tell is always begun.
-        let least = times.iter().map(|times| times.at(0.0).map_or(Duration::ZERO, |least| least * 7 / 8));
-        let least = least.map(|least| if least < SLACK { Duration::ZERO } else { least });
-        Known { reserve, least: least.collect() }
-    }
+fn reserve(times: &[Timed], stages: &[Stage], graph: &Dag, policies: &Policies) -> Arc<[Duration]> {
+    let needed = |stage: NodeId| {
+        let spare = stages[stage.index()].home.is_some_and(|home| home.spare);
+        let usual = times[stage.index()].took.at(0.95);
+        match (policies.of(stage).on_error, &stages[stage.index()].what) {
+            (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
+            // Of what can be stood in for nobody has to wait to the end.
+            (OnError::Fallback(_), _) if !spare => Duration::ZERO,
+            _ => usual.unwrap_or_default(),
+        }
+    };
+    graph.time_after(needed).into_iter().map(|after| after + SLACK).collect()
 }

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::{Clock as _, SystemClock};
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::{Answer, Config, Engine, Error, Plan, Reason, Request, RunOptions};
+use anabranch_plan::{
+    Answer, Config, Contract, Effect, Engine, Error, Form, Mark, Node, Op, OpError, ParamKind, ParamSpec,
+    Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
+};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 
@@ -22,6 +25,7 @@ fn engine(delay: Duration) -> Engine {
     let mut config = Config::new(registries(), vec![Arc::clone(&source), source]);
     // With one thread, a job that runs on after its time is in the way of all others.
     config.runs.cpu_threads = 1;
+    config.ops.add(Chained);
     Engine::load(config).unwrap()
 }
 
@@ -107,6 +111,63 @@ async fn a_busy_core_is_free_again_when_the_time_is_over() {
         least = least.min(took);
     }
     assert!(least < Duration::from_millis(30), "{least:?}");
+}
+
+/// An op that is busy for a while, in one go with those before and behind it.
+struct Chained;
+
+static CHAINED: Spec = Spec {
+    name: "test::chained",
+    doc: "The rows of its input, after so many milliseconds of work.",
+    inputs: 1,
+    params: &[ParamSpec::required("millis", ParamKind::Int(1, 60_000), "how long")],
+    writes: Effect::Keys(&[]),
+    contract: Contract::SameRows,
+    mark: Mark::Auto,
+    distinct: true,
+};
+
+impl Op for Chained {
+    fn spec(&self) -> &Spec {
+        &CHAINED
+    }
+
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+        let time = Duration::from_millis(node.int("millis")? as u64);
+        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
+            Form::compute(1e6, move |inputs, _, check| {
+                let until = SystemClock.now() + time;
+                while SystemClock.now() < until {
+                    if check.should_stop() {
+                        return Err(OpError::Stopped);
+                    }
+                }
+                Ok(inputs[0].clone().unwrap())
+            })
+        }))
+    }
+}
+
+#[tokio::test]
+async fn the_node_of_a_chain_that_is_late_is_named() {
+    let nodes = json!([
+        {"node_id": "source", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},
+        {"node_id": "short", "op": "test::chained", "inputs": ["source"], "params": {"millis": 1}},
+        {"node_id": "long", "op": "test::chained", "inputs": ["short"], "params": {"millis": 60000}},
+        {"node_id": "few", "op": "core::take", "inputs": ["long"], "params": {"count": 2}},
+        {"node_id": "region", "op": "core::timeout", "inputs": ["few"], "params": {}, "timeout_ms": 200,
+         "fallback": "empty"},
+    ]);
+    let plan = plan(&engine(Duration::ZERO), nodes, "region");
+    let mut named = Vec::new();
+    for _ in 0..TRIES {
+        let answer = run(&plan, 60_000).await.0.unwrap();
+        named.push(answer.ledger[0].node.clone());
+        if answer.ledger.len() == 1 && answer.ledger[0].node == "long" {
+            return;
+        }
+    }
+    panic!("the late node is `long`, not {named:?}");
 }
 
 /// How late the answers of degraded requests are, and how late timers set to the same times are: the worst but one in

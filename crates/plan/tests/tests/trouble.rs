@@ -2,6 +2,7 @@
 //! there by its deadline, its ledger is exactly what a plain model of the plan says, and nothing is left running.
 
 mod world;
+mod examples;
 mod model;
 
 use std::time::Duration;
@@ -61,9 +62,34 @@ fn check(case: &Case, trouble: &[(usize, Trouble)], seed: u64) -> bool {
     true
 }
 
+/// How many cases were decided, and how many of them answered with a ledger.
+#[derive(Default)]
+struct Tally {
+    checked: u32,
+    degraded: u32,
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, trouble: &[(usize, Trouble)], seed: u64) {
+        if check(case, trouble, seed) {
+            self.checked += 1;
+            let expected = model::expect(case, trouble);
+            let degraded =
+                |it: &Expected| matches!(it, Expected::Answer { ledger, .. } if !ledger.is_empty());
+            self.degraded += u32::from(expected.as_ref().is_some_and(degraded));
+        }
+    }
+
+    /// The test is worth something only if most cases are decided, and many of them are answered with a ledger.
+    fn is_worth(&self, cases: u32) {
+        let Tally { checked, degraded } = self;
+        assert!(checked * 2 > cases && degraded * 5 > *checked, "{degraded} of {checked} of {cases}");
+    }
+}
+
 #[test]
-fn any_two_nodes_in_trouble() {
-    let (mut checked, mut degraded) = (0u32, 0u32);
+fn any_two_nodes_of_random_plans_in_trouble() {
+    let (mut tally, mut cases) = (Tally::default(), 0);
     for seed in seeds() {
         let mut rng = Rng::new(seed);
         let case = Case::new(&mut rng);
@@ -75,19 +101,35 @@ fn any_two_nodes_in_trouble() {
                 troubles.push(pair.map(|node| (node, Trouble::random(&mut rng))).to_vec());
             }
         }
-        for trouble in &troubles {
-            if check(&case, trouble, seed) {
-                checked += 1;
-                let answered = model::expect(&case, trouble);
-                let is_degraded =
-                    |it: &Expected| matches!(it, Expected::Answer { ledger, .. } if !ledger.is_empty());
-                degraded += u32::from(answered.as_ref().is_some_and(is_degraded));
+        cases += troubles.len() as u32;
+        troubles.iter().for_each(|trouble| tally.add(&case, trouble, seed));
+    }
+    tally.is_worth(cases);
+}
+
+#[test]
+fn any_two_nodes_of_the_examples_in_trouble() {
+    for (number, name) in examples::NAMES.into_iter().enumerate() {
+        let (mut tally, mut cases) = (Tally::default(), 0);
+        for seed in 0..seeds().end.div_ceil(50) {
+            let mut rng = Rng::new(seed * 10 + number as u64);
+            let case = examples::case(&mut rng, name);
+            let nodes: Vec<usize> =
+                (0..case.nodes.len()).filter(|node| !case.nodes[*node].is_region).collect();
+            for (at, &one) in nodes.iter().enumerate() {
+                for trouble in [Trouble::Stall, Trouble::Fail, Trouble::random(&mut rng)] {
+                    tally.add(&case, &[(one, trouble)], seed);
+                }
+                for &other in &nodes[..at] {
+                    let pair = [one, other].map(|node| (node, Trouble::random(&mut rng)));
+                    tally.add(&case, &pair, seed);
+                }
+                cases += 3 + at as u32;
             }
         }
+        assert!(tally.checked * 2 > cases, "{name}: {} of {cases}", tally.checked);
+        assert!(tally.degraded > 10, "{name}: {} of {}", tally.degraded, tally.checked);
     }
-    // The test is worth something only if most cases are decided, and many of them are answered with a ledger.
-    assert!(checked > 20 * seeds().end as u32 / 2, "{checked}");
-    assert!(degraded * 4 > checked, "{degraded} of {checked}");
 }
 
 /// Milliseconds that are told apart from all others, so that no two things happen at the same time.

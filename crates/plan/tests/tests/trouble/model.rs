@@ -96,6 +96,9 @@ impl Model<'_> {
 
     /// The region whose own nodes these are: the first behind it that all ways go through, if it is one.
     fn members(&self, region: usize) -> BTreeSet<usize> {
+        if self.case.nodes[region].is_alone {
+            return BTreeSet::from([self.case.nodes[region].inputs[0]]);
+        }
         self.only_for(region, self.case.nodes[region].inputs[0])
     }
 
@@ -133,7 +136,7 @@ impl Model<'_> {
 
     fn is_saved(&self, node: usize) -> bool {
         let stands_in =
-            |region: usize| self.case.nodes[region].empty || self.case.nodes[region].spare.is_some();
+            |region: usize| self.case.nodes[region].sure.is_some() || self.case.nodes[region].spare.is_some();
         let mut around = self.around(node);
         if let Some(region) = self.spare_of(node) {
             around.push(region);
@@ -169,8 +172,8 @@ impl Model<'_> {
 
     fn end_of(&mut self, node: usize, span: Span) -> End {
         let Span { begin, end, fails } = span;
-        let (empty, saved) = (self.case.nodes[node].empty, self.is_saved(node));
-        let degrades = empty || saved;
+        let (sure, saved) = (self.case.nodes[node].sure, self.is_saved(node));
+        let degrades = sure.is_some() || saved;
         let cutoff = if degrades { self.cutoff(node) } else { self.case.deadline };
         let timeout = self.case.timeout(node).map(|timeout| begin + timeout);
         let due = timeout.map_or(cutoff, |timeout| timeout.min(cutoff));
@@ -190,10 +193,10 @@ impl Model<'_> {
             _ => (due, Reason::Timeout),
         };
         let waited = if reason == Reason::Shed { Duration::ZERO } else { at - begin };
-        if empty {
+        if let Some(sure) = sure {
             // Whether it is told at all hangs on whether its region is lost by then.
             let around = self.around(node);
-            let told = (self.case.nodes[node].id.clone(), None, reason, "empty".to_owned(), waited);
+            let told = (self.case.nodes[node].id.clone(), None, reason, sure.to_owned(), waited);
             self.ledger.push((at, around, told));
             return End::Rows(at);
         }
@@ -320,10 +323,11 @@ impl Model<'_> {
             }
         }
         let around = self.around(region);
-        let id = self.case.nodes[region].id.clone();
+        let told_region = &self.case.nodes[region];
+        let id = (!told_region.is_alone).then(|| told_region.id.clone());
         let tell = |model: &mut Self, at: Duration, late: Vec<_>, fallback: String| {
             for (node, reason, waited) in late {
-                let told = (node, Some(id.clone()), reason, fallback.clone(), waited);
+                let told = (node, id.clone(), reason, fallback.clone(), waited);
                 model.ledger.push((at, around.clone(), told));
             }
             model.ends[region] = End::Rows(at);
@@ -347,8 +351,8 @@ impl Model<'_> {
                 if reason == Reason::Shed { Duration::ZERO } else { when - self.spans[node].unwrap().begin };
             late.push((self.case.nodes[node].id.clone(), reason, waited));
         }
-        if self.case.nodes[region].empty {
-            return tell(self, at, late, "empty".to_owned());
+        if let Some(sure) = self.case.nodes[region].sure {
+            return tell(self, at, late, sure.to_owned());
         }
         if self.is_saved(region) {
             self.ends[region] = End::Lost;

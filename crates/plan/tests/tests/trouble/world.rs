@@ -13,6 +13,7 @@ use anabranch_rows::Rows;
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
 
+use super::examples;
 use crate::naive::world::registries;
 
 /// What is wrong with a node.
@@ -37,27 +38,32 @@ impl Trouble {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modelled {
     pub(super) id: String,
-    pub(super) op: &'static str,
+    pub(super) op: String,
     pub(super) inputs: Vec<usize>,
     pub(super) takes: Duration,
     pub(super) timeout: Option<Duration>,
-    /// `empty` behind what cannot be had; always used if there is no node that stands in.
-    pub(super) empty: bool,
+    /// What stands in for it in the end, and cannot fail: its name.
+    pub(super) sure: Option<&'static str>,
     /// The node that stands in for it.
     pub(super) spare: Option<usize>,
     pub(super) is_region: bool,
+    /// Whether it is the region of one node alone, which nobody wrote.
+    pub(super) is_alone: bool,
 }
 
 pub(super) struct Case {
     /// Inputs first.
     pub(super) nodes: Vec<Modelled>,
     pub(super) deadline: Duration,
+    /// The file of an example; otherwise it is written from the nodes.
+    pub(super) example: Option<Value>,
 }
 
 impl Case {
     /// Two or three branches of reads and expressions from one viewer, put together, then sorted and cut.
     pub(super) fn new(rng: &mut Rng) -> Case {
-        let mut case = Case { nodes: Vec::new(), deadline: super::odd(rng, 90) + Duration::from_millis(20) };
+        let deadline = super::odd(rng, 90) + Duration::from_millis(20);
+        let mut case = Case { nodes: Vec::new(), deadline, example: None };
         let viewer = case.add(rng, "core::viewer", &[]);
         let mut branches = Vec::new();
         for _ in 0..rng.within(2..4) {
@@ -97,7 +103,13 @@ impl Case {
             _ if rng.percent(30) => super::odd(rng, 5),
             _ => Duration::ZERO,
         };
-        self.nodes.push(Modelled { id, op, inputs: inputs.to_vec(), takes, ..Modelled::default() });
+        self.nodes.push(Modelled {
+            id,
+            op: op.to_owned(),
+            inputs: inputs.to_vec(),
+            takes,
+            ..Modelled::default()
+        });
         self.nodes.len() - 1
     }
 
@@ -105,9 +117,9 @@ impl Case {
     fn guard(&mut self, rng: &mut Rng, first: usize) {
         for node in &mut self.nodes[first..] {
             if rng.percent(40) {
-                node.empty = true;
+                node.sure = Some("empty");
             }
-            if rng.percent(if node.empty { 50 } else { 5 }) {
+            if rng.percent(if node.sure.is_some() { 50 } else { 5 }) {
                 node.timeout = Some(super::odd(rng, 40).max(Duration::from_millis(1)));
             }
         }
@@ -127,16 +139,20 @@ impl Case {
         node.is_region = true;
         node.takes = Duration::ZERO;
         node.spare = spare;
-        node.empty = rng.percent(80);
-        node.timeout = (rng.percent(70) || (!node.empty && spare.is_none())).then(|| super::odd(rng, 40));
+        node.sure = rng.percent(80).then_some("empty");
+        node.timeout =
+            (rng.percent(70) || (node.sure.is_none() && spare.is_none())).then(|| super::odd(rng, 40));
         region
     }
 
     /// The plan file.
     pub(super) fn text(&self) -> String {
+        if let Some(example) = &self.example {
+            return serde_json::to_string_pretty(example).unwrap();
+        }
         let node = |(at, node): (usize, &Modelled)| {
             let id = |at: usize| self.nodes[at].id.clone();
-            let params = match node.op {
+            let params = match node.op.as_str() {
                 "core::viewer" => json!({"endpoint": "ep_0001"}),
                 // No two reads are the same, so none is shared.
                 "core::follow" | "core::media" => json!({"endpoint": "ep_0001", "fanout": 10 + at}),
@@ -149,7 +165,7 @@ impl Case {
             let mut text = json!({"node_id": node.id, "op": node.op, "inputs": [], "params": params});
             text["inputs"] = node.inputs.first().map_or(json!([]), |input| json!([id(*input)]));
             let spare = node.spare.map(|spare| json!({"node": id(spare)}));
-            let list: Vec<Value> = spare.into_iter().chain(node.empty.then(|| json!("empty"))).collect();
+            let list: Vec<Value> = spare.into_iter().chain(node.sure.map(|word| json!(word))).collect();
             if !list.is_empty() {
                 text["fallback"] = json!(list);
             }
@@ -175,9 +191,13 @@ impl Case {
 
     pub(super) fn plan(&self, sim: &Sim, trouble: &[(usize, Trouble)]) -> Plan {
         let data = r#"{"lists": {"follow:1": [2, 3], "media:2": [4, 5], "media:3": [6]}}"#;
-        let data = Arc::new(MemoryData::from_json("data", data).unwrap());
+        let (registries, data) = match self.example {
+            Some(_) => (examples::registries(), examples::data()),
+            None => (registries(), Arc::new(MemoryData::from_json("data", data).unwrap())),
+        };
         let source = Arc::new(Memory::new("ep_0001", data, sim.clock())) as Arc<dyn Source>;
-        let mut config = Config::new(registries(), vec![Arc::clone(&source), source]);
+        let sources = registries.endpoints.iter().map(|_| Arc::clone(&source)).collect();
+        let mut config = Config::new(registries, sources);
         let orders = self.nodes.iter().enumerate().map(|(at, node)| {
             let trouble = trouble.iter().find(|(other, _)| *other == at).map(|(_, trouble)| *trouble);
             (node.id.clone(), Order { takes: node.takes, trouble })
