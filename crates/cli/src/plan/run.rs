@@ -91,7 +91,8 @@ impl Run {
                 let (store, set) = keep.place();
                 let (answer, capture) = plan.capture(request, &options, store, set).await;
                 // It is the answer that counts, and its error: both are told whatever became of the capture.
-                let written = answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
+                let written =
+                    answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
                 return match (written, keep.told(capture).await) {
                     (Err(failure), Err(other)) => {
                         other.report();

@@ -83,7 +83,9 @@ impl Why {
                 return Err(Failure::Wrong(format!("{}: with --store, a capture: {error}", self.plan)));
             }
             (None, Ok(address)) if !Path::new(&self.plan).exists() => {
-                return Err(Failure::Wrong(format!("{address}: for a capture, say where it is: --store DIR")));
+                return Err(Failure::Wrong(format!(
+                    "{address}: for a capture, say where it is: --store DIR"
+                )));
             }
             (None, _) => self.asked().await?,
         };

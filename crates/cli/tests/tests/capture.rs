@@ -283,8 +283,7 @@ fn requests_of_a_load_are_captured_as_the_project_says() {
         stderr: error: captures: no project file says which requests are captured (write a table [plan.captures] with a `store` into anabranch.toml)
         exit 1
     "#]].assert_eq(&bench().shown_from(&folder));
-    let every =
-        "[plan.captures]\nstore = 'store'\none_in = 1\nper_second = 1000000\nmost_waiting = 100\nmasked_keys = ['title']\n";
+    let every = "[plan.captures]\nstore = 'store'\none_in = 1\nper_second = 1000000\nmost_waiting = 100\nmasked_keys = ['title']\n";
     project(&format!("{every}most_bytes = 1\n"));
     let said = bench();
     assert_eq!(said.code, 0, "{}", said.shown());

@@ -97,7 +97,10 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
     let longer = compare(Some(&wide), &plan(5, json!(["likes"]), 1001), &captures);
     assert!(longer.captures.compared > 0 && longer.captures.not_comparable > 0, "{longer:?}");
     let reason = &longer.captures.reasons[0].reason;
-    assert_eq!(reason, "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:{id}`");
+    assert_eq!(
+        reason,
+        "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:{id}`"
+    );
     let other = compare(None, &plan(4, json!(["likes", "title"]), 1001), &captures);
     // Who follows nobody reads no fields.
     assert!(other.captures.not_comparable > 0 && other.trips.before == 1.0, "{other:?}");
@@ -118,7 +121,13 @@ fn new_parameters_have_their_defaults() {
     let compiled = engine.compile(&all.to_string(), Path::new(".")).unwrap();
     let capture = capture(&sim, &compiled, Request::new(1, engine.registries()), &store).unwrap();
     let replayer = Replayer::default();
-    let texts = [("keys.toml", world::KEYS), ("params.toml", "[[param]]\nparam_id = 9\nname = 'most'\ntype = 'int'\nnullable = false\ndefault = 4")];
+    let texts = [
+        ("keys.toml", world::KEYS),
+        (
+            "params.toml",
+            "[[param]]\nparam_id = 9\nname = 'most'\ntype = 'int'\nnullable = false\ndefault = 4",
+        ),
+    ];
     let (registries, _) = anabranch_plan::Registries::parse(texts, None).unwrap();
     let newer = replayer.engine(Config::new(registries, Vec::new()));
     let most = json!({"op": "param_ref", "param": "most"});

@@ -288,7 +288,11 @@ fn masking_what_nobody_reads_changes_nothing() {
         let text = String::from_utf8(bytes).unwrap();
         let captures = block_on(live(&store));
         let same = captures.iter().any(|capture| capture.answer == text.as_bytes());
-        assert!(same, "seed {seed}: {text}\n{:?}", captures.iter().map(|c| c.answer.clone()).collect::<Vec<_>>());
+        assert!(
+            same,
+            "seed {seed}: {text}\n{:?}",
+            captures.iter().map(|c| c.answer.clone()).collect::<Vec<_>>()
+        );
     }
     assert!(whole > 50 && degraded > 20, "{whole} whole, {degraded} degraded, {dropped} dropped");
 }
@@ -300,11 +304,8 @@ fn masked_texts_are_in_no_part_of_random_captures() {
     let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
     for seed in 0..300 {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let masked = every(&store).masking(
-            &names(&["country", "title"]),
-            &names(&["pattern"]),
-            &world::registries(),
-        );
+        let masked =
+            every(&store).masking(&names(&["country", "title"]), &names(&["pattern"]), &world::registries());
         let plan = random_plan(&sim, &mut rng, Some(masked.unwrap()));
         let request = Asked::new(&mut rng).request(plan.engine());
         for _ in 0..2 {

@@ -44,8 +44,7 @@ impl Op for Odd {
 /// Asks why of a row, where fields of users take 50 ms; what is left running afterwards is nothing.
 fn why(nodes: &Value, outputs: &Value, row: i64) -> Why {
     let sim = Sim::new(1);
-    let data =
-        r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {"near:1": [5, 6]}, "zsets": {}}"#;
+    let data = r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {"near:1": [5, 6]}, "zsets": {}}"#;
     let data = Arc::new(MemoryData::from_json("data", data).unwrap());
     let slow = Fault { delay: Duration::from_millis(50), ..Fault::default() };
     let source = |id: &str| -> Arc<dyn Source> {
@@ -147,7 +146,8 @@ fn what_nobody_wanted_is_not_looked_up() {
 fn one_of_very_many_rows() {
     let sort = json!({"node_id": "sort", "op": "core::sort", "inputs": ["rows"],
                       "params": {"by": 1, "order": "desc"}});
-    let take = json!({"node_id": "most", "op": "core::take", "inputs": ["sort"], "params": {"count": 99_999}});
+    let take =
+        json!({"node_id": "most", "op": "core::take", "inputs": ["sort"], "params": {"count": 99_999}});
     let why = why(&json!([rows(100_000), sort, take]), &json!(["most"]), 2);
     assert_eq!(why.verdict, Verdict::Answered { places: vec![99_999] });
 }
