@@ -92,10 +92,19 @@ pub(crate) struct PlanNode {
     pub(crate) bare: Option<fn(&Call) -> Rows>,
     /// Whether its rows are those of its first input.
     pub(crate) passes: bool,
-    /// The columns that these do not have.
-    pub(crate) made: Vec<(Key, Kind)>,
+    /// The columns that these do not have, or not so.
+    pub(crate) made: Vec<Made>,
     /// Whether it was added behind the one node that it is the region of.
     pub(crate) alone: bool,
+}
+
+/// A column that a node makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) key: Key,
+    pub(crate) kind: Kind,
+    /// Whether it is made of the one of the same key that the rows had.
+    pub(crate) of_itself: bool,
 }
 
 /// What stands in for the rows of a node.
@@ -188,6 +197,8 @@ pub(crate) enum What {
     Timer(usize),
     /// Lets what stands in for a region run, or not.
     Spare(usize),
+    /// Hands over what stands in for a region and runs anyway.
+    Relay(usize),
 }
 
 impl What {
@@ -196,7 +207,7 @@ impl What {
         match self {
             What::Wait(node) => Some(std::slice::from_ref(node)),
             What::Chain(nodes) => Some(nodes),
-            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) => None,
+            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
         }
     }
 }
@@ -227,7 +238,9 @@ impl Compiled {
         match &self.stages[stage].what {
             What::Wait(node) | What::Gate { node, .. } => *node,
             What::Chain(nodes) => nodes[0],
-            What::Exit(region) | What::Timer(region) | What::Spare(region) => self.regions[*region].node,
+            What::Exit(region) | What::Timer(region) | What::Spare(region) | What::Relay(region) => {
+                self.regions[*region].node
+            }
         }
     }
 
@@ -265,7 +278,9 @@ impl Compiled {
                 format!("{} ({})", ids(&[node]), ops(&[node]))
             }
             What::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
-            What::Spare(region) => format!("instead of {}", ids(&[self.regions[*region].node])),
+            What::Spare(region) | What::Relay(region) => {
+                format!("instead of {}", ids(&[self.regions[*region].node]))
+            }
         }
     }
 }

@@ -177,6 +177,10 @@ impl Workload for Work<'_> {
                 Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
             },
             What::Exit(region) => Step::Ready(self.leave(stage, *region)),
+            What::Relay(_) => {
+                let rows = self.inputs(stage).pop().flatten();
+                Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
+            }
             // Without a deadline and a time of its own there is nothing to watch.
             What::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
             What::Timer(_) => Step::Future(Waiting::ForTime),
@@ -214,6 +218,10 @@ impl Workload for Work<'_> {
 
     fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
+        if let What::Timer(region) = &plan.stages[stage].what {
+            self.expire(stage, *region);
+            return self.abandon(&plan.regions[*region].members, drops);
+        }
         let Some(Home { region, spare }) = plan.stages[stage].home else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
@@ -253,15 +261,14 @@ impl Workload for Work<'_> {
         let now = self.call.clock.now();
         let number = match &plan.stages[stage].what {
             What::Timer(region) => {
-                if let Some(watch) = &mut self.watch {
-                    watch.expire(plan, *region, false, now);
-                    watch.end(stage);
-                }
+                self.expire(stage, *region);
                 return engine::Instead::Value(plan.nothing.clone());
             }
             What::Wait(node) => *node,
             What::Chain(nodes) => nodes[0],
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) => return engine::Instead::Nothing,
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => {
+                return engine::Instead::Nothing;
+            }
         };
         let in_region = plan.stages[stage].home.is_some();
         if plan.nodes[number].stand_ins.is_empty() && in_region {
@@ -366,8 +373,20 @@ impl Work<'_> {
     /// Why a region without anything to stand in for it has no rows.
     fn too_late(&self, region: usize) -> OpError {
         let Some(watch) = &self.watch else { return OpError::Stopped };
-        let id = |late: &Late| format!("`{}` ({})", self.plan.nodes[late.node].id, late.reason);
+        let id = |late: &Late| {
+            let Late { node, reason, detail, .. } = late;
+            let detail = detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+            format!("`{}` ({reason}{detail})", self.plan.nodes[*node].id)
+        };
         OpError::Late(watch.late_in(region).iter().map(id).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The timer of a region says that its time is over.
+    fn expire(&mut self, timer: usize, region: usize) {
+        if let Some(watch) = &mut self.watch {
+            watch.expire(self.plan, region, false, self.call.clock.now());
+            watch.end(timer);
+        }
     }
 
     /// Gives up these stages.

@@ -122,7 +122,7 @@ fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
         What::Chain(nodes) => (Kind::Compute, nodes.clone()),
         What::Exit(region) => (Kind::Compute, vec![plan.regions[*region].node]),
         What::Timer(_) => (Kind::Timer, Vec::new()),
-        What::Gate { .. } | What::Spare(_) => (Kind::Gate, Vec::new()),
+        What::Gate { .. } | What::Spare(_) | What::Relay(_) => (Kind::Gate, Vec::new()),
     };
     let mut after = Vec::new();
     plan.graph.inputs(number, |input, edge| {

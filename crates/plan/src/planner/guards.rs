@@ -3,7 +3,7 @@
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 
 use super::Draft;
-use crate::compiled::StandIn;
+use crate::compiled::{Made, StandIn};
 use crate::document::{Document, DocumentNode, Fallback, Guard, Range};
 use crate::op::Demand;
 use crate::ops::{REGION, fitted};
@@ -16,6 +16,8 @@ use crate::value::Scalar;
 /// whether a node was added so.
 pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bool> {
     let count = document.nodes.len();
+    // By place: the region of a node that has one by now.
+    let mut regions: Vec<usize> = (0..count).collect();
     for place in 0..count {
         let node = &document.nodes[place];
         let at = node.guard.fallbacks.iter().position(|fallback| matches!(fallback, Fallback::Node(_)));
@@ -27,6 +29,7 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
             continue;
         }
         let region = document.nodes.len();
+        regions[place] = region;
         for node in &mut document.nodes {
             node.inputs.iter_mut().filter(|input| **input == place).for_each(|input| *input = region);
         }
@@ -38,9 +41,9 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
             ranges: node.guard.ranges.clone(),
         };
         let added = DocumentNode {
-            id: format!("{}.fallback", node.id),
+            id: format!("{}{ADDED}", node.id),
             op: REGION.to_owned(),
-            inputs: vec![place, other],
+            inputs: vec![place, regions[other]],
             args: Vec::new(),
             trace: None,
             guard,
@@ -64,8 +67,14 @@ fn needs(document: &Document, node: usize, other: usize) -> bool {
     seen[other]
 }
 
+/// What is added to the id of a node by its region.
+const ADDED: &str = ".fallback";
+
 fn place_of(node: &DocumentNode) -> String {
-    format!("node `{}` ({})", node.id.trim_end_matches(".fallback"), node.op)
+    match node.id.strip_suffix(ADDED).filter(|_| node.op == REGION) {
+        Some(id) => format!("node `{id}`"),
+        None => format!("node `{}` ({})", node.id, node.op),
+    }
 }
 
 /// Notes what is wrong with the guard of a node whose op is content, as far as the node itself goes.
@@ -90,7 +99,7 @@ pub(super) fn check(
         match fallback {
             Fallback::Stale(_) if !waits => {
                 let what = "only nodes that read from a source have stale values".to_owned();
-                error("fallback", what, "put `stale` on the nodes that read");
+                error("fallback", what, "put `stale` on the nodes that read, before any other node");
             }
             Fallback::Default(values) => {
                 for (key, _) in values {
@@ -154,13 +163,15 @@ impl Range {
 }
 
 /// The columns of its output that a node makes itself: those that it does not just pass on.
-pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<(Key, Kind)> {
-    let passed = |key: Key| {
-        let takes = draft.planned.takes.first().filter(|takes| takes.passes);
-        let kept = takes.filter(|takes| !takes.makes.has(key) && !takes.withholds.has(key));
-        kept.is_some() && first.is_some_and(|schema| schema.kind(key).is_some())
+pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<Made> {
+    let takes = draft.planned.takes.first().filter(|takes| takes.passes);
+    let column = |(key, kind): (Key, Kind)| {
+        let had = takes.filter(|_| first.is_some_and(|schema| schema.kind(key).is_some()));
+        let passed = had.is_some_and(|takes| !takes.makes.has(key) && !takes.withholds.has(key));
+        let of_itself = had.is_some_and(|takes| takes.makes.has(key) && takes.reads.has(key));
+        (!passed).then_some(Made { key, kind, of_itself })
     };
-    draft.planned.schema.iter().filter(|(key, _)| !passed(*key)).collect()
+    draft.planned.schema.iter().filter_map(column).collect()
 }
 
 /// Makes what stands in for a node.
@@ -177,7 +188,7 @@ pub(super) struct StandIns<'a> {
 impl StandIns<'_> {
     /// All of them, in their order; what cannot be is noted. `made` are the columns that the rows it was given lack, if
     /// it was given any.
-    pub(super) fn all(&mut self, made: Option<&[(Key, Kind)]>) -> Vec<StandIn> {
+    pub(super) fn all(&mut self, made: Option<&[Made]>) -> Vec<StandIn> {
         let node = self.node;
         let stand_in = |fallback: &Fallback| match fallback {
             Fallback::Empty => Some(StandIn::Empty(empty(self.demand, self.schema))),
@@ -192,7 +203,7 @@ impl StandIns<'_> {
     fn fill(
         &mut self,
         word: &'static str,
-        made: Option<&[(Key, Kind)]>,
+        made: Option<&[Made]>,
         values: &[(Key, Scalar)],
     ) -> Option<StandIn> {
         let Some(made) = made else {
@@ -201,12 +212,21 @@ impl StandIns<'_> {
             self.problems.error(problem.help("`empty`, `stale` or another node can stand in for it"));
             return None;
         };
+        for (key, _) in values.iter().filter(|(key, _)| made.iter().all(|column| column.key != *key)) {
+            let name = name(&self.registries.keys, *key);
+            let what = format!("`{name}` is in the rows that it was given, so it needs no default");
+            self.problems.error(Problem::new(format!("{}, fallback", place_of(self.node)), what));
+        }
         let mut columns = Vec::new();
-        for (key, kind) in made {
-            let given = values.iter().find(|(other, _)| other == key);
-            let given = given.and_then(|(_, value)| fitted(value, *kind));
-            match self.constant(*key, *kind, given) {
-                Ok(value) if self.demand.keys.has(*key) => columns.push((*key, *kind, value)),
+        for &Made { key, kind, of_itself } in made {
+            let given = values.iter().find(|(other, _)| *other == key);
+            let given = given.and_then(|(_, value)| fitted(value, kind));
+            if of_itself && given.is_none() {
+                // It stays as it was.
+                continue;
+            }
+            match self.constant(key, kind, given) {
+                Ok(value) if self.demand.keys.has(key) => columns.push((key, kind, value)),
                 Ok(_) => {}
                 Err(problem) => self.problems.error(problem),
             }

@@ -20,7 +20,7 @@ use anabranch_engine::LimitKey;
 
 use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode, Fallback};
-use crate::op::{Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes};
+use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes, When};
 use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::{Hedging, Source};
@@ -234,7 +234,9 @@ impl Builder<'_> {
     ) {
         let inputs: Vec<usize> = draft.inputs.iter().map(|input| number[*input]).collect();
         let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].schema));
-        let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes);
+        // Of two inputs nobody knows which the rows would have been.
+        let chooses = matches!(&draft.planned.choice, Some(Choice { when: When::Holds(_), .. }));
+        let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes) && !chooses;
         let carries = carries(&draft.planned);
         let Draft { op, planned, .. } = draft;
         let before = self.sources.readers.len();

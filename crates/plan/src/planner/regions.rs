@@ -1,11 +1,10 @@
 //! Regions: nodes that must be done in time as a whole, or are stood in for as a whole.
 
 use anabranch_engine::Edge;
-use anabranch_rows::{Key, Kind};
 
 use super::choices::Sides;
 use super::stages::Edges;
-use crate::compiled::{Home, PlanNode, Region, Stage, What};
+use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
 use crate::problem::{Problem, Problems};
 
 /// Notes regions that cannot be: what others read too cannot be given up for one of them.
@@ -24,20 +23,24 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<(Key, Kind)>)> {
+pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<Made>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
-    let mut made: Vec<(Key, Kind)> = nodes[number].made.clone();
+    let mut made: Vec<Made> = nodes[number].made.clone();
     while within(sides, at, region) {
         let node = &nodes[at];
         if !node.passes {
             return None;
         }
-        let new = |column: &&(Key, Kind)| !made.contains(column);
-        made.extend(node.made.iter().filter(new).copied().collect::<Vec<_>>());
+        for column in &node.made {
+            match made.iter_mut().find(|other| other.key == column.key) {
+                Some(other) => other.of_itself &= column.of_itself,
+                None => made.push(*column),
+            }
+        }
         at = *node.inputs.first()?;
     }
-    made.retain(|(key, _)| nodes[number].schema.kind(*key).is_some());
+    made.retain(|column| nodes[number].schema.kind(column.key).is_some());
     Some((at, made))
 }
 
@@ -51,6 +54,39 @@ fn within(sides: &Sides, node: usize, region: usize) -> bool {
 pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home>) -> bool {
     let mut homes = std::iter::successors(home, |home| regions[home.region].home);
     homes.any(|home| !nodes[regions[home.region].node].stand_ins.is_empty())
+}
+
+/// What stands in for a region and runs anyway, since others need it too.
+#[derive(Clone, Copy)]
+struct Relayed {
+    region: usize,
+    exit: usize,
+    /// Its place among the inputs of the exit.
+    at: usize,
+    spare: usize,
+    timer: usize,
+    inner: usize,
+    home: Option<Home>,
+    /// What opens the side that the region is on.
+    gate: Option<usize>,
+}
+
+/// Has the exit wait for it only if the region is lost.
+fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, of: Relayed) {
+    let Relayed { region, exit, at, spare, timer, inner, home, gate } = of;
+    let (opens, relay) = (stages.len(), stages.len() + 1);
+    stages.push(Stage { home, ..Stage::new(What::Spare(region)) });
+    stages.push(Stage { home, inputs: vec![spare], ..Stage::new(What::Relay(region)) });
+    edges.insert((inner, opens), Edge::After);
+    edges.insert((timer, opens), Edge::After);
+    edges.extend(gate.map(|gate| ((gate, opens), Edge::Needs)));
+    edges.insert((opens, relay), Edge::Needs);
+    edges.insert((spare, relay), Edge::Needs);
+    edges.insert((relay, exit), Edge::After);
+    stages[exit].inputs[at] = relay;
+    if !stages[exit].inputs.contains(&spare) {
+        edges.remove(&(spare, exit));
+    }
 }
 
 /// Makes the regions: a timer each, which starts when all that it takes from outside is there, and the exit, which
@@ -92,6 +128,10 @@ pub(super) fn add(
         {
             edges.insert((inner, spare), Edge::After);
             edges.insert((timer, spare), Edge::After);
+        } else if let Some(at) = nodes[number].choice.as_ref().and_then(|choice| choice.or) {
+            let spare = stage_of[nodes[number].inputs[at]];
+            let gate = sides.gated(sides.of[number]).and_then(|side| gates[side]);
+            relay(stages, edges, Relayed { region, exit, at, spare, timer, inner, home, gate });
         }
         let (members, spares) = (Vec::new(), Vec::new());
         regions.push(Region { node: number, exit, timer, members, spares, given: given_at, home });

@@ -75,7 +75,7 @@ fn first(what: &What, sides: &Sides) -> Option<usize> {
         What::Wait(node) => Some(*node),
         What::Chain(nodes) => Some(nodes[0]),
         What::Exit(region) => Some(sides.regions[*region]),
-        What::Gate { .. } | What::Timer(_) | What::Spare(_) => None,
+        What::Gate { .. } | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
     }
 }
 
@@ -206,16 +206,20 @@ fn policies(
             }
             What::Chain(chain) => (None, nodes[chain[0]].timeout),
             What::Timer(region) => (None, nodes[regions[*region].node].timeout),
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) => (None, None),
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => (None, None),
         };
         let stood_in_for = match &stage.what {
             What::Wait(node) => !nodes[*node].stand_ins.is_empty(),
             What::Chain(chain) => !nodes[chain[0]].stand_ins.is_empty(),
-            What::Timer(_) => true,
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) => false,
+            What::Timer(region) => !nodes[regions[*region].node].stand_ins.is_empty(),
+            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => false,
         };
-        let degrades = stood_in_for || regions::degrades(nodes, regions, stage.home);
-        let on_error = if degrades { OnError::Fallback(0) } else { OnError::FailRun };
+        let on_error = match &stage.what {
+            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback(0),
+            // Where nothing can stand in, nobody has to leave time for it: only its own time ends a region.
+            What::Timer(_) => OnError::Isolate,
+            _ => OnError::FailRun,
+        };
         Policy { step: step(nodes, stage), limit, timeout, on_error, ..Policy::default() }
     };
     let policies = stages.iter().map(policy).collect();
@@ -225,7 +229,7 @@ fn policies(
 fn step(nodes: &[PlanNode], stage: &Stage) -> StepKind {
     match &stage.what {
         What::Wait(_) | What::Timer(_) => StepKind::Auto,
-        What::Gate { .. } | What::Exit(_) | What::Spare(_) => StepKind::Inline,
+        What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => StepKind::Inline,
         What::Chain(chain) => match nodes[chain[0]].op.spec().mark {
             Mark::Expensive => StepKind::Pool,
             // A chain is trivial if all of it is.

@@ -47,7 +47,7 @@ pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng, sampling: Option<captures::S
 }
 
 /// The plan with a guard for one node, or for a region that ends with it.
-fn guarded(plan: &Value, at: usize, rng: &mut Rng) -> Value {
+pub(crate) fn guarded(plan: &Value, at: usize, rng: &mut Rng) -> Value {
     let mut plan = plan.clone();
     let id = plan["nodes"][at]["node_id"].as_str().unwrap().to_owned();
     let other = format!("n{}", rng.within(0..at as u64 + 1));

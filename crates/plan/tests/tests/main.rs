@@ -31,6 +31,8 @@ mod ends;
 mod admission;
 mod deadlines;
 mod trouble;
+mod guards;
+mod stand_ins;
 mod real_time;
 mod golden;
 mod sources;

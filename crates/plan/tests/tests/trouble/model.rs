@@ -236,7 +236,9 @@ impl Model<'_> {
                 End::Never => return self.ends[region] = End::Never,
             }
         }
-        let cutoff = self.cutoff(region);
+        let node = &self.case.nodes[region];
+        let saved = node.sure.is_some() || node.spare.is_some() || self.is_saved(region);
+        let cutoff = if saved { self.cutoff(region) } else { self.case.deadline };
         let due = self.case.timeout(region).map_or(cutoff, |timeout| cutoff.min(start + timeout));
         let due = due.max(start);
         let inner = self.case.nodes[region].inputs[0];
@@ -265,6 +267,9 @@ impl Model<'_> {
         }
         if let Some(at) = done.filter(|at| *at < due && first.is_none_or(|(first, ..)| *at < first)) {
             return self.ends[region] = End::Rows(at);
+        }
+        if !saved && due >= self.case.deadline {
+            return self.ends[region] = End::Never;
         }
         let (lost, late) = match first {
             Some((at, reason, node)) if at < due && at < self.cutoff(node) => {
