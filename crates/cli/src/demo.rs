@@ -83,7 +83,7 @@ impl Demo {
             self.user,
             plan.explain().nodes.len()
         );
-        text.push_str(&table(&together.answer, &engine).text(2));
+        text.push_str(&table(&together.answer, engine.registries()).text(2));
         text.push_str(&story(&plan, &together, &one_by_one));
         text.push_str(&stalled(self.user, &together).await?);
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));

@@ -259,10 +259,14 @@ impl Forced {
             };
             (0..plan.stages.len()).filter(is).collect()
         };
-        (!ledger.is_empty() || failed.is_some()).then(|| Forced {
-            fates: forced,
-            expected: failed.map(expected).unwrap_or_default(),
-            unfailed: Arc::default(),
+        (!ledger.is_empty() || failed.is_some()).then(|| {
+            let expected = failed.map(expected).unwrap_or_default();
+            let unfailed: Arc<Notify> = Arc::default();
+            if failed.is_some() && expected.is_empty() {
+                // Who is not there never fails.
+                unfailed.notify_one();
+            }
+            Forced { fates: forced, expected, unfailed }
         })
     }
 

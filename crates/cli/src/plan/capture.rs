@@ -1,6 +1,6 @@
 //! `anabranch plan capture`, and where captures are kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Config, Store};
 use anabranch_plan::captures;
@@ -45,23 +45,28 @@ pub(super) struct Keep {
 }
 
 impl StoreAt {
-    pub(super) fn open(&self) -> Result<Store, Failure> {
-        Store::open(&self.store, Config::default())
-            .map_err(|error| Failure::of(format!("{}: {error}", self.store.display())))
-    }
-
     /// Opens a store that is there already.
     pub(super) fn open_old(&self) -> Result<Store, Failure> {
-        match self.store.is_dir() {
-            true => self.open(),
-            false => Err(Failure::of(format!("there is no store in {}", self.store.display()))),
-        }
+        open_old(&self.store)
     }
+}
+
+/// Opens a store that is there already.
+pub(super) fn open_old(folder: &Path) -> Result<Store, Failure> {
+    match Store::is_in(folder) {
+        true => open(folder),
+        false => Err(Failure::of(format!("there is no store in {}", folder.display()))),
+    }
+}
+
+fn open(folder: &Path) -> Result<Store, Failure> {
+    Store::open(folder, Config::default())
+        .map_err(|error| Failure::of(format!("{}: {error}", folder.display())))
 }
 
 impl Capture {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let keep = Keep { store: self.store.open()?, set: self.set };
+        let keep = Keep { store: open(&self.store.store)?, set: self.set };
         self.run.run_and(Some(keep))
     }
 }

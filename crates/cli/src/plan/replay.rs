@@ -1,16 +1,21 @@
 //! `anabranch plan replay`.
 
 use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, Replayer};
+use anabranch_plan::captures::{Capture, NodeRows, Replayer};
 use clap::Args;
 
 use super::capture::{StoreAt, address};
+use super::run::{ledger, table};
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
 stdout: the answer, the same bytes as when it was captured. What a captured request failed with is on
-stderr, as it was then.
+stderr, as it was then. With --node the rows of that node instead, as they were when the request got
+there; of a request that failed, those of the nodes before the one that did.
+
+  anabranch plan replay ADDRESS --store captures
+  anabranch plan replay ADDRESS --store captures --node ranked
 
 Exit codes: 0 answered, the same; 1 failed, or not the same (stderr says so); 2 wrong usage.";
 
@@ -22,6 +27,12 @@ pub(crate) struct Replay {
     capture: Address,
     #[command(flatten)]
     store: StoreAt,
+    /// The rows of this node, as a table, instead of the answer.
+    #[arg(long, value_name = "ID")]
+    node: Option<String>,
+    /// The rows of the node as JSON, as in an answer.
+    #[arg(long, requires = "node")]
+    json: bool,
 }
 
 impl Replay {
@@ -34,6 +45,9 @@ impl Replay {
     async fn answer(self) -> Result<(), Failure> {
         let store = self.store.open_old()?;
         let capture = Capture::load(&store, self.capture).await?;
+        if let Some(node) = &self.node {
+            return self.rows(&Replayer::default().node(&capture, node).await?);
+        }
         let replayed = Replayer::default().replay(&capture).await?;
         if replayed.answer.is_ok() {
             let mut line = replayed.bytes;
@@ -50,5 +64,20 @@ impl Replay {
                 Err(Failure::of(format!("this is not what was captured{failed}; that was {captured}")))
             }
         }
+    }
+    fn rows(&self, found: &NodeRows) -> Result<(), Failure> {
+        let NodeRows { node, answer, registries } = found;
+        if self.json {
+            let mut line = Vec::new();
+            answer.write_json(&registries.keys, &mut line);
+            line.push(b'\n');
+            return out::data(str::from_utf8(&line).expect("JSON is text"));
+        }
+        let rows = answer.candidates().count() as u64;
+        out::note(&format!("{node}: {}", out::count(rows, "row")));
+        if !answer.ledger.is_empty() {
+            out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
+        }
+        out::data(&table(answer, registries).text(0))
     }
 }

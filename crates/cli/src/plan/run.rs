@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, RunOptions, Scalar, Trace};
+use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar, Trace};
 use clap::Args;
 
 use super::capture::Keep;
@@ -90,8 +90,16 @@ impl Run {
             (_, Some(keep)) => {
                 let (store, set) = keep.place();
                 let (answer, capture) = plan.capture(request, &options, store, set).await;
-                keep.told(capture).await?;
-                answer
+                // It is the answer that counts, and its error: both are told whatever became of the capture.
+                let written =
+                    answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
+                return match (written, keep.told(capture).await) {
+                    (Err(failure), Err(other)) => {
+                        other.report();
+                        Err(failure)
+                    }
+                    (written, told) => written.and(told),
+                };
             }
             (None, None) => plan.run_with(request, &options).await,
             (Some(file), None) => {
@@ -115,7 +123,7 @@ impl Run {
             if !answer.ledger.is_empty() {
                 out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
             }
-            return out::data(&table(answer, engine).text(0));
+            return out::data(&table(answer, engine.registries()).text(0));
         }
         let mut line = Vec::new();
         answer.write_json(&engine.registries().keys, &mut line);
@@ -154,8 +162,8 @@ fn millis(time: Duration) -> String {
 }
 
 /// The answer as a table: ids, then the columns that some row has, by key.
-pub(crate) fn table(answer: &Answer, engine: &Engine) -> Table {
-    let keys = &engine.registries().keys;
+pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
+    let keys = &registries.keys;
     let has = |key| answer.candidates().any(|candidate| candidate.get(key).is_some());
     let columns: Vec<_> = keys.iter().filter(|entry| has(entry.key)).collect();
     let mut table = Table::new(["id"].into_iter().chain(columns.iter().map(|entry| entry.name.as_str())));

@@ -1,9 +1,13 @@
 //! `anabranch plan why`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anabranch_content::Address;
+use anabranch_plan::captures::{Capture, Replayer};
+use anabranch_plan::{RunOptions, told};
 use clap::Args;
 
+use super::capture;
 use super::from::{self, From, Rows};
 use super::request;
 use super::threads::Threads;
@@ -17,20 +21,41 @@ the filter or limit that dropped it, by how much, and what would have kept it.
 
   anabranch plan why feed 412 --request '{\"user_id\": 1}'
   anabranch plan why feed.plan.json 412 --registry DIR --redis HOST:PORT < request.json
+  anabranch plan why ADDRESS 412 --store captures
+
+A captured request is answered from what was captured, and nothing else is needed.
 
 Exit codes: 0 told, whether or not the row is in the answer; 1 refused or failed; 2 wrong usage.";
+
+/// What a capture has by itself.
+const OF_A_REQUEST: [&str; 11] = [
+    "registry",
+    "env",
+    "data",
+    "redis",
+    "plans",
+    "project",
+    "request",
+    "request_file",
+    "cpu_threads",
+    "inline_threshold",
+    "sequential",
+];
 
 /// Says why a row is in the answer to a request, or is not.
 #[derive(Args)]
 pub(crate) struct Why {
-    /// A plan file, or the name of a plan in the plan folder.
-    #[arg(value_name = "FILE|NAME")]
+    /// A plan file, or the name of a plan in the plan folder; with --store, a capture.
+    #[arg(value_name = "FILE|NAME|ADDRESS")]
     plan: String,
     /// The row's id.
     #[arg(value_name = "ROW", allow_negative_numbers = true)]
     row: i64,
     #[command(flatten)]
     from: From,
+    /// The folder of the store that has the capture.
+    #[arg(long, value_name = "DIR", conflicts_with_all = OF_A_REQUEST)]
+    store: Option<PathBuf>,
     /// The request, instead of stdin.
     #[arg(long, value_name = "JSON")]
     request: Option<String>,
@@ -52,6 +77,31 @@ impl Why {
     }
 
     async fn tell(self) -> Result<(), Failure> {
+        let why = match (&self.store, self.plan.parse()) {
+            (Some(store), Ok(address)) => self.captured(store, address).await?,
+            (Some(_), Err(error)) => {
+                return Err(Failure::Wrong(format!("{}: with --store, a capture: {error}", self.plan)));
+            }
+            (None, Ok(address)) if !Path::new(&self.plan).exists() => {
+                return Err(Failure::Wrong(format!(
+                    "{address}: for a capture, say where it is: --store DIR"
+                )));
+            }
+            (None, _) => self.asked().await?,
+        };
+        match self.json {
+            true => out::data(&format!("{}\n", why.json())),
+            false => out::data(&why.text()),
+        }
+    }
+
+    async fn captured(&self, store: &Path, address: Address) -> Result<told::Why, Failure> {
+        let store = capture::open_old(store)?;
+        let capture = Capture::load(&store, address).await?;
+        Ok(Replayer::default().why(&capture, self.row).await?)
+    }
+
+    async fn asked(&self) -> Result<told::Why, Failure> {
         let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
@@ -60,10 +110,7 @@ impl Why {
             None => request::text(self.request.as_deref())?,
         };
         let request = request::parse(&text, engine.registries())?;
-        let why = plan.why(request, self.row).await?;
-        match self.json {
-            true => out::data(&format!("{}\n", why.json())),
-            false => out::data(&why.text()),
-        }
+        let options = RunOptions { sequential: self.threads.sequential, ..RunOptions::default() };
+        Ok(plan.why_with(request, &options, self.row).await?)
     }
 }

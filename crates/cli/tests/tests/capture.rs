@@ -62,6 +62,8 @@ fn a_captured_request_is_answered_again() {
     let mut told = with_store(&store, &["plan", "replay", &unknown]).shown();
     told += &with_store(&store, &["plan", "replay", "abc"]).shown();
     told += &anabranch(&["plan", "replay", &unknown, "--store", "nowhere"], "").shown();
+    // A folder of something else stays as it is.
+    told += &anabranch(&["plan", "replay", &unknown, "--store", "registry"], "").shown();
     told += &with_store(&store, &["plan", "captures"]).shown();
     told += &with_store(&store, &["plan", "captures", "--set", "sunday"]).shown();
     expect![[r#"
@@ -73,6 +75,8 @@ fn a_captured_request_is_answered_again() {
         exit 2
         stderr: error: there is no store in nowhere
         exit 1
+        stderr: error: there is no store in registry
+        exit 1
         set     captures
         ------  --------
         monday         1
@@ -83,6 +87,79 @@ fn a_captured_request_is_answered_again() {
     let listed = with_store(&store, &["plan", "captures", "--set", "monday"]).shown();
     assert!(listed.contains(&address) && listed.contains("feed"), "{listed}");
     assert!(listed.contains("answered"), "{listed}");
+}
+
+/// It is the request that counts.
+#[test]
+fn what_cannot_be_captured_is_answered() {
+    let store = fresh("capture_refused").join("store");
+    let said = capture(&store, "feed", 7, "mon/day");
+    assert_eq!((said.code, said.stdout.matches("\"id\":").count()), (1, 10), "{}", said.shown());
+    expect![[r#"
+        error: a set of captures cannot be called "mon/day": 1 to 100 letters, digits, `_`, `-` or `.`
+    "#]]
+    .assert_eq(&said.stderr);
+}
+
+#[test]
+fn a_capture_says_why_and_what_its_nodes_made() {
+    let store = fresh("capture_why").join("store");
+    let address = address(&capture(&store, "feed", 1, "monday"));
+    let mut told = String::new();
+    for row in ["2603", "5603", "-7"] {
+        let live = anabranch(&["plan", "why", "feed", row], r#"{"user_id": 1}"#);
+        let captured = with_store(&store, &["plan", "why", &address, row]);
+        assert_eq!(captured.shown(), live.shown());
+        let json = with_store(&store, &["plan", "why", &address, row, "--json"]);
+        assert!(json.stdout.contains(&format!("\"row\": {row}")), "{}", json.shown());
+    }
+    for args in [
+        &["plan", "why", "feed", "1"][..],
+        &["plan", "why", &address, "1", "--request", "{}"],
+        &["plan", "replay", &address, "--node", "pge"],
+        &["plan", "replay", &address, "--json"],
+        &["plan", "replay", &address, "--node", "page"],
+    ] {
+        told += &with_store(&store, args).shown().replace(&address, "ADDRESS");
+    }
+    told += &anabranch(&["plan", "why", &address, "1"], "").shown().replace(&address, "ADDRESS");
+    expect![[r#"
+        stderr: error: feed: with --store, a capture: an address has 64 hex digits, this has 4
+        exit 2
+        stderr: error: the argument '--request <JSON>' cannot be used with '--store <DIR>'
+        stderr:
+        stderr: Usage: anabranch plan why --request <JSON> <FILE|NAME|ADDRESS> <ROW>
+        stderr:
+        stderr: For more information, try '--help'.
+        exit 2
+        stderr: error: plan `feed` of the capture has no node `pge` that runs; there are: viewer, followed, posts, details, loved, score, suggested, more_posts, more_details, also_loved, also_score, suggestions, all, wanted, ranked, diverse, page
+        exit 1
+        stderr: error: the following required arguments were not provided:
+        stderr:   --node <ID>
+        stderr:
+        stderr: Usage: anabranch plan replay --store <DIR> --node <ID> --json <ADDRESS>
+        stderr:
+        stderr: For more information, try '--help'.
+        exit 2
+          id  likes  age_hours  author   score  popularity  topic    title
+        ----  -----  ---------  ------  ------  ----------  -------  ------------------------
+        5601    731         12      56  7.1158      6.5958  travel   Night train to the coast
+        2603    135        9.2      26  5.5447      4.9127  food     A pot of slow beans
+        1904     47        6.8      19  4.5992      3.8712  science  Why bees turn
+        1301     51       13.2      13  4.4232      3.9512  rivers   Where the delta begins
+        5602    255       57.3      56  4.2532      5.5452  music    Songs for long trains
+        2103     73        1.5      21  4.2441      4.3041  travel   Islands in winter
+        5303    133       42.7      53  4.1898      4.8978  travel   Maps I trust
+        2104    137       32.5      21  3.6273      4.9273  food     The market at six
+        1302     28       18.8      13  3.6153      3.3673  science  Counting stars badly
+        2902     15          6      29  3.5326      2.7726  rivers   Where the delta begins
+        stderr: page: 10 rows
+        exit 0
+        stderr: error: ADDRESS: for a capture, say where it is: --store DIR
+        exit 2
+    "#]].assert_eq(&told);
+    let json = with_store(&store, &["plan", "replay", &address, "--node", "page", "--json"]);
+    assert_eq!(json.ids().len(), 10);
 }
 
 #[test]
@@ -97,6 +174,26 @@ fn a_failed_request_fails_the_same_again() {
     assert_eq!((said.code, again.code), (1, 1));
     let error = |said: &Said| said.stderr.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
     assert_eq!(error(&said), error(&again));
+    let mut told = String::new();
+    for args in [
+        &["plan", "why", &address(&said), "1"][..],
+        &["plan", "replay", &address(&said), "--node", "viewer"],
+        &["plan", "replay", &address(&said), "--node", "followed"],
+    ] {
+        told += &with_store(&store, args).shown().replace(&address(&said), "ADDRESS");
+    }
+    expect![[r#"
+        stderr: error: capture ADDRESS has no answer: the request failed when it was captured
+        stderr:   because: node `followed` (follow): ep_0001 answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)
+        exit 1
+        id
+        --
+         1
+        stderr: viewer: 1 row
+        exit 0
+        stderr: error: node `followed` has no rows for this request: it failed, was not got to or given up with its region, an `if` went the other way, or it is a fallback that was not needed
+        exit 1
+    "#]].assert_eq(&told);
     expect![[r#"error: node `followed` (follow): ep_0001 answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)"#]].assert_eq(&error(&again));
 }
 
@@ -148,7 +245,7 @@ fn plans_are_compared_on_captures() {
     });
     expect![[r#"
         0 captures compared, 8 not comparable
-        8: the second plan: node `details` reads what was not captured: ep_0001, `HMGET article:...`
+        8: the second plan: node `details` reads what was not captured: ep_0001, `HMGET article:{id}`
         stderr: error: none of the captures could be compared
         exit 1
     "#]]
@@ -186,14 +283,16 @@ fn requests_of_a_load_are_captured_as_the_project_says() {
         stderr: error: captures: no project file says which requests are captured (write a table [plan.captures] with a `store` into anabranch.toml)
         exit 1
     "#]].assert_eq(&bench().shown_from(&folder));
-    project(
-        "[plan.captures]\nstore = 'store'\none_in = 1\nper_second = 5\nmost_waiting = 100\nmasked_keys = ['title']\n",
-    );
+    let every = "[plan.captures]\nstore = 'store'\none_in = 1\nper_second = 1000000\nmost_waiting = 100\nmasked_keys = ['title']\n";
+    project(&format!("{every}most_bytes = 1\n"));
     let said = bench();
     assert_eq!(said.code, 0, "{}", said.shown());
-    assert!(said.stderr.contains("5 captures, 35 dropped (rate)"), "{}", said.stderr);
+    assert!(said.stderr.contains("0 captures, 40 dropped (size)"), "{}", said.stderr);
+    project(every);
+    let said = bench();
+    assert!(said.stderr.contains("40 captures\n"), "{}", said.stderr);
     let listed = with_store(&folder.join("store"), &["plan", "captures", "--set", "live"]);
-    assert_eq!(listed.stdout.matches("answered, masked").count(), 5, "{}", listed.stdout);
+    assert_eq!(listed.stdout.matches("answered, masked").count(), 40, "{}", listed.stdout);
     let address = listed.stdout.lines().last().unwrap().split_whitespace().next().unwrap().to_owned();
     let replayed = with_store(&folder.join("store"), &["plan", "replay", &address]);
     assert!(replayed.stdout.contains("\"title\":\"~"), "{}", replayed.shown());

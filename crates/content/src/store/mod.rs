@@ -113,6 +113,11 @@ impl Store {
         open::open(Arc::new(disk), config, Some(owner))
     }
 
+    /// Whether a folder has a store, of any format.
+    pub fn is_in(folder: impl AsRef<Path>) -> bool {
+        folder.as_ref().join(open::FORMAT_FILE).is_file()
+    }
+
     /// A store in memory, gone with its last handle.
     pub fn in_memory(config: Config) -> Result<Store, Error> {
         Store::open_on(Arc::new(Memory::new()), config)

@@ -27,7 +27,7 @@ use crate::{Address, Disk, Error, Open, Wait};
 /// The format this code reads and writes.
 const FORMAT: u32 = 1;
 
-const FORMAT_FILE: &str = "format";
+pub(super) const FORMAT_FILE: &str = "format";
 const CLOSED_FILE: &str = "closed";
 const REBUILD_FILE: &str = "rebuild";
 const INDEX_FOLDER: &str = "index";

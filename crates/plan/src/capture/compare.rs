@@ -39,7 +39,10 @@ pub(super) fn compare(before: &[Ranked], after: &[Ranked]) -> Change {
         entered: after_at.keys().filter(|row| !before_at.contains_key(*row)).count() as u64,
         ..Change::default()
     };
-    for (row, at) in before_at {
+    // In order: the sum of floats depends on it.
+    let mut rows: Vec<((i64, u32), usize)> = before_at.into_iter().collect();
+    rows.sort_unstable_by_key(|(_, at)| *at);
+    for (row, at) in rows {
         let Some(now) = after_at.get(&row) else {
             change.left += 1;
             continue;
@@ -97,5 +100,16 @@ mod tests {
         check(&[(1, 3.0), (2, 2.0)], &[(1, 3.0), (7, 2.0)], other);
         let fewer = Change { changed: true, left: 1, common: 1, scored: 1, ..Change::default() };
         check(&[(1, 3.0), (1, 3.0)], &[(1, 3.0)], fewer);
+    }
+
+    /// Sums of floats depend on their order.
+    #[test]
+    fn the_same_rows_shift_by_the_same() {
+        let rows = |by: f64| -> Vec<Ranked> {
+            (1..40).map(|id| Ranked { id, score: Some(by / id as f64) }).collect()
+        };
+        let (before, after) = (rows(0.1), rows(0.7));
+        let first = compare(&before, &after);
+        assert!((0..50).all(|_| compare(&before, &after) == first));
     }
 }

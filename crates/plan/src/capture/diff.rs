@@ -24,6 +24,8 @@ use crate::value::Scalar;
 
 /// How many reasons are told.
 const REASONS_TOLD: usize = 5;
+/// How many are told apart: an error may name a row, and then each is another.
+const REASONS_KEPT: usize = 1_000;
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +161,8 @@ impl<'a> Differ<'a> {
             Ok([before, after]) => self.count(&before, &after),
             Err(reason) => {
                 self.difference.captures.not_comparable += 1;
+                let known = self.reasons.len() < REASONS_KEPT || self.reasons.contains_key(&reason);
+                let reason = if known { reason } else { "other reasons".to_owned() };
                 *self.reasons.entry(reason).or_default() += 1;
             }
         }
@@ -275,11 +279,15 @@ impl<'a> Differ<'a> {
 
 /// What a plan asks that was not captured. The key differs from capture to capture; who asks is what counts.
 fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
-    let reads = |node: &&PlanNode| node.reads.iter().any(|(_, other)| other.number == reader);
-    let node = plan.compiled.nodes.iter().find(reads).map_or("", |node| node.id.as_str());
-    let source::Error::NotCaptured { endpoint, command } = error else { return error.to_string() };
-    let command = command.split(':').next().unwrap_or_default();
-    format!("node `{node}` reads what was not captured: {endpoint}, `{command}:...`")
+    let source::Error::NotCaptured { endpoint, .. } = error else { return error.to_string() };
+    let nodes = plan.compiled.nodes.iter();
+    let mut readers = nodes.flat_map(|node| node.reads.iter().map(move |(_, reader)| (node, reader)));
+    let Some((node, reader)) = readers.find(|(_, other)| other.number == reader) else {
+        return error.to_string();
+    };
+    let keys = crate::explain::shown(&reader.pattern, &plan.compiled.registries);
+    let (node, command) = (&node.id, reader.read.command());
+    format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
 }
 
 /// The key that the last sort of a plan goes by.

@@ -3,6 +3,7 @@
 use anabranch_content as content;
 use anabranch_content::Address;
 
+use super::parts::Failed;
 use crate::error::Error as PlanError;
 use crate::problem::Problems;
 
@@ -60,6 +61,40 @@ pub enum Error {
     /// The plan does not load here.
     #[error("the plan does not load with the registries of the capture: {0}")]
     Plan(Box<PlanError>),
+    /// The captured request has no answer.
+    #[error("capture {address} has no answer: the request failed when it was captured")]
+    Failed {
+        /// The capture.
+        address: Address,
+        /// What it failed with.
+        #[source]
+        cause: Failed,
+    },
+    /// The captured request does not end now as it did then.
+    #[error("capture {address} does not end now as it did then; `plan replay` shows both")]
+    Changed {
+        /// The capture.
+        address: Address,
+    },
+    /// The captured plan has no such node.
+    #[error("plan `{plan}` of the capture has no node `{node}` that runs; there are: {}", known.join(", "))]
+    NoNode {
+        /// The plan.
+        plan: String,
+        /// The node.
+        node: String,
+        /// Those that run.
+        known: Vec<String>,
+    },
+    /// A node has no rows for the captured request.
+    #[error(
+        "node `{node}` has no rows for this request: it failed, was not got to or given up with its region, an `if` \
+         went the other way, or it is a fallback that was not needed"
+    )]
+    NoRows {
+        /// The node.
+        node: String,
+    },
     /// There is no such set.
     #[error("there is no set of captures `{set}`{}", Known(known))]
     NoSet {

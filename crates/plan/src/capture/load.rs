@@ -7,9 +7,12 @@ use bytes::Bytes;
 
 use super::error::Error;
 use super::parts::{self, Contents, Outcome, Unreadable};
+use super::recorded::From;
 use super::replies::{self, Replies};
 use super::sets::CAPTURE;
+use crate::engine::Plan;
 use crate::op::NamedFile;
+use crate::request::Request;
 
 /// A capture, read from its store and checked.
 #[derive(Clone, Debug)]
@@ -94,6 +97,17 @@ impl Capture {
     /// Who asked.
     pub fn user_id(&self) -> Option<i64> {
         parts::user_of(&self.request)
+    }
+
+    /// The request, as a plan takes it.
+    pub(super) fn request_to(&self, plan: &Plan) -> Result<Request, Error> {
+        parts::decode_request(&self.request, &plan.compiled.registries)
+            .map_err(|error| self.unreadable("request", error))
+    }
+
+    /// The very replies that were recorded.
+    pub(super) fn recorded(&self) -> From {
+        From::Same(Arc::clone(&self.replies))
     }
 
     /// What is wrong with the request, in terms of the capture.

@@ -27,6 +27,7 @@ mod take;
 mod load;
 mod still;
 mod replay;
+mod inside;
 mod sample;
 mod settings;
 mod compare;
@@ -36,6 +37,7 @@ pub mod decoders;
 
 pub use diff::{Counted, DiffOptions, Differ, Difference, Incomparable, Percentiles, ScoreShift, Sides};
 pub use error::Error;
+pub use inside::NodeRows;
 pub use load::Capture;
 pub use parts::{Failed, Outcome};
 pub(crate) use recorded::Recorded;

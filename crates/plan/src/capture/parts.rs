@@ -170,16 +170,17 @@ impl Outcome {
     }
 }
 
-/// A request; its parameters go by their names.
+/// A request; its parameters go by their names, nulls too: what is not there, nobody knew of.
 pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<u8> {
-    let set = registries.params.iter().zip(&request.params).filter_map(|(entry, value)| {
-        let value = match value.as_ref()? {
-            Scalar::Int(value) => Value::Int(*value),
-            Scalar::Float(value) => Value::Float(*value),
-            Scalar::Bool(value) => Value::Bool(*value),
-            Scalar::Text(value) => Value::Text(value.to_string()),
+    let set = registries.params.iter().zip(&request.params).map(|(entry, value)| {
+        let value = match value {
+            None => Value::Null,
+            Some(Scalar::Int(value)) => Value::Int(*value),
+            Some(Scalar::Float(value)) => Value::Float(*value),
+            Some(Scalar::Bool(value)) => Value::Bool(*value),
+            Some(Scalar::Text(value)) => Value::Text(value.to_string()),
         };
-        Some((entry.name.clone(), value))
+        (entry.name.clone(), value)
     });
     encode([
         ("user_id", Value::Int(request.user_id)),
@@ -189,7 +190,8 @@ pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<
     ])
 }
 
-/// The request; parameters that these registries do not have are left out, so that other plans may be asked.
+/// The request. So that other plans may be asked, parameters that these registries do not have are left out, and those
+/// that it does not have keep their defaults.
 pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Request, Unreadable> {
     let mut map = Fields::decode(bytes)?;
     let Value::Int(user_id) = map.take("user_id")? else { return Err(wrong("user_id")) };
@@ -200,7 +202,8 @@ pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Re
     map.end()?;
     for entry in registries.params.iter() {
         let value = match params.get(&entry.name) {
-            None => None,
+            None => continue,
+            Some(Value::Null) => None,
             Some(Value::Int(value)) => Some(Scalar::Int(*value)),
             Some(Value::Float(value)) => Some(Scalar::Float(*value)),
             Some(Value::Bool(value)) => Some(Scalar::Bool(*value)),

@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 
 use super::error::Error;
 use super::load::Capture;
-use super::parts::{Failed, Outcome, decode_request};
+use super::parts::{Failed, Outcome};
 use super::recorded::{From, Recorded};
 use super::still;
 use crate::answer::{Answer, RequestId};
@@ -20,6 +20,7 @@ use crate::op::{FilesFrom, NamedFile, Ops};
 use crate::registry::{Endpoint, Registries};
 use crate::request::Request;
 use crate::source::{Bound, Fetch, Keys, Pattern, Read, Reads, Source};
+use crate::why::Seen;
 
 /// How many compiled plans are kept for the captures to come.
 const PLANS_KEPT: usize = 16;
@@ -76,22 +77,14 @@ impl Replayer {
         let answer = match &capture.outcome.failure {
             // Time and load are not captured; what came of them is.
             Some(failure) if failure.node.is_none() => Err(failure.clone()),
-            _ => self.run(&plan, capture).await?,
+            _ => {
+                let request = capture.request_to(&plan)?;
+                again(&plan, request, &capture.outcome, capture.recorded(), None).await
+            }
         };
-        let mut bytes = Vec::new();
-        match &answer {
-            Ok(answer) => answer.write_json(&plan.compiled.registries.keys, &mut bytes),
-            Err(failure) => bytes.extend_from_slice(failure.text.as_bytes()),
-        }
+        let bytes = written(&plan, &answer);
         let same = bytes == capture.answer;
         Ok(Replayed { answer, bytes, same })
-    }
-
-    async fn run(&self, plan: &Plan, capture: &Capture) -> Result<Result<Answer, Failed>, Error> {
-        let request = decode_request(&capture.request, &plan.compiled.registries)
-            .map_err(|error| capture.unreadable("request", error))?;
-        let from = From::Same(Arc::clone(&capture.replies));
-        Ok(again(plan, request, &capture.outcome, from).await)
     }
 
     /// The plan of a capture, compiled, or as it was for one before.
@@ -147,12 +140,23 @@ impl Replayer {
     }
 }
 
-/// Answers a request again that ended so, with what time decided then.
+/// An answer as it is written, or the words of a failure.
+pub(super) fn written(plan: &Plan, answer: &Result<Answer, Failed>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match answer {
+        Ok(answer) => answer.write_json(&plan.compiled.registries.keys, &mut bytes),
+        Err(failure) => bytes.extend_from_slice(failure.text.as_bytes()),
+    }
+    bytes
+}
+
+/// Answers a request again that ended so, with what time decided then; `seen` keeps what nodes make.
 pub(super) async fn again(
     plan: &Plan,
     request: Request,
     outcome: &Outcome,
     from: From,
+    seen: Option<Arc<Seen>>,
 ) -> Result<Answer, Failed> {
     let compiled = &plan.compiled;
     let endpoints =
@@ -164,6 +168,7 @@ pub(super) async fn again(
         reads: Reads::Recorded(Recorded { endpoints, from, stale: false }),
         clock: Some(still::hurried()),
         forced,
+        seen,
         ..Manner::default()
     };
     let options = RunOptions::default();

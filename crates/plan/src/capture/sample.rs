@@ -39,7 +39,7 @@ pub struct Sampling {
     pub per_second: NonZeroU32,
     /// What a request may read and be captured, in bytes.
     pub most_bytes: usize,
-    /// What all captures of the engine may be, in bytes; shared parts count once.
+    /// What all captures of the engine may be, in bytes; parts that they share count once, with the first.
     pub total_bytes: u64,
     /// How many captures may wait to be written.
     pub most_waiting: NonZeroUsize,
@@ -191,17 +191,20 @@ impl Sampler {
         loop {
             let taken = lock(&self.waiting).pop_front();
             let Some(taken) = taken else { return };
-            match self.write(&taken).await {
+            let mut writing = Writing { sampler: self, taken: Some(taken) };
+            let taken = writing.taken.as_ref().expect("it was put there");
+            match self.write(taken).await {
                 Ok(bytes) => {
                     self.count(Count::Written, 1);
                     self.count(Count::Bytes, bytes);
                 }
                 Err(count) => self.count(count, 1),
             }
+            writing.taken = None;
         }
     }
 
-    /// Writes a capture; says how many bytes it has to itself.
+    /// Writes a capture; says by how many bytes the store has grown.
     async fn write(&self, taken: &Taken) -> Result<u64, Count> {
         let masks = &self.sampling.masks;
         let masked = match masks.is_empty() {
@@ -218,7 +221,7 @@ impl Sampler {
             return Err(Count::Total);
         }
         let written = taken.put(encoded, &self.sampling.store, Some(&self.sampling.set)).await;
-        written.map(|_| bytes).map_err(|_| Count::Store)
+        written.map(|(_, shared)| bytes + shared).map_err(|_| Count::Store)
     }
 
     fn count(&self, what: Count, by: u64) {
@@ -236,6 +239,25 @@ impl Sampler {
             dropped_total: of(Count::Total),
             dropped_masked: of(Count::Masked),
             dropped_store: of(Count::Store),
+        }
+    }
+}
+
+/// A capture that is being written. If whoever writes it stops, it waits again, before all others: what was written of
+/// it already is found there then.
+struct Writing<'a> {
+    sampler: &'a Sampler,
+    taken: Option<Taken>,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let Some(taken) = self.taken.take() else { return };
+        let mut waiting = lock(&self.sampler.waiting);
+        if waiting.len() >= self.sampler.sampling.most_waiting.get() {
+            self.sampler.count(Count::Queue, 1);
+        } else {
+            waiting.push_front(taken);
         }
     }
 }

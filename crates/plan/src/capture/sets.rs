@@ -50,28 +50,39 @@ impl Members {
         const PAGE: usize = 10_000;
         let mut count = 0;
         loop {
-            let members = self.store.dependents(&self.set, self.after, PAGE).await?;
-            let Some(last) = members.last() else { return Ok(count) };
-            self.after = Some(*last);
-            count += members.len() as u64;
+            match self.next(PAGE).await?.len() {
+                0 => return Ok(count),
+                found => count += found as u64,
+            }
         }
     }
 
     /// The next captures, at most so many; none when that was all. Their order says nothing.
     pub async fn next(&mut self, most: usize) -> Result<Vec<Address>, Error> {
-        let members = self.store.dependents(&self.set, self.after, most).await?;
-        let mut found = Vec::with_capacity(members.len());
-        for member in &members {
-            self.after = Some(*member);
-            let Some(derivation) = self.store.derivation(member).await? else { continue };
-            if derivation.context == MEMBER.0
-                && let Ok(Value::List(pair)) = Value::decode(&derivation.bytes)
-                && let [_, Value::Address(capture)] = pair[..]
-            {
-                found.push(capture);
+        let mut found = Vec::new();
+        // Others may read the set too: a page of them is not the end.
+        while found.is_empty() {
+            let members = self.store.dependents(&self.set, self.after, most).await?;
+            let Some(last) = members.last() else { break };
+            self.after = Some(*last);
+            for member in &members {
+                found.extend(self.capture_of(member).await?);
             }
         }
         Ok(found)
+    }
+
+    /// The capture that a member is, if it is one.
+    async fn capture_of(&self, member: &Address) -> Result<Option<Address>, Error> {
+        let derivation = self.store.derivation(member).await?;
+        let Some(derivation) = derivation.filter(|found| found.context == MEMBER.0) else { return Ok(None) };
+        Ok(match Value::decode(&derivation.bytes) {
+            Ok(Value::List(pair)) => match pair[..] {
+                [_, Value::Address(capture)] => Some(capture),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 }
 

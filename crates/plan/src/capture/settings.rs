@@ -46,13 +46,11 @@ impl CaptureSettings {
         let settings = CaptureSettings {
             store: store.map(path).unwrap_or_default(),
             set: set.unwrap_or_else(|| "live".to_owned()),
-            one_in: positive(fields, "one_in").and_then(NonZeroU64::new),
-            per_second: positive(fields, "per_second")
-                .and_then(|count| NonZeroU32::new(u32::try_from(count).ok()?)),
-            most_bytes: positive(fields, "most_bytes").map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
-            total_bytes: positive(fields, "total_bytes"),
-            most_waiting: positive(fields, "most_waiting")
-                .and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?)),
+            one_in: positive(fields, "one_in"),
+            per_second: positive(fields, "per_second"),
+            most_bytes: positive(fields, "most_bytes").map(NonZeroU32::get),
+            total_bytes: positive(fields, "total_bytes").map(NonZeroU64::get),
+            most_waiting: positive(fields, "most_waiting"),
             masked_keys: names(fields, "masked_keys"),
             masked_params: names(fields, "masked_params"),
         };
@@ -74,12 +72,18 @@ impl CaptureSettings {
     }
 }
 
-fn positive(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u64> {
+/// A number of at least 1 that fits its kind.
+fn positive<T: TryFrom<NonZeroU64>>(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<T> {
     let number: i64 = fields.optional(name)?;
-    if number < 1 {
-        fields.error_with_help(name, "must be at least 1", "leave it out for the default");
+    let fits = u64::try_from(number).ok().and_then(NonZeroU64::new).and_then(|number| number.try_into().ok());
+    if fits.is_none() {
+        let what = match number {
+            ..1 => "must be at least 1".to_owned(),
+            _ => format!("must be from 1 to {}, not {number}", u32::MAX),
+        };
+        fields.error_with_help(name, what, "leave it out for the default");
     }
-    u64::try_from(number).ok().filter(|number| *number > 0)
+    fits
 }
 
 fn names(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {

@@ -86,7 +86,7 @@ impl Plan {
 impl Taken {
     /// Writes the capture. It is held by its set, or by a pin of its own.
     pub async fn write(&self, store: &Store, set: Option<&str>) -> Result<Address, Error> {
-        self.put(self.encode(), store, set).await
+        Ok(self.put(self.encode(), store, set).await?.0)
     }
 
     pub(super) fn encode(&self) -> Encoded {
@@ -95,19 +95,19 @@ impl Taken {
         Encoded([request, self.replies().encode(), self.outcome.encode(), self.answer_bytes()])
     }
 
-    /// Writes the capture, whose own parts these are.
+    /// Writes the capture, whose own parts these are; how many bytes of what captures share were new, too.
     pub(super) async fn put(
         &self,
         encoded: Encoded,
         store: &Store,
         set: Option<&str>,
-    ) -> Result<Address, Error> {
+    ) -> Result<(Address, u64), Error> {
         if let Some(set) = set {
             sets::check_name(set)?;
         }
         // What is put is held until the capture itself is.
         let mut lease = store.lease();
-        let fixed = self.keep_fixed(store, &mut lease).await?;
+        let (fixed, new) = self.keep_fixed(store, &mut lease).await?;
         let size = encoded.0[3].len() as u64;
         let put = try_join_all(encoded.0.map(|part| store.put(part, Class::Acknowledged))).await?;
         let [request, replies, outcome, answer] = [0, 1, 2, 3].map(|at: usize| put[at].address);
@@ -130,7 +130,7 @@ impl Taken {
             Some(set) => sets::add(store, set, capture).await?,
             None => _ = store.pin(&capture).await?,
         }
-        Ok(capture)
+        Ok((capture, new))
     }
 
     /// The same with pseudonyms for what is masked; nothing if it goes another way with these, or an answer would
@@ -163,7 +163,7 @@ impl Taken {
         let plan = replayer.plan(&self.made_from())?;
         let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
         let from = From::Masked(Arc::clone(&masking));
-        let answer = again(&plan, taken.request.clone(), &taken.outcome, from).await;
+        let answer = again(&plan, taken.request.clone(), &taken.outcome, from, None).await;
         let Some((exchanges, behind)) = masking.take() else { return Ok(None) };
         taken.exchanges = exchanges;
         match (answer, failed) {
@@ -231,17 +231,17 @@ impl Taken {
         })
     }
 
-    /// Has the store keep what all captures of the plan share.
-    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<&Fixed, Error> {
+    /// Has the store keep what all captures of the plan share, and says how many bytes of it were new.
+    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<(&Fixed, u64), Error> {
         let (plan, fixed) = (&self.plan.compiled, self.fixed());
-        keep(store, lease, fixed.plan, plan.origin.text.as_bytes()).await?;
+        let mut new = keep(store, lease, fixed.plan, plan.origin.text.as_bytes()).await?;
         for (name, text) in plan.registries.texts.iter() {
-            keep(store, lease, fixed.registries[name], text.as_bytes()).await?;
+            new += keep(store, lease, fixed.registries[name], text.as_bytes()).await?;
         }
         for (name, bytes) in &plan.origin.files {
-            keep(store, lease, fixed.files[name], bytes).await?;
+            new += keep(store, lease, fixed.files[name], bytes).await?;
         }
-        Ok(fixed)
+        Ok((fixed, new))
     }
 }
 
@@ -259,11 +259,12 @@ fn addresses<'a, B: AsRef<[u8]> + 'a>(
     files.map(|(name, bytes)| (name.clone(), Address::of(bytes.as_ref()))).collect()
 }
 
-/// Puts bytes unless they are there and will stay; models are large, and the same in every capture.
-async fn keep(store: &Store, lease: &mut Lease, address: Address, bytes: &[u8]) -> Result<(), Error> {
+/// Puts bytes unless they are there and will stay; models are large, and the same in every capture. How many were put.
+async fn keep(store: &Store, lease: &mut Lease, address: Address, bytes: &[u8]) -> Result<u64, Error> {
     let stays = lease.hold(address).await?;
-    if !stays || store.size(&address).await?.is_none() {
-        store.put(bytes.to_vec(), Class::Acknowledged).await?;
+    if stays && store.size(&address).await?.is_some() {
+        return Ok(0);
     }
-    Ok(())
+    store.put(bytes.to_vec(), Class::Acknowledged).await?;
+    Ok(bytes.len() as u64)
 }

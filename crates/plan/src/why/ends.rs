@@ -1,5 +1,7 @@
 //! Where a row comes up, and where it ends.
 
+use std::collections::HashSet;
+
 use super::origins::{self, Place};
 use super::table::Table;
 
@@ -43,18 +45,34 @@ pub(super) struct Trail<'t> {
     origins: Vec<Vec<Option<Place>>>,
     /// By node: the places of the row.
     spots: Vec<Vec<usize>>,
+    /// By node: where the row's places come from.
+    kept: Vec<HashSet<Place>>,
+    /// By node: the nodes that ran and take its rows, and at which place.
+    takers: Vec<Vec<(usize, usize)>>,
 }
 
 impl<'t> Trail<'t> {
     pub(super) fn new(table: &'t Table<'t>, id: i64) -> Trail<'t> {
         let count = table.plan.nodes.len();
-        let mut trail = Trail { table, origins: vec![Vec::new(); count], spots: vec![Vec::new(); count] };
+        let mut trail = Trail {
+            table,
+            origins: vec![Vec::new(); count],
+            spots: vec![Vec::new(); count],
+            kept: vec![HashSet::new(); count],
+            takers: vec![Vec::new(); count],
+        };
         for node in 0..count {
             let Some(rows) = table.rows(node) else { continue };
+            for (at, input) in table.node(node).inputs.iter().enumerate() {
+                trail.takers[*input].push((node, at));
+            }
             let own = rows.ids().enumerate().filter(|(_, own)| *own == id);
             trail.spots[node] = own.map(|(position, _)| position).collect();
             if !trail.spots[node].is_empty() {
-                trail.origins[node] = origins::of(table, node);
+                let origins = origins::of(table, node);
+                let kept = trail.spots[node].iter().filter_map(|spot| origins.get(*spot).copied().flatten());
+                trail.kept[node] = kept.collect();
+                trail.origins[node] = origins;
             }
         }
         trail
@@ -86,12 +104,12 @@ impl<'t> Trail<'t> {
         for (node, spots) in self.spots.iter().enumerate() {
             for &position in spots {
                 let last = Spot { node, position };
+                let before = ends.len();
                 let answered = outputs.iter().filter(|output| **output == node);
                 ends.extend(answered.map(|_| Ended { last, end: Ending::Answered }));
                 ends.extend(self.drops(last));
-                let passed = self.passed(last);
-                if !passed && !ends.iter().any(|ended| ended.last == last) {
-                    let by = self.takers(last.node).map(|(taker, _)| taker).collect();
+                if ends.len() == before && !self.passed(last) {
+                    let by = self.takers[last.node].iter().map(|(taker, _)| *taker).collect();
                     ends.push(Ended { last, end: Ending::Used { by } });
                 }
             }
@@ -104,20 +122,11 @@ impl<'t> Trail<'t> {
         ends
     }
 
-    /// The nodes that ran and take a node's rows, and at which place.
-    fn takers(&self, node: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let taken = move |taker: usize| {
-            let inputs = self.table.node(taker).inputs.iter().enumerate();
-            inputs.filter(move |(_, input)| **input == node).map(move |(at, _)| (taker, at))
-        };
-        let ran = |taker: &usize| self.table.rows(*taker).is_some();
-        (node + 1..self.spots.len()).filter(ran).flat_map(taken)
-    }
-
     /// The nodes that would pass a spot's row on.
     fn carriers(&self, node: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.takers(node)
-            .filter(|(taker, at)| self.table.node(*taker).carries[*at] && self.counts(*taker, *at))
+        let carries = |(taker, at): &(usize, usize)| self.table.node(*taker).carries[*at];
+        let takers = self.takers[node].iter().copied();
+        takers.filter(move |taker| carries(taker) && self.counts(taker.0, taker.1))
     }
 
     /// An `if` of which both sides are one node has one input.
@@ -129,8 +138,7 @@ impl<'t> Trail<'t> {
     }
 
     fn kept(&self, taker: usize, at: usize, position: usize) -> bool {
-        let place = Some(Place { at, position });
-        self.spots[taker].iter().any(|spot| self.origins[taker].get(*spot) == Some(&place))
+        self.kept[taker].contains(&Place { at, position })
     }
 
     fn passed(&self, Spot { node, position }: Spot) -> bool {

@@ -33,7 +33,9 @@ pub(super) fn of(table: &Table<'_>, node: usize) -> Vec<Option<Place>> {
 }
 
 fn id_at(table: &Table<'_>, node: usize, Place { at, position }: Place) -> Option<i64> {
-    table.input(node, at)?.ids().nth(position)
+    let rows = table.input(node, at)?;
+    // Not the iterator's: that one counts.
+    (position < rows.len()).then(|| rows.batch().ids()[rows.row(position)])
 }
 
 fn by_rule(table: &Table<'_>, node: usize, rows: &Rows) -> Option<Vec<Option<Place>>> {

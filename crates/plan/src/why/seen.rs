@@ -20,7 +20,7 @@ pub(super) struct Made {
 }
 
 impl Seen {
-    pub(super) fn new(nodes: usize) -> Arc<Seen> {
+    pub(crate) fn new(nodes: usize) -> Arc<Seen> {
         Arc::new(Seen(Mutex::new(vec![Made::default(); nodes])))
     }
 
@@ -51,6 +51,11 @@ impl Seen {
         if let Ok(Reply { data: Data::Lists(lists), .. }) = reply {
             self.lock()[node].lists = Some(lists.clone());
         }
+    }
+
+    /// The rows of a node, if it had some.
+    pub(crate) fn rows(&self, node: usize) -> Option<Rows> {
+        self.lock()[node].rows.clone()
     }
 
     /// All that was kept.

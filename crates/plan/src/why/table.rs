@@ -1,5 +1,6 @@
 //! What every node of a request made: all of it, also what nobody wanted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_engine::Check;
@@ -22,6 +23,8 @@ use crate::source::{Lists, Reads};
 pub(super) struct Table<'a> {
     pub(super) plan: &'a Compiled,
     document: Document,
+    /// The places of the document's nodes, by id.
+    written: HashMap<String, usize>,
     pub(super) call: Arc<Call>,
     pub(super) ledger: &'a [LedgerEntry],
     /// While the request ran.
@@ -54,9 +57,11 @@ impl<'a> Table<'a> {
             recorder: None,
         });
         let count = plan.compiled.nodes.len();
+        let written = document.nodes.iter().enumerate().map(|(at, node)| (node.id.clone(), at)).collect();
         let mut table = Table {
             plan: &plan.compiled,
             document,
+            written,
             call,
             ledger: &answer.ledger,
             made: seen.made(),
@@ -122,8 +127,8 @@ impl<'a> Table<'a> {
 
     /// A node as the file says it, unless it was added behind one for its fallback.
     pub(super) fn written(&self, node: usize) -> Option<&DocumentNode> {
-        let id = &self.plan.nodes[node].id;
-        self.document.nodes.iter().find(|written| written.id == *id)
+        let place = self.written.get(&self.plan.nodes[node].id)?;
+        Some(&self.document.nodes[*place])
     }
 
     pub(super) fn document(&self) -> &Document {
@@ -146,9 +151,10 @@ impl<'a> Table<'a> {
         !self.again[node] && self.plan.nodes[node].demand.rows.is_some()
     }
 
-    /// The lists that a node read.
+    /// The lists that a node's rows were on. What a node read that was given up brought nothing.
     pub(super) fn lists(&self, node: usize) -> Option<&Lists> {
-        self.made[node].lists.as_ref()
+        let own = self.degraded(node).is_none_or(|entry| entry.age.is_some());
+        self.made[node].lists.as_ref().filter(|_| own)
     }
 
     /// What stands for a node's own rows, if something does.

@@ -27,10 +27,11 @@ fn store() -> Store {
 }
 
 /// A random plan in a random world, on a virtual clock; some of its nodes may be late, and are stood in for.
-fn random_plan(sim: &Sim, rng: &mut Rng) -> Plan {
+pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng, sampling: Option<captures::Sampling>) -> Plan {
     let (world, mut plan) = (World::new(rng), make::plan(rng));
     let mut config = Config::new(world::registries(), world.sources(rng, &sim.clock()));
     config.seed = rng.within(0..u64::MAX);
+    config.captures = sampling;
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
     let compile = |plan: &Value| engine.compile(&plan.to_string(), Path::new("."));
     for at in 0..plan["nodes"].as_array().unwrap().len() {
@@ -96,7 +97,7 @@ fn captured_requests_answer_the_same_again() {
     let mut counts = Counts::default();
     for seed in 0..seeds() {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let plan = random_plan(&sim, &mut rng);
+        let plan = random_plan(&sim, &mut rng, None);
         let mut asked = Asked::new(&mut rng);
         asked.named = rng.percent(50);
         let request = asked.request(plan.engine());
@@ -139,7 +140,7 @@ fn captured_requests_answer_the_same_again() {
 }
 
 /// A plan with a linear model in a file, on data that never changes.
-fn small_plan(sim: &Sim) -> Plan {
+pub(crate) fn small_plan(sim: &Sim) -> Plan {
     let mut rng = Rng::new(3);
     let mut world = World::new(&mut rng);
     world.failing = None;
@@ -161,7 +162,7 @@ fn small_plan(sim: &Sim) -> Plan {
     plan
 }
 
-fn take(sim: &Sim, plan: &Plan, user: i64) -> captures::Taken {
+pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> captures::Taken {
     let request = Request::new(user, plan.engine().registries());
     let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 1 << 20));
     answer.unwrap();

@@ -97,8 +97,44 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
     let longer = compare(Some(&wide), &plan(5, json!(["likes"]), 1001), &captures);
     assert!(longer.captures.compared > 0 && longer.captures.not_comparable > 0, "{longer:?}");
     let reason = &longer.captures.reasons[0].reason;
-    assert_eq!(reason, "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:...`");
+    assert_eq!(
+        reason,
+        "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:{id}`"
+    );
     let other = compare(None, &plan(4, json!(["likes", "title"]), 1001), &captures);
     // Who follows nobody reads no fields.
     assert!(other.captures.not_comparable > 0 && other.trips.before == 1.0, "{other:?}");
+}
+
+/// A parameter that is newer than a capture has its default.
+#[test]
+fn new_parameters_have_their_defaults() {
+    let store = Store::in_memory(StoreConfig::default()).unwrap();
+    let (sim, mut rng) = (Sim::new(1), Rng::new(9));
+    let engine = engine(&sim, &mut rng);
+    let plan = |pred: Value| {
+        json!({"schema_version": 1, "plan_name": "some", "outputs": ["w"], "pred_table": {"p": pred}, "nodes": [
+            {"node_id": "r", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 9}},
+            {"node_id": "w", "op": "core::filter", "inputs": ["r"], "params": {"pred_id": "p"}}]})
+    };
+    let all = plan(json!({"op": "const_bool", "value": true}));
+    let compiled = engine.compile(&all.to_string(), Path::new(".")).unwrap();
+    let capture = capture(&sim, &compiled, Request::new(1, engine.registries()), &store).unwrap();
+    let replayer = Replayer::default();
+    let texts = [
+        ("keys.toml", world::KEYS),
+        (
+            "params.toml",
+            "[[param]]\nparam_id = 9\nname = 'most'\ntype = 'int'\nnullable = false\ndefault = 4",
+        ),
+    ];
+    let (registries, _) = anabranch_plan::Registries::parse(texts, None).unwrap();
+    let newer = replayer.engine(Config::new(registries, Vec::new()));
+    let most = json!({"op": "param_ref", "param": "most"});
+    let few = plan(json!({"op": "cmp", "cmp": "<=", "a": {"op": "key_ref", "key": "id"}, "b": most}));
+    let after = newer.compile(&few.to_string(), Path::new(".")).unwrap();
+    let mut differ = Differ::new(&replayer, None, after, DiffOptions { top: 10, score: None });
+    block_on(differ.add(&capture)).unwrap();
+    let found = differ.finish();
+    assert_eq!((found.captures.compared, found.left), (1, 5.0), "{found:?}");
 }

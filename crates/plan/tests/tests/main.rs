@@ -40,6 +40,8 @@ mod memory;
 mod redis;
 mod redis_writes;
 mod capture;
+mod inside;
+mod hostile;
 mod sampling;
 mod diff;
 mod cluster;

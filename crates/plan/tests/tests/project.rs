@@ -371,4 +371,10 @@ fn captures() {
             anabranch.toml, plan.captures, masked_keys: must be names, not 3
             anabranch.toml, plan.captures, sets: there is no such field (did you mean `set`?)"#]],
     );
+    check(
+        "[plan.captures]\nstore = 'captures'\nper_second = 5000000000\nmost_bytes = 5000000000",
+        expect![[r#"
+            anabranch.toml, plan.captures, per_second: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)
+            anabranch.toml, plan.captures, most_bytes: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)"#]],
+    );
 }

@@ -3,12 +3,14 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::Path;
 
-use anabranch_content::{Config as StoreConfig, Store};
+use anabranch_content::{Config as StoreConfig, Store, Value as Canonical};
 use anabranch_plan::captures::{Capture, Replayer, SampleCounts, Sampling, captures};
 use anabranch_plan::{Config, Engine, Plan, Request, Scalar};
 use anabranch_testkit::{Rng, Sim};
+use futures_util::FutureExt as _;
 use serde_json::json;
 
+use crate::capture::random_plan;
 use crate::naive::{Asked, make, world, world::World};
 
 fn store() -> Store {
@@ -124,6 +126,58 @@ fn captures_are_written_while_requests_run() {
     });
 }
 
+/// Whoever writes may stop at any point; what was being written then is written later.
+#[test]
+fn a_capture_is_not_lost_with_who_wrote_it() {
+    let (sim, store) = (Sim::new(1), store());
+    let engine = engine(&sim, every(&store));
+    let plan = plan(&engine);
+    block_on(async {
+        for user in 1..21 {
+            ask(&sim, &plan, user..user + 1);
+            let _ = engine.write_captures().now_or_never();
+            engine.flush_captures().await;
+        }
+        let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+        assert_eq!(counts, SampleCounts { written: 20, ..SampleCounts::default() });
+        assert_eq!(live(&store).await.len(), 20);
+    });
+}
+
+#[test]
+fn a_closed_store_takes_nothing_and_harms_nobody() {
+    let (sim, store) = (Sim::new(1), store());
+    let engine = engine(&sim, every(&store));
+    block_on(store.close()).unwrap();
+    ask(&sim, &plan(&engine), 1..6);
+    block_on(engine.flush_captures());
+    let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+    assert_eq!(counts, SampleCounts { dropped_store: 5, ..SampleCounts::default() });
+}
+
+/// What captures share is part of what they may be, once.
+#[test]
+fn what_captures_share_counts_once() {
+    let check = |users: std::ops::Range<i64>| -> (u64, u64) {
+        let (sim, store) = (Sim::new(1), store());
+        let engine = engine(&sim, every(&store));
+        ask(&sim, &plan(&engine), users);
+        block_on(async {
+            engine.flush_captures().await;
+            let mut parts = std::collections::BTreeMap::new();
+            for capture in live(&store).await {
+                for part in store.derivation(&capture.address).await.unwrap().unwrap().inputs {
+                    parts.insert(part, store.size(&part).await.unwrap().unwrap());
+                }
+            }
+            (engine.capture_counts().bytes, parts.values().sum())
+        })
+    };
+    let (one, all) = (check(1..2), check(1..6));
+    assert_eq!(one.0, one.1);
+    assert!(all.0 >= all.1 && all.0 < 5 * one.0, "{all:?}, one: {one:?}");
+}
+
 #[test]
 fn masked_values_are_nowhere_in_a_capture() {
     let (sim, store) = (Sim::new(1), store());
@@ -198,4 +252,80 @@ fn masked_random_requests_answer_the_same_again() {
         }
     });
     assert!(written > 100, "{written} written, {dropped} dropped");
+}
+
+/// What the masked values lead to is what was captured, where nothing that is read is masked: late nodes included.
+#[test]
+fn masking_what_nobody_reads_changes_nothing() {
+    let (mut whole, mut degraded, mut dropped) = (0, 0, 0);
+    for seed in 0..400 {
+        let (sim, mut rng, store) = (Sim::new(seed), Rng::new(seed), store());
+        let sampling = every(&store).masking(&["bonus".to_owned()], &[], &world::registries()).unwrap();
+        let plan = random_plan(&sim, &mut rng, Some(sampling));
+        let request = Asked::new(&mut rng).request(plan.engine());
+        let _ = sim.block_on(plan.run(request.clone()));
+        sim.settle();
+        block_on(plan.engine().flush_captures());
+        let before = plan.engine().capture_counts();
+        let answer = sim.block_on(plan.run(request));
+        block_on(plan.engine().flush_captures());
+        let counts = plan.engine().capture_counts();
+        // Of a request that failed, what it said is masked.
+        let Ok(mut answer) = answer else { continue };
+        if counts.written == before.written {
+            dropped += 1;
+            continue;
+        }
+        match answer.ledger.is_empty() {
+            true => whole += 1,
+            false => degraded += 1,
+        }
+        for entry in &mut answer.ledger {
+            entry.detail = entry.detail.as_ref().map(|_| "masked".to_owned());
+        }
+        let mut bytes = Vec::new();
+        answer.write_json(&plan.engine().registries().keys, &mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let captures = block_on(live(&store));
+        let same = captures.iter().any(|capture| capture.answer == text.as_bytes());
+        assert!(
+            same,
+            "seed {seed}: {text}\n{:?}",
+            captures.iter().map(|c| c.answer.clone()).collect::<Vec<_>>()
+        );
+    }
+    assert!(whole > 50 && degraded > 20, "{whole} whole, {degraded} degraded, {dropped} dropped");
+}
+
+/// Texts that are masked, wherever a plan reads them and whatever becomes of it.
+#[test]
+fn masked_texts_are_in_no_part_of_random_captures() {
+    let (store, mut parts) = (store(), 0);
+    let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    for seed in 0..300 {
+        let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
+        let masked =
+            every(&store).masking(&names(&["country", "title"]), &names(&["pattern"]), &world::registries());
+        let plan = random_plan(&sim, &mut rng, Some(masked.unwrap()));
+        let request = Asked::new(&mut rng).request(plan.engine());
+        for _ in 0..2 {
+            let _ = sim.block_on(plan.run(request.clone()));
+            sim.settle();
+        }
+        block_on(plan.engine().flush_captures());
+    }
+    block_on(async {
+        for capture in live(&store).await {
+            let described = store.derivation(&capture.address).await.unwrap().unwrap();
+            let Ok(Canonical::Map(map)) = Canonical::decode(&described.bytes) else { panic!("no map") };
+            for name in ["request", "replies", "outcome"] {
+                let Canonical::Address(part) = map[name] else { panic!("no address") };
+                let bytes = store.get(&part).await.unwrap().unwrap();
+                let found = |secret: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
+                assert!(!found("Straße".as_bytes()), "{name}: {}", String::from_utf8_lossy(&bytes));
+                parts += 1;
+            }
+        }
+    });
+    assert!(parts > 300, "{parts}");
 }

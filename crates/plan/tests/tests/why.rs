@@ -44,8 +44,7 @@ impl Op for Odd {
 /// Asks why of a row, where fields of users take 50 ms; what is left running afterwards is nothing.
 fn why(nodes: &Value, outputs: &Value, row: i64) -> Why {
     let sim = Sim::new(1);
-    let data =
-        r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {}, "zsets": {}}"#;
+    let data = r#"{"hashes": {"user:1": {"country": "NO"}, "user:2": {"country": "US"}}, "lists": {"near:1": [5, 6]}, "zsets": {}}"#;
     let data = Arc::new(MemoryData::from_json("data", data).unwrap());
     let slow = Fault { delay: Duration::from_millis(50), ..Fault::default() };
     let source = |id: &str| -> Arc<dyn Source> {
@@ -94,6 +93,18 @@ fn dropped_with_all_rows_of_a_late_node() {
 }
 
 #[test]
+fn lists_of_a_late_node_brought_nothing() {
+    let params = json!({"endpoint": "ep_0001", "key": "near:{id}", "limit": 5, "fields": ["country"],
+                        "fields_key": "user:{id}"});
+    let near = json!({"node_id": "near", "op": "core::fanout", "inputs": ["rows"], "params": params,
+                      "timeout_ms": 10, "fallback": "empty"});
+    // Its list came in time, the fields of what is on it did not.
+    let why = why(&json!([rows(1), near]), &json!(["near"]), 6);
+    let near = why.looked.iter().find(|looked| looked.node == "near").unwrap();
+    assert_eq!((&why.verdict, near.rows, &near.lists), (&Verdict::Absent, 0, &None), "{}", why.text());
+}
+
+#[test]
 fn passed_on_by_a_late_node() {
     let why = why(&json!([rows(3), late("pass")]), &json!(["fields"]), 2);
     assert_eq!(why.verdict, Verdict::Answered { places: vec![2] });
@@ -128,4 +139,15 @@ fn what_nobody_wanted_is_not_looked_up() {
     let take = json!({"node_id": "two", "op": "core::take", "inputs": ["fields"], "params": {"count": 2}});
     let why = why(&json!([rows(9), sort, fields, take]), &json!(["two"]), 4);
     assert_eq!(cause(&why), &Cause::Unasked { place: 6, first: 2, by: Some("two".to_owned()) });
+}
+
+/// Each row is looked at a few times, not once for each other one.
+#[test]
+fn one_of_very_many_rows() {
+    let sort = json!({"node_id": "sort", "op": "core::sort", "inputs": ["rows"],
+                      "params": {"by": 1, "order": "desc"}});
+    let take =
+        json!({"node_id": "most", "op": "core::take", "inputs": ["sort"], "params": {"count": 99_999}});
+    let why = why(&json!([rows(100_000), sort, take]), &json!(["most"]), 2);
+    assert_eq!(why.verdict, Verdict::Answered { places: vec![99_999] });
 }

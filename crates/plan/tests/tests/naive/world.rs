@@ -38,7 +38,7 @@ pub(crate) struct World {
 
 const PREFIXES: [&str; 7] = ["user:", "follow:", "recommendation:", "media:", "near:", "rank:", "odd:"];
 
-const KEYS: &str = r#"key = [
+pub(crate) const KEYS: &str = r#"key = [
 { key_id = 1, name = "id", type = "int", nullable = false, allow_write = false },
 { key_id = 1001, name = "likes", type = "int", nullable = true },
 { key_id = 1002, name = "author", type = "int", nullable = true },
