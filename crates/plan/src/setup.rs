@@ -230,6 +230,10 @@ fn set(
                 memory.with_fault(prefix, Fault { delay, fail_every, stall_after })
             };
             let memory = faults.iter().fold(memory, with);
+            let memory = match settings.max_inflight {
+                Some(trips) => memory.with_max_inflight(trips),
+                None => memory,
+            };
             Ok(Arc::new(match settings.hedge {
                 Some(hedge) => memory.with_hedge(hedge),
                 None => memory,

@@ -99,6 +99,22 @@ fn goodput_is_what_comes_by_the_deadline() {
 }
 
 #[test]
+fn what_would_be_late_under_load_is_refused() {
+    let project = slow_project("overload", 5);
+    let text = std::fs::read_to_string(&project).unwrap();
+    std::fs::write(&project, text + "max_inflight = 2\n").unwrap();
+    let args = ["plan", "bench", "trending", "--project", &project, "--rate", "1000", "--duration", "1500ms"];
+    let args: Vec<&str> =
+        args.iter().copied().chain(["--deadline-ms", "60", "--warmup", "0", "--json"]).collect();
+    let said = anabranch(&args, "");
+    let measured: serde_json::Value =
+        serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()));
+    // Two trips of 5 ms at a time are enough for a hundred requests a second or so, not for a thousand.
+    assert!(measured["refused"].as_u64() > Some(100), "{measured}");
+    assert!(measured["goodput_rps"].as_f64() > Some(20.0), "{measured}");
+}
+
+#[test]
 fn people_get_lines() {
     let said = anabranch(&["plan", "bench", "feed", "--requests", "10"], "");
     let heads: Vec<&str> = said.stdout.lines().map(|line| line.split_whitespace().next().unwrap()).collect();

@@ -28,6 +28,7 @@ pub struct Memory {
     hedge: Option<Hedge>,
     /// Reads prepared so far, so that equal ones share their memory.
     bound: Mutex<Vec<Prepared>>,
+    max_inflight: Option<u32>,
 }
 
 /// A read that was bound.
@@ -63,6 +64,7 @@ impl Memory {
             faults: Vec::new(),
             hedge: None,
             bound: Mutex::default(),
+            max_inflight: None,
         }
     }
 
@@ -78,6 +80,13 @@ impl Memory {
     #[must_use]
     pub fn with_hedge(mut self, hedge: Hedge) -> Memory {
         self.hedge = Some(hedge);
+        self
+    }
+
+    /// The same source, with at most so many trips in flight, at least one.
+    #[must_use]
+    pub fn with_max_inflight(mut self, trips: u32) -> Memory {
+        self.max_inflight = Some(trips.max(1));
         self
     }
 }
@@ -113,6 +122,10 @@ impl Source for Memory {
 
     fn hedge(&self) -> Option<Hedge> {
         self.hedge
+    }
+
+    fn max_inflight(&self) -> Option<u32> {
+        self.max_inflight
     }
 }
 
