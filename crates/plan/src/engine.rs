@@ -26,6 +26,7 @@ use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
+use crate::value::Values;
 use crate::why::Seen;
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
@@ -335,7 +336,8 @@ impl Plan {
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
         match &self.engine.0.sampler {
             None => self.run_as(request, options, &mut Manner::default()).await,
-            Some(sampler) => sampler.run(self, request, options).await,
+            // In a box, so that requests of other engines do not carry its room around.
+            Some(sampler) => Box::pin(sampler.run(self, request, options)).await,
         }
     }
 
@@ -357,82 +359,80 @@ impl Plan {
         options: &RunOptions,
         manner: &mut Manner,
     ) -> Result<Answer, Error> {
-        let clock = self.engine.0.runs.clock();
-        let own = || Some(clock.now() + self.compiled.deadline?);
+        let (inner, plan) = (&*self.engine.0, &self.compiled);
+        let clock = inner.runs.clock();
+        let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
         let pass = self.door.enter(deadline, &**clock)?;
-        let answer = self.run_admitted(request, options, deadline, manner).await;
-        pass.end(&answer);
-        answer
-    }
-
-    async fn run_admitted(
-        &self,
-        request: Request,
-        options: &RunOptions,
-        deadline: Option<Instant>,
-        manner: &mut Manner,
-    ) -> Result<Answer, Error> {
-        let inner = &*self.engine.0;
         let Request { user_id, request_id, params, .. } = request;
-        let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
-        let clock = Arc::clone(manner.clock.as_ref().unwrap_or(inner.runs.clock()));
-        let call = Arc::new(Call {
-            user: user_id,
-            params,
-            clock,
-            tally: Tally::default(),
-            shared,
-            reads: std::mem::take(&mut manner.reads),
-            seen: manner.seen.clone(),
-            recorder: manner.recorder.clone(),
-        });
-        let threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
-        let work = Work::new(&self.compiled, &call, threshold).sequential(options.sequential);
-        let mut work = work.forcing(manner.forced.take());
-        let times = &self.compiled.times;
-        let timed = deadline.is_some() && times.is_next_timed();
-        let mut reserve = Reserve::Share;
+        let call = self.call(user_id, params, manner);
+        let timed = deadline.is_some() && plan.times.is_next_timed();
+        let inline_threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
+        let mut work = Work::new(plan, &call, inline_threshold);
+        work.sequential = options.sequential;
+        work.forced = manner.forced.take();
         if deadline.is_some() {
-            work = work.with_deadline(timed);
-            // Only what can be stood in for is ever cut early.
-            let known = if self.compiled.degrades { times.reserve() } else { None };
-            reserve = known.map_or(reserve, Reserve::PerNode);
+            work.go_by_times(timed);
         }
-        let stricter = options.node_timeout.map(|timeout| self.compiled.stricter(timeout));
-        let policies = stricter.as_ref().unwrap_or(&self.compiled.policies);
+        let stricter = options.node_timeout.map(|timeout| plan.stricter(timeout));
+        let policies = stricter.as_ref().unwrap_or(&plan.policies);
+        // Only what can be stood in for is ever cut early.
+        let known = deadline.filter(|_| plan.degrades).and_then(|_| plan.times.reserve());
         let bounds = Options {
             label: "plan",
             deadline,
             grace: GRACE,
-            reserve,
-            in_flight: if options.sequential { 1 } else { self.compiled.stages.len() },
-            inline_threshold: Some(threshold),
+            reserve: known.map_or(Reserve::Share, Reserve::PerNode),
+            in_flight: if options.sequential { 1 } else { plan.stages.len() },
+            inline_threshold: Some(inline_threshold),
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let run = inner.runs.run(&self.compiled.graph, policies, &mut work, &bounds);
-        let run = run.map_err(Error::Refused)?;
-        manner.run = Some(run.id());
-        let ended = run.await;
+        let ended = match inner.runs.run(&plan.graph, policies, &mut work, &bounds) {
+            Ok(run) => {
+                manner.run = Some(run.id());
+                run.await.map_err(|stopped| Error::stopped(plan, stopped))
+            }
+            Err(refused) => Err(Error::Refused(refused)),
+        };
         if timed {
-            let Compiled { stages, graph, policies, times, .. } = &*self.compiled;
-            times.renew(stages, graph, policies);
+            plan.times.renew(&plan.stages, &plan.graph, &plan.policies);
         }
-        if let Err(stopped) = ended {
-            manner.ledger = work.into_ledger();
-            return Err(Error::stopped(&self.compiled, stopped));
-        }
+        let answer = match ended {
+            Ok(_) => Ok(self.answer(request_id, work, &call.tally)),
+            Err(error) => {
+                manner.ledger = work.into_ledger();
+                Err(error)
+            }
+        };
+        pass.end(&answer);
+        answer
+    }
+
+    fn call(&self, user: i64, params: Values, manner: &mut Manner) -> Arc<Call> {
+        Arc::new(Call {
+            user,
+            params,
+            clock: Arc::clone(manner.clock.as_ref().unwrap_or(self.engine.0.runs.clock())),
+            tally: Tally::default(),
+            shared: (0..self.compiled.shared_reads).map(|_| Shared::default()).collect(),
+            reads: std::mem::take(&mut manner.reads),
+            seen: manner.seen.clone(),
+            recorder: manner.recorder.clone(),
+        })
+    }
+
+    fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {
         let (outputs, ledger) = work.into_outputs();
-        Ok(Answer {
+        Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
             outputs,
             ledger,
             stats: Stats {
-                trips: call.tally.trips.load(Ordering::Relaxed),
-                commands: call.tally.commands.load(Ordering::Relaxed),
+                trips: tally.trips.load(Ordering::Relaxed),
+                commands: tally.commands.load(Ordering::Relaxed),
             },
-        })
+        }
     }
 }

@@ -34,9 +34,9 @@ pub(crate) struct Work<'a> {
     /// Whether what never took as little time as is left is not begun.
     weighs: bool,
     /// What is not to make it, whatever happens.
-    forced: Option<Box<Forced>>,
+    pub(crate) forced: Option<Box<Forced>>,
     /// Whether stages run one at a time, so that none can run beside them just to watch their time.
-    sequential: bool,
+    pub(crate) sequential: bool,
 }
 
 /// Why a stage failed: which of its nodes, and how.
@@ -76,23 +76,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Runs stages one at a time.
-    pub(crate) fn sequential(mut self, sequential: bool) -> Self {
-        self.sequential = sequential;
-        self
-    }
-
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
-    pub(crate) fn with_deadline(mut self, timed: bool) -> Self {
+    pub(crate) fn go_by_times(&mut self, timed: bool) {
         if timed {
             self.watch.get_or_insert_with(|| Box::new(Watch::new(self.plan)));
         }
-        Work { timed, weighs: !timed, ..self }
-    }
-
-    /// Has some stages not make it, whatever happens.
-    pub(crate) fn forcing(self, forced: Option<Box<Forced>>) -> Self {
-        Work { forced, ..self }
+        (self.timed, self.weighs) = (timed, !timed);
     }
 
     /// The rows of the outputs and the ledger, once the run is over.
