@@ -107,7 +107,7 @@ async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
          deadline of {deadline} ms, {same} of them the same. The answer's ledger says what is not as it should be:\n\n",
         STALLED.join("* and ") + "*",
         now.len(),
-        shown(trace.timeline().wall()),
+        out::millis(trace.timeline().wall()),
     );
     text.push_str(&ledger(&answer).text(2));
     Ok(text)
@@ -151,7 +151,8 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     let explained = plan.explain();
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
-    let mut text = format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", shown(wall));
+    let mut text =
+        format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", out::millis(wall));
     for (name, track) in together.trace.stages() {
         text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
     }
@@ -173,9 +174,9 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
         together.answer.stats.trips,
         together.answer.stats.commands,
         explained.critical_trips,
-        shown(worked),
-        shown(wall),
-        shown(one_by_one.trace.timeline().wall()),
+        out::millis(worked),
+        out::millis(wall),
+        out::millis(one_by_one.trace.timeline().wall()),
     ));
     text
 }
@@ -195,8 +196,4 @@ fn cut(text: &str, width: usize) -> String {
         Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
         None => text.to_owned(),
     }
-}
-
-fn shown(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use anabranch_plan::{Problem, Problems};
 
@@ -55,4 +56,9 @@ pub(crate) fn status(errors: usize, warnings: usize) -> String {
 /// `1 trip`, `2 trips`.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A time in milliseconds.
+pub(crate) fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }

@@ -143,8 +143,8 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         ("reason", |entry| entry.reason.to_string()),
         ("fallback", |entry| entry.fallback.clone()),
         ("rows", |entry| entry.rows.to_string()),
-        ("waited", |entry| millis(entry.waited)),
-        ("age", |entry| entry.age.map(millis).unwrap_or_default()),
+        ("waited", |entry| out::millis(entry.waited)),
+        ("age", |entry| entry.age.map(out::millis).unwrap_or_default()),
         ("detail", |entry| entry.detail.clone().unwrap_or_default()),
     ];
     // What no entry says is no column.
@@ -155,10 +155,6 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         table.row(columns.iter().map(|(_, cell)| cell(entry)));
     }
     table
-}
-
-fn millis(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
 /// The answer as a table: ids, then the columns that some row has, by key.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_engine::{Graph as _, NodeId};
+use anabranch_engine::NodeId;
 
 use super::cover::Cover;
 use super::recorded::whole;
@@ -63,31 +63,15 @@ impl Model {
     /// How long the plan would have waited: the longest way through its stages.
     pub(super) fn longest_wait(&self, plan: &Compiled) -> Duration {
         let asked = self.lock();
-        let own = |stage: &What| match stage {
+        let own = |stage: NodeId| match &plan.stages[stage.index()].what {
             What::Wait(node) => {
                 let reads = plan.nodes[*node].reads.iter();
                 reads.filter_map(|(_, reader)| asked.waited.get(&reader.number)).sum()
             }
             _ => Duration::ZERO,
         };
-        let count = plan.stages.len();
-        let mut until = vec![Duration::ZERO; count];
-        let mut missing: Vec<u32> =
-            (0..count).map(|stage| plan.graph.input_count(NodeId(stage as u32))).collect();
-        let mut ready: Vec<usize> = (0..count).filter(|stage| missing[*stage] == 0).collect();
-        while let Some(stage) = ready.pop() {
-            until[stage] += own(&plan.stages[stage].what);
-            let end = until[stage];
-            plan.graph.dependents(NodeId(stage as u32), |next, _| {
-                let next = next.index();
-                until[next] = until[next].max(end);
-                missing[next] -= 1;
-                if missing[next] == 0 {
-                    ready.push(next);
-                }
-            });
-        }
-        until.into_iter().max().unwrap_or_default()
+        let after = plan.graph.time_after(own);
+        (0..).map(NodeId).zip(after).map(|(stage, after)| own(stage) + after).max().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {

@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use anabranch_rows::Column;
-
 use super::replies::Exchange;
 use crate::call::Call;
-use crate::source::{Data, Error, Fetch, Keys, Lists, Reads, Reply};
+use crate::source::{Error, Fetch, Keys, Reads, Reply};
 
 /// Keeps what one request reads, up to a bound. Past it all is forgotten: half a capture is none.
 #[derive(Debug)]
@@ -94,26 +92,11 @@ impl Watch {
 /// About how many bytes an exchange takes, in memory and in the store.
 fn weight(exchange: &Exchange) -> usize {
     const EACH: usize = 64;
-    let keys = match &exchange.keys {
-        Keys::Ids(ids) => 8 * ids.len(),
-        Keys::Whole(keys) => keys.iter().map(|key| 24 + key.as_ref().map_or(0, |key| key.len())).sum(),
-    };
     let reply = match &exchange.reply {
-        Ok(Reply { data: Data::Columns(columns), .. }) => columns.iter().map(column_weight).sum(),
-        Ok(Reply { data: Data::Lists(Lists { lens, ids, scores }), .. }) => {
-            4 * lens.len() + 8 * ids.len() + 8 * scores.as_ref().map_or(0, Vec::len)
-        }
+        Ok(reply) => reply.data.weight(),
         Err(error) => error.to_string().len(),
     };
-    EACH + keys + reply
-}
-
-fn column_weight(column: &Column) -> usize {
-    let entries = match column {
-        Column::Text(text) => text.dictionary().iter().map(|entry| 4 + entry.len()).sum(),
-        _ => 0,
-    };
-    9 * column.len() + entries
+    EACH + exchange.keys.weight() + reply
 }
 
 /// What a request may take by default: far more than ranking requests read.

@@ -5,6 +5,7 @@ mod text;
 mod svg;
 
 pub(crate) use build::shown;
+pub(crate) use text::count;
 
 use serde::Serialize;
 

@@ -107,7 +107,8 @@ fn stage_line(number: &str, stage: &Stage) -> String {
     format!("{number:>3}  {:<8} {}{trips}", stage.kind.word(), stage.name)
 }
 
-fn count(number: usize, what: &str) -> String {
+/// `1 trip`, `2 trips`.
+pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

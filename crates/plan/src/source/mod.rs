@@ -14,6 +14,7 @@ mod reader;
 mod reads;
 mod shared;
 mod merge;
+mod weight;
 mod stale;
 mod hedge;
 mod values;

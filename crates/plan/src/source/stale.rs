@@ -7,17 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_rows::Column;
 use hashbrown::HashMap;
 
 use super::shared::Pick;
-use super::{Data, Keys, Lists, merge};
+use super::{Data, Keys, merge};
 
 /// Rows of all replies that are kept.
 const MOST_ROWS: usize = 65_536;
 
 /// Bytes of all replies that are kept, about.
 const MOST_BYTES: usize = 32 << 20;
+
+/// Bytes of a key's place in the table, about.
+const ENTRY: usize = 32;
 
 /// What all readers of one kind of read remember.
 pub(crate) struct Stale {
@@ -74,7 +76,7 @@ impl Stale {
 
     /// Remembers a reply to `keys` that came `at` this time. One that alone is too large is not kept.
     pub(super) fn remember(&self, keys: Keys, data: Data, at: Instant) {
-        let bytes = bytes(&keys, &data);
+        let bytes = ENTRY * keys.len() + keys.weight() + data.weight();
         if keys.commands() == 0 || keys.len() > self.most_rows || bytes > self.most_bytes {
             return;
         }
@@ -186,33 +188,6 @@ fn names(keys: &Keys) -> impl Iterator<Item = (u32, Name<'_>)> {
     let ids = ids.iter().map(|id| Some(Name::Id(*id)));
     let whole = whole.iter().map(|key| key.as_deref().map(Name::Whole));
     ids.chain(whole).zip(0..).filter_map(|(name, row)| Some((row, name?)))
-}
-
-/// What a reply and its keys occupy, about.
-fn bytes(keys: &Keys, data: &Data) -> usize {
-    /// A place in a map or a list.
-    const ENTRY: usize = 32;
-    let named: usize = names(keys)
-        .map(|(_, name)| match name {
-            Name::Id(_) => ENTRY,
-            Name::Whole(key) => ENTRY + 2 * key.len(),
-        })
-        .sum();
-    let held: usize = match data {
-        Data::Lists(Lists { lens, ids, scores }) => {
-            4 * lens.len() + 8 * (ids.len() + scores.as_ref().map_or(0, Vec::len))
-        }
-        Data::Columns(columns) => columns
-            .iter()
-            .map(|column| match column {
-                Column::Text(text) => {
-                    (0..column.len()).map(|row| 4 + text.get(row).map_or(0, str::len)).sum()
-                }
-                _ => 8 * column.len(),
-            })
-            .sum(),
-    };
-    named + held
 }
 
 #[cfg(test)]

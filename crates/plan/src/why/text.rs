@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::explain::count;
+
 use super::{Beside, Cause, Change, End, Leaf, Looked, LookedLists, OnList, Step, Verdict, Way, Why, Wrote};
 
 /// The longest line that can be helped.
@@ -17,7 +19,7 @@ pub(super) fn write(why: &Why) -> String {
     }
     match why.more_ways {
         0 => {}
-        more => text.line(0, &format!("and {} that are not told", plural(more, "more way"))),
+        more => text.line(0, &format!("and {} that are not told", count(more, "more way"))),
     }
     if !why.looked.is_empty() {
         text.line(0, "\nnodes that bring rows, and did not bring it");
@@ -162,7 +164,7 @@ impl Text {
                 }
             }
             Cause::Limit { place, limit, behind, needs } => {
-                let missed = plural(place - limit, "place");
+                let missed = count(place - limit, "place");
                 self.line(2, &format!("{node} keeps {limit}; it was at place {place}, {missed} too late"));
                 if let Some(behind) = behind {
                     self.line(2, &after(behind));
@@ -208,7 +210,7 @@ impl Text {
     }
 
     fn looked(&mut self, looked: &Looked, [node, op]: [usize; 2]) {
-        let mut parts = vec![plural(looked.rows, "row")];
+        let mut parts = vec![count(looked.rows, "row")];
         if let Some(lists) = &looked.lists {
             parts.extend(told_lists(lists));
         }
@@ -249,13 +251,13 @@ fn plain_cause(node: &str, cause: &Cause) -> String {
 }
 
 fn told_lists(lists: &LookedLists) -> [String; 2] {
-    let LookedLists { keys, count, limit, allowed, full, .. } = lists;
+    let LookedLists { keys, count: lists_read, limit, allowed, full, .. } = lists;
     let cut = match full {
         0 => "read to the end".to_owned(),
         full if limit < allowed => format!("{full} read only to place {limit}"),
         full => format!("{full} full at the limit of {limit}, more may be on them"),
     };
-    [format!("{} {keys}", plural(*count, "list")), cut]
+    [format!("{} {keys}", count(*lists_read, "list")), cut]
 }
 
 fn on_list(list: &OnList) -> String {
@@ -321,10 +323,6 @@ fn named(values: &[(String, Value)]) -> String {
 fn ids(ids: &[i64]) -> String {
     let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
     format!("row{} {}", if ids.len() == 1 { "" } else { "s" }, ids.join(", "))
-}
-
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn shown(value: &Value) -> String {
