@@ -103,8 +103,8 @@ async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
     let same = now.iter().filter(|id| before.contains(id)).count();
     let deadline = plan.explain().deadline_ms.unwrap_or_default();
     let mut text = format!(
-        "\nOnce more, while the store says nothing to reads of {} any longer: {} rows after {}, by the\n\
-         deadline of {deadline} ms, {same} of them the same. The answer's ledger says what is not as it should be:\n\n",
+        "\nOnce more, while the store says nothing to reads of {} any longer: {} rows\n\
+         after {}, by the deadline of {deadline} ms, {same} of them the same. The ledger says what is not as it should be:\n\n",
         STALLED.join("* and ") + "*",
         now.len(),
         out::millis(trace.timeline().wall()),
