@@ -1,0 +1,145 @@
+//! What is said between the one who asks for a plan and the one who makes it: names and sources one way, calls and
+//! places the other.
+//!
+//! The maker runs code that nobody has looked at, in a process of its own; what it answers is data of which nothing is
+//! taken for granted.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What to make.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// The names of registered keys.
+    pub(crate) keys: Vec<String>,
+    /// The names of registered parameters.
+    pub(crate) params: Vec<String>,
+    /// The registered endpoints.
+    pub(crate) endpoints: Vec<EndpointName>,
+    /// The ops, as methods.
+    pub(crate) methods: Vec<Method>,
+    /// How long the code may run.
+    pub(crate) time_ms: u64,
+    /// How much memory it may take, in bytes.
+    pub(crate) memory: usize,
+    /// The name of the first file, for messages of the code itself.
+    pub(crate) file: String,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+/// An endpoint as plans call it: `EP.redis.redis_default`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EndpointName {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) id: String,
+}
+
+/// An op as a method: of the context if it takes no input, else of rows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Method {
+    /// `core::group_limit`.
+    pub(crate) op: String,
+    /// `core`, whose methods are also there without it.
+    pub(crate) namespace: String,
+    /// `groupLimit`.
+    pub(crate) name: String,
+    /// Whether it takes rows.
+    pub(crate) input: bool,
+    /// Whether it may be called without options.
+    pub(crate) bare: bool,
+}
+
+/// Where files come from that other files import.
+pub(crate) trait Files {
+    /// The file that file number `from` imports as `specifier`; the first file is number 0.
+    fn import(&mut self, from: u32, specifier: &str) -> Imported;
+}
+
+/// What becomes of an import.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Imported {
+    /// This file, and its text when it is asked for the first time.
+    File { number: u32, name: String, text: Option<String> },
+    /// Nothing: why, and the way out.
+    Refused { what: String, help: Option<String> },
+}
+
+/// Bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct At {
+    /// Its number.
+    pub(crate) file: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// A place in the sources that the running code knows by its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Site {
+    /// The expression; of a call of an op, its name.
+    pub(crate) at: At,
+    /// If it is a call with options written out: their names, where the names are, and where the values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) options: Vec<(String, At, At)>,
+}
+
+/// What came of a job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) faults: Vec<Fault>,
+    /// The plan, unless the code did not get so far.
+    pub(crate) plan: Option<MadePlan>,
+    pub(crate) sites: Vec<Site>,
+}
+
+/// Something wrong with the sources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fault {
+    pub(crate) what: String,
+    pub(crate) help: Option<String>,
+    /// Where; the first file as a whole if it is not known.
+    pub(crate) at: Option<At>,
+}
+
+/// A plan as the code described it.
+///
+/// Values of options are JSON, but for objects with a field `$`:
+/// - `{"$": "expr", "ir": ..}`, `{"$": "pred", "ir": ..}`: entries of `expr_table` and `pred_table`, with names
+///   instead of numbers (`key`, `param`) and the number of a site in `at`. A bare key is an `expr`, too.
+/// - `{"$": "endpoint", "id": ..}`, `{"$": "node", "node": number}`.
+/// - `{"$": "bad"}`: something that a fault was told about.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MadePlan {
+    /// What `definePlan` was given, but for `build`.
+    pub(crate) options: Value,
+    /// The call of `definePlan`.
+    pub(crate) site: Option<u32>,
+    pub(crate) nodes: Vec<MadeNode>,
+    /// The nodes whose rows are the answer.
+    pub(crate) outputs: Vec<u32>,
+    /// Capabilities that the plan requires, and their payloads.
+    pub(crate) capabilities: Vec<(String, Value)>,
+}
+
+/// A call of an op.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MadeNode {
+    pub(crate) op: String,
+    pub(crate) inputs: Vec<u32>,
+    pub(crate) options: Value,
+    pub(crate) site: Option<u32>,
+}
+
+impl Fault {
+    /// Something wrong there.
+    pub(crate) fn new(at: At, what: impl Into<String>) -> Fault {
+        Fault { what: what.into(), help: None, at: Some(at) }
+    }
+
+    /// With a way out.
+    pub(crate) fn help(self, help: impl Into<String>) -> Fault {
+        Fault { help: Some(help.into()), ..self }
+    }
+}

@@ -1,0 +1,79 @@
+//! How ops and their options are called in TypeScript. The compiler, the sandbox and the type declarations all go by
+//! this.
+
+use anabranch_plan::{ParamKind, ParamSpec, Spec};
+
+use crate::job::Method;
+
+/// The packages that plans import from: ours, and the one that rankd's plans name.
+pub(crate) const PACKAGES: [&str; 3] = ["anabranch", "@ranking-dsl/runtime", "@ranking-dsl/generated"];
+
+/// The namespace whose methods need no prefix.
+pub(crate) const ROOT: &str = "core";
+
+/// How many ids of each row's list a fan-out follows if a plan does not say.
+pub(crate) const DEFAULT_FANOUT: i64 = 100;
+
+/// Options that every op takes, beside its own: the name here, and in plan JSON.
+pub(crate) const UNIVERSAL: [(&str, &str); 6] = [
+    ("id", "node_id"),
+    ("trace", "trace"),
+    ("extensions", "extensions"),
+    ("timeoutMs", "timeout_ms"),
+    ("fallback", "fallback"),
+    ("range", "range"),
+];
+
+/// What an op is called as a method.
+pub(crate) fn method(spec: &Spec) -> Method {
+    let (namespace, name) = spec.name.split_once("::").unwrap_or((ROOT, spec.name));
+    Method {
+        op: spec.name.to_owned(),
+        namespace: namespace.to_owned(),
+        name: camel(name),
+        input: spec.inputs > 0,
+        bare: spec.params.iter().all(|param| !is_required(spec, param)),
+    }
+}
+
+/// What a parameter is called as an option: `expr_id` is `expr`, `out_key` is `outKey`.
+pub(crate) fn option(param: &ParamSpec) -> String {
+    match param.kind {
+        ParamKind::Expr | ParamKind::Pred => camel(param.name.strip_suffix("_id").unwrap_or(param.name)),
+        _ => camel(param.name),
+    }
+}
+
+/// Another name for the same option, if it has one: what is called `by` is also called `key`.
+pub(crate) fn alias(spec: &Spec, param: &ParamSpec) -> Option<&'static str> {
+    let taken = || spec.params.iter().any(|other| other.name == "key");
+    (param.name == "by" && param.kind == ParamKind::Key && !taken()).then_some("key")
+}
+
+/// What an option is if it is left out, where plan JSON has no default.
+pub(crate) fn default(spec: &Spec, param: &ParamSpec) -> Option<i64> {
+    let fans_out = param.name == "fanout" || (spec.name == "core::fanout" && param.name == "limit");
+    (fans_out && matches!(param.kind, ParamKind::Int(..))).then_some(DEFAULT_FANOUT)
+}
+
+/// Whether an option must be given.
+pub(crate) fn is_required(spec: &Spec, param: &ParamSpec) -> bool {
+    param.required && default(spec, param).is_none()
+}
+
+/// `group_limit` as `groupLimit`.
+pub(crate) fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for letter in name.chars() {
+        match letter {
+            '_' => upper = true,
+            letter if upper => {
+                out.extend(letter.to_uppercase());
+                upper = false;
+            }
+            letter => out.push(letter),
+        }
+    }
+    out
+}
