@@ -12,3 +12,15 @@ mod surface;
 mod syntax;
 mod sandbox;
 mod make;
+mod child;
+mod sources;
+mod assemble;
+mod compiler;
+
+pub use child::Worker;
+pub use compiler::{Built, Compiler, Outcome};
+
+/// stub
+pub fn serve() -> std::process::ExitCode {
+    std::process::ExitCode::SUCCESS
+}
