@@ -1,6 +1,13 @@
 //! Rewritten code, run: what it records, and what it cannot do.
 
-use super::{Program, Recorded, run};
+mod hostile;
+mod records;
+
+use std::fmt::Write as _;
+
+use expect_test::Expect;
+
+use super::{Program, Recorded, Target, run};
 use crate::job::{EndpointName, Job, Method};
 
 /// A job with a few names.
@@ -33,17 +40,55 @@ fn job() -> Job {
 
 fn recorded(code: &str) -> Recorded {
     let modules = [(0, code.to_owned())].into();
-    run(&job(), Program { modules, ..Program::default() })
+    let imports = [((0, "anabranch".to_owned()), Target::Package)].into();
+    run(&job(), Program { modules, imports })
 }
 
-#[test]
-fn first() {
-    let r = recorded(
-        "definePlan(__ab_at(0, {name: 'x', build: (ctx) => ctx.viewer(__ab_at(1, {endpoint: __ab_get(3, __ab_get(2, EP, 'redis'), 'users')}))\n.vm({expr: __ab_op(4, '*', __ab_get(5, Key, 'id'), 2)}).fliter({})}))\n",
-    );
-    for f in &r.faults {
-        println!("{} {:?} {:?} {:?}", f.what, f.help, f.site, f.stack);
+/// What comes of code: faults, nodes, outputs; one a line.
+fn told(recorded: &Recorded) -> String {
+    let mut text = String::new();
+    for fault in &recorded.faults {
+        let place = match (fault.site, &fault.option, fault.stack) {
+            (Some(site), Some(option), _) => format!("site {site}, {option}"),
+            (Some(site), None, _) => format!("site {site}"),
+            (None, _, Some((file, line, column))) => format!("{file}:{line}:{column}"),
+            (None, ..) => "nowhere".to_owned(),
+        };
+        let help = fault.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        writeln!(text, "{place}: {}{help}", fault.what).unwrap();
     }
-    println!("{}", serde_json::to_string_pretty(&r.plan).unwrap());
-    panic!();
+    if let Some(plan) = &recorded.plan {
+        for node in &plan.nodes {
+            writeln!(text, "{}{:?} {}", node.op, node.inputs, node.options).unwrap();
+        }
+        writeln!(text, "{} -> {:?}", plan.options, plan.outputs).unwrap();
+        for (id, payload) in &plan.capabilities {
+            writeln!(text, "requires {id} {payload}").unwrap();
+        }
+    }
+    text
+}
+
+fn check(code: &str, expect: Expect) {
+    expect.assert_eq(&told(&recorded(code)));
+}
+
+/// Code inside `build`, in which `rows` is there and is the answer.
+fn check_inside(code: &str, expect: Expect) {
+    let lines = "definePlan({ build(ctx) { let rows = ctx.test.fixedSource({});\n";
+    expect.assert_eq(&told(&recorded(&format!("{lines}{code}\nreturn rows; }} }})"))));
+}
+
+/// The expression or predicate that a value becomes.
+fn check_value(code: &str, expect: Expect) {
+    let code = format!("definePlan({{ v: {code}, build: (ctx) => ctx.viewer() }})");
+    let recorded = recorded(&code);
+    let Recorded { faults, plan } = &recorded;
+    if faults.is_empty() {
+        let value = &plan.as_ref().expect("no faults, no plan").options["v"];
+        expect.assert_eq(&format!("{} {}", value["$"], value["ir"]).replace('"', ""));
+    } else {
+        let told = told(&recorded);
+        expect.assert_eq(told.lines().next().expect("a fault is a line"));
+    }
 }
