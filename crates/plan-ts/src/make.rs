@@ -129,14 +129,19 @@ impl Found {
         Fault { what, help: said.help, at }
     }
 
-    /// Where a module is imported that the engine complains about: it names no place of its own.
+    /// Where a name is imported that the module does not have: the engine names no place of its own.
     fn importer(&self, what: &str) -> Option<At> {
-        let (_, rest) = what.split_once("module 'file:")?;
-        let target = Target::File(rest.split_once('\'')?.0.parse().ok()?);
-        let imports = self.sources.iter().flat_map(|(number, source)| {
-            source.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
+        let (name, module) = what.split_once("Could not find export '")?.1.split_once("' in module '")?;
+        let module = module.strip_suffix('\'')?;
+        let target = match module.strip_prefix("file:") {
+            Some(number) => Target::File(number.parse().ok()?),
+            None => Target::Package,
+        };
+        let importers = self.sources.iter().filter(|(_, source)| source.text.contains(name));
+        let mut imports = importers.flat_map(|(&number, source)| {
+            source.imports.iter().map(move |import| ((number, import.specifier.clone()), import.at))
         });
-        imports.into_iter().find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
+        imports.find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
     }
 }
 

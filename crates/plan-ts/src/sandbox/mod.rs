@@ -113,9 +113,17 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
     context.with(|ctx| {
         ctx.run_gc();
         let prelude = prelude.restore(&ctx)?;
-        note(&prelude, job, end, late)?;
+        let noted = note(&prelude, job, end, late);
+        watch.start(GRACE_TIME);
         let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
-        serde_json::from_str(&text).map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))
+        let recorded: Result<Recorded, _> = serde_json::from_str(&text);
+        let mut recorded =
+            recorded.map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))?;
+        if noted.is_err() {
+            // To look at an error can run code of the plan, and that did not end.
+            recorded.faults.push(Said::new("the plan's code threw an error that cannot be shown".to_owned()));
+        }
+        Ok(recorded)
     })
 }
 
@@ -159,9 +167,9 @@ fn evaluate(ctx: &Ctx<'_>, program: &Program, watch: &Watch) -> End {
 /// Has the prelude note why the code ended, unless it was done.
 fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Error> {
     let (value, waiting) = match end {
-        End::Done => return Ok(()),
+        End::Done if !late => return Ok(()),
         End::Thrown(value) => (value.restore(prelude.ctx())?, false),
-        End::Waiting => (Value::new_undefined(prelude.ctx().clone()), true),
+        End::Done | End::Waiting => (Value::new_undefined(prelude.ctx().clone()), true),
     };
     let message = value.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
     let (what, help) = if late {
@@ -169,8 +177,11 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
         (Some(what), Some("is there a loop without end?"))
     } else if waiting {
         (Some("the plan's code waits for something that never comes".to_owned()), None)
-    } else if message == "out of memory" || value.is_null() && message.is_empty() {
+    } else if message == "out of memory" {
         (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
+    } else if value.is_null() {
+        // With no memory left there is none for an error either.
+        (Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)), None)
     } else if message.starts_with("Maximum call stack size exceeded") {
         (Some("the plan's code ran out of stack".to_owned()), Some("does a function call itself without end?"))
     } else {
