@@ -99,7 +99,6 @@ fn intrinsics_and_tokens_are_frozen() {
         "delete Key.id",
         "E.add = 1",
         "definePlan.x = 1",
-        "Array.prototype.includes.x = 1",
         "const { constructor } = Object.getPrototypeOf(Key.id); return constructor === Object",
     ];
     let all: String = tries.iter().map(|code| format!("{code} -> {}\n", value(code))).collect();
@@ -278,13 +277,4 @@ fn the_same_code_records_the_same() {
     let code = "const m = new Map([['b', 1], ['a', 2]]); definePlan({ a: [...m.keys()], o: { z: 1, a: 2 },
         build: (ctx) => [1, 2, 3].map((n) => ctx.viewer({ n }).vm({ x: __ab_op(n, '*', Key.id, n) })) }); nope";
     assert_eq!(told(&recorded(code)), told(&recorded(code)));
-}
-#[test]
-fn zz_time() {
-    let code = "definePlan({ build: (ctx) => ctx.viewer() })";
-    recorded(code);
-    let t = std::time::Instant::now();
-    for _ in 0..100 { recorded(code); }
-    println!("{:?}", t.elapsed() / 100);
-    panic!();
 }
