@@ -65,7 +65,8 @@ fn plans_are_built_and_found_out_of_date() {
 
 #[test]
 fn all_errors_of_all_plans() {
-    let (a, b) = (plan("a", "return v.sort({ key: Key.scroe }).tkae({ count: 1 });"), plan("b", "return v.take({});"));
+    let (a, b) =
+        (plan("a", "return v.sort({ key: Key.scroe }).tkae({ count: 1 });"), plan("b", "return v.take({});"));
     let folder = project("build-errors", &[("a.plan.ts", &a), ("b.plan.ts", &b)]);
     expect![[""]].assert_eq(&build(&folder, &[]).shown_from(&folder));
     let said = in_folder(&folder, &["plan", "check", "a", "plans/b.plan.ts"], "");
@@ -102,7 +103,8 @@ fn what_changes_is_built_again() {
     let folder = project("build-watch", &[("a.plan.ts", &plan("a", "return v;"))]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.args(["plan", "build", "--watch"]).current_dir(&folder);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut until = |end: &str| loop {
         let line = lines.next().unwrap().unwrap();
@@ -115,7 +117,8 @@ fn what_changes_is_built_again() {
     std::fs::write(plans.join("a.plan.ts"), plan("a", "return v.tkae({ count: 1 });")).unwrap();
     until("did you mean `take`?");
     until("0 of 1 plan built");
-    let shared = "import { LIMIT } from './limit';\n".to_owned() + &plan("a", "return v.take({ count: LIMIT });");
+    let shared =
+        "import { LIMIT } from './limit';\n".to_owned() + &plan("a", "return v.take({ count: LIMIT });");
     std::fs::write(plans.join("limit.ts"), "export const LIMIT = 3;").unwrap();
     std::fs::write(plans.join("a.plan.ts"), shared).unwrap();
     until("1 of 1 plan built");

@@ -70,14 +70,29 @@ fn warnings_have_places_too() {
 #[test]
 fn whole_files() {
     let check = |text: &str, expected: Expect| {
-        let folder = Folder::new("errors-file", &[("a.plan.ts", text), ("b.plan.ts", ""), ("c.fragment.ts", "export const c: = 1;")]);
+        let folder = Folder::new(
+            "errors-file",
+            &[("a.plan.ts", text), ("b.plan.ts", ""), ("c.fragment.ts", "export const c: = 1;")],
+        );
         expected.assert_eq(&folder.problems("a.plan.ts"));
     };
     check("", expect![[""]]);
-    check("import { x } from './b.plan';\nimport { y } from 'lodash';\nimport { z } from '../../outside';\nimport c from './c.fragment';", expect![[""]]);
-    check("import { definePlan } from 'anabranch';\nexport default definePlan({ name: 'b', build: (ctx) => ctx.test.fixedSource() });", expect![[""]]);
-    check("import { definePlan } from 'anabranch';\nexport default definePlan({ nam: 'a', deadlineMs: -1, build: (ctx) => ctx.test.fixedSource() });", expect![[""]]);
-    check("import { definePlan } from 'anabranch';\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });", expect![[""]]);
+    check(
+        "import { x } from './b.plan';\nimport { y } from 'lodash';\nimport { z } from '../../outside';\nimport c from './c.fragment';",
+        expect![[""]],
+    );
+    check(
+        "import { definePlan } from 'anabranch';\nexport default definePlan({ name: 'b', build: (ctx) => ctx.test.fixedSource() });",
+        expect![[""]],
+    );
+    check(
+        "import { definePlan } from 'anabranch';\nexport default definePlan({ nam: 'a', deadlineMs: -1, build: (ctx) => ctx.test.fixedSource() });",
+        expect![[""]],
+    );
+    check(
+        "import { definePlan } from 'anabranch';\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });",
+        expect![[""]],
+    );
     check("import { nothing } from 'anabranch';", expect![[""]]);
     check("const x = 'é' /* ü */ + Key.nope;", expect![[""]]);
 }

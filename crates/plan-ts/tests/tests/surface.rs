@@ -1,7 +1,7 @@
 //! What plans may say, and what becomes of it in plan JSON.
 
-use anabranch_plan::exprs::{Expr, Pred};
 use anabranch_plan::Problems;
+use anabranch_plan::exprs::{Expr, Pred};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -49,7 +49,10 @@ fn natural_predicates() {
     check_pred("lower(Key.title) == upper(Key.topic)", expect![[""]]);
     check_pred("P.explore && Key.id < 9", expect![[""]]);
     check_pred("true", expect![[""]]);
-    check_pred("Pred.and(Pred.in(Key.id, [1]), Pred.isNull(Key.topic), Pred.notNull(Key.likes))", expect![[""]]);
+    check_pred(
+        "Pred.and(Pred.in(Key.id, [1]), Pred.isNull(Key.topic), Pred.notNull(Key.likes))",
+        expect![[""]],
+    );
     check_pred("Pred.or(Pred.not(Pred.constBool(false)), Pred.regex(Key.title, 'x'))", expect![[""]]);
 }
 
@@ -103,37 +106,50 @@ fn what_every_node_takes() {
     let mut node = nodes_of("universal", body)[2].clone();
     // `take` makes no score and reads nothing that could be remembered: this test is about words.
     node.as_object_mut().unwrap().retain(|name, _| name != "op");
-    assert_eq!(node, json!({
-        "node_id": "first", "inputs": ["n0"], "params": {"count": 1, "trace": "label"}, "timeout_ms": 50,
-        "range": {"score": [0, 1]}, "fallback": [{"stale": {"max_age_ms": 9}}, {"node": "n1"}],
-    }));
+    assert_eq!(
+        node,
+        json!({
+            "node_id": "first", "inputs": ["n0"], "params": {"count": 1, "trace": "label"}, "timeout_ms": 50,
+            "range": {"score": [0, 1]}, "fallback": [{"stale": {"max_age_ms": 9}}, {"node": "n1"}],
+        })
+    );
 }
 
 #[test]
 fn fragments_constants_and_types_of_other_files() {
-    let folder = Folder::new("fragments", &[
-        ("a.plan.ts", "
+    let folder = Folder::new(
+        "fragments",
+        &[
+            (
+                "a.plan.ts",
+                "
             import { definePlan, type CandidateSet } from '@ranking-dsl/runtime';
             import { ranked, LIMIT, Shape } from './shared/rank.fragment';
             import * as more from './more.ts';
             const shape: Shape = { count: LIMIT };
             const page = (rows: CandidateSet) => rows.take(shape);
             export default definePlan({ name: 'a', deadlineMs: 100, nodeTimeoutMs: 50,
-              build: (ctx) => page(ranked(ctx.viewer({ endpoint: more.store }))) });"),
-        ("shared/rank.fragment.ts", "
+              build: (ctx) => page(ranked(ctx.viewer({ endpoint: more.store }))) });",
+            ),
+            (
+                "shared/rank.fragment.ts",
+                "
             import { BONUS } from '../more';
             export interface Shape { count: number }
             export const LIMIT = 5;
             export function ranked<T extends { vm: any }>(rows: T): T {
               return rows.vm({ outKey: Key.score, expr: Key.id + BONUS }).sort({ key: Key.score });
-            }"),
-        ("more.ts", "export const BONUS = 2 * 3, store = EP.redis.redis_default;"),
-    ]);
+            }",
+            ),
+            ("more.ts", "export const BONUS = 2 * 3, store = EP.redis.redis_default;"),
+        ],
+    );
     let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
     expect![[""]].assert_eq(&built.text);
     let again = folder.compile("a.plan.ts").unwrap().text;
     assert_eq!(again, built.text, "the same sources make the same JSON");
-    std::fs::write(folder.0.join("more.ts"), "export const BONUS = 6, store = EP.redis.redis_default;").unwrap();
+    std::fs::write(folder.0.join("more.ts"), "export const BONUS = 6, store = EP.redis.redis_default;")
+        .unwrap();
     let other = folder.compile("a.plan.ts").unwrap().text;
     assert_ne!(other, built.text, "the digest is of all sources");
 }
