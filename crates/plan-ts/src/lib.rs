@@ -12,6 +12,8 @@ mod surface;
 mod syntax;
 mod sandbox;
 mod make;
+mod frames;
+mod worker;
 mod child;
 mod sources;
 mod assemble;
@@ -19,8 +21,4 @@ mod compiler;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};
-
-/// stub
-pub fn serve() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
-}
+pub use worker::serve;
