@@ -2,9 +2,9 @@
 //! end a statement; and each statement gets the semicolon that its newline stood for.
 
 use oxc_ast::ast::{
-    ArrowFunctionExpression, Declaration, ExportDefaultDeclarationKind, FormalParameter, Function, ImportOrExportKind,
-    ModuleDeclaration, Statement, TSModuleReference, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
-    TSTypeAnnotation, VariableDeclaration, VariableDeclarationKind,
+    ArrowFunctionExpression, Declaration, ExportDefaultDeclarationKind, FormalParameter, Function,
+    ImportOrExportKind, ModuleDeclaration, Statement, TSModuleReference, TSNamespaceDeclaration,
+    TSNamespaceDeclarationBody, TSTypeAnnotation, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_parser::Kind;
 use oxc_span::{GetSpan, Span};

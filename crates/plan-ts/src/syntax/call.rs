@@ -104,7 +104,8 @@ impl<'a> Walk<'_, 'a> {
     /// `new a.b(c)` becomes `new (a.b)(c)`: of a call in the place of `a.b`, `new` would take the called function.
     pub(super) fn construct(&mut self, it: &NewExpression<'a>) {
         let span = it.callee.span();
-        let wrapped = it.callee.is_member_expression() || matches!(it.callee, Expression::TSNonNullExpression(_));
+        let wrapped =
+            it.callee.is_member_expression() || matches!(it.callee, Expression::TSNonNullExpression(_));
         if wrapped {
             self.edits.insert(span.start, "(");
         }

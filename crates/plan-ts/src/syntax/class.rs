@@ -74,7 +74,12 @@ impl<'a> Walk<'_, 'a> {
         for word in words.from(element.start).take_while(|word| word.start() < end) {
             let erased = matches!(
                 word.kind(),
-                Kind::Public | Kind::Private | Kind::Protected | Kind::Readonly | Kind::Override | Kind::Abstract
+                Kind::Public
+                    | Kind::Private
+                    | Kind::Protected
+                    | Kind::Readonly
+                    | Kind::Override
+                    | Kind::Abstract
             );
             if erased {
                 self.blank(word.start(), word.end());

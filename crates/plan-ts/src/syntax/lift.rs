@@ -71,7 +71,11 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// The outermost link of an expression and its left part, if it has one.
-    fn enter<'e>(&mut self, it: &'e Expression<'a>, place: Place) -> Option<(Link<'e, 'a>, &'e Expression<'a>)> {
+    fn enter<'e>(
+        &mut self,
+        it: &'e Expression<'a>,
+        place: Place,
+    ) -> Option<(Link<'e, 'a>, &'e Expression<'a>)> {
         Some(match it {
             Expression::BinaryExpression(it) => {
                 let lifted = if is_lifted(it.operator) { Lifted::Yes } else { Lifted::No };
@@ -224,7 +228,9 @@ impl<'a> Walk<'_, 'a> {
     pub(super) fn unary(&mut self, it: &UnaryExpression<'a>) {
         let place = if it.operator == UnaryOperator::Delete { Place::Kept } else { Place::Value };
         let operator = match it.operator {
-            UnaryOperator::LogicalNot | UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => it.operator,
+            UnaryOperator::LogicalNot | UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => {
+                it.operator
+            }
             _ => return self.expression(&it.argument, place),
         };
         if is_literal(&it.argument) {

@@ -173,7 +173,8 @@ impl Found {
                 }
                 _ => {}
             },
-            ModuleDeclaration::TSExportAssignment(_) | ModuleDeclaration::TSNamespaceExportDeclaration(_) => {}
+            ModuleDeclaration::TSExportAssignment(_) | ModuleDeclaration::TSNamespaceExportDeclaration(_) => {
+            }
         }
     }
 
@@ -285,7 +286,11 @@ impl<'a> Walk<'_, 'a> {
 
     fn refuse_attributes(&mut self, clause: Option<&WithClause<'a>>) {
         if let Some(clause) = clause {
-            self.fault(clause.span, "an import has no attributes here", "import TypeScript, or write the data out");
+            self.fault(
+                clause.span,
+                "an import has no attributes here",
+                "import TypeScript, or write the data out",
+            );
         }
     }
 }

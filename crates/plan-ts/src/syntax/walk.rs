@@ -6,9 +6,9 @@ use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, AwaitExpression, BindingIdentifier, CatchParameter, Class,
     ClassElement, Decorator, Directive, DoWhileStatement, Expression, ForStatement, FormalParameter,
     FormalParameterRest, Function, IdentifierReference, IfStatement, ImportExpression, ImportMeta,
-    MethodDefinition, NewExpression, PropertyDefinition, Statement, SwitchCase, SwitchStatement, TSAsExpression,
-    TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion, UnaryExpression, VariableDeclaration,
-    VariableDeclarator, WhileStatement, YieldExpression,
+    MethodDefinition, NewExpression, PropertyDefinition, Statement, SwitchCase, SwitchStatement,
+    TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion, UnaryExpression,
+    VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_parser::ParserReturn;
@@ -270,7 +270,11 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
     }
 
     fn visit_import_expression(&mut self, it: &ImportExpression<'a>) {
-        self.fault(it.span, "a plan cannot import while it runs", "import at the top: `import { x } from \"./x\"`");
+        self.fault(
+            it.span,
+            "a plan cannot import while it runs",
+            "import at the top: `import { x } from \"./x\"`",
+        );
     }
 
     fn visit_import_meta(&mut self, it: &ImportMeta) {
