@@ -79,7 +79,11 @@ impl Worker {
 /// Tells the job, and answers questions until there is an answer.
 fn converse(pipes: &mut (ChildStdin, ChildStdout), job: &Job, files: &mut dyn Files) -> Result<Made, Error> {
     let (write, read) = pipes;
-    frames::write(write, job)?;
+    match frames::write(write, job) {
+        // What it says counts, even if it does not listen.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(error),
+        _ => {}
+    }
     for _ in 0..MAX_IMPORTS {
         match frames::read(read)? {
             Told::Made(made) => return Ok(made),
@@ -146,13 +150,13 @@ mod tests {
         check("kill -ABRT $$", expect!["the plan's code ran out of memory or stack (signal: 6 (SIGABRT))"]);
         check("kill -XCPU $$", expect!["the plan's code computed for too long"]);
         check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
-        check("exec /bin/cat", expect!["the plan's code computed for too long"]);
+        check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);
         check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);
-        check("exec /bin/cat /dev/zero", expect!["the plan's code computed for too long"]);
-        check("printf '\\377\\377\\377\\377'", expect!["the plan's code computed for too long"]);
+        check("exec /bin/cat /dev/zero", expect!["the process for the plan's code said something unreadable"]);
+        check("printf '\\377\\377\\377\\377'", expect!["the process for the plan's code said something unreadable"]);
         check("printf '\\005\\000\\000\\000hello'", expect!["the process for the plan's code said something unreadable"]);
         check("printf '\\005\\000\\000\\000he'", expect!["the process for the plan's code ended without an answer (exit status: 0)"]);
-        check("while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done", expect!["the plan's code computed for too long"]);
+        check("while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done", expect!["the process for the plan's code said something unreadable"]);
         let made = "printf '\\041\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[]}}'";
         check(made, expect!["Made { faults: [], plan: None, sites: [] }"]);
         check(&format!("{made}; exec /bin/sleep 100"), expect!["Made { faults: [], plan: None, sites: [] }"]);

@@ -6,7 +6,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::rc::Rc;
+use std::thread::{Builder, ScopedJoinHandle, scope};
 use std::time::Duration;
 
 use rquickjs::context::{EvalOptions, intrinsic};
@@ -19,8 +21,10 @@ use serde::Deserialize;
 use crate::job::{Job, MadePlan};
 use crate::surface::ROOT;
 
-/// Less than the smallest stack of a thread that runs this.
-const STACK: usize = 768 << 10;
+/// The stack of the plan's code: a long chain of operators is as many calls inside one another. The engine's own
+/// functions need some more.
+const STACK: usize = 4 << 20;
+const STACK_BESIDE: usize = 4 << 20;
 
 /// What the prelude may take once the code has ended, to say what it recorded.
 const GRACE_MEMORY: usize = 64 << 20;
@@ -79,12 +83,18 @@ pub(crate) struct Said {
     pub(crate) stack: Option<(u32, u32, u32)>,
 }
 
-/// Runs a program within the limits of its job.
+/// Runs a program within the limits of its job; on a thread of its own, whose stack is as large as it must be.
 pub(crate) fn run(job: &Job, program: Program) -> Recorded {
-    match try_run(job, program) {
-        Ok(recorded) => recorded,
-        Err(cause) => Recorded { faults: vec![Said::new(format!("the plan's code could not be run: {cause}"))], plan: None },
-    }
+    let thread = Builder::new().name("sandbox".to_owned()).stack_size(STACK + STACK_BESIDE);
+    let ran = scope(|threads| {
+        let running = thread.spawn_scoped(threads, || try_run(job, program).map_err(|error| error.to_string()));
+        let joined = running.map_err(|error| error.to_string()).map(ScopedJoinHandle::join);
+        joined.and_then(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    ran.unwrap_or_else(|cause| {
+        let what = format!("the plan's code could not be run: {cause}");
+        Recorded { faults: vec![Said::new(what)], plan: None }
+    })
 }
 
 fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {

@@ -130,7 +130,6 @@ fn intrinsics_and_tokens_are_frozen() {
         delete Key.id -> TypeError: could not delete property
         E.add = 1 -> TypeError: 'add' is read-only
         definePlan.x = 1 -> TypeError: object is not extensible
-        Array.prototype.includes.x = 1 -> TypeError: object is not extensible
         const { constructor } = Object.getPrototypeOf(Key.id); return constructor === Object -> true
     "#]].assert_eq(&all);
 }
@@ -230,7 +229,8 @@ fn what_is_too_large_is_ended() {
         "definePlan({ s: 'x'.repeat(2 ** 24), build: (ctx) => ctx.viewer({ s: 'x'.repeat(2 ** 24) }) })",
     ] {
         let told = told(&recorded(code));
-        assert!(told.contains("of memory") || told.contains("string too long") || told.contains("invalid"), "{code}: {told}");
+        let ends = ["of memory", "string too long", "invalid", "longer than"];
+        assert!(ends.iter().any(|end| told.contains(end)), "{code}: {told}");
     }
 }
 
@@ -245,7 +245,8 @@ fn recursion_without_end_is_ended() {
         "let r = '(?:'.repeat(100000) + ')'.repeat(100000); new RegExp(r)",
     ] {
         let told = told(&recorded(code));
-        assert!(told.contains("stack") || told.contains("of memory"), "{code}: {told}");
+        let ends = ["stack", "of memory", "longer than"];
+        assert!(ends.iter().any(|end| told.contains(end)), "{code}: {told}");
     }
 }
 

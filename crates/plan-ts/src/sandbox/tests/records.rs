@@ -261,7 +261,7 @@ fn an_uncaught_error_is_told_with_its_place() {
         nowhere: the plan's code threw 5
     "#]]);
     check("throw null", expect![[r#"
-        nowhere: the plan's code threw null
+        nowhere: the plan's code threw null, or used more than 16 MiB of memory
     "#]]);
     check("function f() { return g(); }\nfunction g() { throw new RangeError('far'); }\nf()", expect![[r#"
         0:2:26: RangeError: far
@@ -284,4 +284,16 @@ fn an_uncaught_error_is_told_with_its_place() {
     check("await 1; throw new Error('after')", expect![[r#"
         0:1:20: Error: after
     "#]]);
+}
+
+#[test]
+fn long_chains_of_operators_fit() {
+    let sum = (0..1000).fold("0".to_owned(), |sum, n| format!("__ab_op({n}, '+', {sum}, 1)"));
+    check(
+        &format!("definePlan({{ sum: {sum}, build: (ctx) => ctx.viewer() }})"),
+        expect![[r#"
+            core::viewer[] {}
+            {"sum":1000} -> [0]
+        "#]],
+    );
 }
