@@ -6,7 +6,6 @@ use oxc_ast::ast::{
     ImportOrExportKind, ModuleDeclaration, Statement, TSModuleReference, TSNamespaceDeclaration,
     TSNamespaceDeclarationBody, TSTypeAnnotation, VariableDeclaration, VariableDeclarationKind,
 };
-use oxc_parser::Kind;
 use oxc_span::{GetSpan, Span};
 
 use super::walk::Walk;
@@ -19,8 +18,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Removes a part and what follows it up to the next word, for places where a newline would mean something.
     fn blank_to_next(&mut self, start: u32, end: u32) {
-        let end = self.words.next(end).map_or(end, |word| word.start());
-        self.blank(start, end);
+        self.blank(start, self.words.next(end));
     }
 
     /// Removes an annotation with all that stands between it and what it annotates: a mark `?` or `!`, a comment.
@@ -37,17 +35,16 @@ impl<'a> Walk<'_, 'a> {
         }
         let end = it.pattern.span().end;
         match &it.type_annotation {
-            None if it.optional => self.blank_mark(end, Kind::Question),
+            None if it.optional => self.blank_mark(end),
             annotation => self.blank_annotation(annotation.as_deref(), end),
         }
     }
 
     /// Removes the mark that comes next.
-    pub(super) fn blank_mark(&mut self, from: u32, mark: Kind) {
-        if let Some(word) = self.words.next(from)
-            && word.kind() == mark
-        {
-            self.blank(word.start(), word.end());
+    pub(super) fn blank_mark(&mut self, from: u32) {
+        let mark = self.words.next(from);
+        if matches!(self.words.byte(mark), Some(b'?' | b'!')) {
+            self.blank(mark, mark + 1);
         }
     }
 

@@ -4,27 +4,28 @@ use oxc_ast::ast::{
     Class, ClassElement, MethodDefinition, MethodDefinitionType, PropertyDefinition, PropertyDefinitionType,
     PropertyKey,
 };
-use oxc_parser::Kind;
 use oxc_span::{GetSpan, Span};
 
 use super::walk::Walk;
 
 impl<'a> Walk<'_, 'a> {
     pub(super) fn blank_class(&mut self, it: &Class<'a>) {
-        let words = self.words;
-        let modifiers = words.from(it.span.start).take_while(|word| word.kind() != Kind::Class);
-        for word in modifiers.filter(|word| word.kind() == Kind::Abstract) {
-            self.blank(word.start(), word.end());
+        if self.words.name(it.span.start) == "abstract" {
+            self.blank(it.span.start, it.span.start + "abstract".len() as u32);
         }
+        let mut head = it.id.as_ref().map_or(it.span.start, |id| id.span.end);
+        head = it.heritage.as_ref().map_or(head, |heritage| heritage.expression.span().end);
         if let Some(types) = &it.type_parameters {
             self.blank(types.span.start, types.span.end);
+            head = head.max(types.span.end);
         }
         if let Some(types) = it.heritage.as_ref().and_then(|heritage| heritage.type_arguments.as_ref()) {
             self.blank(types.span.start, types.span.end);
+            head = head.max(types.span.end);
         }
         if let (Some(first), Some(last)) = (it.implements.first(), it.implements.last()) {
-            let start = words.last(first.span.start).map_or(first.span.start, |word| word.start());
-            self.blank(start, last.span.end);
+            let word = self.words.names(head, first.span.start).last();
+            self.blank(word.map_or(first.span.start, |(start, _)| start), last.span.end);
         }
     }
 
@@ -69,32 +70,18 @@ impl<'a> Walk<'_, 'a> {
 
     /// Removes the words before a name that JavaScript does not know.
     fn blank_modifiers(&mut self, element: Span, key: &PropertyKey<'a>) {
-        let end = key.span().start;
         let words = self.words;
-        for word in words.from(element.start).take_while(|word| word.start() < end) {
-            let erased = matches!(
-                word.kind(),
-                Kind::Public
-                    | Kind::Private
-                    | Kind::Protected
-                    | Kind::Readonly
-                    | Kind::Override
-                    | Kind::Abstract
-            );
-            if erased {
-                self.blank(word.start(), word.end());
+        for (start, word) in words.names(element.start, key.span().start) {
+            if ["public", "private", "protected", "readonly", "override", "abstract"].contains(&word) {
+                self.blank(start, start + word.len() as u32);
             }
         }
     }
 
     /// Removes the mark after a name.
     fn blank_key_mark(&mut self, key: &PropertyKey<'a>) {
-        let words = self.words;
-        let mark = words.from(key.span().end).find(|word| word.kind() != Kind::RBrack);
-        if let Some(mark) = mark
-            && matches!(mark.kind(), Kind::Question | Kind::Bang)
-        {
-            self.blank(mark.start(), mark.end());
-        }
+        let next = self.words.next(key.span().end);
+        let end = if self.words.byte(next) == Some(b']') { next + 1 } else { next };
+        self.blank_mark(end);
     }
 }

@@ -10,7 +10,6 @@ use oxc_ast::ast::{
     StaticMemberExpression, TSTypeAssertion, TaggedTemplateExpression, UnaryExpression, UnaryOperator,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
-use oxc_parser::Kind;
 use oxc_span::{GetSpan, Span};
 
 use super::edits::Slot;
@@ -256,10 +255,11 @@ impl<'a> Walk<'_, 'a> {
             }
             return self.visit_expression(&it.right);
         };
-        let words = self.words;
         // Parentheses around the name are not part of it.
-        let word = words.from(it.left.span().end).find(|word| word.kind() != Kind::RParen);
-        let start = word.map_or(it.left.span().end, |word| word.start());
+        let mut start = self.words.next(it.left.span().end);
+        while self.words.byte(start) == Some(b')') {
+            start = self.words.next(start + 1);
+        }
         let right = it.right.span();
         let change = self.edits.slot(start);
         let before = self.suspensions;

@@ -20,14 +20,12 @@ mod call;
 mod tests;
 
 /// What a file has to do with others.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// What it imports from, in order; each once.
     pub(crate) imports: Vec<Import>,
     /// What it exports that is a type and nothing else.
     pub(crate) types: BTreeSet<String>,
-    /// What it exports of other files, where only those know whether it is a type.
-    pub(crate) forwards: Vec<Forward>,
 }
 
 /// An import.
@@ -35,14 +33,6 @@ pub(crate) struct Scan {
 pub(crate) struct Import {
     pub(crate) specifier: String,
     pub(crate) at: At,
-}
-
-/// A name of another file that a file exports: `export { name as exported } from "specifier"`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Forward {
-    pub(crate) exported: String,
-    pub(crate) specifier: String,
-    pub(crate) name: String,
 }
 
 /// A file as JavaScript.

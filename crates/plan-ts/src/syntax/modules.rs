@@ -1,6 +1,6 @@
 //! Imports and exports: which files a file needs, and which of their names are types and go.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 
 use oxc_ast::ast::{
     BindingIdentifier, Declaration, ExportDefaultDeclarationKind, ExportSpecifier, ImportDeclaration,
@@ -8,11 +8,11 @@ use oxc_ast::ast::{
     StringLiteral, WithClause,
 };
 use oxc_ast_visit::walk_js;
-use oxc_span::GetSpan;
+use oxc_span::{GetSpan, Span};
 
 use super::blank::is_type_declaration;
 use super::walk::Walk;
-use super::{Forward, Import, Scan};
+use super::{Import, Scan};
 use crate::job::At;
 
 /// The names at the top of a file.
@@ -20,8 +20,6 @@ use crate::job::At;
 pub(super) struct Names<'a> {
     types: HashSet<&'a str>,
     values: HashSet<&'a str>,
-    /// Names that are imported without being called types: from where, and what they are called there.
-    imported: HashMap<&'a str, (&'a str, &'a str)>,
 }
 
 impl<'a> Names<'a> {
@@ -53,7 +51,6 @@ impl<'a> Names<'a> {
                 self.types.insert(local);
             } else {
                 self.values.insert(local);
-                self.imported.extend(name.map(|name| (local, (source, name))));
             }
         }
     }
@@ -132,12 +129,7 @@ impl Found {
                 match (it.export_kind, exported) {
                     (ImportOrExportKind::Type, Some(name)) => self.add_type(name),
                     (ImportOrExportKind::Type, None) => {}
-                    (ImportOrExportKind::Value, exported) => {
-                        self.import(&it.source);
-                        if exported.is_none() {
-                            self.forward("*", it.source.value.as_str(), "*");
-                        }
-                    }
+                    (ImportOrExportKind::Value, _) => self.import(&it.source),
                 }
             }
             ModuleDeclaration::ExportFromDeclaration(it) => {
@@ -148,7 +140,6 @@ impl Found {
                         self.add_type(exported);
                     } else {
                         values = true;
-                        self.forward(exported, it.source.value.as_str(), name(&specifier.local));
                     }
                 }
                 if values && it.export_kind == ImportOrExportKind::Value {
@@ -189,24 +180,11 @@ impl Found {
     fn export(&mut self, local: &str, exported: &str, called: bool, names: &Names<'_>) {
         if called || names.is_type_only(local) {
             self.add_type(exported);
-        } else if let Some((source, name)) = names.imported.get(local) {
-            self.forward(exported, source, name);
         }
     }
 
     fn add_type(&mut self, exported: &str) {
         self.scan.types.insert(exported.to_owned());
-    }
-
-    fn forward(&mut self, exported: &str, specifier: &str, name: &str) {
-        let [exported, specifier, name] = [exported, specifier, name].map(str::to_owned);
-        self.scan.forwards.push(Forward { exported, specifier, name });
-    }
-}
-
-impl Default for Scan {
-    fn default() -> Scan {
-        Scan { imports: Vec::new(), types: BTreeSet::new(), forwards: Vec::new() }
     }
 }
 
@@ -279,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    fn blank_item(&mut self, span: oxc_span::Span) {
+    fn blank_item(&mut self, span: Span) {
         let end = self.words.past_comma(span.end);
         self.blank(span.start, end);
     }

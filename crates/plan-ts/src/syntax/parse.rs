@@ -3,8 +3,7 @@
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{JSXElement, JSXFragment};
 use oxc_ast_visit::VisitJs;
-use oxc_parser::config::TokensParserConfig;
-use oxc_parser::{Kind, Parser, ParserReturn, Token};
+use oxc_parser::{Parser, ParserReturn};
 use oxc_span::{SourceType, Span};
 
 use crate::job::{At, Fault};
@@ -12,8 +11,7 @@ use crate::job::{At, Fault};
 /// Parses a module and looks at it.
 pub(super) fn with_program<T>(text: &str, look: impl FnOnce(ParserReturn<'_>) -> T) -> T {
     let allocator = Allocator::default();
-    let parser = Parser::new(&allocator, text, SourceType::ts().with_module(true));
-    look(parser.with_config(TokensParserConfig).parse())
+    look(Parser::new(&allocator, text, SourceType::ts().with_module(true)).parse())
 }
 
 /// What the parser found wrong.
@@ -69,33 +67,64 @@ fn jsx(text: &str) -> Option<Span> {
     find.0
 }
 
-/// The words of a file, in order.
+/// The words of a file, for what the tree does not say: where a mark or a comma is.
 #[derive(Clone, Copy)]
-pub(super) struct Words<'s>(pub(super) &'s [Token]);
+pub(super) struct Words<'s>(pub(super) &'s str);
 
 impl<'s> Words<'s> {
-    /// The words that begin at a byte or after it.
-    pub(super) fn from(self, at: u32) -> impl Iterator<Item = &'s Token> {
-        let first = self.0.partition_point(|word| word.start() < at);
-        self.0[first..].iter()
+    /// Where the next word begins, at a byte or after it: past spaces and comments.
+    pub(super) fn next(self, at: u32) -> u32 {
+        let mut rest = self.from(at);
+        loop {
+            // A byte order mark is a space to JavaScript only.
+            rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
+            let (end, skip) = match rest.as_bytes() {
+                [b'/', b'/', ..] => (rest.find(['\n', '\r', '\u{2028}', '\u{2029}']), 0),
+                [b'/', b'*', ..] => (rest.find("*/"), 2),
+                _ => return (self.0.len() - rest.len()) as u32,
+            };
+            rest = end.map_or("", |end| &rest[end + skip..]);
+        }
     }
 
-    /// The first word at a byte or after it.
-    pub(super) fn next(self, at: u32) -> Option<&'s Token> {
-        self.from(at).next()
+    /// The name or keyword that begins at a byte, if any.
+    pub(super) fn name(self, at: u32) -> &'s str {
+        let rest = self.from(at);
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | '$'));
+        &rest[..end.unwrap_or(rest.len())]
     }
 
-    /// The last word that ends at a byte or before it.
-    pub(super) fn last(self, at: u32) -> Option<&'s Token> {
-        let next = self.0.partition_point(|word| word.end() <= at);
-        next.checked_sub(1).map(|index| &self.0[index])
+    /// The byte at a place.
+    pub(super) fn byte(self, at: u32) -> Option<u8> {
+        self.0.as_bytes().get(at as usize).copied()
+    }
+
+    /// The names and keywords between two bytes, and where they begin.
+    pub(super) fn names(self, start: u32, end: u32) -> impl Iterator<Item = (u32, &'s str)> {
+        let mut at = start;
+        std::iter::from_fn(move || {
+            loop {
+                at = self.next(at);
+                if at >= end {
+                    return None;
+                }
+                let (begin, name) = (at, self.name(at));
+                let letter = self.from(at).chars().next().map_or(1, char::len_utf8);
+                at += name.len().max(letter) as u32;
+                if !name.is_empty() {
+                    return Some((begin, name));
+                }
+            }
+        })
     }
 
     /// Where the list item that ends at a byte ends with the comma after it, if there is one.
     pub(super) fn past_comma(self, at: u32) -> u32 {
-        match self.next(at) {
-            Some(word) if word.kind() == Kind::Comma => word.end(),
-            _ => at,
-        }
+        let next = self.next(at);
+        if self.byte(next) == Some(b',') { next + 1 } else { at }
+    }
+
+    fn from(self, at: u32) -> &'s str {
+        self.0.get(at as usize..).unwrap_or_default()
     }
 }

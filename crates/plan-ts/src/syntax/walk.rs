@@ -55,7 +55,7 @@ pub(super) fn walk(
     let mut walk = Walk {
         file,
         text,
-        words: Words(&parsed.tokens),
+        words: Words(text),
         methods: bare,
         is_type,
         names: Names::of(&parsed.program, is_type),

@@ -13,6 +13,7 @@ mod calls;
 mod modules;
 mod faults;
 mod places;
+mod programs;
 mod random;
 mod meaning;
 
@@ -59,7 +60,8 @@ fn told(source: &str, faults: &[Fault]) -> String {
 fn check(source: &str, expect: Expect) {
     match made(source) {
         Ok((unit, _)) => {
-            expect.assert_eq(&unit.code);
+            // A source file has no carriage returns.
+            expect.assert_eq(&unit.code.replace('\r', "␍"));
             assert_eq!(wrong(&unit.code), None, "{source}\n--\n{}", unit.code);
         }
         Err(faults) => expect.assert_eq(&told(source, &faults)),

@@ -10,10 +10,7 @@ fn found(source: &str, expect: Expect) {
                 format!("import {} {at}\n", import.specifier)
             });
             let types = scan.types.iter().map(|name| format!("type {name}\n"));
-            let forwards = scan.forwards.iter();
-            let forwards =
-                forwards.map(|it| format!("forward {} = {} of {}\n", it.exported, it.name, it.specifier));
-            imports.chain(types).chain(forwards).collect()
+            imports.chain(types).collect()
         }
         Err(faults) => told(source, &faults),
     };
@@ -40,13 +37,11 @@ fn imports_are_found() {
     found(
         "export * from './a'; export { b } from './b'; export type * from './c'; export type { D } from './d'; export { type E } from './e'",
         expect![[r#"
-        import ./a './a'
-        import ./b './b'
-        type D
-        type E
-        forward * = * of ./a
-        forward b = b of ./b
-    "#]],
+            import ./a './a'
+            import ./b './b'
+            type D
+            type E
+        "#]],
     );
     found("let a = import('./a')", expect![]);
     found(
@@ -93,16 +88,11 @@ fn types_are_found() {
     found(
         "import { a, b as c } from './a'; import d from './d'; export { a, c as e }; export { f as g } from './f'; export default d; export * from './h'",
         expect![[r#"
-        import ./a './a'
-        import ./d './d'
-        import ./f './f'
-        import ./h './h'
-        forward a = a of ./a
-        forward e = b of ./a
-        forward g = f of ./f
-        forward default = default of ./d
-        forward * = * of ./h
-    "#]],
+            import ./a './a'
+            import ./d './d'
+            import ./f './f'
+            import ./h './h'
+        "#]],
     );
 }
 

@@ -162,9 +162,9 @@ fn strange_texts() {
     check(
         "let a: B\r\nlet c = a\r\n  + d\r\n",
         expect![[r#"
-            let a ;
+            let a ;␍
             let c = __ab_op(0,"+",a
-            ,d);
+            ,d);␍
         "#]],
     );
     check(
