@@ -12,3 +12,13 @@ mod surface;
 mod syntax;
 mod sandbox;
 mod make;
+mod frames;
+mod worker;
+mod child;
+mod sources;
+mod assemble;
+mod compiler;
+
+pub use child::Worker;
+pub use compiler::{Built, Compiler, Outcome};
+pub use worker::serve;

@@ -1,0 +1,9 @@
+//! Plans written in TypeScript, seen from outside.
+
+#![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+mod world;
+mod seeds;
+mod surface;
+mod errors;
