@@ -18,6 +18,8 @@ mod child;
 mod sources;
 mod assemble;
 mod compiler;
+#[doc(hidden)]
+pub mod fuzz;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};

@@ -7,3 +7,4 @@ mod world;
 mod seeds;
 mod surface;
 mod errors;
+mod fuzz;
