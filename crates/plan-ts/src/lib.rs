@@ -12,3 +12,6 @@ mod surface;
 mod syntax;
 mod sandbox;
 mod make;
+mod types;
+
+pub use types::declarations;
