@@ -28,7 +28,7 @@ pub(super) fn declare(page: &mut Page, registries: &Registries) {
 
 fn key(page: &mut Page, entry: &KeyEntry, registries: &Registries) {
     let (kind, declared) = match entry.kind {
-        KeyKind::Column(kind) => (kind.to_string(), format!("Column<{}>", scalar(kind))),
+        KeyKind::Column(kind) => (format!("`{kind}`"), format!("Column<{}>", scalar(kind))),
         KeyKind::FeatureBundle => ("feature bundle".to_owned(), "FeatureBundle".to_owned()),
     };
     let mut facts = vec![kind];
@@ -47,7 +47,7 @@ fn param(page: &mut Page, entry: &ParamEntry) {
         Some(value) => format!("{value} if not set"),
         None => "null if not set".to_owned(),
     };
-    let facts = format!("{}, {unset}", entry.kind);
+    let facts = format!("`{}`, {unset}", entry.kind);
     page.doc(&[sentence(&entry.doc), sentence(&facts)], &deprecated(entry.status, ""));
     page.line(&format!("readonly {}: Param<{}>;", member(&entry.name), scalar(entry.kind)));
 }

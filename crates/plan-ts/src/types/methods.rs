@@ -81,42 +81,37 @@ fn method(page: &mut Page, Declared { spec, method, options }: &Declared<'_>) {
 }
 
 fn options(page: &mut Page, Declared { spec, method, options }: &Declared<'_>) {
-    let (aliased, simple): (Vec<&ParamSpec>, Vec<&ParamSpec>) =
-        spec.params.iter().partition(|param| surface::alias(spec, param).is_some());
     page.doc(&[format!("Options of `{}`.", method.name)], &[]);
+    let renamed = |param: &&ParamSpec| surface::alias(spec, param).is_some();
+    let aliased = spec.params.iter().find(renamed);
+    let simple: Vec<&ParamSpec> = spec.params.iter().filter(|param| !renamed(param)).collect();
     let inside = |page: &mut Page| simple.iter().for_each(|param| option(page, spec, param, None));
-    match (&simple[..], &aliased[..]) {
-        ([], []) => page.line(&format!("interface {options} extends NodeOptions {{}}")),
-        (_, []) => page.block(&format!("interface {options} extends NodeOptions {{"), inside, "}"),
-        (simple, aliased) => {
-            page.line(&format!("type {options} = NodeOptions"));
-            if !simple.is_empty() {
-                page.block("& {", inside, "}");
-            }
-            for (at, param) in aliased.iter().enumerate() {
-                either(page, spec, param, if at + 1 < aliased.len() { ")" } else { ");" });
-            }
+    match (&simple[..], aliased) {
+        ([], None) => page.line(&format!("interface {options} extends NodeOptions {{}}")),
+        (_, None) => page.block(&format!("interface {options} extends NodeOptions {{"), inside, "}"),
+        ([], Some(param)) => {
+            let inside = |page: &mut Page| either(page, spec, param);
+            page.block(&format!("type {options} = NodeOptions & ("), inside, ");");
+        }
+        (_, Some(param)) => {
+            page.block(&format!("type {options} = NodeOptions & {{"), inside, "} & (");
+            page.indented(|page| either(page, spec, param));
+            page.line(");");
         }
     }
 }
 
 /// An option under one of two names, never both.
-fn either(page: &mut Page, spec: &Spec, param: &ParamSpec, close: &str) {
+fn either(page: &mut Page, spec: &Spec, param: &ParamSpec) {
     let name = surface::option(param);
-    let alias = surface::alias(spec, param).expect("only options with another name come here").to_owned();
-    let inside = |page: &mut Page| {
-        for (this, other) in [(&name, &alias), (&alias, &name)] {
-            page.block(
-                "| {",
-                |page| {
-                    option(page, spec, param, Some(this));
-                    page.line(&format!("readonly {}?: never;", member(other)));
-                },
-                "}",
-            );
-        }
-    };
-    page.block("& (", inside, close);
+    let alias = surface::alias(spec, param).expect("only an option with another name comes here").to_owned();
+    for (this, other) in [(&name, &alias), (&alias, &name)] {
+        let inside = |page: &mut Page| {
+            option(page, spec, param, Some(this));
+            page.line(&format!("readonly {}?: never;", member(other)));
+        };
+        page.block("| {", inside, "}");
+    }
 }
 
 fn option(page: &mut Page, spec: &Spec, param: &ParamSpec, name: Option<&str>) {

@@ -23,10 +23,15 @@ impl Page {
     /// A block: what opens it, what is in it, what closes it.
     pub(super) fn block(&mut self, open: &str, inside: impl FnOnce(&mut Page), close: &str) {
         self.line(open);
+        self.indented(inside);
+        self.line(close);
+    }
+
+    /// What is in a block.
+    pub(super) fn indented(&mut self, inside: impl FnOnce(&mut Page)) {
         self.depth += 1;
         inside(self);
         self.depth -= 1;
-        self.line(close);
     }
 
     /// A comment that editors show: sentences, then tags, each on a line of its own. None if there are none.

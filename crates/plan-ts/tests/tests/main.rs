@@ -1,0 +1,4 @@
+//! TypeScript plans, from outside.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+
+mod types;
