@@ -69,7 +69,7 @@ fn help_goes_to_stdout() {
         exit 0
     "#]]
     .assert_eq(&anabranch(&["plan", "run", "--help"], "").shown());
-    for verb in ["check", "explain", "why", "bench", "list", "seed", "info", "ops"] {
+    for verb in ["check", "explain", "why", "bench", "list", "seed", "info", "ops", "types", "new"] {
         let said = anabranch(&["plan", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb} says its exit codes");

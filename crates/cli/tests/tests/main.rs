@@ -12,4 +12,5 @@ mod project;
 mod rankd;
 mod redis;
 mod run;
+mod scaffold;
 mod why;

@@ -1,35 +1,18 @@
 //! The real type checker on plans.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anabranch_plan::Ops;
 use anabranch_plan_ts::declarations;
+use anabranch_testkit::tsc;
 use expect_test::expect;
 
 use super::{REGISTRY, own, registries};
 
-const OPTIONS: [&str; 11] = [
-    "--strict",
-    "--noEmit",
-    "--noUnusedLocals",
-    "--pretty",
-    "false",
-    "--target",
-    "es2023",
-    "--module",
-    "esnext",
-    "--moduleResolution",
+const OPTIONS: [&str; 9] = [
+    "--strict", "--noEmit", "--noUnusedLocals", "--target", "es2023", "--module", "esnext", "--moduleResolution",
     "bundler",
 ];
-
-/// The type checker: where `ANABRANCH_TSC` says, or where `./dev test` puts it.
-fn tsc() -> PathBuf {
-    let installed = || Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tsc/node_modules/typescript/bin/tsc");
-    let tsc = std::env::var_os("ANABRANCH_TSC").map_or_else(installed, PathBuf::from);
-    assert!(tsc.is_file(), "there is no {}; `./dev test` installs it", tsc.display());
-    tsc
-}
 
 /// An empty folder with the declarations.
 fn folder(name: &str) -> PathBuf {
@@ -42,16 +25,14 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// What the type checker says about all files of a folder, without the lines that go into detail.
+/// What the type checker says about all files of a folder.
 fn complaints(folder: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut files: Vec<_> = files.collect();
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> =
+        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
-    let output = Command::new("node").arg(tsc()).args(OPTIONS).args(files).current_dir(folder).output();
-    let output = output.expect("node runs the type checker; `./dev test` installs it");
-    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.success(), said.is_empty(), "{said}");
-    said.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect()
+    let args: Vec<&str> = OPTIONS.into_iter().chain(files.iter().map(String::as_str)).collect();
+    tsc(env!("CARGO_TARGET_TMPDIR"), folder, &args)
 }
 
 #[test]
