@@ -15,6 +15,7 @@ mod guarded;
 mod pipelines;
 mod embedded;
 mod offload;
+mod typescript;
 
 use std::io;
 use std::time::Duration;
@@ -48,13 +49,14 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
     ("hedge", hedge::report),
     ("guarded", guarded::report),
+    ("typescript", typescript::report),
 ];
 
 fn measure(report: &mut Report, pace: Pace, parts: &[Part]) -> io::Result<()> {

@@ -8,10 +8,14 @@ mod out;
 mod table;
 mod demo;
 mod plan;
+mod worker;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if worker::is_asked_for() {
+        return anabranch_plan_ts::serve();
+    }
     match args::parse().and_then(args::Cli::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -25,7 +25,7 @@ pub(crate) fn note(line: &str) {
 
 /// Tells what is wrong with an input: all of it.
 pub(crate) fn problems(problems: &Problems) {
-    problems.errors.iter().for_each(|problem| note(&format!("error: {problem}")));
+    problems.errors.iter().for_each(|problem| note(&told("error", problem)));
     warnings(&problems.warnings);
     match problems.errors.len() {
         1 => {}
@@ -35,7 +35,18 @@ pub(crate) fn problems(problems: &Problems) {
 
 /// Tells what is odd.
 pub(crate) fn warnings(problems: &[Problem]) {
-    problems.iter().for_each(|problem| note(&format!("warning: {problem}")));
+    problems.iter().for_each(|problem| note(&told("warning", problem)));
+}
+
+/// A problem in words, with the line of the source that it is about.
+pub(crate) fn told(what: &str, problem: &Problem) -> String {
+    match (&problem.excerpt, &problem.help) {
+        (None, _) => format!("{what}: {problem}"),
+        (Some(excerpt), None) => format!("{what}: {}: {}\n{excerpt}", problem.place, problem.what),
+        (Some(excerpt), Some(help)) => {
+            format!("{what}: {}: {}\n{excerpt}\n  help: {help}", problem.place, problem.what)
+        }
+    }
 }
 
 /// Writes a file.

@@ -138,6 +138,11 @@ impl Fault {
         Fault { what: what.into(), help: None, at: Some(at) }
     }
 
+    /// Something wrong there, if that is known.
+    pub(crate) fn maybe(at: Option<At>, what: impl Into<String>) -> Fault {
+        Fault { what: what.into(), help: None, at }
+    }
+
     /// With a way out.
     pub(crate) fn help(self, help: impl Into<String>) -> Fault {
         Fault { help: Some(help.into()), ..self }

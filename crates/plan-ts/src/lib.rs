@@ -12,6 +12,15 @@ mod surface;
 mod syntax;
 mod sandbox;
 mod make;
+mod frames;
+mod worker;
+mod child;
+mod sources;
+mod assemble;
+mod compiler;
 mod types;
 
+pub use child::Worker;
+pub use compiler::{Built, Compiler, Outcome};
 pub use types::declarations;
+pub use worker::serve;

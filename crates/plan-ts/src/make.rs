@@ -1,9 +1,151 @@
 //! Makes a plan of its sources: finds them, rewrites them, runs them.
 
-use crate::job::{Files, Job, Made};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::job::{At, Fault, Files, Imported, Job, Made, Site};
+use crate::sandbox::{self, Program, Recorded, Said, Target};
+use crate::surface::{PACKAGES, TYPES};
+use crate::syntax::{self, Import, Scan, Unit};
+
+/// The most files that a plan is made of.
+const MAX_FILES: usize = 200;
 
 /// Does a job, here and now. What comes of code that nobody has looked at belongs into a process of its own.
 pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
-    let _ = (job, files);
-    Made::default()
+    let mut found = Found::default();
+    found.find(job, files);
+    if !found.faults.is_empty() {
+        return Made { faults: found.faults, ..Made::default() };
+    }
+    let mut sites = Vec::new();
+    let units = match found.rewrite(job, &mut sites) {
+        Ok(units) => units,
+        Err(faults) => return Made { faults, ..Made::default() },
+    };
+    let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
+    let Recorded { faults, plan } = sandbox::run(job, Program { modules, imports: found.targets.clone() });
+    let faults = faults.into_iter().map(|said| found.place(said, &units, &sites)).collect();
+    Made { faults, plan, sites }
+}
+
+/// The files that a plan is made of, by number.
+#[derive(Default)]
+struct Found {
+    sources: BTreeMap<u32, Source>,
+    targets: BTreeMap<(u32, String), Target>,
+    faults: Vec<Fault>,
+}
+
+struct Source {
+    name: String,
+    text: String,
+    types: BTreeSet<String>,
+    imports: Vec<Import>,
+}
+
+impl Found {
+    /// Finds all files, beginning with the first, and notes what is wrong with them.
+    fn find(&mut self, job: &Job, files: &mut dyn Files) {
+        let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
+        let mut known = BTreeSet::from([0]);
+        while let Some((number, name, text)) = queue.pop_front() {
+            let Scan { imports, types } = syntax::scan(number, &text).unwrap_or_else(|faults| {
+                self.faults.extend(faults);
+                Scan { imports: Vec::new(), types: BTreeSet::new() }
+            });
+            for import in &imports {
+                let new = self.import(number, import, files).filter(|(number, ..)| known.insert(*number));
+                if known.len() > MAX_FILES {
+                    let what = format!("a plan is made of at most {MAX_FILES} files");
+                    self.faults.push(Fault::new(import.at, what));
+                    return;
+                }
+                queue.extend(new);
+            }
+            self.sources.insert(number, Source { name, text, types, imports });
+        }
+    }
+
+    /// Resolves an import; gives the file if it comes for the first time.
+    fn import(&mut self, from: u32, import: &Import, files: &mut dyn Files) -> Option<(u32, String, String)> {
+        let key = (from, import.specifier.clone());
+        if PACKAGES.contains(&import.specifier.as_str()) {
+            self.targets.insert(key, Target::Package);
+            return None;
+        }
+        match files.import(from, &import.specifier) {
+            Imported::File { number, name, text } => {
+                self.targets.insert(key, Target::File(number));
+                text.map(|text| (number, name, text))
+            }
+            Imported::Refused { what, help } => {
+                self.faults.push(Fault { what, help, at: Some(import.at) });
+                None
+            }
+        }
+    }
+
+    /// All files as JavaScript, or everything wrong with any of them.
+    fn rewrite(&self, job: &Job, sites: &mut Vec<Site>) -> Result<BTreeMap<u32, Unit>, Vec<Fault>> {
+        let (mut units, mut faults) = (BTreeMap::new(), Vec::new());
+        for (&number, source) in &self.sources {
+            let is_type = |specifier: &str, name: &str| self.is_type(number, specifier, name);
+            match syntax::rewrite(number, &source.text, &job.methods, &is_type, sites) {
+                Ok(unit) => {
+                    units.insert(number, unit);
+                }
+                Err(found) => faults.extend(found),
+            }
+        }
+        if faults.is_empty() { Ok(units) } else { Err(faults) }
+    }
+
+    fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
+        match self.targets.get(&(from, specifier.to_owned())) {
+            Some(Target::File(number)) => {
+                self.sources.get(number).is_some_and(|source| source.types.contains(name))
+            }
+            Some(Target::Package) => TYPES.contains(&name),
+            None => false,
+        }
+    }
+
+    /// A fault of the running code, with its place in the sources.
+    fn place(&self, said: Said, units: &BTreeMap<u32, Unit>, sites: &[Site]) -> Fault {
+        let option = |site: &Site| {
+            let (_, _, value) = site.options.iter().find(|(name, ..)| Some(name) == said.option.as_ref())?;
+            Some(*value)
+        };
+        let site = said.site.and_then(|site| sites.get(site as usize));
+        let at = site.map(|site| option(site).unwrap_or(site.at));
+        let at = at.or_else(|| {
+            let (file, line, column) = said.stack?;
+            let start = units.get(&file)?.original(line, column);
+            Some(word(file, start, &self.sources.get(&file)?.text))
+        });
+        let at = at.or_else(|| self.importer(&said.what));
+        let what = self.sources.iter().rev().fold(said.what, |what, (number, source)| {
+            what.replace(&format!("'file:{number}'"), &format!("`{}`", source.name))
+        });
+        Fault { what, help: said.help, at }
+    }
+
+    /// Where a module is imported that the engine complains about: it names no place of its own.
+    fn importer(&self, what: &str) -> Option<At> {
+        let (_, rest) = what.split_once("module 'file:")?;
+        let target = Target::File(rest.split_once('\'')?.0.parse().ok()?);
+        let imports = self.sources.iter().flat_map(|(number, source)| {
+            source.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
+        });
+        imports.into_iter().find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
+    }
+}
+
+/// The word that begins there, or the letter.
+fn word(file: u32, start: u32, text: &str) -> At {
+    let rest = text.get(start as usize..).unwrap_or_default();
+    let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+    let length: usize = rest.chars().take_while(is_part).map(char::len_utf8).sum();
+    let length = length.max(rest.chars().next().map_or(0, char::len_utf8));
+    At { file, start, end: start + length as u32 }
 }

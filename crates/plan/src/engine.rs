@@ -322,6 +322,12 @@ impl Plan {
         &self.warnings
     }
 
+    /// The same, with what is odd about it told otherwise: of the source that its text was made from.
+    #[must_use]
+    pub fn warned(self, warnings: Vec<Problem>) -> Plan {
+        Plan { warnings: warnings.into(), ..self }
+    }
+
     /// The engine it belongs to.
     pub fn engine(&self) -> &Engine {
         &self.engine

@@ -104,7 +104,7 @@ pub use op::{
     Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
     WaitFuture, When,
 };
-pub use problem::{Problem, Problems, closest};
+pub use problem::{Excerpt, Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
 pub use registry::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,

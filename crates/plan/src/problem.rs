@@ -11,6 +11,21 @@ pub struct Problem {
     pub what: String,
     /// What to do about it.
     pub help: Option<String>,
+    /// The line of the source that it is about, if there is one.
+    pub excerpt: Option<Box<Excerpt>>,
+}
+
+/// A line of a source, and the part of it that something is wrong with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The character it begins at, from 1.
+    pub column: usize,
+    /// How many characters it has on this line, at least 1.
+    pub width: usize,
+    /// The line.
+    pub text: String,
 }
 
 /// Everything found wrong with an input. Warnings alone do not refuse it.
@@ -25,7 +40,7 @@ pub struct Problems {
 impl Problem {
     /// Something wrong at `place`.
     pub fn new(place: impl Into<String>, what: impl Into<String>) -> Problem {
-        Problem { place: place.into(), what: what.into(), help: None }
+        Problem { place: place.into(), what: what.into(), help: None, excerpt: None }
     }
 
     /// With a way out.
@@ -33,6 +48,32 @@ impl Problem {
     pub fn help(mut self, help: impl Into<String>) -> Problem {
         self.help = Some(help.into());
         self
+    }
+
+    /// With the line that it is about.
+    #[must_use]
+    pub fn at(mut self, excerpt: Excerpt) -> Problem {
+        self.excerpt = Some(Box::new(excerpt));
+        self
+    }
+}
+
+/// The most characters of a line that are shown, and how many of them before the part that matters.
+const SHOWN: usize = 100;
+const BEFORE: usize = 60;
+
+impl fmt::Display for Excerpt {
+    /// The line with its number, and below it a mark under the part that matters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skipped = if self.column > BEFORE { self.column - 1 - BEFORE / 2 } else { 0 };
+        // One column a character: tabs and what cannot be seen would move the mark.
+        let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
+        let line: String = self.text.chars().skip(skipped).take(SHOWN).map(shown).collect();
+        let before = self.column.saturating_sub(1 + skipped);
+        let width = self.width.min(SHOWN.saturating_sub(before)).max(1);
+        let number = self.line.to_string();
+        writeln!(f, "  {number} | {}", line.trim_end())?;
+        write!(f, "  {} | {}{}", " ".repeat(number.len()), " ".repeat(before), "^".repeat(width))
     }
 }
 
@@ -113,7 +154,15 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::closest;
+    use super::{Excerpt, closest};
+
+    #[test]
+    fn the_mark_is_under_the_part() {
+        let excerpt = Excerpt { line: 12, column: 7, width: 3, text: "\tfour bad".to_owned() };
+        assert_eq!(excerpt.to_string(), "  12 |  four bad\n     |       ^^^");
+        let long = Excerpt { line: 1, column: 501, width: 900, text: "x".repeat(2_000) };
+        assert_eq!(long.to_string(), format!("  1 | {}\n    | {:30}{}", "x".repeat(100), "", "^".repeat(70)));
+    }
 
     #[test]
     fn the_shorter_the_closer() {

@@ -11,8 +11,13 @@ const VARIABLE: &str = "ANABRANCH_TSC";
 pub fn tsc(scratch: &str, folder: &Path, args: &[&str]) -> Vec<String> {
     let installed = || Path::new(scratch).join("../tsc/node_modules/typescript/bin/tsc");
     let tsc = std::env::var_os(VARIABLE).map_or_else(installed, PathBuf::from);
-    assert!(tsc.is_file(), "there is no {} (or what {VARIABLE} says); `./dev test` installs it", tsc.display());
-    let output = Command::new("node").arg(tsc).args(["--pretty", "false"]).args(args).current_dir(folder).output();
+    assert!(
+        tsc.is_file(),
+        "there is no {} (or what {VARIABLE} says); `./dev test` installs it",
+        tsc.display()
+    );
+    let output =
+        Command::new("node").arg(tsc).args(["--pretty", "false"]).args(args).current_dir(folder).output();
     let output = output.expect("node should run tsc; `./dev test` installs it");
     let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.success(), said.is_empty(), "{said}");

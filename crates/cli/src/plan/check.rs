@@ -1,7 +1,8 @@
 //! `anabranch plan check`.
 
+use anabranch_plan::Problem;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::from::{self, From, Rows};
 use crate::failure::Failure;
@@ -33,21 +34,32 @@ impl Check {
             };
             fine &= errors.is_empty();
             if self.json {
-                let list = |problems: &[anabranch_plan::Problem]| {
-                    let problem = |problem: &anabranch_plan::Problem| json!({"place": problem.place, "what": problem.what, "help": problem.help});
-                    problems.iter().map(problem).collect::<Vec<_>>()
-                };
+                let list = |problems: &[Problem]| problems.iter().map(as_json).collect::<Vec<_>>();
                 found.push(json!({"plan": name, "errors": list(&errors), "warnings": list(&warnings)}));
             } else {
-                let told = |what: &str, problem| out::note(&format!("{name}: {what}: {problem}"));
+                let told = |what: &str, problem: &Problem| match problem.excerpt {
+                    // Its place names the file already.
+                    Some(_) => out::note(&out::told(what, problem)),
+                    None => out::note(&format!("{name}: {}", out::told(what, problem))),
+                };
                 errors.iter().for_each(|problem| told("error", problem));
                 warnings.iter().for_each(|problem| told("warning", problem));
                 out::note(&format!("{name}: {}", out::status(errors.len(), warnings.len())));
             }
         }
         if self.json {
-            out::data(&format!("{:#}\n", serde_json::Value::from(found)))?;
+            out::data(&format!("{:#}\n", Value::from(found)))?;
         }
         if fine { Ok(()) } else { Err(Failure::Told) }
     }
+}
+
+fn as_json(problem: &Problem) -> Value {
+    let mut json = json!({"place": problem.place, "what": problem.what, "help": problem.help});
+    if let Some(excerpt) = &problem.excerpt {
+        json["line"] = excerpt.line.into();
+        json["column"] = excerpt.column.into();
+        json["width"] = excerpt.width.into();
+    }
+    json
 }

@@ -1,13 +1,15 @@
 //! Where plans, registries and rows come from: the options that most verbs share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Config, DataFile, Engine, Plan, Project, RowsFrom, Setup};
+use anabranch_plan_ts::{Built, Compiler, Outcome};
 use clap::Args;
 
 use super::threads::Threads;
 use crate::failure::Failure;
-use crate::out;
+use crate::{out, worker};
 
 /// The file that describes a project.
 const PROJECT_FILE: &str = "anabranch.toml";
@@ -29,7 +31,7 @@ pub(crate) struct From {
     /// or rediss-cluster:// URL.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     redis: Option<String>,
-    /// The folder of NAME.plan.json files.
+    /// The folder of NAME.plan.ts and NAME.plan.json files.
     #[arg(long, value_name = "DIR")]
     plans: Option<PathBuf>,
     /// The project file; without this option, the nearest anabranch.toml in this folder or above.
@@ -91,6 +93,19 @@ impl From {
         Ok(config)
     }
 
+    /// The files that say how plans are checked: the project file and the registries, and their folder.
+    pub(super) fn settings_files(&self) -> Vec<PathBuf> {
+        let project = self.project().ok().flatten();
+        let here = std::env::current_dir().unwrap_or_default();
+        let nearest = || here.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.is_file());
+        let mut files: Vec<PathBuf> = self.project.clone().or_else(nearest).into_iter().collect();
+        let registry = self.registry.clone().or_else(|| Some(project?.registry));
+        let entries = registry.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
+        files.extend(entries.into_iter().flatten().flatten().map(|entry| entry.path()));
+        files.extend(registry);
+        files
+    }
+
     fn rows(&self, rows: Rows) -> RowsFrom {
         match (&self.redis, &self.data[..], &self.env) {
             (Some(address), ..) => RowsFrom::Redis(address.clone()),
@@ -132,33 +147,32 @@ pub(crate) enum Rows {
     Unneeded,
 }
 
-/// The text of a plan, and where files that it names are.
-pub(super) struct PlanText {
-    pub(super) text: String,
-    pub(super) base: PathBuf,
-}
+/// What files of plans end in: as people write them, and as the engine reads them.
+pub(super) const SOURCE: &str = ".plan.ts";
+pub(super) const BUILT: &str = ".plan.json";
 
-/// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder.
+/// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder, whose source
+/// counts if there is one.
 pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
-    match is_file(name) {
-        false => engine.plan(name).map_err(|error| unknown(engine, name, error)),
-        true => {
-            let PlanText { text, base } = read(Path::new(name))?;
-            Ok(engine.compile(&text, &base)?)
+    match found(engine, name)? {
+        Found::Source(file) => Ok(built(engine, &file)?.plan),
+        Found::File(file) => {
+            let base = file.parent().unwrap_or(Path::new(""));
+            Ok(engine.compile(&read(&file)?, base)?)
         }
+        Found::Name => engine.plan(name).map_err(|error| unknown(engine, name, error)),
     }
 }
 
 /// The text of the plan that `name` means.
-pub(super) fn text(engine: &Engine, name: &str) -> Result<PlanText, Failure> {
-    if is_file(name) {
-        return read(Path::new(name));
-    }
-    match engine.folder() {
-        Some(folder) if names(engine)?.iter().any(|other| other == name) => {
-            read(&folder.join(format!("{name}.plan.json")))
+pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
+    match (found(engine, name)?, engine.folder()) {
+        (Found::Source(file), _) => Ok(built(engine, &file)?.text),
+        (Found::File(file), _) => read(&file),
+        (Found::Name, Some(folder)) if names(engine)?.iter().any(|other| other == name) => {
+            read(&folder.join(format!("{name}{BUILT}")))
         }
-        folder => {
+        (Found::Name, folder) => {
             let folder = folder.map(Path::to_owned);
             let error = anabranch_plan::Error::NoPlan { name: name.to_owned(), folder, cause: None };
             Err(unknown(engine, name, error))
@@ -166,30 +180,72 @@ pub(super) fn text(engine: &Engine, name: &str) -> Result<PlanText, Failure> {
     }
 }
 
-fn read(file: &Path) -> Result<PlanText, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))?;
-    Ok(PlanText { text, base: file.parent().unwrap_or(Path::new("")).to_owned() })
+/// What a name on the command line means.
+enum Found {
+    /// A file to compile.
+    Source(PathBuf),
+    /// A file to read.
+    File(PathBuf),
+    /// A plan of the folder.
+    Name,
 }
 
-fn is_file(name: &str) -> bool {
-    Path::new(name).is_file() || name.ends_with(".plan.json")
+fn found(engine: &Engine, name: &str) -> Result<Found, Failure> {
+    let file = Path::new(name);
+    if name.ends_with(SOURCE) {
+        return Ok(Found::Source(file.to_owned()));
+    }
+    if file.is_file() || name.ends_with(BUILT) {
+        return Ok(Found::File(file.to_owned()));
+    }
+    // A name is no path: nothing outside of the folder can be reached with it.
+    let is_name = engine.registries().limits.plan_name.is_match(name);
+    let source = engine.folder().filter(|_| is_name).map(|folder| folder.join(format!("{name}{SOURCE}")));
+    Ok(source.filter(|source| source.is_file()).map_or(Found::Name, Found::Source))
+}
+
+/// Compiles a plan from its source.
+pub(super) fn built(engine: &Engine, file: &Path) -> Result<Built, Failure> {
+    Ok(compile(engine, file).built?)
+}
+
+/// Compiles a plan from its source, and says which files it was made of.
+pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
+    Compiler::new(worker::here()).compile(engine, file, &root_of(engine, file))
+}
+
+/// The folder that a plan's imports must be in: that of all plans, if it is one of them.
+fn root_of(engine: &Engine, file: &Path) -> PathBuf {
+    let own = file.parent().unwrap_or(Path::new(""));
+    let within = |folder: &&Path| match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(file), Ok(folder)) => file.starts_with(folder),
+        _ => false,
+    };
+    engine.folder().filter(within).unwrap_or(own).to_owned()
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))
 }
 
 /// The names of the plans in the engine's folder, in order.
 pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
+    Ok(files(engine, &[SOURCE, BUILT])?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.
+pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String, PathBuf>, Failure> {
     let folder = engine.folder().ok_or_else(no_folder)?;
     let fail =
         |error: std::io::Error| Failure::of(format!("cannot read the folder {}: {error}", folder.display()));
-    let mut names = Vec::new();
+    let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {
         let file = entry.map_err(fail)?.file_name();
-        if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".plan.json")) {
-            names.push(name.to_owned());
-        }
+        let name = file.to_str().and_then(|file| endings.iter().find_map(|ending| file.strip_suffix(ending)));
+        found.extend(name.map(|name| (name.to_owned(), folder.join(&file))));
     }
-    names.sort_unstable();
-    Ok(names)
+    Ok(found)
 }
 
 /// Why there is no plan of this name: where it was looked for, and what is there.
@@ -210,7 +266,7 @@ fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure
     let mut what = error.to_string();
     match (anabranch_plan::closest(name, names.iter().map(String::as_str)), &names[..]) {
         (Some(near), _) => what.push_str(&format!("; did you mean `{near}`?")),
-        (None, []) => what.push_str("; there is none at all (a plan is a file NAME.plan.json)"),
+        (None, []) => what.push_str("; there is none at all (`anabranch plan new NAME` makes one)"),
         (None, names) => what.push_str(&format!("; there are: {}", names.join(", "))),
     }
     Failure::of(what)

@@ -20,7 +20,7 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let engine = self.from.engine(None, Rows::Unneeded)?;
-        let text = from::text(&engine, &self.plan)?.text;
+        let text = from::text(&engine, &self.plan)?;
         let mut problems = Problems::default();
         match Document::parse(&text, engine.ops(), engine.registries(), &mut problems) {
             Some(document) => {

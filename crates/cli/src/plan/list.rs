@@ -25,10 +25,10 @@ impl List {
         let mut list = Vec::new();
         let names = from::names(&engine)?;
         if let (true, Some(folder)) = (names.is_empty(), engine.folder()) {
-            out::note(&format!("no plan in {} (a plan is a file NAME.plan.json)", folder.display()));
+            out::note(&format!("no plan in {} (`anabranch plan new NAME` makes one)", folder.display()));
         }
         for name in names {
-            match engine.plan(&name) {
+            match from::plan(&engine, &name) {
                 Ok(plan) => {
                     let explained = plan.explain();
                     let status = out::status(0, plan.warnings().len());
@@ -36,10 +36,11 @@ impl List {
                     list.push(json!({"plan": name, "status": status, "nodes": nodes, "trips": trips}));
                     table.row([name, status, nodes.to_string(), trips.to_string()]);
                 }
-                Err(error) => {
-                    let status = match &error {
-                        anabranch_plan::Error::Plan(problems) => out::status(problems.errors.len(), 0),
-                        error => error.to_string(),
+                Err(failure) => {
+                    let status = match failure {
+                        Failure::Refused(problems) => out::status(problems.errors.len(), 0),
+                        Failure::Failed(error) => error.to_string(),
+                        other => return Err(other),
                     };
                     list.push(json!({"plan": name, "status": status, "nodes": null, "trips": null}));
                     table.row([name, status, String::new(), String::new()]);

@@ -8,6 +8,8 @@ mod capture;
 mod replay;
 mod captures;
 mod diff;
+mod build;
+mod watch;
 mod check;
 mod explain;
 mod why;
@@ -45,6 +47,9 @@ pub(crate) enum Verb {
     /// Says what changes from one plan to another, on captured requests.
     #[command(after_help = diff::HELP)]
     Diff(Box<diff::Diff>),
+    /// Compiles plans written in TypeScript, NAME.plan.ts, to plan JSON, NAME.plan.json.
+    #[command(after_help = build::HELP)]
+    Build(Box<build::Build>),
     /// Checks plans and says everything that is wrong with them.
     #[command(after_help = EXIT_CODES)]
     Check(check::Check),
@@ -85,6 +90,7 @@ impl Verb {
             Verb::Replay(replay) => replay.run(),
             Verb::Captures(captures) => captures.run(),
             Verb::Diff(diff) => diff.run(),
+            Verb::Build(build) => build.run(),
             Verb::Check(check) => check.run(),
             Verb::Explain(explain) => explain.run(),
             Verb::Why(why) => why.run(),

@@ -3,6 +3,7 @@
 
 mod bench;
 mod binary;
+mod build;
 mod capture;
 mod check;
 mod demo;

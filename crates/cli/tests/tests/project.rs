@@ -50,7 +50,7 @@ fn a_project_is_found_from_below() {
 
 #[test]
 fn an_endpoint_may_be_told_to_fail() {
-    let failing = "[plan.endpoints.feed]\nsource = 'memory'\ndata = ['DATA']\nfail_every = 2";
+    let failing = "[plan.endpoints.redis_default]\nsource = 'memory'\ndata = ['DATA']\nfail_every = 2";
     check(
         "failing",
         failing,
@@ -80,35 +80,35 @@ fn what_is_wrong_has_its_place() {
     );
     check(
         "no_data",
-        "[plan.endpoints.feed]\nsource = 'memory'\ndata = ['none.json', 'a.txt']",
+        "[plan.endpoints.redis_default]\nsource = 'memory'\ndata = ['none.json', 'a.txt']",
         &expect![[r#"
-            error: FOLDER/anabranch.toml, plan.endpoints.feed, FOLDER/none.json: cannot be read: No such file or directory (os error 2)
-            error: FOLDER/anabranch.toml, plan.endpoints.feed, FOLDER/a.txt: cannot be read: No such file or directory (os error 2)
+            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, FOLDER/none.json: cannot be read: No such file or directory (os error 2)
+            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, FOLDER/a.txt: cannot be read: No such file or directory (os error 2)
             2 errors
             exit 1
         "#]],
     );
     check(
         "unencrypted",
-        "[plan.endpoints.feed]\nsource = 'redis'\nauthorities = 'anabranch.toml'",
+        "[plan.endpoints.redis_default]\nsource = 'redis'\nauthorities = 'anabranch.toml'",
         &expect![[r#"
-            error: FOLDER/anabranch.toml, plan.endpoints.feed, authorities: certificates are named, but the connection is not encrypted (write rediss:// in `url`)
+            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, authorities: certificates are named, but the connection is not encrypted (write rediss:// in `url`)
             exit 1
         "#]],
     );
     check(
         "no_url",
-        "[plan.endpoints.feed]\nsource = 'redis'\nurl = 'redis://host:none'",
+        "[plan.endpoints.redis_default]\nsource = 'redis'\nurl = 'redis://host:none'",
         &expect![[r#"
-        error: FOLDER/anabranch.toml, plan.endpoints.feed, url: `none` in `host:none` is no port
+        error: FOLDER/anabranch.toml, plan.endpoints.redis_default, url: `none` in `host:none` is no port
         exit 1
     "#]],
     );
     check(
         "encrypted",
-        "[plan.endpoints.feed]\nsource = 'http'\nurl = 'https://host'",
+        "[plan.endpoints.redis_default]\nsource = 'http'\nurl = 'https://host'",
         &expect![[r#"
-        error: FOLDER/anabranch.toml, plan.endpoints.feed, url: an HTTP endpoint is reached without encryption (write http://, or put a proxy in between)
+        error: FOLDER/anabranch.toml, plan.endpoints.redis_default, url: an HTTP endpoint is reached without encryption (write http://, or put a proxy in between)
         exit 1
     "#]],
     );

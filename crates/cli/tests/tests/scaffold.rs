@@ -20,13 +20,14 @@ fn project(test: &str) -> PathBuf {
         std::fs::create_dir(folder.join(part)).unwrap();
         for entry in std::fs::read_dir(examples().join(part)).unwrap() {
             let file = entry.unwrap();
-            // The examples' own declarations are not part of the test.
-            if !file.file_name().to_str().unwrap().ends_with("s.d.ts") && file.path().is_file() {
-                std::fs::copy(file.path(), folder.join(part).join(file.file_name())).unwrap();
+            let name = file.file_name().into_string().unwrap();
+            if name.ends_with(".toml") || name.ends_with(".plan.json") {
+                std::fs::copy(file.path(), folder.join(part).join(name)).unwrap();
             }
         }
     }
-    std::fs::write(folder.join("anabranch.toml"), "[plan]\nregistry = 'registry'\nplans = 'plans'\n").unwrap();
+    std::fs::write(folder.join("anabranch.toml"), "[plan]\nregistry = 'registry'\nplans = 'plans'\n")
+        .unwrap();
     folder
 }
 
@@ -41,14 +42,12 @@ fn read(file: &Path) -> String {
 #[test]
 fn a_plan_where_there_is_no_project() {
     let folder = empty("new_project");
-    check(
-        &folder,
-        &["plan", "new", "feed"],
-        &expect![[r#""#]],
-    );
+    check(&folder, &["plan", "new", "feed"], &expect![[r#""#]]);
     assert!(read(&folder.join("plans/feed.plan.ts")).contains("  name: \"feed\",\n"));
     assert_eq!(tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &["--project", "plans"]), Vec::<String>::new());
     check(&folder, &["plan", "types", "--check"], &expect![[r#""#]]);
+    let request = r#"{"user_id": 1, "request_id": "r"}"#;
+    check(&folder, &["plan", "run", "feed", "--request", request, "--table"], &expect![[r#""#]]);
     check(&folder, &["plan", "new", "feed"], &expect![[r#""#]]);
 }
 
@@ -61,6 +60,7 @@ fn a_plan_in_a_project() {
     assert!(read(&settings).starts_with("{\"compilerOptions\""));
     assert_eq!(tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &["--project", "plans"]), Vec::<String>::new());
     check(&folder, &["plan", "new", "second"], &expect![[r#""#]]);
+    assert_eq!(in_folder(&folder, &["plan", "run", "second"], "{\"user_id\": 1}").ids(), [4, 5, 6, 7, 9]);
 }
 
 #[test]

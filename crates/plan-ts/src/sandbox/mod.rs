@@ -1,1 +1,281 @@
 //! Runs the code of a plan: the only place that knows the JavaScript engine.
+//!
+//! The engine is given what computes and nothing else: no clock, no weak references, no files. The prelude (in
+//! JavaScript, in `prelude/`) takes away the rest, freezes what is left, and records what the code calls. What comes
+//! out is the text of one JSON value.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rquickjs::context::{EvalOptions, intrinsic};
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Value};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
+
+use crate::job::{Job, MadePlan};
+use crate::surface::ROOT;
+
+/// Less than the smallest stack of a thread that runs this.
+const STACK: usize = 768 << 10;
+
+/// What the prelude may take once the code has ended, to say what it recorded.
+const GRACE_MEMORY: usize = 64 << 20;
+const GRACE_TIME: Duration = Duration::from_millis(500);
+
+const PRELUDE: &str = concat!(
+    "(function (job) {\n\"use strict\";\n",
+    include_str!("prelude/faults.js"),
+    include_str!("prelude/tokens.js"),
+    include_str!("prelude/operators.js"),
+    include_str!("prelude/functions.js"),
+    include_str!("prelude/plan.js"),
+    include_str!("prelude/lockdown.js"),
+    "return { ended, finish };\n})",
+);
+
+/// The module that stands for every package that plans import from.
+const PACKAGE: &str = "anabranch";
+const PACKAGE_CODE: &str = "export const { Key, P, EP, E, Pred, coalesce, regex, min, max, abs, log, exp, pow, clamp, \
+    lower, upper, definePlan, CandidateSet, Context, Expr, Endpoint, Plan } = globalThis.__ab_exports;";
+
+/// Code to run: the first file is number 0.
+#[derive(Default)]
+pub(crate) struct Program {
+    /// The modules, by the number of their file.
+    pub(crate) modules: BTreeMap<u32, String>,
+    /// What a file's import names.
+    pub(crate) imports: BTreeMap<(u32, String), Target>,
+}
+
+/// What an import names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// One of the packages.
+    Package,
+    /// The file of this number.
+    File(u32),
+}
+
+/// What the code did.
+#[derive(Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) faults: Vec<Said>,
+    pub(crate) plan: Option<MadePlan>,
+}
+
+/// Something wrong, as the running code knows it.
+#[derive(Deserialize)]
+pub(crate) struct Said {
+    pub(crate) what: String,
+    pub(crate) help: Option<String>,
+    /// The place that it is about, and the option there.
+    pub(crate) site: Option<u32>,
+    pub(crate) option: Option<String>,
+    /// Else where the code was: file, line and column.
+    pub(crate) stack: Option<(u32, u32, u32)>,
+}
+
+/// Runs a program within the limits of its job.
+pub(crate) fn run(job: &Job, program: Program) -> Recorded {
+    match try_run(job, program) {
+        Ok(recorded) => recorded,
+        Err(cause) => Recorded {
+            faults: vec![Said::new(format!("the plan's code could not be run: {cause}"))],
+            plan: None,
+        },
+    }
+}
+
+fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
+    let runtime = Runtime::new()?;
+    runtime.set_memory_limit(job.memory.saturating_add(GRACE_MEMORY));
+    runtime.set_max_stack_size(STACK);
+    let watch = Watch::new(&runtime, Duration::from_millis(job.time_ms));
+    let program = Rc::new(program);
+    runtime.set_loader(Modules(program.clone()), Modules(program.clone()));
+    type Known = (
+        intrinsic::Eval,
+        intrinsic::RegExpCompiler,
+        intrinsic::RegExp,
+        intrinsic::Json,
+        intrinsic::Proxy,
+        intrinsic::MapSet,
+        intrinsic::Promise,
+    );
+    let context = Context::custom::<Known>(&runtime)?;
+    let prelude = context.with(|ctx| prelude(&ctx, job))?;
+    runtime.set_memory_limit(job.memory);
+    let end = context.with(|ctx| evaluate(&ctx, &program, &watch));
+    runtime.set_memory_limit(job.memory.saturating_add(GRACE_MEMORY));
+    let late = watch.is_over();
+    watch.start(GRACE_TIME);
+    context.with(|ctx| {
+        ctx.run_gc();
+        let prelude = prelude.restore(&ctx)?;
+        note(&prelude, job, end, late)?;
+        let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
+        serde_json::from_str(&text)
+            .map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))
+    })
+}
+
+/// How the code ended.
+enum End {
+    Done,
+    Thrown(Persistent<Value<'static>>),
+    /// It waits for something that never comes.
+    Waiting,
+}
+
+fn prelude(ctx: &Ctx<'_>, job: &Job) -> Result<Persistent<Object<'static>>, Error> {
+    let mut options = EvalOptions::default();
+    options.filename = Some("prelude".to_owned());
+    let prelude: Function<'_> = ctx.eval_with_options(PRELUDE, options)?;
+    let given = serde_json::json!({
+        "keys": job.keys,
+        "params": job.params,
+        "endpoints": job.endpoints,
+        "methods": job.methods,
+        "root": ROOT,
+    });
+    let made: Object<'_> = prelude.call((ctx.json_parse(given.to_string())?,))?;
+    Ok(Persistent::save(ctx, made))
+}
+
+/// Evaluates the first module and what it imports, and runs what promises still have to do.
+fn evaluate(ctx: &Ctx<'_>, program: &Program, watch: &Watch) -> End {
+    let caught = || End::Thrown(Persistent::save(ctx, ctx.catch()));
+    let code = program.modules.get(&0).map(String::as_str).unwrap_or_default();
+    let module = Module::declare(ctx.clone(), module_name(0), code).and_then(Module::eval);
+    let Ok((_, promise)) = module else { return caught() };
+    while !watch.is_over() && ctx.execute_pending_job() {}
+    match promise.result::<Value<'_>>() {
+        Some(Ok(_)) => End::Done,
+        Some(Err(_)) => caught(),
+        None => End::Waiting,
+    }
+}
+
+/// Has the prelude note why the code ended, unless it was done.
+fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Error> {
+    let (value, waiting) = match end {
+        End::Done => return Ok(()),
+        End::Thrown(value) => (value.restore(prelude.ctx())?, false),
+        End::Waiting => (Value::new_undefined(prelude.ctx().clone()), true),
+    };
+    let message = value.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
+    let (what, help) = if late {
+        let what = format!("the plan's code took longer than {} s", job.time_ms as f64 / 1000.0);
+        (Some(what), Some("is there a loop without end?"))
+    } else if waiting {
+        (Some("the plan's code waits for something that never comes".to_owned()), None)
+    } else if message == "out of memory" || value.is_null() && message.is_empty() {
+        (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
+    } else if message.starts_with("Maximum call stack size exceeded") {
+        (
+            Some("the plan's code ran out of stack".to_owned()),
+            Some("does a function call itself without end?"),
+        )
+    } else {
+        (None, None)
+    };
+    prelude.get::<_, Function<'_>>("ended")?.call((value, what, help))
+}
+
+/// Ends the code when its time is over. It is the time that the thread computes, so that a busy machine ends nothing.
+struct Watch(Rc<Limit>);
+
+struct Limit {
+    end: Cell<Duration>,
+    over: Cell<bool>,
+}
+
+impl Watch {
+    fn new(runtime: &Runtime, time: Duration) -> Watch {
+        let limit = Rc::new(Limit { end: Cell::new(computed() + time), over: Cell::new(false) });
+        let watched = limit.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || watched.check())));
+        Watch(limit)
+    }
+
+    fn start(&self, time: Duration) {
+        self.0.end.set(computed() + time);
+        self.0.over.set(false);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.check()
+    }
+}
+
+impl Limit {
+    fn check(&self) -> bool {
+        self.over.set(self.over.get() || computed() >= self.end.get());
+        self.over.get()
+    }
+}
+
+/// How long this thread has computed.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("the time that a thread computed is not negative")
+}
+
+/// Finds modules in the program, and nowhere else.
+struct Modules(Rc<Program>);
+
+impl Resolver for Modules {
+    fn resolve<'js>(
+        &mut self,
+        _ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<String, Error> {
+        let target = module_number(base).and_then(|from| self.0.imports.get(&(from, name.to_owned())));
+        match target {
+            Some(Target::Package) => Ok(PACKAGE.to_owned()),
+            Some(Target::File(number)) => Ok(module_name(*number)),
+            None => Err(Error::new_resolving(base, name)),
+        }
+    }
+}
+
+impl Loader for Modules {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<Module<'js, Declared>, Error> {
+        if name == PACKAGE {
+            return Module::declare(ctx.clone(), name, PACKAGE_CODE);
+        }
+        match module_number(name).and_then(|number| self.0.modules.get(&number)) {
+            Some(code) => Module::declare(ctx.clone(), name, code.as_str()),
+            None => Err(Error::new_loading(name)),
+        }
+    }
+}
+
+/// What the engine calls a file; the prelude finds it in stacks.
+fn module_name(number: u32) -> String {
+    format!("file:{number}")
+}
+
+fn module_number(name: &str) -> Option<u32> {
+    name.strip_prefix("file:")?.parse().ok()
+}
+
+impl Said {
+    fn new(what: String) -> Said {
+        Said { what, help: None, site: None, option: None, stack: None }
+    }
+}
+
+#[cfg(test)]
+mod tests;

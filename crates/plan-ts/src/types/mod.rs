@@ -9,7 +9,7 @@ mod methods;
 
 use anabranch_plan::{Ops, Registries};
 
-use crate::surface::PACKAGES;
+use crate::surface::{PACKAGES, TYPES};
 use page::Page;
 
 /// What does not depend on registries and ops.
@@ -20,8 +20,8 @@ const HEAD: &str = "\
 // when they change.
 ";
 
-/// Names that plans use without an import, and may import.
-const NAMES: [&str; 22] = [
+/// Values that plans use without an import, and may import.
+const VALUES: [&str; 17] = [
     "definePlan",
     "Key",
     "P",
@@ -39,11 +39,6 @@ const NAMES: [&str; 22] = [
     "clamp",
     "lower",
     "upper",
-    "CandidateSet",
-    "Context",
-    "Expr",
-    "Endpoint",
-    "Plan",
 ];
 
 /// Declares to TypeScript what plans may use: one `.d.ts` file.
@@ -58,11 +53,12 @@ pub fn declarations(ops: &Ops, registries: &Registries) -> String {
     page.text.push_str(LANGUAGE);
     page.line("");
     page.line("// Everything is there without an import.");
-    NAMES.iter().for_each(|name| page.line(&format!("import {name} = Anabranch.{name};")));
+    let names = || VALUES.into_iter().chain(TYPES);
+    names().for_each(|name| page.line(&format!("import {name} = Anabranch.{name};")));
     let [package, others @ ..] = PACKAGES;
     page.line("");
     let exports = |page: &mut Page| {
-        NAMES.iter().for_each(|name| page.line(&format!("export import {name} = Anabranch.{name};")));
+        names().for_each(|name| page.line(&format!("export import {name} = Anabranch.{name};")));
     };
     page.block(&format!("declare module \"{package}\" {{"), exports, "}");
     for other in others {

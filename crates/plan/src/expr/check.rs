@@ -312,12 +312,12 @@ impl<'a> Checker<'a> {
     }
 
     fn error<T>(&mut self, what: String, help: Option<String>) -> Option<T> {
-        self.problems.error(Problem { place: self.path.clone(), what, help });
+        self.problems.error(Problem { help, ..Problem::new(&self.path, what) });
         None
     }
 
     fn warn(&mut self, what: String, help: Option<String>) {
-        self.problems.warn(Problem { place: self.path.clone(), what, help });
+        self.problems.warn(Problem { help, ..Problem::new(&self.path, what) });
     }
 }
 

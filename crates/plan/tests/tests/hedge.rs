@@ -272,7 +272,7 @@ fn a_store_that_becomes_slow_is_not_sent_everything_twice() {
 fn a_project_says_which_endpoints_hedge() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans/anabranch.toml");
     let check = |source: &str, hedge: &str, expected: Option<Hedge>| {
-        let text = format!("[plan.endpoints.feed]\nsource = '{source}'\n{hedge}");
+        let text = format!("[plan.endpoints.redis_default]\nsource = '{source}'\n{hedge}");
         let project = Some(Project::parse(&text, Path::new(example)).unwrap());
         let (config, _) = Setup { project, ..Setup::default() }.config().unwrap();
         assert_eq!(config.sources[0].hedge(), expected, "{source}");

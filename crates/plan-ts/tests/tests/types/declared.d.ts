@@ -195,6 +195,12 @@ import Context = Anabranch.Context;
 import Expr = Anabranch.Expr;
 import Endpoint = Anabranch.Endpoint;
 import Plan = Anabranch.Plan;
+import AnyKey = Anabranch.AnyKey;
+import Column = Anabranch.Column;
+import Param = Anabranch.Param;
+import Fallback = Anabranch.Fallback;
+import Json = Anabranch.Json;
+import NodeOptions = Anabranch.NodeOptions;
 
 declare module "anabranch" {
   export import definePlan = Anabranch.definePlan;
@@ -219,6 +225,12 @@ declare module "anabranch" {
   export import Expr = Anabranch.Expr;
   export import Endpoint = Anabranch.Endpoint;
   export import Plan = Anabranch.Plan;
+  export import AnyKey = Anabranch.AnyKey;
+  export import Column = Anabranch.Column;
+  export import Param = Anabranch.Param;
+  export import Fallback = Anabranch.Fallback;
+  export import Json = Anabranch.Json;
+  export import NodeOptions = Anabranch.NodeOptions;
 }
 declare module "@ranking-dsl/runtime" {
   export * from "anabranch";

@@ -2,34 +2,50 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::Ops;
+use anabranch_plan::{Ops, Registries};
 use anabranch_plan_ts::declarations;
 use anabranch_testkit::tsc;
 use expect_test::expect;
 
 use super::{REGISTRY, own, registries};
+use crate::world::{Folder, examples};
 
 const OPTIONS: [&str; 9] = [
-    "--strict", "--noEmit", "--noUnusedLocals", "--target", "es2023", "--module", "esnext", "--moduleResolution",
+    "--strict",
+    "--noEmit",
+    "--noUnusedLocals",
+    "--target",
+    "es2023",
+    "--module",
+    "esnext",
+    "--moduleResolution",
     "bundler",
 ];
 
-/// An empty folder with the declarations.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // What an earlier run left there; it may be the first.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    let types = declarations(&own::beside(Ops::builtin()), &registries(&REGISTRY));
-    std::fs::write(folder.join("anabranch.d.ts"), types).unwrap();
-    folder
+/// An empty folder with these declarations.
+fn folder(name: &str, types: &str) -> PathBuf {
+    Folder::new(name, &[("anabranch.d.ts", types)]).0
+}
+
+/// The declarations of all ops there are.
+fn types() -> String {
+    declarations(&own::beside(Ops::builtin()), &registries(&REGISTRY))
+}
+
+/// Copies all TypeScript from there.
+fn copy(from: &Path, folder: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_some_and(|ending| ending == "ts") {
+            std::fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+        }
+    }
 }
 
 /// What the type checker says about all files of a folder.
 fn complaints(folder: &Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).unwrap();
-    let mut files: Vec<_> =
-        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut files: Vec<_> = files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
     let args: Vec<&str> = OPTIONS.into_iter().chain(files.iter().map(String::as_str)).collect();
     tsc(env!("CARGO_TARGET_TMPDIR"), folder, &args)
@@ -37,12 +53,8 @@ fn complaints(folder: &Path) -> Vec<String> {
 
 #[test]
 fn tsc_accepts_plans() {
-    let folder = folder("types_accepted");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tests/types/accepted");
-    for entry in std::fs::read_dir(&sources).unwrap() {
-        let file = entry.unwrap().path();
-        std::fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
-    }
+    let folder = folder("types_accepted", &types());
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tests/types/accepted"), &folder);
     let everything = std::fs::read_to_string(folder.join("everything.plan.ts")).unwrap();
     for op in Ops::builtin().iter() {
         let (_, name) = op.spec().name.split_once("::").unwrap();
@@ -52,6 +64,19 @@ fn tsc_accepts_plans() {
         });
         let call = format!(".{}(", words.collect::<String>());
         assert!(everything.contains(&call), "everything.plan.ts calls {call}");
+    }
+    assert_eq!(complaints(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn tsc_accepts_the_examples() {
+    let (registries, _) = Registries::load(&examples().join("registry"), None).unwrap();
+    let folder = folder("types_examples", &declarations(&Ops::builtin(), &registries));
+    copy(&examples().join("plans"), &folder);
+    for seed in
+        ["simple_viewer", "viewer_filter", "parallel_fanout", "mixed_pipeline", "diamond", "complex_dag"]
+    {
+        assert!(folder.join(format!("{seed}.plan.ts")).is_file(), "{seed} is an example");
     }
     assert_eq!(complaints(&folder), Vec::<String>::new());
 }
@@ -84,7 +109,7 @@ const REJECTED: [&str; 22] = [
 
 #[test]
 fn tsc_rejects_mistakes() {
-    let folder = folder("types_rejected");
+    let folder = folder("types_rejected", &types());
     for (at, code) in REJECTED.iter().enumerate() {
         let text = format!(
             "import {{ definePlan }} from \"anabranch\";\n\
@@ -141,7 +166,7 @@ fn tsc_rejects_mistakes() {
         rows.follow({ endpoint: EP.http["catalogue-api"] })
             (4,22): error TS2322: Type 'Endpoint<"http">' is not assignable to type 'Endpoint<"redis">'.
         rows.sort({ by: Key.score, key: Key.score })
-            (4,18): error TS2345: Argument of type '{ by: Anabranch.Column<number>; key: Anabranch.Column<number>; }' is not assignable to parameter of type 'SortOptions'.
+            (4,18): error TS2345: Argument of type '{ by: Column<number>; key: Column<number>; }' is not assignable to parameter of type 'SortOptions'.
         rows.sort({ by: Key.score, order: "down" })
             (4,35): error TS2322: Type '"down"' is not assignable to type '"desc" | "asc" | undefined'.
         rows.vieweer({})

@@ -1,8 +1,10 @@
-import { Context, CandidateSet, Expr, Plan, definePlan } from "anabranch";
+import { type Fallback, AnyKey, Context, CandidateSet, Expr, Plan, definePlan } from "anabranch";
 import { E as Built, Pred } from "@ranking-dsl/generated";
 import { WEIGHT, scored } from "./scoring.fragment";
 
 const redis: Endpoint<"redis"> = EP.redis.redis_default;
+const recent: Fallback = { stale: { maxAgeMs: 60_000 } };
+const order: AnyKey = Key.score;
 const half = Key.score / 2;
 const local = Key.country == "US" || Key.country == Key.title || Key.country === P.muted;
 
@@ -58,7 +60,7 @@ function sources(ctx: Context): readonly CandidateSet[] {
   const lists = [
     viewer.follow({ endpoint: redis }),
     viewer.core.recommendation({ endpoint: redis, fanout: 10, fallback: ["empty"] }),
-    viewer.media({ endpoint: redis, fallback: [{ stale: { maxAgeMs: 60_000 } }, "empty"] }),
+    viewer.media({ endpoint: redis, fallback: [recent, "empty"] }),
     viewer.fanout({ endpoint: EP.http["catalogue-api"], key: "top:{id}", kind: "scored", scoreKey: Key.score }),
     ctx.test.fixedSource(),
     ctx.test.fixedSource({ rowCount: 3 }).test.sleep({ durationMs: 1 }).test.busyCpu({ busyWaitMs: 1 }),
@@ -101,7 +103,7 @@ const plan: Plan = definePlan({
       .if({ pred: P.explore && P.weight > 0, then: rows, else: first })
       .concat({ rhs: scored(first, Key.score, local) });
     return [
-      mixed.sort({ by: Key.score, order: "desc" }).take({ count: 10 * WEIGHT, id: "best" }),
+      mixed.sort({ by: order, order: "desc" }).take({ count: 10 * WEIGHT, id: "best" }),
       mixed.topk({ by: Key.score, count: 5 }).vm({ outKey: Key.score, expr: built }),
     ];
   },

@@ -1,0 +1,219 @@
+//! `anabranch plan build`.
+
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_plan::{Engine, Problems};
+use anabranch_plan_ts::{Built, Outcome};
+use clap::Args;
+use serde_json::Value;
+
+use super::from::{self, BUILT, From, Rows, SOURCE};
+use super::watch;
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+Each NAME.plan.ts becomes NAME.plan.json beside it, or in --out; a file that says the same already
+is left alone, and one that was not built by a compiler is never overwritten without --force.
+Everything that is wrong is told at once, with its line. Plans may import from \"anabranch\" and
+from files of the plan folder. Their code runs in a process of its own that can open nothing, for
+at most 2 s and 64 MiB.
+
+  anabranch plan build                 all plans of the plan folder
+  anabranch plan build feed --watch    again whenever the plan, what it imports or the registry changes
+  anabranch plan build --check         for CI: fails if a NAME.plan.json is missing or out of date
+
+Exit codes: 0 fine; 1 refused, or out of date; 2 wrong usage.";
+
+/// Compiles plans.
+#[derive(Args)]
+pub(crate) struct Build {
+    /// Files NAME.plan.ts, or names of plans in the plan folder; without any, all that are there.
+    #[arg(value_name = "FILE|NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    pub(super) from: From,
+    /// The folder to write to, instead of the one that a plan's source is in.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Writes nothing; fails if something would have to be written.
+    #[arg(long, conflicts_with = "watch")]
+    check: bool,
+    /// Goes on, and builds again what changed.
+    #[arg(long)]
+    watch: bool,
+    /// Overwrites files that no compiler wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What became of one plan.
+pub(super) struct Done {
+    /// All files it depends on.
+    pub(super) files: Vec<PathBuf>,
+    fate: Fate,
+}
+
+/// What became of a plan's JSON.
+enum Fate {
+    Written,
+    Unchanged,
+    /// It would have to be written.
+    Due(&'static str),
+    /// The plan is wrong.
+    Refused(Problems),
+    /// Its file cannot be written.
+    Failed(String),
+}
+
+impl Build {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.watch {
+            return watch::run(&self);
+        }
+        let engine = self.from.engine(None, Rows::Unneeded)?;
+        let sources = self.sources(&engine)?;
+        let done = self.build(&engine, &sources);
+        let bad = done.iter().filter(|done| !done.is_fine()).count();
+        let changed = done.iter().filter(|done| matches!(done.fate, Fate::Written)).count();
+        self.tell(&sources, &done);
+        let (plans, bad) = (out::count(done.len() as u64, "plan"), bad as u64);
+        match (self.check, bad) {
+            (true, 0) => out::note(&format!("{plans} up to date")),
+            (false, 0) => out::note(&format!("{plans} built, {changed} changed")),
+            (_, bad) => out::note(&format!(
+                "{plans}, {bad} of them not {}",
+                if self.check { "up to date" } else { "built" }
+            )),
+        }
+        if bad == 0 { Ok(()) } else { Err(Failure::Told) }
+    }
+
+    /// The sources that are meant.
+    pub(super) fn sources(&self, engine: &Engine) -> Result<Vec<PathBuf>, Failure> {
+        if self.names.is_empty() {
+            let found: Vec<PathBuf> = from::files(engine, &[SOURCE])?.into_values().collect();
+            if found.is_empty() && !self.watch {
+                let folder = engine.folder().unwrap_or(Path::new(".")).display();
+                return Err(Failure::of(format!(
+                    "there is no NAME{SOURCE} in {folder}; `anabranch plan new NAME` makes one"
+                )));
+            }
+            return Ok(found);
+        }
+        let source = |name: &String| {
+            let file = Path::new(name);
+            if name.ends_with(SOURCE) {
+                return Ok(file.to_owned());
+            }
+            let known = from::files(engine, &[SOURCE])?;
+            let near = anabranch_plan::closest(name, known.keys().map(String::as_str));
+            known.get(name).cloned().ok_or_else(|| {
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                Failure::of(format!("there is no plan `{name}` in TypeScript (NAME{SOURCE}){near}"))
+            })
+        };
+        self.names.iter().map(source).collect()
+    }
+
+    /// Builds them, as many at once as there are cores.
+    pub(super) fn build(&self, engine: &Engine, sources: &[PathBuf]) -> Vec<Done> {
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(sources.len());
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some((at, source)) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        sources.get(at).map(|source| (at, source))
+                    } {
+                        let built = self.build_one(engine, source);
+                        done.lock().expect("no thread panics with it").push((at, built));
+                    }
+                });
+            }
+        });
+        let mut done = done.into_inner().expect("no thread panicked with it");
+        done.sort_unstable_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, done)| done).collect()
+    }
+
+    fn build_one(&self, engine: &Engine, source: &Path) -> Done {
+        let Outcome { files, built } = from::compile(engine, source);
+        let fate = match built {
+            Ok(built) => {
+                out::warnings(built.plan.warnings());
+                self.write(&self.target(source), &built)
+            }
+            Err(problems) => Fate::Refused(problems),
+        };
+        Done { files, fate }
+    }
+
+    fn target(&self, source: &Path) -> PathBuf {
+        let name = source.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let name = format!("{}{BUILT}", name.strip_suffix(SOURCE).unwrap_or(name));
+        match &self.out {
+            Some(folder) => folder.join(name),
+            None => source.with_file_name(name),
+        }
+    }
+
+    fn write(&self, target: &Path, built: &Built) -> Fate {
+        let there = match std::fs::read_to_string(target) {
+            Ok(there) => Some(there),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Fate::Failed(format!("cannot read {}: {error}", target.display())),
+        };
+        match there {
+            Some(there) if there == built.text => return Fate::Unchanged,
+            Some(_) if self.check => return Fate::Due("out of date"),
+            None if self.check => return Fate::Due("missing"),
+            Some(there) if !self.force && !is_built(&there) => {
+                let target = target.display();
+                return Fate::Failed(format!("{target} was not built by a compiler; --force overwrites it"));
+            }
+            _ => {}
+        }
+        // In one step: whoever reads it meanwhile sees the old or the new.
+        let beside = target.with_extension(format!("json.{}", std::process::id()));
+        let written = std::fs::write(&beside, &built.text).and_then(|()| std::fs::rename(&beside, target));
+        match written {
+            Ok(()) => Fate::Written,
+            Err(error) => {
+                let _ = std::fs::remove_file(&beside);
+                Fate::Failed(format!("cannot write {}: {error}", target.display()))
+            }
+        }
+    }
+
+    /// Says what became of plans, but for those that nothing became of.
+    pub(super) fn tell(&self, sources: &[PathBuf], done: &[Done]) {
+        for (source, done) in sources.iter().zip(done) {
+            let target = self.target(source);
+            match &done.fate {
+                Fate::Written => out::note(&format!("built {}", target.display())),
+                Fate::Unchanged => {}
+                Fate::Due(how) => out::note(&format!("error: {} is {how}", target.display())),
+                Fate::Refused(problems) => out::problems(problems),
+                Fate::Failed(what) => out::note(&format!("error: {what}")),
+            }
+        }
+    }
+}
+
+impl Done {
+    pub(super) fn is_fine(&self) -> bool {
+        matches!(self.fate, Fate::Written | Fate::Unchanged)
+    }
+}
+
+/// Whether a compiler made it: ours, or rankd's.
+fn is_built(text: &str) -> bool {
+    let plan: Option<Value> = serde_json::from_str(text).ok();
+    plan.is_some_and(|plan| plan.pointer("/built_by/tool").is_some())
+}

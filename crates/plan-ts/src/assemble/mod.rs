@@ -1,0 +1,263 @@
+//! From the calls that a plan's code made to plan JSON. Names and tokens of TypeScript are checked here; the rest is
+//! checked where all plan JSON is.
+
+mod places;
+mod table;
+mod values;
+
+use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
+use serde_json::{Map, Value, json};
+
+use crate::job::{At, Fault, Made, MadeNode, MadePlan};
+use crate::surface;
+use table::Table;
+
+pub(crate) use places::Places;
+
+/// A plan as JSON, and what it was made of.
+pub(crate) struct Assembled {
+    pub(crate) json: Map<String, Value>,
+    /// The ids of the nodes, by number.
+    ids: Vec<String>,
+    /// Parameters that something was told about already: the number of the node and the name in plan JSON.
+    told: Vec<(usize, &'static str)>,
+}
+
+/// Options of a plan: their names here, and in plan JSON.
+const OF_PLAN: [(&str, &str); 3] =
+    [("name", "plan_name"), ("deadlineMs", "deadline_ms"), ("nodeTimeoutMs", "node_timeout_ms")];
+
+/// Makes plan JSON of a plan, as far as it can be made; what is wrong is added to `faults`.
+pub(crate) fn assemble(
+    made: &Made,
+    plan: &MadePlan,
+    (ops, registries): (&Ops, &Registries),
+    faults: &mut Vec<Fault>,
+) -> Assembled {
+    let ids = plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node)).collect();
+    let (exprs, preds) = (Table::new("e"), Table::new("p"));
+    let mut assembler = Assembler { made, registries, exprs, preds, ids, told: Vec::new(), faults };
+    let mut nodes = Vec::with_capacity(plan.nodes.len());
+    for (number, node) in plan.nodes.iter().enumerate() {
+        // The code can only name ops that it was given.
+        nodes.extend(ops.get(&node.op).map(|op| assembler.node(number, node, op.spec())));
+    }
+    let mut json = assembler.plan_options(plan);
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
+    put("schema_version", json!(1));
+    put("nodes", Value::Array(nodes));
+    put("outputs", plan.outputs.iter().map(|number| json!(assembler.id(*number))).collect());
+    let mut required: Vec<&str> = plan.capabilities.iter().map(|(id, _)| id.as_str()).collect();
+    required.sort_unstable();
+    required.dedup();
+    let payloads = plan.capabilities.iter().filter(|(_, payload)| !payload.is_null());
+    let extensions: Map<String, Value> = payloads.cloned().collect();
+    for (name, value) in [
+        ("expr_table", Value::Object(assembler.exprs.entries)),
+        ("pred_table", Value::Object(assembler.preds.entries)),
+        ("capabilities_required", json!(required)),
+        ("extensions", Value::Object(extensions)),
+    ] {
+        let empty =
+            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+        if !empty {
+            put(name, value);
+        }
+    }
+    Assembled { json, ids: assembler.ids, told: assembler.told }
+}
+
+struct Assembler<'a> {
+    made: &'a Made,
+    registries: &'a Registries,
+    exprs: Table,
+    preds: Table,
+    ids: Vec<String>,
+    told: Vec<(usize, &'static str)>,
+    faults: &'a mut Vec<Fault>,
+}
+
+/// One node on its way to JSON.
+struct Draft<'a> {
+    number: usize,
+    node: &'a MadeNode,
+    spec: &'a Spec,
+    params: Map<String, Value>,
+    /// What stands beside the parameters.
+    fields: Map<String, Value>,
+}
+
+impl Assembler<'_> {
+    fn plan_options(&mut self, plan: &MadePlan) -> Map<String, Value> {
+        let mut json = Map::new();
+        for (name, value) in plan.options.as_object().into_iter().flatten() {
+            match OF_PLAN.iter().find(|(known, _)| known == name) {
+                _ if is_bad(value) => {}
+                Some((_, field)) => {
+                    json.insert((*field).to_owned(), value.clone());
+                }
+                None => {
+                    let known = OF_PLAN.iter().map(|(known, _)| *known).chain(["build"]);
+                    let what = format!("a plan has no option `{name}`");
+                    let at = name_at(self.made, plan.site, name);
+                    self.faults.push(Fault { help: near(name, known), ..Fault::maybe(at, what) });
+                }
+            }
+        }
+        if plan.options.get("name").is_none_or(Value::is_null) {
+            let help = "write definePlan({ name: \"...\", build: (ctx) => ... })".to_owned();
+            let at = call_at(self.made, plan.site);
+            self.faults.push(Fault { help: Some(help), ..Fault::maybe(at, "the plan has no name") });
+        }
+        json
+    }
+
+    fn node(&mut self, number: usize, node: &MadeNode, spec: &Spec) -> Value {
+        let mut draft = Draft { number, node, spec, params: Map::new(), fields: Map::new() };
+        match &node.options {
+            Value::Object(options) if !options.contains_key("$") => {
+                options.iter().for_each(|(name, value)| self.option(&mut draft, name, value));
+            }
+            Value::Null => {}
+            other if is_bad(other) => {
+                draft.spec.params.iter().for_each(|param| self.told.push((number, param.name)))
+            }
+            _ => {
+                let at = call_at(self.made, node.site);
+                let what = format!("the options of `{}` must be an object", method(spec));
+                self.faults.push(Fault::maybe(at, what));
+                draft.spec.params.iter().for_each(|param| self.told.push((number, param.name)));
+            }
+        }
+        for param in spec.params {
+            self.left_out(&mut draft, param);
+        }
+        let Draft { params, fields, .. } = draft;
+        let mut json = fields;
+        let inputs: Vec<&str> = node.inputs.iter().map(|input| self.id(*input)).collect();
+        json.insert("inputs".to_owned(), json!(inputs));
+        json.insert("node_id".to_owned(), json!(self.ids[number]));
+        json.insert("op".to_owned(), json!(spec.name));
+        json.insert("params".to_owned(), Value::Object(params));
+        Value::Object(json)
+    }
+
+    fn option(&mut self, draft: &mut Draft<'_>, name: &str, value: &Value) {
+        let spec = draft.spec;
+        let matches =
+            |param: &&ParamSpec| surface::option(param) == name || surface::alias(spec, param) == Some(name);
+        if let Some(param) = spec.params.iter().find(matches) {
+            if draft.params.contains_key(param.name) {
+                let what = format!("`{name}` and `{}` are the same option", other_name(spec, param, name));
+                self.faults.push(Fault::maybe(name_at(self.made, draft.node.site, name), what));
+                return;
+            }
+            match self.value(param.kind, name, value, draft.node.site) {
+                Ok(value) => {
+                    draft.params.insert(param.name.to_owned(), value);
+                }
+                Err(fault) => {
+                    self.faults.extend(fault);
+                    self.told.push((draft.number, param.name));
+                }
+            }
+            return;
+        }
+        match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
+            Some((_, "node_id")) => {}
+            Some((_, "trace")) => {
+                draft.params.insert("trace".to_owned(), value.clone());
+            }
+            Some((_, field)) => match self.universal(field, name, value, draft.node.site) {
+                Ok(value) => {
+                    draft.fields.insert((*field).to_owned(), value);
+                }
+                Err(fault) => self.faults.extend(fault),
+            },
+            None => {
+                let own = spec.params.iter().map(surface::option);
+                let known: Vec<String> =
+                    own.chain(surface::UNIVERSAL.iter().map(|(known, _)| (*known).to_owned())).collect();
+                let what = format!("`{}` has no option `{name}`", method(spec));
+                let at = name_at(self.made, draft.node.site, name);
+                let help = near(name, known.iter().map(String::as_str))
+                    .unwrap_or_else(|| format!("there are {}", known.join(", ")));
+                self.faults.push(Fault { help: Some(help), ..Fault::maybe(at, what) });
+            }
+        }
+    }
+
+    /// What stands for a parameter that the call does not give.
+    fn left_out(&mut self, draft: &mut Draft<'_>, param: &ParamSpec) {
+        let given = draft.params.get(param.name).is_some_and(|value| !value.is_null());
+        if given || self.told.contains(&(draft.number, param.name)) {
+            return;
+        }
+        if let Some(count) = surface::default(draft.spec, param) {
+            let count = count.min(self.registries.limits.max_fanout.into());
+            draft.params.insert(param.name.to_owned(), json!(count));
+        } else if param.required {
+            let name = match surface::alias(draft.spec, param) {
+                Some(alias) => format!("`{alias}` (or `{}`)", surface::option(param)),
+                None => format!("`{}`", surface::option(param)),
+            };
+            let what = format!("`{}` needs {name}: {}", method(draft.spec), values::described(param.kind));
+            self.faults.push(Fault::maybe(call_at(self.made, draft.node.site), what));
+            self.told.push((draft.number, param.name));
+        }
+    }
+
+    /// The id of a node that the code named by its number.
+    fn id(&self, number: u32) -> &str {
+        self.ids.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+/// What a node is called: as its call says, or by its number.
+fn id_of(number: usize, node: &MadeNode) -> String {
+    match node.options.get("id").and_then(Value::as_str) {
+        Some(id) => id.to_owned(),
+        None => format!("n{number}"),
+    }
+}
+
+fn method(spec: &Spec) -> String {
+    let method = surface::method(spec);
+    if method.namespace == surface::ROOT {
+        method.name
+    } else {
+        format!("{}.{}", method.namespace, method.name)
+    }
+}
+
+fn other_name(spec: &Spec, param: &ParamSpec, name: &str) -> String {
+    match surface::alias(spec, param) {
+        Some(alias) if alias != name => alias.to_owned(),
+        _ => surface::option(param),
+    }
+}
+
+fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    closest(name, known).map(|near| format!("did you mean `{near}`?"))
+}
+
+fn is_bad(value: &Value) -> bool {
+    value.get("$").and_then(Value::as_str) == Some("bad")
+}
+
+/// Where a call is.
+fn call_at(made: &Made, site: Option<u32>) -> Option<At> {
+    made.sites.get(site? as usize).map(|site| site.at)
+}
+
+/// Where the name of an option is, or else the call.
+fn name_at(made: &Made, site: Option<u32>, name: &str) -> Option<At> {
+    let found = made.sites.get(site? as usize)?;
+    found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, at, _)| Some(*at))
+}
+
+/// Where the value of an option is, or else the call.
+fn value_at(made: &Made, site: Option<u32>, name: &str) -> Option<At> {
+    let found = made.sites.get(site? as usize)?;
+    found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, _, at)| Some(*at))
+}

@@ -1,0 +1,172 @@
+//! Where in the sources it is that the loader of plan JSON finds something wrong.
+
+use anabranch_plan::{Ops, Problem};
+use serde_json::Value;
+
+use super::{Assembled, OF_PLAN, call_at, method, name_at, value_at};
+use crate::job::{At, Made, MadeNode, MadePlan};
+use crate::sources::Sources;
+use crate::surface;
+
+/// Turns what the loader says of plan JSON into what is to be said of the sources.
+pub(crate) struct Places<'a> {
+    pub(crate) made: &'a Made,
+    pub(crate) plan: &'a MadePlan,
+    pub(crate) assembled: &'a Assembled,
+    pub(crate) ops: &'a Ops,
+    pub(crate) sources: &'a Sources,
+}
+
+/// A place in plan JSON, as the loader writes it: ``node `n2` (core::vm), expr_id `e0`.a.b``.
+#[derive(Debug, PartialEq)]
+struct Place<'p> {
+    node: Option<&'p str>,
+    /// Of the node, or of the plan.
+    field: Option<&'p str>,
+    /// Which entry of a table.
+    entry: Option<&'p str>,
+    /// Where in the entry.
+    path: Vec<&'p str>,
+}
+
+impl Places<'_> {
+    /// A problem with its place in the sources, unless it was told already.
+    pub(crate) fn find(&self, problem: &Problem) -> Option<Problem> {
+        let place = Place::parse(&problem.place);
+        let (at, what) = match self.node_of(&place) {
+            Some((number, node)) => self.of_node(number, node, &place, &problem.what)?,
+            None => (self.of_plan(&place), format!("{}: {}", problem.place, problem.what)),
+        };
+        let at = at.or_else(|| call_at(self.made, self.plan.site));
+        Some(self.sources.problem(at, what, problem.help.clone()))
+    }
+
+    /// The node that a place is of; of an entry of a table the first that has it.
+    fn node_of(&self, place: &Place<'_>) -> Option<(usize, &MadeNode)> {
+        let number = match place.node {
+            Some(id) => self.assembled.ids.iter().position(|other| other == id)?,
+            None => {
+                let entry = place.entry?;
+                let nodes = self.assembled.json.get("nodes")?.as_array()?;
+                let params = |node: &Value| node.get("params").and_then(Value::as_object).cloned();
+                nodes.iter().position(|node| {
+                    params(node).is_some_and(|params| params.values().any(|value| value == entry))
+                })?
+            }
+        };
+        Some((number, self.plan.nodes.get(number)?))
+    }
+
+    fn of_node(
+        &self,
+        number: usize,
+        node: &MadeNode,
+        place: &Place<'_>,
+        what: &str,
+    ) -> Option<(Option<At>, String)> {
+        let spec = self.ops.get(&node.op)?.spec();
+        let op = method(spec);
+        let Some(field) = place.field else {
+            return Some((call_at(self.made, node.site), format!("`{op}`: {what}")));
+        };
+        let param = match place.entry {
+            // A table's entry that is named without its node: whichever parameter has it.
+            Some(entry) if place.node.is_none() => {
+                let id = |name: &str| self.param(number, name).is_some_and(|value| value == entry);
+                spec.params.iter().find(|param| id(param.name))
+            }
+            _ => spec.params.iter().find(|param| param.name == field),
+        };
+        let Some(param) = param else {
+            let universal = surface::UNIVERSAL.iter().find(|(_, name)| *name == field);
+            let option = universal.map_or(field, |(option, _)| option);
+            return Some((value_at(self.made, node.site, option), format!("`{op}`, `{option}`: {what}")));
+        };
+        if self.assembled.told.contains(&(number, param.name)) {
+            return None;
+        }
+        let names = [Some(surface::option(param)), surface::alias(spec, param).map(str::to_owned)];
+        let given = |name: &&String| node.options.get(name.as_str()).is_some_and(|value| !value.is_null());
+        let name = names.iter().flatten().find(given).cloned().unwrap_or_else(|| surface::option(param));
+        if place.entry.is_some() {
+            let inside = node.options.get(&name).and_then(|value| inside(value.get("ir")?, &place.path));
+            let at = inside.and_then(|site| call_at(self.made, Some(site)));
+            return Some((at.or_else(|| value_at(self.made, node.site, &name)), what.to_owned()));
+        }
+        Some((value_at(self.made, node.site, &name), format!("`{op}`, `{name}`: {what}")))
+    }
+
+    fn of_plan(&self, place: &Place<'_>) -> Option<At> {
+        let (option, _) = OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field)?;
+        match *option {
+            "name" => value_at(self.made, self.plan.site, option),
+            option => name_at(self.made, self.plan.site, option),
+        }
+    }
+
+    fn param(&self, number: usize, name: &str) -> Option<&Value> {
+        self.assembled.json.get("nodes")?.get(number)?.get("params")?.get(name)
+    }
+}
+
+/// The site of the innermost part of an expression on the way down a path.
+fn inside(ir: &Value, path: &[&str]) -> Option<u32> {
+    let site = |ir: &Value| ir.get("at").and_then(Value::as_u64).and_then(|site| u32::try_from(site).ok());
+    let (mut found, mut ir) = (site(ir), ir);
+    for part in path {
+        let Some(next) = ir.get(part) else { break };
+        ir = next;
+        found = site(ir).or(found);
+    }
+    found
+}
+
+impl<'p> Place<'p> {
+    fn parse(text: &'p str) -> Place<'p> {
+        let mut place = Place { node: None, field: None, entry: None, path: Vec::new() };
+        if let Some(rest) = text.strip_prefix("node `") {
+            let (id, rest) = rest.split_once('`').unwrap_or((rest, ""));
+            place.node = Some(id);
+            place.rest(rest.split_once(", ").map_or("", |(_, rest)| rest));
+        } else if let Some((table, rest)) = text.split_once("_table.") {
+            let _ = table;
+            let mut parts = rest.split('.');
+            (place.field, place.entry) = (Some("table"), parts.next());
+            place.path = parts.collect();
+        } else {
+            place.rest(text);
+        }
+        place
+    }
+
+    fn rest(&mut self, text: &'p str) {
+        let end = text.find([' ', '.', '[', ',']).unwrap_or(text.len());
+        let (field, rest) = text.split_at(end);
+        self.field = Some(field).filter(|field| !field.is_empty());
+        let Some((entry, path)) = rest.strip_prefix(" `").and_then(|rest| rest.split_once('`')) else {
+            return;
+        };
+        self.entry = Some(entry);
+        self.path = path.split('.').filter(|part| !part.is_empty()).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+
+    #[test]
+    fn places_as_the_loader_writes_them() {
+        let check = |text, node, field, entry, path: &[&str]| {
+            assert_eq!(Place::parse(text), Place { node, field, entry, path: path.to_vec() }, "{text}");
+        };
+        check("node `n2` (core::vm), expr_id `e0`.a.b", Some("n2"), Some("expr_id"), Some("e0"), &["a", "b"]);
+        check("node `n2` (core::vm), out_key", Some("n2"), Some("out_key"), None, &[]);
+        check("node `n2`, inputs", Some("n2"), Some("inputs"), None, &[]);
+        check("node `n2` (core::vm)", Some("n2"), None, None, &[]);
+        check("node `n2` (core::lookup), fields[0].name", Some("n2"), Some("fields"), None, &[]);
+        check("expr_table.e1.a.x", None, Some("table"), Some("e1"), &["a", "x"]);
+        check("plan_name", None, Some("plan_name"), None, &[]);
+        check("line 3, column 4", None, Some("line"), None, &[]);
+    }
+}

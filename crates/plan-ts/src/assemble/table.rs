@@ -1,0 +1,53 @@
+//! Tables of expressions and predicates.
+
+use std::collections::HashMap;
+
+use anabranch_plan::Registries;
+use serde_json::{Map, Value, json};
+
+/// `expr_table` or `pred_table`; equal entries are there once, so that equal nodes are.
+pub(super) struct Table {
+    prefix: &'static str,
+    pub(super) entries: Map<String, Value>,
+    ids: HashMap<String, String>,
+}
+
+impl Table {
+    pub(super) fn new(prefix: &'static str) -> Table {
+        Table { prefix, entries: Map::new(), ids: HashMap::new() }
+    }
+
+    /// The id of an entry.
+    pub(super) fn add(&mut self, entry: Value) -> String {
+        let (prefix, next) = (self.prefix, self.ids.len());
+        let id = self.ids.entry(entry.to_string()).or_insert_with(|| format!("{prefix}{next}")).clone();
+        self.entries.entry(id.as_str()).or_insert(entry);
+        id
+    }
+}
+
+/// An expression or predicate as plan JSON has it: numbers for names, and nothing about places.
+pub(super) fn clean(ir: &Value, registries: &Registries) -> Value {
+    match ir {
+        Value::Object(fields) => {
+            let mut out = Map::new();
+            for (name, value) in fields {
+                match (name.as_str(), value.as_str()) {
+                    ("at", _) => {}
+                    ("key", Some(key)) => match registries.keys.named(key) {
+                        Some(entry) => drop(out.insert("key_id".to_owned(), json!(entry.key.0))),
+                        None => drop(out.insert("key".to_owned(), json!(key))),
+                    },
+                    ("param", Some(param)) => match registries.params.named(param) {
+                        Some(entry) => drop(out.insert("param_id".to_owned(), json!(entry.id))),
+                        None => drop(out.insert("param".to_owned(), json!(param))),
+                    },
+                    _ => drop(out.insert(name.clone(), clean(value, registries))),
+                }
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => items.iter().map(|item| clean(item, registries)).collect(),
+        other => other.clone(),
+    }
+}

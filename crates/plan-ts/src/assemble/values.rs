@@ -1,0 +1,265 @@
+//! Values of options: tokens become what plan JSON has for them.
+
+use anabranch_plan::{EndpointKind, ParamKind};
+use serde_json::{Map, Value, json};
+
+use super::{Assembler, is_bad, table, value_at};
+use crate::job::Fault;
+
+/// How deep a value may be nested; the loader's own bound on expressions is above it.
+const DEEPEST: usize = 64;
+
+/// Something wrong with a value, unless it was told already.
+type Wrong = Option<Fault>;
+
+/// What the code put where a value belongs.
+enum Given<'v> {
+    Expr(&'v Value),
+    Pred(&'v Value),
+    Endpoint(&'v str),
+    Node(u32),
+    Plain(&'v Value),
+    Bad,
+}
+
+impl<'v> Given<'v> {
+    fn of(value: &'v Value) -> Given<'v> {
+        let ir = || value.get("ir").unwrap_or(&Value::Null);
+        match value.get("$").and_then(Value::as_str) {
+            None => Given::Plain(value),
+            Some("expr") if holds_bad(ir()) => Given::Bad,
+            Some("pred") if holds_bad(ir()) => Given::Bad,
+            Some("expr") => Given::Expr(ir()),
+            Some("pred") => Given::Pred(ir()),
+            Some("endpoint") => Given::Endpoint(value.get("id").and_then(Value::as_str).unwrap_or_default()),
+            Some("node") => {
+                let number =
+                    value.get("node").and_then(Value::as_u64).and_then(|node| u32::try_from(node).ok());
+                number.map_or(Given::Bad, Given::Node)
+            }
+            Some(_) => Given::Bad,
+        }
+    }
+
+    /// In words, for those who expected something else.
+    fn shown(&self) -> String {
+        let name = |ir: &Value, field: &str| ir.get(field).and_then(Value::as_str).map(str::to_owned);
+        match self {
+            Given::Expr(ir) => match (name(ir, "key"), name(ir, "param")) {
+                (Some(key), _) => format!("the key `{key}`"),
+                (_, Some(param)) => format!("the parameter `{param}`"),
+                _ => "an expression".to_owned(),
+            },
+            Given::Pred(_) => "a predicate".to_owned(),
+            Given::Endpoint(_) => "an endpoint".to_owned(),
+            Given::Node(_) => "rows".to_owned(),
+            Given::Plain(Value::Object(_)) => "an object".to_owned(),
+            Given::Plain(Value::Array(_)) => "an array".to_owned(),
+            Given::Plain(value) => {
+                let text = value.to_string();
+                match text.char_indices().nth(40) {
+                    Some((at, _)) => format!("{}...", &text[..at]),
+                    None => text,
+                }
+            }
+            Given::Bad => "nothing".to_owned(),
+        }
+    }
+}
+
+impl Assembler<'_> {
+    /// A parameter's value.
+    pub(super) fn value(
+        &mut self,
+        kind: ParamKind,
+        name: &str,
+        value: &Value,
+        site: Option<u32>,
+    ) -> Result<Value, Wrong> {
+        let given = Given::of(value);
+        if let Given::Bad = given {
+            return Err(None);
+        }
+        let fail = |made| {
+            let what = format!("`{name}` must be {}, not {}", described(kind), given.shown());
+            let fault = Fault::maybe(value_at(made, site, name), what);
+            Some(match (&given, kind) {
+                (
+                    Given::Expr(_) | Given::Pred(_),
+                    ParamKind::Int(..) | ParamKind::Float | ParamKind::Bool,
+                ) => fault.help("what a request or a row brings is not known when the plan is built"),
+                _ => fault,
+            })
+        };
+        let registries = self.registries;
+        Ok(match (kind, &given) {
+            (ParamKind::Expr, Given::Plain(Value::Null)) => {
+                self.exprs.add(json!({"op": "const_null"})).into()
+            }
+            (_, Given::Plain(Value::Null)) => Value::Null,
+            (ParamKind::Expr, Given::Expr(ir)) => self.exprs.add(table::clean(ir, registries)).into(),
+            (ParamKind::Expr, Given::Pred(ir)) => {
+                let [yes, no] = [true, false].map(|value| json!({"op": "const_bool", "value": value}));
+                let entry =
+                    json!({"op": "if", "cond": table::clean(ir, registries), "then": yes, "else": no});
+                self.exprs.add(entry).into()
+            }
+            (ParamKind::Expr, Given::Plain(value)) => {
+                self.exprs.add(constant(value).ok_or_else(|| fail(self.made))?).into()
+            }
+            (ParamKind::Pred, Given::Pred(ir)) => self.preds.add(table::clean(ir, registries)).into(),
+            (ParamKind::Pred, Given::Expr(ir)) => {
+                let yes = json!({"op": "const_bool", "value": true});
+                let entry = json!({"op": "cmp", "cmp": "==", "a": table::clean(ir, registries), "b": yes});
+                self.preds.add(entry).into()
+            }
+            (ParamKind::Pred, Given::Plain(Value::Bool(value))) => {
+                self.preds.add(json!({"op": "const_bool", "value": value})).into()
+            }
+            (ParamKind::Key, Given::Expr(ir)) => {
+                let key = ir.get("key").and_then(Value::as_str).and_then(|key| registries.keys.named(key));
+                json!(key.ok_or_else(|| fail(self.made))?.key.0)
+            }
+            (ParamKind::Endpoint(_), Given::Endpoint(id)) => json!(id),
+            (ParamKind::Node, Given::Node(node)) => json!(self.id(*node)),
+            (ParamKind::Nodes, Given::Plain(Value::Array(items))) => {
+                let node = |item| match Given::of(item) {
+                    Given::Node(node) => Ok(json!(self.id(node))),
+                    Given::Bad => Err(None),
+                    _ => Err(fail(self.made)),
+                };
+                Value::Array(items.iter().map(node).collect::<Result<_, _>>()?)
+            }
+            (ParamKind::Json, _) => self.json(value, 0).map_err(|wrong| {
+                let fault = wrong.map(|what| format!("`{name}`: {what}"));
+                fault.map(|what| Fault::maybe(value_at(self.made, site, name), what))
+            })?,
+            // What kind of plain value it must be is the loader's business.
+            (
+                ParamKind::Int(..)
+                | ParamKind::Float
+                | ParamKind::Bool
+                | ParamKind::Text
+                | ParamKind::Choice(_),
+                Given::Plain(plain),
+            ) => (*plain).clone(),
+            _ => return Err(fail(self.made)),
+        })
+    }
+
+    /// What stands beside parameters: `fallback` and others.
+    pub(super) fn universal(
+        &self,
+        field: &str,
+        name: &str,
+        value: &Value,
+        site: Option<u32>,
+    ) -> Result<Value, Wrong> {
+        if is_bad(value) {
+            return Err(None);
+        }
+        let told = |what: Option<String>| {
+            what.map(|what| Fault::maybe(value_at(self.made, site, name), format!("`{name}`: {what}")))
+        };
+        match field {
+            "fallback" => self.fallback(value).map_err(told),
+            _ => self.json(value, 0).map_err(told),
+        }
+    }
+
+    fn fallback(&self, value: &Value) -> Result<Value, Option<String>> {
+        match Given::of(value) {
+            Given::Node(node) => Ok(json!({"node": self.id(node)})),
+            Given::Plain(Value::Array(items)) => items.iter().map(|item| self.fallback(item)).collect(),
+            Given::Plain(Value::Object(fields)) => {
+                let mut out = Map::new();
+                for (name, value) in fields {
+                    let value = match (name.as_str(), value) {
+                        ("node", value) => match Given::of(value) {
+                            Given::Node(node) => json!(self.id(node)),
+                            other => return Err(Some(format!("`node` must be rows, not {}", other.shown()))),
+                        },
+                        ("stale", Value::Object(terms)) => {
+                            let snake = |name: &String| {
+                                if name == "maxAgeMs" { "max_age_ms".to_owned() } else { name.clone() }
+                            };
+                            terms.iter().map(|(name, value)| (snake(name), value.clone())).collect()
+                        }
+                        (_, value) => self.json(value, 0)?,
+                    };
+                    out.insert(name.clone(), value);
+                }
+                Ok(Value::Object(out))
+            }
+            _ => self.json(value, 0),
+        }
+    }
+
+    /// A value of any shape: keys in it are told by their names.
+    fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
+        if depth > DEEPEST {
+            return Err(Some(format!("is nested deeper than {DEEPEST}")));
+        }
+        match Given::of(value) {
+            Given::Plain(Value::Array(items)) => {
+                items.iter().map(|item| self.json(item, depth + 1)).collect()
+            }
+            Given::Plain(Value::Object(fields)) => {
+                let field =
+                    |(name, value): (&String, &Value)| Ok((name.clone(), self.json(value, depth + 1)?));
+                fields.iter().map(field).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+            }
+            Given::Plain(value) => Ok(value.clone()),
+            Given::Expr(ir) => match ir.get("key") {
+                Some(key) if ir.get("op").and_then(Value::as_str) == Some("key_ref") => Ok(key.clone()),
+                _ => Err(Some(format!("takes plain values and keys, not {}", Given::Expr(ir).shown()))),
+            },
+            Given::Bad => Err(None),
+            other => Err(Some(format!("takes plain values and keys, not {}", other.shown()))),
+        }
+    }
+}
+
+/// Whether there is something in it that was told about.
+fn holds_bad(ir: &Value) -> bool {
+    match ir {
+        Value::Object(fields) => is_bad(ir) || fields.values().any(holds_bad),
+        Value::Array(items) => items.iter().any(holds_bad),
+        _ => false,
+    }
+}
+
+/// A plain value as an expression.
+fn constant(value: &Value) -> Option<Value> {
+    let op = match value {
+        Value::Number(_) => "const_number",
+        Value::String(_) => "const_string",
+        Value::Bool(_) => "const_bool",
+        _ => return None,
+    };
+    Some(json!({"op": op, "value": value}))
+}
+
+/// What an option takes, in words.
+pub(super) fn described(kind: ParamKind) -> String {
+    match kind {
+        ParamKind::Int(..) => "a whole number".to_owned(),
+        ParamKind::Float => "a number".to_owned(),
+        ParamKind::Bool => "true or false".to_owned(),
+        ParamKind::Text => "a string".to_owned(),
+        ParamKind::Choice(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            words.join(" or ")
+        }
+        ParamKind::Key => "a key, as in Key.id".to_owned(),
+        ParamKind::Node => "rows".to_owned(),
+        ParamKind::Nodes => "an array of rows".to_owned(),
+        ParamKind::Endpoint(kind) => {
+            let kind = kind.unwrap_or(EndpointKind::Redis);
+            format!("an endpoint, as in EP.{kind}.NAME")
+        }
+        ParamKind::Expr => "an expression, as in Key.id * 2".to_owned(),
+        ParamKind::Pred => "a predicate, as in Key.id > 5".to_owned(),
+        ParamKind::Json => "a value".to_owned(),
+    }
+}

@@ -1,0 +1,185 @@
+//! The compiler: a file in, a checked plan and its JSON out.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anabranch_plan::{Engine, Error, Plan, Problems};
+use serde_json::{Map, Value, json};
+
+use crate::assemble::{Places, assemble};
+use crate::child::Worker;
+use crate::job::{EndpointName, Fault, Job, Made};
+use crate::make::make;
+use crate::sources::{ENDING, Sources};
+use crate::surface;
+
+/// How long a plan's code may run, and how much memory it may take.
+const TIME: Duration = Duration::from_secs(2);
+const MEMORY: usize = 64 << 20;
+
+/// Compiles plans written in TypeScript.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    /// Where the plan's code runs; if nowhere else, here.
+    worker: Option<Worker>,
+}
+
+/// What became of a file.
+pub struct Outcome {
+    /// The files that were read: the plan's own, then what it imports.
+    pub files: Vec<PathBuf>,
+    /// The plan, or all that is wrong with it.
+    pub built: Result<Built, Problems>,
+}
+
+/// A plan that was compiled.
+pub struct Built {
+    /// The plan, ready to run.
+    pub plan: Plan,
+    /// Its JSON.
+    pub text: String,
+}
+
+impl Compiler {
+    /// A compiler that runs the code of plans in processes of their own.
+    pub fn new(worker: Worker) -> Compiler {
+        Compiler { worker: Some(worker) }
+    }
+
+    /// A compiler that runs the code of plans in this process: for code that is trusted.
+    pub fn in_place() -> Compiler {
+        Compiler { worker: None }
+    }
+
+    /// Compiles a file. What it imports must be in `root`, the folder of all plans.
+    pub fn compile(&self, engine: &Engine, file: &Path, root: &Path) -> Outcome {
+        let mut sources = match Sources::open(file, root) {
+            Ok(sources) => sources,
+            Err(problem) => return Outcome { files: vec![file.to_owned()], built: Err(problem.into()) },
+        };
+        let job = job(engine, &sources);
+        let made = match &self.worker {
+            None => Ok(make(&job, &mut sources)),
+            Some(worker) => worker.make(&job, &mut sources),
+        };
+        let built = match made {
+            Ok(made) => check(engine, file, &sources, made),
+            Err(trouble) => Err(sources.problem(None, trouble.to_string(), None).into()),
+        };
+        Outcome { files: sources.names(), built }
+    }
+}
+
+fn job(engine: &Engine, sources: &Sources) -> Job {
+    let registries = engine.registries();
+    let endpoints = registries.endpoints.iter().map(|endpoint| EndpointName {
+        kind: endpoint.kind.to_string(),
+        name: endpoint.name.clone(),
+        id: endpoint.id.clone(),
+    });
+    Job {
+        keys: registries.keys.iter().map(|key| key.name.clone()).collect(),
+        params: registries.params.iter().map(|param| param.name.clone()).collect(),
+        endpoints: endpoints.collect(),
+        methods: engine.ops().iter().map(|op| surface::method(op.spec())).collect(),
+        time_ms: TIME.as_millis() as u64,
+        memory: MEMORY,
+        file: sources.name(),
+        text: sources.text().to_owned(),
+    }
+}
+
+/// Makes plan JSON of what the code described, and checks it as all plan JSON is checked.
+fn check(engine: &Engine, file: &Path, sources: &Sources, made: Made) -> Result<Built, Problems> {
+    let (ops, registries) = (engine.ops(), &**engine.registries());
+    let mut problems = Problems::default();
+    let mut faults = made.faults.clone();
+    let Some(plan) = &made.plan else {
+        if faults.is_empty() {
+            faults.push(Fault::maybe(None, "the file describes no plan"));
+        }
+        tell(sources, &faults, &mut problems);
+        return Err(problems);
+    };
+    let mut assembled = assemble(&made, plan, (ops, registries), &mut faults);
+    faults.extend(misnamed(file, &made, &assembled.json));
+    tell(sources, &faults, &mut problems);
+    assembled.json.insert("built_by".to_owned(), built_by(sources));
+    let mut text = serde_json::to_string_pretty(&sorted(&Value::Object(assembled.json.clone())))
+        .expect("a value without maps of anything but text can be written");
+    text.push('\n');
+    let base = file.parent().unwrap_or(Path::new(""));
+    let places = Places { made: &made, plan, assembled: &assembled, ops, sources };
+    match engine.compile(&text, base) {
+        Ok(compiled) if problems.is_fine() => {
+            let warnings = compiled.warnings().iter().filter_map(|warning| places.find(warning)).collect();
+            let warnings = once(Problems { warnings, ..Problems::default() }).warnings;
+            Ok(Built { plan: compiled.warned(warnings), text })
+        }
+        Ok(_) => Err(problems),
+        Err(Error::Plan(found)) => {
+            problems.errors.extend(found.errors.iter().filter_map(|problem| places.find(problem)));
+            // Of a plan with errors that were told, the loader may have nothing new to say.
+            if problems.is_fine() {
+                problems.errors.extend(found.errors);
+            }
+            problems.warnings.extend(found.warnings.iter().filter_map(|problem| places.find(problem)));
+            Err(once(problems))
+        }
+        Err(error) => {
+            problems.error(sources.problem(None, error.to_string(), None));
+            Err(problems)
+        }
+    }
+}
+
+fn tell(sources: &Sources, faults: &[Fault], problems: &mut Problems) {
+    for fault in faults {
+        problems.error(sources.problem(fault.at, &fault.what, fault.help.clone()));
+    }
+}
+
+/// A plan is called as its file is, so that it can be found.
+fn misnamed(file: &Path, made: &Made, json: &Map<String, Value>) -> Option<Fault> {
+    let name = json.get("plan_name")?.as_str()?;
+    let file = file.file_name()?.to_string_lossy();
+    let stem = file.strip_suffix(ENDING).unwrap_or(&file);
+    if name == stem {
+        return None;
+    }
+    let site = made.plan.as_ref().and_then(|plan| made.sites.get(plan.site? as usize));
+    let at = site.and_then(|site| site.options.iter().find(|(option, ..)| option == "name"));
+    let fault =
+        Fault::maybe(at.map(|(_, _, at)| *at), format!("the plan is called `{name}`, its file `{file}`"));
+    Some(fault.help(format!("call both the same: `{stem}`, or {name}{ENDING}")))
+}
+
+fn built_by(sources: &Sources) -> Value {
+    json!({
+        "tool": "anabranch",
+        "tool_version": env!("CARGO_PKG_VERSION"),
+        "backend": "quickjs",
+        "bundle_digest": sources.digest(),
+    })
+}
+
+/// The same, with the fields of all objects in order, whatever order maps keep in this build.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let names: BTreeSet<&String> = fields.keys().collect();
+            names.into_iter().map(|name| (name.clone(), sorted(&fields[name]))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Each problem once: a fragment that is used twice says the same twice.
+fn once(mut problems: Problems) -> Problems {
+    let mut seen = BTreeSet::new();
+    problems.errors.retain(|problem| seen.insert((problem.place.clone(), problem.what.clone())));
+    problems.warnings.retain(|problem| seen.insert((problem.place.clone(), problem.what.clone())));
+    problems
+}

@@ -1,0 +1,51 @@
+//! What the two processes say to each other: a length, then JSON.
+
+use std::io::{Error, ErrorKind, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Imported, Made};
+
+/// The longest frame.
+const LONGEST: usize = 32 << 20;
+
+/// What the child says: questions, and the answer in the end.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Told {
+    /// It wants a file; the parent answers with an [`Imported`].
+    Import { from: u32, specifier: String },
+    /// What came of the job.
+    Made(Made),
+}
+
+/// What the parent says after the job.
+pub(crate) type Answer = Imported;
+
+/// Writes a frame; one that is too long is an error and nothing is written.
+pub(crate) fn write(to: &mut dyn Write, what: &impl Serialize) -> Result<(), Error> {
+    let bytes = serde_json::to_vec(what)?;
+    if bytes.len() > LONGEST {
+        return Err(Error::new(ErrorKind::FileTooLarge, "longer than a frame may be"));
+    }
+    to.write_all(&(bytes.len() as u32).to_le_bytes())?;
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Reads a frame.
+pub(crate) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> Result<T, Error> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(Error::new(ErrorKind::InvalidData, "longer than a frame may be"));
+    }
+    let mut bytes = Vec::new();
+    // Grows with what comes, not with what is announced.
+    from.take(length as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < length {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_slice(&bytes)?)
+}

@@ -1,0 +1,102 @@
+// What is wrong with a plan is noted, and the code runs on: everything wrong is told at once.
+//
+// The files of this folder are one function, put together by mod.rs. All intrinsics are frozen before a plan's code
+// runs (lockdown.js), so what is called here later is what it was; only values of the plan itself need care, and they
+// may be proxies, have getters, or throw.
+
+const MAX_FAULTS = 1000;
+const MAX_TEXT = 500;
+
+const faults = [];
+
+/** A text that fits into a message, and into JSON. */
+function short(text) {
+  return (text.length > MAX_TEXT ? text.slice(0, MAX_TEXT) + "…" : text).toWellFormed();
+}
+
+/** A value in few words; never runs code of the plan. */
+function shown(value) {
+  if (Token.parts(value) !== undefined) return "an expression";
+  if (Receiver.is(value)) return "rows";
+  switch (typeof value) {
+    case "string": return short(JSON.stringify(value.slice(0, 60)));
+    case "bigint": return "a bigint";
+    case "object": return value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
+    case "function": return "a function";
+    case "symbol": return "a symbol";
+    default: return String(value);
+  }
+}
+
+/** The topmost line and column of a plan's file in a stack. */
+function position(stack) {
+  const found = typeof stack === "string" ? /file:(\d+):(\d+):(\d+)\)?$/m.exec(stack) : null;
+  return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3])];
+}
+
+/** Notes something wrong at a site (and there at an option), or where the plan's code is now. Makes the bad value. */
+function fault(what, help, site, option) {
+  if (faults.length > MAX_FAULTS) return BAD;
+  if (faults.length === MAX_FAULTS) {
+    faults.push({ what: `more than ${MAX_FAULTS} faults: the rest is not told` });
+    return BAD;
+  }
+  const stack = site === undefined ? position(new Error().stack) : undefined;
+  faults.push({ what: short(what), help: help && short(help), site, option, stack });
+  return BAD;
+}
+
+/** An error that the plan's code cannot go on from, with a way out. */
+class Refusal extends TypeError {
+  #help;
+  constructor(what, help) {
+    super(what);
+    this.#help = help;
+  }
+  static help(error) {
+    return #help in error ? error.#help : undefined;
+  }
+}
+delete Refusal.prototype.constructor;
+
+/** Notes that the code ended there. `what` and `help` say why, if its host knows better than the error. */
+function ended(error, what, help) {
+  let stack;
+  try {
+    if (!Error.isError(error)) {
+      what ??= `the plan's code threw ${shown(error)}`;
+    } else {
+      stack = position(error.stack);
+      help ??= Refusal.help(error);
+      what ??= Refusal.help(error) === undefined ? `${error.name}: ${error.message}` : error.message;
+    }
+  } catch {
+    what ??= "the plan's code threw an error that cannot be shown";
+  }
+  faults.push({ what: short(what), help, stack });
+}
+
+/** `did you mean ..?`, if one of the names is close. */
+function closest(name, names) {
+  let best;
+  let least = Math.min(3, Math.ceil(name.length / 2)) + 1;
+  for (const known of names) {
+    if (Math.abs(known.length - name.length) >= least) continue;
+    const far = distance(name, known);
+    if (far < least) [best, least] = [known, far];
+  }
+  return best === undefined ? undefined : `did you mean \`${best}\`?`;
+}
+
+/** How many letters two names differ in. */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length];
+}

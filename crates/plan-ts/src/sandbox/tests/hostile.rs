@@ -1,0 +1,215 @@
+//! Code that tries what a plan has no business with.
+
+use expect_test::expect;
+
+use super::{check, check_inside, job, recorded, told};
+
+/// What code makes of itself: it ends in a text, or an error.
+fn value(code: &str) -> String {
+    let code = format!(
+        "let v; try {{ v = String((() => {{ {code} }})()); }} catch (error) {{ v = `${{error.name}}: ${{error.message}}`; }}
+        definePlan({{ v, build: (ctx) => ctx.viewer() }})"
+    );
+    let recorded = recorded(&code);
+    match recorded.plan.as_ref().and_then(|plan| plan.options.get("v")) {
+        Some(value) if recorded.faults.is_empty() => value.as_str().unwrap_or_default().to_owned(),
+        _ => told(&recorded),
+    }
+}
+
+#[test]
+fn there_is_no_way_to_code_clock_or_chance() {
+    let tries = [
+        "return eval('1')",
+        "return (0, eval)('1')",
+        "return Function('return 1')()",
+        "return new Function('return 1')()",
+        "return ({}).constructor.constructor('return 1')()",
+        "return (async () => {}).constructor('return 1')()",
+        "return (function* () {}).constructor('yield 1')()",
+        "return Object.getPrototypeOf(async function* () {}).constructor('yield 1')()",
+        "return Reflect.construct(Object.getPrototypeOf(() => {}).constructor, ['return 1'])()",
+        "return (class { static x = 1 }).constructor('return 1')()",
+        "return new Date()",
+        "return globalThis.Date",
+        "return performance.now()",
+        "return Math.random()",
+        "return new WeakRef({})",
+        "return new FinalizationRegistry(() => {})",
+        "return setTimeout(() => {}, 1)",
+        "return console.log(1)",
+        "return typeof std + typeof os + typeof process + typeof require + typeof fetch + typeof queueMicrotask",
+        "return typeof Error.prepareStackTrace + typeof Error.captureStackTrace",
+        "return typeof SharedArrayBuffer + typeof Atomics + typeof Uint8Array",
+    ];
+    let all: String = tries.iter().map(|code| format!("{code} -> {}\n", value(code))).collect();
+    expect![[r#""#]].assert_eq(&all);
+}
+
+#[test]
+fn intrinsics_and_tokens_are_frozen() {
+    let tries = [
+        "Array.prototype.push = () => 1",
+        "Object.prototype.toJSON = () => 1",
+        "Object.defineProperty(Object.prototype, 'x', { get: () => 1 })",
+        "Array.prototype[Symbol.iterator] = null",
+        "({}).__proto__.polluted = 1",
+        "Object.setPrototypeOf(Array.prototype, null)",
+        "globalThis.Key = 1",
+        "globalThis.fresh = 1",
+        "JSON.stringify = () => 'x'",
+        "Reflect.apply = () => 1",
+        "Error.prototype.toString = () => 'x'",
+        "Error.prepareStackTrace = () => 'x'",
+        "Error.stackTraceLimit = 0",
+        "Promise.prototype.then = () => 1",
+        "Map.prototype.get = () => 1",
+        "RegExp.prototype.exec = () => 1",
+        "Array[Symbol.species]; Object.defineProperty(Array, Symbol.species, { value: null })",
+        "Object.getPrototypeOf([].values()).next = null",
+        "Object.getPrototypeOf(function* () {}()).next = null",
+        "Object.getPrototypeOf(Object.getPrototypeOf((async function* () {})())).next = null",
+        "Object.getPrototypeOf(''.matchAll(/x/g)).next = null",
+        "Key.id.x = 1",
+        "Object.getPrototypeOf(Key.id).toString = 1",
+        "Key.fresh = 1",
+        "delete Key.id",
+        "E.add = 1",
+        "definePlan.x = 1",
+        "Array.prototype.includes.x = 1",
+        "const { constructor } = Object.getPrototypeOf(Key.id); return constructor === Object",
+    ];
+    let all: String = tries.iter().map(|code| format!("{code} -> {}\n", value(code))).collect();
+    expect![[r#""#]].assert_eq(&all);
+}
+
+#[test]
+fn prototypes_of_rows_are_frozen() {
+    check_inside(
+        "for (const it of [rows, ctx, rows.test, ctx.core, Object.getPrototypeOf(rows)]) {
+            try { Object.getPrototypeOf(it).take = 1; throw 'open'; } catch (error) { if (error === 'open') throw error; }
+            try { new (it.constructor)(7); } catch {}
+        }",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn getters_and_proxies_are_read_once_and_may_throw() {
+    check_inside(
+        "let reads = 0; const once = { get count() { return ++reads; } };
+        rows = rows.take(once).take(once);
+        rows = rows.take(new Proxy({ a: 1, b: [1] }, {}));
+        rows = rows.take(new Proxy({ x: 1 }, { ownKeys: () => ['x', 'y'], getOwnPropertyDescriptor: () => ({ value: 1, enumerable: true, configurable: true }), get: (_, name) => name + '!' }));
+        rows.take({ get count() { throw new Error('thrown in a getter'); } });",
+        expect![[r#""#]],
+    );
+    check_inside(
+        "rows.take({ list: new Proxy([1, 2], { get: (list, name) => name === 'length' ? 3 : 7 }) })",
+        expect![[r#""#]],
+    );
+    check_inside("rows.take(new Proxy({}, { getPrototypeOf() { throw 'trap' } }))", expect![[r#""#]]);
+    check("throw { get stack() { throw 1 }, toString() { throw 2 } }", expect![[r#""#]]);
+    check(
+        "const e = new Error('x'); Object.defineProperty(e, 'message', { get() { throw e } }); throw e",
+        expect![[r#""#]],
+    );
+    check("throw Object.assign(new Error(), { message: '\\ud800'.repeat(1000) })", expect![[r#""#]]);
+    check("throw new Proxy(new Error('x'), { get() { throw 1 } })", expect![[r#""#]]);
+}
+
+#[test]
+fn what_has_no_end_is_ended() {
+    let endless = "while (true) {}";
+    for code in [
+        endless.to_owned(),
+        format!("({{ get x() {{ {endless} }} }}).x"),
+        format!("definePlan({{ get name() {{ {endless} }}, build: (ctx) => ctx.viewer() }})"),
+        format!("definePlan({{ build: (ctx) => {{ {endless} }} }})"),
+        format!("JSON.stringify({{ toJSON() {{ {endless} }} }})"),
+        format!("[2, 1].sort(() => {{ {endless} }})"),
+        "/^(a+)+$/.test('a'.repeat(40) + 'b')".to_owned(),
+        format!("(async () => {{ await 1; {endless} }})()"),
+        "const again = async () => { await 1; again(); }; again()".to_owned(),
+        format!("(function* () {{ {endless} }})().next()"),
+        "for (const x of (function* () { while (true) yield 1; })()) ;".to_owned(),
+        format!("try {{ {endless} }} catch {{ {endless} }} finally {{ {endless} }}"),
+        "const f = () => { try { f(); } finally { f(); } }; f()".to_owned(),
+        format!("throw {{ get stack() {{ {endless} }}, toString() {{ {endless} }} }}"),
+        format!(
+            "const e = new Error('x'); Object.defineProperty(e, 'message', {{ get() {{ {endless} }} }}); throw e"
+        ),
+    ] {
+        let told = told(&recorded(&code));
+        assert!(
+            told.contains("longer than 0.2 s")
+                || told.contains("cannot be shown")
+                || told.contains("an object"),
+            "{code}: {told}"
+        );
+    }
+}
+
+#[test]
+fn what_is_too_large_is_ended() {
+    for code in [
+        "const a = []; while (true) a.push(new Array(1000).fill(1))",
+        "let s = 'x'; while (true) s += s",
+        "'x'.repeat(2 ** 30)",
+        "new Array(2 ** 32 - 1).fill(0)",
+        "Array.from({ length: 2 ** 40 }, () => 1)",
+        "const m = new Map(); for (let i = 0; ; i++) m.set(i, {})",
+        "let o = {}; while (true) o = { o, x: [1, 2, 3] }",
+        "'a'.padEnd(2 ** 30, 'bc')",
+        "definePlan({ s: 'x'.repeat(2 ** 24), build: (ctx) => ctx.viewer({ s: 'x'.repeat(2 ** 24) }) })",
+    ] {
+        let told = told(&recorded(code));
+        assert!(told.contains("of memory") || told.contains("invalid string length"), "{code}: {told}");
+    }
+}
+
+#[test]
+fn recursion_without_end_is_ended() {
+    for code in [
+        "const f = () => f() + 1; f()",
+        "const f = (x) => [x].map(f); f(1)",
+        "const o = { get x() { return this.x } }; o.x",
+        "let a = []; for (let i = 0; i < 100000; i++) a = [a]; JSON.stringify(a)",
+        "const p = new Proxy({}, { get: (_, name, self) => self[name] }); p.x",
+        "let r = '('.repeat(100000) + ')'.repeat(100000); new RegExp(r)",
+    ] {
+        let told = told(&recorded(code));
+        assert!(told.contains("stack") || told.contains("of memory"), "{code}: {told}");
+    }
+}
+
+#[test]
+fn a_plan_has_bounds() {
+    check_inside(
+        "let x = Key.id; for (let i = 0; i < 200; i++) x = __ab_op(i, '+', x, 1);",
+        expect![[r#""#]],
+    );
+    check_inside("let x = Key.id; for (let i = 0; i < 60; i++) x = __ab_op(i, '+', x, x);", expect![[r#""#]]);
+    let many = recorded(
+        "definePlan({ build(ctx) { let r; for (let i = 0; i < 10001; i++) r = ctx.viewer(__ab_at(i, {})); return r } })",
+    );
+    assert_eq!(many.faults[0].what, "a plan has at most 10000 nodes");
+    assert_eq!((many.faults[0].site, many.plan.unwrap().nodes.len()), (Some(10_000), 10_000));
+    let faults = recorded(
+        "definePlan({ build(ctx) { for (let i = 0; i < 5000; i++) __ab_get(i, Key, 'nope' + i); return ctx.viewer() } })",
+    );
+    assert_eq!(faults.faults.len(), 1001);
+    assert_eq!(faults.faults[1000].what, "more than 1000 faults: the rest is not told");
+    let wide = recorded(
+        "let o = [1]; for (let i = 0; i < 40; i++) o = [o, o]; definePlan({ build: (ctx) => ctx.viewer({ o }) })",
+    );
+    assert_eq!(wide.faults[0].what, "the options of a plan have at most 300000 values");
+}
+
+#[test]
+fn the_same_code_records_the_same() {
+    let code = "const m = new Map([['b', 1], ['a', 2]]); definePlan({ a: [...m.keys()], o: { z: 1, a: 2 },
+        build: (ctx) => [1, 2, 3].map((n) => ctx.viewer({ n }).vm({ x: __ab_op(n, '*', Key.id, n) })) }); nope";
+    assert_eq!(told(&recorded(code)), told(&recorded(code)));
+    assert_eq!(job().time_ms, 200);
+}

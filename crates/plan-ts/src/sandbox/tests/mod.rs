@@ -1,0 +1,94 @@
+//! Rewritten code, run: what it records, and what it cannot do.
+
+mod hostile;
+mod records;
+
+use std::fmt::Write as _;
+
+use expect_test::Expect;
+
+use super::{Program, Recorded, Target, run};
+use crate::job::{EndpointName, Job, Method};
+
+/// A job with a few names.
+fn job() -> Job {
+    let method = |op: &str, namespace: &str, name: &str, input| Method {
+        op: op.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        input,
+        bare: false,
+    };
+    Job {
+        keys: ["id", "score", "country"].map(str::to_owned).to_vec(),
+        params: ["weight", "pattern"].map(str::to_owned).to_vec(),
+        endpoints: vec![EndpointName { kind: "redis".into(), name: "users".into(), id: "ep_0001".into() }],
+        methods: vec![
+            method("core::viewer", "core", "viewer", false),
+            method("core::filter", "core", "filter", true),
+            method("core::take", "core", "take", true),
+            method("core::vm", "core", "vm", true),
+            method("core::concat", "core", "concat", true),
+            method("test::fixed_source", "test", "fixedSource", false),
+            method("test::sleep", "test", "sleep", true),
+        ],
+        time_ms: 200,
+        memory: 16 << 20,
+        ..Job::default()
+    }
+}
+
+fn recorded(code: &str) -> Recorded {
+    let modules = [(0, code.to_owned())].into();
+    let imports = [((0, "anabranch".to_owned()), Target::Package)].into();
+    run(&job(), Program { modules, imports })
+}
+
+/// What comes of code: faults, nodes, outputs; one a line.
+fn told(recorded: &Recorded) -> String {
+    let mut text = String::new();
+    for fault in &recorded.faults {
+        let place = match (fault.site, &fault.option, fault.stack) {
+            (Some(site), Some(option), _) => format!("site {site}, {option}"),
+            (Some(site), None, _) => format!("site {site}"),
+            (None, _, Some((file, line, column))) => format!("{file}:{line}:{column}"),
+            (None, ..) => "nowhere".to_owned(),
+        };
+        let help = fault.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        writeln!(text, "{place}: {}{help}", fault.what).unwrap();
+    }
+    if let Some(plan) = &recorded.plan {
+        for node in &plan.nodes {
+            writeln!(text, "{}{:?} {}", node.op, node.inputs, node.options).unwrap();
+        }
+        writeln!(text, "{} -> {:?}", plan.options, plan.outputs).unwrap();
+        for (id, payload) in &plan.capabilities {
+            writeln!(text, "requires {id} {payload}").unwrap();
+        }
+    }
+    text
+}
+
+fn check(code: &str, expect: Expect) {
+    expect.assert_eq(&told(&recorded(code)));
+}
+
+/// Code inside `build`, in which `rows` is there and is the answer.
+fn check_inside(code: &str, expect: Expect) {
+    let lines = "definePlan({ build(ctx) { let rows = ctx.test.fixedSource({});\n";
+    expect.assert_eq(&told(&recorded(&format!("{lines}{code}\nreturn rows; }} }})"))));
+}
+
+/// The expression or predicate that a value becomes.
+fn check_value(code: &str, expect: Expect) {
+    let code = format!("definePlan({{ v: {code}, build: (ctx) => ctx.viewer() }})");
+    let recorded = recorded(&code);
+    let Recorded { faults, plan } = &recorded;
+    if faults.is_empty() {
+        let value = &plan.as_ref().expect("no faults, no plan").options["v"];
+        expect.assert_eq(&format!("{} {}", value["$"], value["ir"]).replace('"', ""));
+    } else {
+        let told = told(&recorded);
+        expect.assert_eq(told.lines().next().expect("a fault is a line"));
+    }
+}

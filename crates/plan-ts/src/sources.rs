@@ -1,0 +1,214 @@
+//! The files of a plan: which may be read, and where in them something is.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+
+use anabranch_plan::{Excerpt, Problem};
+use sha2::{Digest as _, Sha256};
+
+use crate::job::{At, Files, Imported};
+
+/// The longest file.
+const LONGEST: u64 = 1 << 20;
+
+/// What the files of plans end in.
+pub(crate) const ENDING: &str = ".plan.ts";
+
+/// The files of one plan: the plan's own, and those of its folder that it imports.
+pub(crate) struct Sources {
+    /// The folder that nothing is read outside of, without links.
+    root: PathBuf,
+    /// By number.
+    files: Vec<Source>,
+}
+
+struct Source {
+    /// As people see it.
+    name: PathBuf,
+    /// Without links.
+    real: PathBuf,
+    text: String,
+}
+
+impl Sources {
+    /// The plan's own file, and the folder that all others must be in.
+    pub(crate) fn open(file: &Path, root: &Path) -> Result<Sources, Problem> {
+        let wrong = |what: String| Problem::new(file.display().to_string(), what);
+        let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
+        let real = file.canonicalize().map_err(unreadable)?;
+        let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+        let root = root.canonicalize().map_err(unreadable)?;
+        let text = read(&real).map_err(wrong)?;
+        Ok(Sources { root, files: vec![Source { name: file.to_owned(), real, text }] })
+    }
+
+    /// The text of the plan's own file.
+    pub(crate) fn text(&self) -> &str {
+        &self.files[0].text
+    }
+
+    /// All files read so far.
+    pub(crate) fn names(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| file.name.clone()).collect()
+    }
+
+    /// The plan's own file, as people see it.
+    pub(crate) fn name(&self) -> String {
+        self.files[0].name.display().to_string()
+    }
+
+    /// A digest of what all files say, whatever the order they were read in and wherever their folder is.
+    pub(crate) fn digest(&self) -> String {
+        let path = |file: &Source| {
+            let path = file.real.strip_prefix(&self.root).unwrap_or(&file.real);
+            path.to_string_lossy().replace('\\', "/")
+        };
+        let mut files: Vec<(String, &str)> =
+            self.files.iter().map(|file| (path(file), file.text.as_str())).collect();
+        files.sort_unstable();
+        let mut digest = Sha256::new();
+        for part in files.iter().flat_map(|(path, text)| [path.as_str(), text]) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Something wrong there; with the line, unless there is no such place.
+    pub(crate) fn problem(&self, at: Option<At>, what: impl Into<String>, help: Option<String>) -> Problem {
+        let found = at.and_then(|at| Some((self.files.get(at.file as usize)?, at)));
+        let mut problem = match found {
+            None => Problem::new(self.name(), what),
+            Some((file, at)) => {
+                let excerpt = excerpt(&file.text, at.start as usize, at.end as usize);
+                let (line, column) = (excerpt.line, excerpt.column);
+                Problem::new(format!("{}:{line}:{column}", file.name.display()), what).at(excerpt)
+            }
+        };
+        problem.help = help;
+        problem
+    }
+
+    fn resolve(&self, from: &Source, specifier: &str) -> Result<(PathBuf, PathBuf), Imported> {
+        let refused = |what: String, help: &str| Imported::Refused { what, help: Some(help.to_owned()) };
+        if !specifier.starts_with("./") && !specifier.starts_with("../") {
+            let what = format!("there is no package `{specifier}`");
+            return Err(refused(
+                what,
+                "plans import from \"anabranch\", and from files of their folder: \"./...\"",
+            ));
+        }
+        let folder = from.name.parent().unwrap_or(Path::new(""));
+        let mut found = None;
+        for candidate in candidates(specifier) {
+            let name = plain(&folder.join(&candidate));
+            let real = from.real.parent().unwrap_or(Path::new("/")).join(&candidate).canonicalize();
+            if let Ok(real) = real.as_ref()
+                && real.is_file()
+            {
+                found = Some((name, real.clone()));
+                break;
+            }
+        }
+        let Some((name, real)) = found else {
+            let what = format!("there is no file `{specifier}`");
+            return Err(refused(
+                what,
+                "a path is relative to the file that imports it; `.ts` may be left out",
+            ));
+        };
+        if !real.starts_with(&self.root) {
+            let what = format!("`{specifier}` is outside of the plans' folder");
+            return Err(refused(what, "move what plans share into the folder"));
+        }
+        if name.to_string_lossy().ends_with(ENDING) {
+            let what = format!("`{specifier}` is a plan, and plans do not import plans");
+            return Err(refused(what, "move what they share into a file NAME.fragment.ts"));
+        }
+        Ok((name, real))
+    }
+}
+
+impl Files for Sources {
+    fn import(&mut self, from: u32, specifier: &str) -> Imported {
+        let Some(importer) = self.files.get(from as usize) else {
+            return Imported::Refused { what: format!("no file imports `{specifier}`"), help: None };
+        };
+        let (name, real) = match self.resolve(importer, specifier) {
+            Ok(found) => found,
+            Err(refused) => return refused,
+        };
+        let shown = name.display().to_string();
+        if let Some(number) = self.files.iter().position(|file| file.real == real) {
+            return Imported::File { number: number as u32, name: shown, text: None };
+        }
+        let text = match read(&real) {
+            Ok(text) => text,
+            Err(what) => return Imported::Refused { what: format!("`{specifier}` {what}"), help: None },
+        };
+        self.files.push(Source { name, real, text: text.clone() });
+        Imported::File { number: self.files.len() as u32 - 1, name: shown, text: Some(text) }
+    }
+}
+
+/// What a specifier may mean, as editors have it.
+fn candidates(specifier: &str) -> Vec<String> {
+    match specifier.strip_suffix(".js") {
+        _ if specifier.ends_with(".ts") => vec![specifier.to_owned()],
+        Some(stem) => vec![format!("{stem}.ts")],
+        None => vec![format!("{specifier}.ts")],
+    }
+}
+
+/// The text of a file, or what is wrong with it.
+fn read(file: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+    if !file.is_file() {
+        return Err("is not a file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("is longer than {LONGEST} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        format!("is not a text in UTF-8: byte {} is none of one", error.utf8_error().valid_up_to())
+    })
+}
+
+/// A path without `.` and, where it can be seen, without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// The first line of these bytes of a text.
+fn excerpt(text: &str, start: usize, end: usize) -> Excerpt {
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (start, end) = (floor(start), floor(end.max(start)));
+    let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let finish = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
+    let line = text[begin..finish].trim_end_matches('\r');
+    Excerpt {
+        line: text[..begin].matches('\n').count() + 1,
+        column: text[begin..start].chars().count() + 1,
+        width: text[start..end.min(begin + line.len()).max(start)].chars().count().max(1),
+        text: line.to_owned(),
+    }
+}

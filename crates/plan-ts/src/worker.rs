@@ -1,0 +1,88 @@
+//! The process that runs a plan's code: it gives up what it could do, is told a job, and answers.
+
+use std::io::{Error, ErrorKind, Read, Stdin, Stdout, Write};
+use std::process::ExitCode;
+use std::thread::Builder;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::frames::{self, Answer, Told};
+use crate::job::{Fault, Files, Imported, Job, Made};
+use crate::make::make;
+
+/// The parser descends into whatever the sources nest.
+const STACK: usize = 256 << 20;
+
+/// What the process takes beside the plan's memory: the program itself, the parser's, and the answer in the making.
+const MEMORY: u64 = 1 << 30;
+
+/// What it computes beside the plan's time.
+const TIME: Duration = Duration::from_secs(2);
+
+/// Runs the code of one plan: the job comes on the standard input, and goes to the standard output.
+pub fn serve() -> ExitCode {
+    match try_serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn try_serve() -> Result<(), Error> {
+    renounce()?;
+    let job: Job = frames::read(&mut std::io::stdin())?;
+    let memory = MEMORY.saturating_add(STACK as u64).saturating_add(job.memory as u64);
+    limit(Resource::As, memory)?;
+    // The process is killed a second later, should it not heed the first signal.
+    let seconds = (Duration::from_millis(job.time_ms) + TIME).as_secs().max(1);
+    setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds + 1) })?;
+    let thread = Builder::new().name("plan".to_owned()).stack_size(STACK);
+    let running = thread.spawn(move || answer(&job, &mut std::io::stdin(), &mut std::io::stdout()))?;
+    running.join().unwrap_or_else(|_| Err(Error::other("the thread panicked")))
+}
+
+/// Gives up files, core dumps, and further processes.
+fn renounce() -> Result<(), Error> {
+    limit(Resource::Core, 0)?;
+    limit(Resource::Fsize, 0)?;
+    // What is open stays open; nothing more can be.
+    limit(Resource::Nofile, 0)
+}
+
+fn limit(resource: Resource, to: u64) -> Result<(), Error> {
+    Ok(setrlimit(resource, Rlimit { current: Some(to), maximum: Some(to) })?)
+}
+
+fn answer(job: &Job, stdin: &mut Stdin, stdout: &mut Stdout) -> Result<(), Error> {
+    let mut parent = Parent { read: stdin, write: stdout, broken: None };
+    let made = make(job, &mut parent);
+    let Parent { write, broken, .. } = parent;
+    match broken {
+        Some(error) => Err(error),
+        None => match frames::write(write, &Told::Made(made)) {
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                let fault = Fault::maybe(None, "the plan is larger than a plan can be");
+                frames::write(write, &Told::Made(Made { faults: vec![fault], ..Made::default() }))
+            }
+            written => written,
+        },
+    }
+}
+
+/// Files, by way of the parent.
+struct Parent<'p> {
+    read: &'p mut dyn Read,
+    write: &'p mut dyn Write,
+    broken: Option<Error>,
+}
+
+impl Files for Parent<'_> {
+    fn import(&mut self, from: u32, specifier: &str) -> Imported {
+        let question = Told::Import { from, specifier: specifier.to_owned() };
+        let answer = frames::write(self.write, &question).and_then(|()| frames::read::<Answer>(self.read));
+        answer.unwrap_or_else(|error| {
+            self.broken = Some(error);
+            Imported::Refused { what: "the compiler is gone".to_owned(), help: None }
+        })
+    }
+}

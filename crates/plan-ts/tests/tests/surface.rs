@@ -1,0 +1,166 @@
+//! What plans may say, and what becomes of it in plan JSON.
+
+use anabranch_plan::Problems;
+use anabranch_plan::exprs::{Expr, Pred};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::world::{Folder, json_of};
+
+/// What becomes of an expression; compared as the loader shows it.
+fn check_expr(source: &str, expected: Expect) {
+    let body = format!("return v.vm({{ outKey: Key.score, expr: {source} }});");
+    let json = json_of("expr", &body);
+    let ir = &json["expr_table"][json["nodes"][1]["params"]["expr_id"].as_str().unwrap()];
+    expected.assert_eq(&Expr::parse(ir, "", &mut Problems::default()).unwrap().to_string());
+}
+
+fn check_pred(source: &str, expected: Expect) {
+    let body = format!("return v.filter({{ pred: {source} }});");
+    let json = json_of("pred", &body);
+    let ir = &json["pred_table"][json["nodes"][1]["params"]["pred_id"].as_str().unwrap()];
+    expected.assert_eq(&Pred::parse(ir, "", &mut Problems::default()).unwrap().to_string());
+}
+
+#[test]
+fn natural_expressions() {
+    check_expr("Key.id * coalesce(P.weight, 0.5)", expect![[""]]);
+    check_expr("(Key.likes + 1) / -Key.age_hours - 2 ** 3", expect![[""]]);
+    check_expr("1_000 * 0x10 + +Key.id", expect![[""]]);
+    check_expr("min(Key.likes, 5, P.weight) + max(1, Key.id) + abs(-Key.id)", expect![[""]]);
+    check_expr("log(1 + Key.likes) * exp(-P.freshness) + pow(Key.id, 2) + Key.id ** 2", expect![[""]]);
+    check_expr("clamp(Key.age_hours, 0, 48)", expect![[""]]);
+    check_expr("Key.age_hours < 24 ? Key.likes : Key.likes / 2", expect![[""]]);
+    check_expr("P.weight ?? 0.5", expect![[""]]);
+    check_expr("P.explore ? 1 : 0", expect![[""]]);
+    check_expr("5", expect![[""]]);
+    check_expr("E.add(E.key(Key.id), E.mul(E.param(P.weight), E.const(2)))", expect![[""]]);
+    check_expr("E.if(Pred.cmp('>', Key.id, 3), E.constNull(), E.clamp(Key.id, 1, 2))", expect![[""]]);
+}
+
+#[test]
+fn natural_predicates() {
+    check_pred("Key.id > 5 && !(Key.likes <= 3 || Key.age_hours * 2 >= 10)", expect![[""]]);
+    check_pred("Key.topic == 'science' || 'rivers' === Key.topic", expect![[""]]);
+    check_pred("Key.topic != null && Key.country !== P.muted", expect![[""]]);
+    check_pred("Key.likes == null", expect![[""]]);
+    check_pred("Key.topic in ['a', 'b'] || [1, 2, 3].includes(Key.id)", expect![[""]]);
+    check_pred("regex(Key.title, '^A', 'i') && !regex(Key.topic, P.muted)", expect![[""]]);
+    check_pred("lower(Key.title) == upper(Key.topic)", expect![[""]]);
+    check_pred("P.explore && Key.id < 9", expect![[""]]);
+    check_pred("true", expect![[""]]);
+    check_pred(
+        "Pred.and(Pred.in(Key.id, [1]), Pred.isNull(Key.topic), Pred.notNull(Key.likes))",
+        expect![[""]],
+    );
+    check_pred("Pred.or(Pred.not(Pred.constBool(false)), Pred.regex(Key.title, 'x'))", expect![[""]]);
+}
+
+/// What the nodes of a plan come to.
+fn nodes_of(test: &str, body: &str) -> Vec<Value> {
+    json_of(test, body)["nodes"].as_array().unwrap().clone()
+}
+
+#[test]
+fn expressions_through_constants_functions_and_loops() {
+    let body = "
+        const weights: readonly number[] = [0.5, 0.25];
+        const weigh = (x: number, by: number): number => x * by;
+        let sum = 0 as number;
+        for (const w of weights) sum += weigh(Key.likes, w);
+        const popular = Key.likes > 10, fresh = Key.age_hours < 24;
+        return v.vm({ outKey: Key.score, expr: sum }).filter({ pred: popular && fresh });";
+    let json = json_of("through", body);
+    let expr = Expr::parse(&json["expr_table"]["e0"], "", &mut Problems::default()).unwrap();
+    expect![[""]].assert_eq(&expr.to_string());
+    let pred = Pred::parse(&json["pred_table"]["p0"], "", &mut Problems::default()).unwrap();
+    expect![[""]].assert_eq(&pred.to_string());
+}
+
+#[test]
+fn the_same_expression_is_there_once() {
+    let body = "const twice = Key.id * 2;
+        return v.vm({ outKey: Key.score, expr: twice }).vm({ outKey: Key.popularity, expr: Key.id * 2 });";
+    assert_eq!(json_of("once", body)["expr_table"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn fan_outs_have_a_default_and_sorts_two_names() {
+    let body = "const store = EP.redis.redis_default;
+        return v.follow({ endpoint: store }).media({ endpoint: store, fanout: 3 })
+            .fanout({ endpoint: store, key: 'media:{id}' })
+            .sort({ key: Key.id }).sort({ by: Key.id, order: 'desc' });";
+    let nodes = nodes_of("defaults", body);
+    assert_eq!(nodes[1]["params"], json!({"endpoint": "ep_0001", "fanout": 100}));
+    assert_eq!(nodes[2]["params"], json!({"endpoint": "ep_0001", "fanout": 3}));
+    assert_eq!(nodes[3]["params"], json!({"endpoint": "ep_0001", "key": "media:{id}", "limit": 100}));
+    assert_eq!(nodes[4]["params"], json!({"by": 1}));
+    assert_eq!(nodes[5]["params"], json!({"by": 1, "order": "desc"}));
+}
+
+#[test]
+fn what_every_node_takes() {
+    let body = "const spare = v.test.sleep({ durationMs: 1 });
+        return v.core.take({ id: 'first', count: 1, trace: 'label', timeoutMs: 50, range: { score: [0, 1] },
+            fallback: [{ stale: { maxAgeMs: 9 } }, spare] });";
+    let mut node = nodes_of("universal", body)[2].clone();
+    // `take` makes no score and reads nothing that could be remembered: this test is about words.
+    node.as_object_mut().unwrap().retain(|name, _| name != "op");
+    assert_eq!(
+        node,
+        json!({
+            "node_id": "first", "inputs": ["n0"], "params": {"count": 1, "trace": "label"}, "timeout_ms": 50,
+            "range": {"score": [0, 1]}, "fallback": [{"stale": {"max_age_ms": 9}}, {"node": "n1"}],
+        })
+    );
+}
+
+#[test]
+fn fragments_constants_and_types_of_other_files() {
+    let folder = Folder::new(
+        "fragments",
+        &[
+            (
+                "a.plan.ts",
+                "
+            import { definePlan, type CandidateSet } from '@ranking-dsl/runtime';
+            import { ranked, LIMIT, Shape } from './shared/rank.fragment';
+            import * as more from './more.ts';
+            const shape: Shape = { count: LIMIT };
+            const page = (rows: CandidateSet) => rows.take(shape);
+            export default definePlan({ name: 'a', deadlineMs: 100, nodeTimeoutMs: 50,
+              build: (ctx) => page(ranked(ctx.viewer({ endpoint: more.store }))) });",
+            ),
+            (
+                "shared/rank.fragment.ts",
+                "
+            import { BONUS } from '../more';
+            export interface Shape { count: number }
+            export const LIMIT = 5;
+            export function ranked<T extends { vm: any }>(rows: T): T {
+              return rows.vm({ outKey: Key.score, expr: Key.id + BONUS }).sort({ key: Key.score });
+            }",
+            ),
+            ("more.ts", "export const BONUS = 2 * 3, store = EP.redis.redis_default;"),
+        ],
+    );
+    let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
+    expect![[""]].assert_eq(&built.text);
+    let again = folder.compile("a.plan.ts").unwrap().text;
+    assert_eq!(again, built.text, "the same sources make the same JSON");
+    std::fs::write(folder.0.join("more.ts"), "export const BONUS = 6, store = EP.redis.redis_default;")
+        .unwrap();
+    let other = folder.compile("a.plan.ts").unwrap().text;
+    assert_ne!(other, built.text, "the digest is of all sources");
+}
+
+#[test]
+fn several_outputs_and_capabilities() {
+    let body = "ctx.requireCapability('cap.rfc.0001.extensions_capabilities.v1', {});
+        return [v, v.take({ count: 1, extensions: { 'cap.rfc.0001.extensions_capabilities.v1': {} } })];";
+    let json = json_of("outputs", body);
+    assert_eq!(json["outputs"], json!(["n0", "n1"]));
+    assert_eq!(json["capabilities_required"], json!(["cap.rfc.0001.extensions_capabilities.v1"]));
+    assert_eq!(json["extensions"], json!({"cap.rfc.0001.extensions_capabilities.v1": {}}));
+    assert_eq!(json["nodes"][1]["extensions"], json["extensions"]);
+}
