@@ -42,7 +42,7 @@ fn help_goes_to_stdout() {
                                          `users.csv=user:{id}`
               --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT, or a
                                          redis://, rediss://, redis-cluster:// or rediss-cluster:// URL
-              --plans <DIR>              The folder of NAME.plan.json files
+              --plans <DIR>              The folder of NAME.plan.ts and NAME.plan.json files
               --project <FILE>           The project file; without this option, the nearest anabranch.toml
                                          in this folder or above
               --request <JSON>           The request, instead of stdin
