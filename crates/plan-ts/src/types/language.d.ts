@@ -151,6 +151,7 @@ declare namespace Anabranch {
     if(pred: boolean, a: boolean | null, b: boolean | null): Expr<boolean>;
   }
 
+  type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
   interface Predicates {
     /** Always, or never. */
     constBool(value: Plain<boolean>): Pred;
@@ -161,7 +162,9 @@ declare namespace Anabranch {
     /** `!x` */
     not(x: boolean): Pred;
     /** `a < b` and so on. */
-    cmp(op: "==" | "!=" | "<" | "<=" | ">" | ">=", a: Scalar | null, b: Scalar | null): Pred;
+    cmp(op: Comparison, a: number | null, b: number | null): Pred;
+    cmp(op: Comparison, a: string | null, b: string | null): Pred;
+    cmp(op: Comparison, a: boolean | null, b: boolean | null): Pred;
     /** Whether `x` is one of these: `x in [1, 2]`, `[1, 2].includes(x)`. */
     in(x: number | null, list: readonly Plain<number>[]): Pred;
     in(x: string | null, list: readonly Plain<string>[]): Pred;

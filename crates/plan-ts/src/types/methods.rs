@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_plan::{Ops, ParamKind, ParamSpec, Spec};
+use anabranch_plan::{Limits, Ops, ParamKind, ParamSpec, Spec};
 
 use super::page::{Page, member, one_of, sentence};
 use crate::job::Method;
@@ -19,7 +19,7 @@ struct Declared<'a> {
 }
 
 /// Declares all ops, the context and rows.
-pub(super) fn declare(page: &mut Page, ops: &Ops) {
+pub(super) fn declare(page: &mut Page, ops: &Ops, limits: &Limits) {
     let (mut sources, mut steps) = (ByNamespace::new(), ByNamespace::new());
     let mut taken = BTreeSet::new();
     for op in ops.iter() {
@@ -42,7 +42,7 @@ pub(super) fn declare(page: &mut Page, ops: &Ops) {
     });
     for declared in sources.values().chain(steps.values()).flatten() {
         page.line("");
-        options(page, declared);
+        Options { spec: declared.spec, limits }.declare(page, &declared.method, &declared.options);
     }
 }
 
@@ -80,52 +80,64 @@ fn method(page: &mut Page, Declared { spec, method, options }: &Declared<'_>) {
     page.line(&format!("{}(options{optional}: {options}): CandidateSet;", member(&method.name)));
 }
 
-fn options(page: &mut Page, Declared { spec, method, options }: &Declared<'_>) {
-    page.doc(&[format!("Options of `{}`.", method.name)], &[]);
-    let renamed = |param: &&ParamSpec| surface::alias(spec, param).is_some();
-    let aliased = spec.params.iter().find(renamed);
-    let simple: Vec<&ParamSpec> = spec.params.iter().filter(|param| !renamed(param)).collect();
-    let inside = |page: &mut Page| simple.iter().for_each(|param| option(page, spec, param, None));
-    match (&simple[..], aliased) {
-        ([], None) => page.line(&format!("interface {options} extends NodeOptions {{}}")),
-        (_, None) => page.block(&format!("interface {options} extends NodeOptions {{"), inside, "}"),
-        ([], Some(param)) => {
-            let inside = |page: &mut Page| either(page, spec, param);
-            page.block(&format!("type {options} = NodeOptions & ("), inside, ");");
-        }
-        (_, Some(param)) => {
-            page.block(&format!("type {options} = NodeOptions & {{"), inside, "} & (");
-            page.indented(|page| either(page, spec, param));
-            page.line(");");
-        }
-    }
+/// The options of an op.
+struct Options<'a> {
+    spec: &'a Spec,
+    limits: &'a Limits,
 }
 
-/// An option under one of two names, never both.
-fn either(page: &mut Page, spec: &Spec, param: &ParamSpec) {
-    let name = surface::option(param);
-    let alias = surface::alias(spec, param).expect("only an option with another name comes here").to_owned();
-    for (this, other) in [(&name, &alias), (&alias, &name)] {
+impl Options<'_> {
+    fn declare(&self, page: &mut Page, method: &Method, options: &str) {
+        let spec = self.spec;
+        page.doc(&[format!("Options of `{}`.", method.name)], &[]);
+        let renamed = |param: &&ParamSpec| surface::alias(spec, param).is_some();
+        let aliased = spec.params.iter().find(renamed);
+        let simple: Vec<&ParamSpec> = spec.params.iter().filter(|param| !renamed(param)).collect();
         let inside = |page: &mut Page| {
-            option(page, spec, param, Some(this));
-            page.line(&format!("readonly {}?: never;", member(other)));
+            simple.iter().for_each(|param| self.option(page, param, &surface::option(param)))
         };
-        page.block("| {", inside, "}");
+        match (&simple[..], aliased) {
+            ([], None) => page.line(&format!("interface {options} extends NodeOptions {{}}")),
+            (_, None) => page.block(&format!("interface {options} extends NodeOptions {{"), inside, "}"),
+            ([], Some(param)) => {
+                let inside = |page: &mut Page| self.either(page, param);
+                page.block(&format!("type {options} = NodeOptions & ("), inside, ");");
+            }
+            (_, Some(param)) => {
+                page.block(&format!("type {options} = NodeOptions & {{"), inside, "} & (");
+                page.indented(|page| self.either(page, param));
+                page.line(");");
+            }
+        }
     }
-}
 
-fn option(page: &mut Page, spec: &Spec, param: &ParamSpec, name: Option<&str>) {
-    let range = match param.kind {
-        ParamKind::Int(i64::MIN, i64::MAX) => String::new(),
-        ParamKind::Int(least, i64::MAX) => format!("At least {least}."),
-        ParamKind::Int(least, most) => format!("From {least} to {most}."),
-        _ => String::new(),
-    };
-    let default = surface::default(spec, param).map(|value| format!("{value} if not given."));
-    page.doc(&[sentence(param.doc), range, default.unwrap_or_default()], &[]);
-    let name = name.map_or_else(|| surface::option(param), str::to_owned);
-    let optional = if surface::is_required(spec, param) { "" } else { "?" };
-    page.line(&format!("readonly {}{optional}: {};", member(&name), kind(param.kind)));
+    /// An option under one of two names, never both.
+    fn either(&self, page: &mut Page, param: &ParamSpec) {
+        let name = surface::option(param);
+        let alias = surface::alias(self.spec, param).expect("only an option with another name comes here");
+        for (this, other) in [(name.as_str(), alias), (alias, name.as_str())] {
+            let inside = |page: &mut Page| {
+                self.option(page, param, this);
+                page.line(&format!("readonly {}?: never;", member(other)));
+            };
+            page.block("| {", inside, "}");
+        }
+    }
+
+    fn option(&self, page: &mut Page, param: &ParamSpec, name: &str) {
+        let range = match param.kind {
+            ParamKind::Int(i64::MIN, i64::MAX) => String::new(),
+            ParamKind::Int(least, i64::MAX) => format!("At least {least}."),
+            ParamKind::Int(least, most) => format!("From {least} to {most}."),
+            _ => String::new(),
+        };
+        let default =
+            surface::default(self.spec, param).map(|count| count.min(self.limits.max_fanout.into()));
+        let default = default.map(|count| format!("{count} if not given.")).unwrap_or_default();
+        page.doc(&[sentence(param.doc), range, default], &[]);
+        let optional = if surface::is_required(self.spec, param) { "" } else { "?" };
+        page.line(&format!("readonly {}{optional}: {};", member(name), kind(param.kind)));
+    }
 }
 
 fn kind(kind: ParamKind) -> String {

@@ -48,7 +48,7 @@ pub fn declarations(ops: &Ops, registries: &Registries) -> String {
     page.line("");
     page.block("declare namespace Anabranch {", |page| columns::declare(page, registries), "}");
     page.line("");
-    page.block("declare namespace Anabranch {", |page| methods::declare(page, ops), "}");
+    page.block("declare namespace Anabranch {", |page| methods::declare(page, ops, &registries.limits), "}");
     page.line("");
     page.text.push_str(LANGUAGE);
     page.line("");

@@ -82,7 +82,7 @@ fn tsc_accepts_the_examples() {
 }
 
 /// Rows that nobody should get through the type checker.
-const REJECTED: [&str; 22] = [
+const REJECTED: [&str; 24] = [
     "rows.vm({ outKey: Key.scroe, expr: 1 })",
     "rows.vm({ outKey: Key.gone, expr: 1 })",
     "rows.vm({ outKey: 2, expr: 1 })",
@@ -93,6 +93,7 @@ const REJECTED: [&str; 22] = [
     "rows.vm({ outKey: Key.score, expr: P.wieght })",
     "rows.filter({ pred: Key.country == 3 })",
     "rows.filter({ pred: Key.score })",
+    "rows.filter({ pred: Pred.cmp(\"==\", Key.score, \"x\") })",
     "rows.take({ cuont: 3 })",
     "rows.take({ count: \"3\" })",
     "rows.take({ count: Key.id })",
@@ -104,6 +105,7 @@ const REJECTED: [&str; 22] = [
     "rows.sort({ by: Key.score, key: Key.score })",
     "rows.sort({ by: Key.score, order: \"down\" })",
     "rows.vieweer({})",
+    "10",
     "rows.take({ count: 3, fallback: { default: { country: 3 } } })",
 ];
 

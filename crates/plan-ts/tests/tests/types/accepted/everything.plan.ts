@@ -9,7 +9,7 @@ const half = Key.score / 2;
 const local = Key.country == "US" || Key.country == Key.title || Key.country === P.muted;
 
 function expressions(rows: CandidateSet): CandidateSet {
-  const all: (number | string | boolean | null)[] = [
+  const numbers: (number | null)[] = [
     Key.id + 1 - Key.author * WEIGHT,
     (-Key.score) ** 2 + +half,
     Key.author ?? 0,
@@ -18,14 +18,13 @@ function expressions(rows: CandidateSet): CandidateSet {
     Key.author == null ? 0 : Key.author,
     min(Key.score, 1, half) + max(Key.score, 0) + abs(Key.score) + log(Key.score) + exp(half) + pow(half, 2),
     clamp(Key.score, 0, P.limit),
-    coalesce(Key.country, "nowhere"),
-    coalesce(Key.seen, false),
-    lower(Key.title),
-    upper(coalesce(Key.title, Key.country)),
-    Key.score > 0.5,
     Key["odd-name"] * 2,
   ];
-  return all.reduce<CandidateSet>((rows, expr) => rows.vm({ outKey: Key.score, expr }), rows);
+  const strings = [coalesce(Key.country, "nowhere"), lower(Key.title), upper(coalesce(Key.title, Key.country))];
+  const booleans = [coalesce(Key.seen, false), Key.score > 0.5, P.explore];
+  rows = numbers.reduce<CandidateSet>((rows, expr) => rows.vm({ outKey: Key.score, expr }), rows);
+  rows = strings.reduce<CandidateSet>((rows, expr) => rows.vm({ outKey: Key.title, expr }), rows);
+  return booleans.reduce<CandidateSet>((rows, expr) => rows.vm({ outKey: Key.seen, expr }), rows);
 }
 
 function predicates(rows: CandidateSet): CandidateSet {
@@ -39,12 +38,13 @@ function predicates(rows: CandidateSet): CandidateSet {
     Key.country in ["US", "CA"] || Key.id in [1, 2] || ["US", "CA"].includes(Key.country) || [1].includes(Key.id),
     regex(Key.title, "^a", "i") || regex(lower(Key.title), P.muted),
     half < 3 && half <= 3 && half >= P.limit && Key.country < Key.title,
-    Key.id % 2 == 0 ? Key.seen : P.explore,
+    Key.id / 2 == 1 ? Key.seen : P.explore,
     coalesce(Key.seen, false),
     Pred.regex(Key.title, P.muted, "i"),
     Pred.and(Pred.or(Key.seen, true), Pred.not(local), Pred.constBool(true)),
     Pred.in(Key.country, ["US"]) && Pred.in(Key.id, [1]) && Pred.isNull(Key.seen) && Pred.notNull(half),
-    Pred.cmp("!=", Built.if(local, Key.score, Built.constNull()), Built.const("x")),
+    Pred.cmp("!=", Built.if(local, Key.score, Built.constNull()), Built.const(3)),
+    Pred.cmp("==", Built.key(Key.country), Built.const("x")),
   ];
   return all.reduce<CandidateSet>((rows, pred) => rows.filter({ pred }), rows);
 }
@@ -79,9 +79,10 @@ const plan: Plan = definePlan({
         endpoint: redis,
         key: "post:{id}",
         fields: [Key.title, "seen", { name: "written_by", key: Key.author }],
+        overwrite: true,
         fallback: { default: { title: "", author: 0, seen: false } },
       })
-      .fill({ keys: [Key.author, "title"], value: 0 })
+      .fill({ keys: [Key.author, "score"], value: 0 })
       .boost({ outKey: Key.score, pred: local, factor: 1.5, add: 1 })
       .model({
         outKey: Key.score,
@@ -99,7 +100,7 @@ const plan: Plan = definePlan({
       .groupLimit({ key: Key.author, count: 2 })
       .timeout({ timeoutMs: 90, fallback: first });
     const mixed = rows
-      .join({ with: first, kind: "left", on: Key.author, onRight: Key.id, columns: [Key.title], overwrite: true })
+      .join({ with: first, kind: "left", on: Key.author, onRight: Key.id, columns: [Key.country], overwrite: true })
       .if({ pred: P.explore && P.weight > 0, then: rows, else: first })
       .concat({ rhs: scored(first, Key.score, local) });
     return [
