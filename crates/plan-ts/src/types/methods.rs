@@ -25,7 +25,7 @@ pub(super) fn declare(page: &mut Page, ops: &Ops, limits: &Limits) {
     for op in ops.iter() {
         let (spec, method) = (op.spec(), surface::method(op.spec()));
         let prefix = if method.namespace == ROOT { "" } else { method.namespace.as_str() };
-        let options = unique(format!("{}{}Options", pascal(prefix), pascal(&method.name)), &mut taken);
+        let options = unique(&format!("{}{}Options", pascal(prefix), pascal(&method.name)), &mut taken);
         let of = if method.input { &mut steps } else { &mut sources };
         let namespace = (method.namespace != ROOT, method.namespace.clone());
         of.entry(namespace).or_default().push(Declared { spec, method, options });
@@ -56,7 +56,7 @@ fn interface(
     let mut taken = BTreeSet::new();
     let mut named: Vec<(&str, String)> = Vec::new();
     for ((_, namespace), methods) in namespaces {
-        let interface = unique(format!("{}{suffix}", pascal(namespace)), &mut taken);
+        let interface = unique(&format!("{}{suffix}", pascal(namespace)), &mut taken);
         let inside = |page: &mut Page| methods.iter().for_each(|declared| method(page, declared));
         page.block(&format!("interface {interface} {{"), inside, "}");
         page.line("");
@@ -94,7 +94,7 @@ impl Options<'_> {
         let aliased = spec.params.iter().find(renamed);
         let simple: Vec<&ParamSpec> = spec.params.iter().filter(|param| !renamed(param)).collect();
         let inside = |page: &mut Page| {
-            simple.iter().for_each(|param| self.option(page, param, &surface::option(param)))
+            simple.iter().for_each(|param| self.option(page, param, &surface::option(param)));
         };
         match (&simple[..], aliased) {
             ([], None) => page.line(&format!("interface {options} extends NodeOptions {{}}")),
@@ -159,9 +159,9 @@ fn kind(kind: ParamKind) -> String {
 }
 
 /// A name that nothing else has yet.
-fn unique(name: String, taken: &mut BTreeSet<String>) -> String {
+fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|number: u32| format!("{name}{number}"));
-    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken.contains(name));
     let free = free.expect("there are more numbers than names");
     taken.insert(free.clone());
     free

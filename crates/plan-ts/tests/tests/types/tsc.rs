@@ -105,7 +105,7 @@ const REJECTED: [&str; 24] = [
     "rows.sort({ by: Key.score, key: Key.score })",
     "rows.sort({ by: Key.score, order: \"down\" })",
     "rows.vieweer({})",
-    "10",
+    "rows.dedupe",
     "rows.take({ count: 3, fallback: { default: { country: 3 } } })",
 ];
 
@@ -151,6 +151,8 @@ fn tsc_rejects_mistakes() {
             (4,28): error TS2367: This comparison appears to be unintentional because the types 'Column<string>' and 'number' have no overlap.
         rows.filter({ pred: Key.score })
             (4,22): error TS2322: Type 'Column<number>' is not assignable to type 'boolean'.
+        rows.filter({ pred: Pred.cmp("==", Key.score, "x") })
+            (4,33): error TS2769: No overload matches this call.
         rows.take({ cuont: 3 })
             (4,20): error TS2561: Object literal may only specify known properties, but 'cuont' does not exist in type 'TakeOptions'. Did you mean to write 'count'?
         rows.take({ count: "3" })
@@ -173,6 +175,8 @@ fn tsc_rejects_mistakes() {
             (4,35): error TS2322: Type '"down"' is not assignable to type '"desc" | "asc" | undefined'.
         rows.vieweer({})
             (4,13): error TS2339: Property 'vieweer' does not exist on type 'CandidateSet'.
+        rows.dedupe
+            (2,40): error TS2322: Type '(ctx: Context) => (options?: DedupeOptions | undefined) => CandidateSet' is not assignable to type '(ctx: Context) => CandidateSet | readonly CandidateSet[]'.
         rows.take({ count: 3, fallback: { default: { country: 3 } } })
             (4,30): error TS2322: Type '{ default: { country: number; }; }' is not assignable to type 'Fallback | readonly Fallback[] | undefined'.
     "#]].assert_eq(&shown);
