@@ -32,7 +32,11 @@ pub struct Worker {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("the process for the plan's code could not be started ({program})")]
-    Start { program: String, #[source] cause: Error },
+    Start {
+        program: String,
+        #[source]
+        cause: Error,
+    },
     #[error("the plan's code took longer than {} s", .wall.as_secs_f64())]
     TooLong { wall: Duration },
     #[error("the plan's code computed for too long")]
@@ -152,11 +156,26 @@ mod tests {
         check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
         check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);
         check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);
-        check("exec /bin/cat /dev/zero", expect!["the process for the plan's code said something unreadable"]);
-        check("printf '\\377\\377\\377\\377'", expect!["the process for the plan's code said something unreadable"]);
-        check("printf '\\005\\000\\000\\000hello'", expect!["the process for the plan's code said something unreadable"]);
-        check("printf '\\005\\000\\000\\000he'", expect!["the process for the plan's code ended without an answer (exit status: 0)"]);
-        check("while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done", expect!["the process for the plan's code said something unreadable"]);
+        check(
+            "exec /bin/cat /dev/zero",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\377\\377\\377\\377'",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\005\\000\\000\\000hello'",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\005\\000\\000\\000he'",
+            expect!["the process for the plan's code ended without an answer (exit status: 0)"],
+        );
+        check(
+            "while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done",
+            expect!["the process for the plan's code said something unreadable"],
+        );
         let made = "printf '\\041\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[]}}'";
         check(made, expect!["Made { faults: [], plan: None, sites: [] }"]);
         check(&format!("{made}; exec /bin/sleep 100"), expect!["Made { faults: [], plan: None, sites: [] }"]);
@@ -164,8 +183,10 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_told() {
-        let worker = Worker { program: "/nowhere/at/all".into(), arguments: Vec::new(), wall: Duration::from_secs(1) };
+        let worker =
+            Worker { program: "/nowhere/at/all".into(), arguments: Vec::new(), wall: Duration::from_secs(1) };
         let trouble = worker.make(&Job::default(), &mut NoFiles).unwrap_err();
-        expect!["the process for the plan's code could not be started (/nowhere/at/all)"].assert_eq(&trouble.to_string());
+        expect!["the process for the plan's code could not be started (/nowhere/at/all)"]
+            .assert_eq(&trouble.to_string());
     }
 }

@@ -12,7 +12,11 @@ use crate::surface;
 static JOB: LazyLock<Job> = LazyLock::new(|| Job {
     keys: ["id", "score", "country"].map(str::to_owned).to_vec(),
     params: ["weight"].map(str::to_owned).to_vec(),
-    endpoints: vec![EndpointName { kind: "redis".into(), name: "redis_default".into(), id: "ep_0001".into() }],
+    endpoints: vec![EndpointName {
+        kind: "redis".into(),
+        name: "redis_default".into(),
+        id: "ep_0001".into(),
+    }],
     methods: Ops::builtin().iter().map(|op| surface::method(op.spec())).collect(),
     time_ms: 100,
     memory: 16 << 20,
@@ -35,7 +39,10 @@ pub fn any(text: &str) {
 /// Every number in a plan is one of a node or a site.
 fn references(made: &Made) {
     let Some(plan) = &made.plan else { return };
-    assert!(!plan.outputs.is_empty() || !made.faults.is_empty(), "a plan without outputs, and nobody said so");
+    assert!(
+        !plan.outputs.is_empty() || !made.faults.is_empty(),
+        "a plan without outputs, and nobody said so"
+    );
     let is_site = |site: u64| (site as usize) < made.sites.len();
     for (at, node) in plan.nodes.iter().enumerate() {
         assert!(node.inputs.iter().all(|&input| (input as usize) < at), "an input comes later");

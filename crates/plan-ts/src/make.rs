@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{At, Fault, Files, Imported, Job, Made, Site};
 use crate::sandbox::{self, Program, Recorded, Said, Target};
-use crate::surface::PACKAGES;
+use crate::surface::{PACKAGES, TYPES};
 use crate::syntax::{self, Import, Scan, Unit};
 
 /// The most files that a plan is made of.
@@ -104,8 +104,14 @@ impl Found {
         let mut seen = BTreeSet::new();
         let mut names = vec![(from, specifier, name)];
         while let Some((from, specifier, name)) = names.pop() {
-            let Some(Target::File(number)) = self.targets.get(&(from, specifier.to_owned())) else { continue };
-            let Some(source) = self.sources.get(number).filter(|_| seen.insert((*number, name))) else { continue };
+            let number = match self.targets.get(&(from, specifier.to_owned())) {
+                Some(Target::File(number)) => number,
+                Some(Target::Package) if TYPES.contains(&name) => return true,
+                _ => continue,
+            };
+            let Some(source) = self.sources.get(number).filter(|_| seen.insert((*number, name))) else {
+                continue;
+            };
             if source.scan.types.contains(name) {
                 return true;
             }

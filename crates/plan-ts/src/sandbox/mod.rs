@@ -87,7 +87,8 @@ pub(crate) struct Said {
 pub(crate) fn run(job: &Job, program: Program) -> Recorded {
     let thread = Builder::new().name("sandbox".to_owned()).stack_size(STACK + STACK_BESIDE);
     let ran = scope(|threads| {
-        let running = thread.spawn_scoped(threads, || try_run(job, program).map_err(|error| error.to_string()));
+        let running =
+            thread.spawn_scoped(threads, || try_run(job, program).map_err(|error| error.to_string()));
         let joined = running.map_err(|error| error.to_string()).map(ScopedJoinHandle::join);
         joined.and_then(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
     });
@@ -191,9 +192,15 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
         (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
     } else if value.is_null() {
         // With no memory left there is none for an error either.
-        (Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)), None)
+        (
+            Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)),
+            None,
+        )
     } else if message.starts_with("Maximum call stack size exceeded") {
-        (Some("the plan's code ran out of stack".to_owned()), Some("does a function call itself without end?"))
+        (
+            Some("the plan's code ran out of stack".to_owned()),
+            Some("does a function call itself without end?"),
+        )
     } else {
         (None, None)
     };

@@ -33,10 +33,54 @@ export default definePlan({
 
 /// Pieces that code is made of.
 const PIECES: [&str; 48] = [
-    "definePlan(", "{", "}", "(", ")", "[", "]", ",", ";", ":", "=>", "=", "\n", " ", "Key", ".id", "P.weight",
-    "EP.redis", ".redis_default", "ctx", "rows", ".viewer({})", ".take({ count: 1 })", "build", "name", "return ",
-    "const x", "let ", "class A ", "extends ", "function* f", "async ", "await ", "yield ", "...", "?.", " ? ", " as ",
-    "<T>", "!", "??=", "&&", " in ", "`${", "`", "\"s\"", "/r/i", "1e3",
+    "definePlan(",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ";",
+    ":",
+    "=>",
+    "=",
+    "\n",
+    " ",
+    "Key",
+    ".id",
+    "P.weight",
+    "EP.redis",
+    ".redis_default",
+    "ctx",
+    "rows",
+    ".viewer({})",
+    ".take({ count: 1 })",
+    "build",
+    "name",
+    "return ",
+    "const x",
+    "let ",
+    "class A ",
+    "extends ",
+    "function* f",
+    "async ",
+    "await ",
+    "yield ",
+    "...",
+    "?.",
+    " ? ",
+    " as ",
+    "<T>",
+    "!",
+    "??=",
+    "&&",
+    " in ",
+    "`${",
+    "`",
+    "\"s\"",
+    "/r/i",
+    "1e3",
 ];
 
 /// A change: a piece put in, or a stretch cut out, doubled or moved.
@@ -64,7 +108,9 @@ fn changed(text: String, change: &Change) -> String {
     let stretch = |at: usize, length: usize| &text[at..(at + length).min(text.len())];
     match change {
         Change::Piece(at, piece) => [&text[..place(at)], piece, &text[place(at)..]].concat(),
-        Change::Cut(at, length) => [&text[..place(at)], &text[place(at) + stretch(place(at), *length).len()..]].concat(),
+        Change::Cut(at, length) => {
+            [&text[..place(at)], &text[place(at) + stretch(place(at), *length).len()..]].concat()
+        }
         Change::Doubled(at, length) => {
             [&text[..place(at)], stretch(place(at), *length), &text[place(at)..]].concat()
         }
