@@ -99,31 +99,15 @@ impl Found {
         if faults.is_empty() { Ok(units) } else { Err(faults) }
     }
 
-    /// Whether a name that a file imports is a type and nothing else, in whichever file it comes from.
+    /// Whether a name that a file imports is a type and nothing else.
     fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut names = vec![(from, specifier, name)];
-        while let Some((from, specifier, name)) = names.pop() {
-            let number = match self.targets.get(&(from, specifier.to_owned())) {
-                Some(Target::File(number)) => number,
-                Some(Target::Package) if TYPES.contains(&name) => return true,
-                _ => continue,
-            };
-            let Some(source) = self.sources.get(number).filter(|_| seen.insert((*number, name))) else {
-                continue;
-            };
-            if source.scan.types.contains(name) {
-                return true;
+        match self.targets.get(&(from, specifier.to_owned())) {
+            Some(Target::File(number)) => {
+                self.sources.get(number).is_some_and(|source| source.scan.types.contains(name))
             }
-            for forward in &source.scan.forwards {
-                match forward.exported.as_str() {
-                    "*" if name != "default" => names.push((*number, &forward.specifier, name)),
-                    exported if exported == name => names.push((*number, &forward.specifier, &forward.name)),
-                    _ => {}
-                }
-            }
+            Some(Target::Package) => TYPES.contains(&name),
+            None => false,
         }
-        false
     }
 
     /// A fault of the running code, with its place in the sources.

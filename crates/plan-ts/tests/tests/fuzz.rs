@@ -102,22 +102,22 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The text with a change; texts are in ASCII.
 fn changed(text: String, change: &Change) -> String {
-    let place = |at: &Index| at.index(text.len() + 1);
-    let stretch = |at: usize, length: usize| &text[at..(at + length).min(text.len())];
-    match change {
-        Change::Piece(at, piece) => [&text[..place(at)], piece, &text[place(at)..]].concat(),
-        Change::Cut(at, length) => {
-            [&text[..place(at)], &text[place(at) + stretch(place(at), *length).len()..]].concat()
-        }
+    let letters: Vec<char> = text.chars().collect();
+    let place = |at: &Index| at.index(letters.len() + 1);
+    let after = |at: &Index, length: usize| (place(at) + length).min(letters.len());
+    // What is before, what is put in, and where the text goes on.
+    let (before, new, on): (usize, Vec<char>, usize) = match change {
+        Change::Piece(at, piece) => (place(at), piece.chars().collect(), place(at)),
+        Change::Cut(at, length) => (place(at), Vec::new(), after(at, *length)),
         Change::Doubled(at, length) => {
-            [&text[..place(at)], stretch(place(at), *length), &text[place(at)..]].concat()
+            (after(at, *length), letters[place(at)..after(at, *length)].to_vec(), after(at, *length))
         }
         Change::Moved(from, to, length) => {
-            [&text[..place(to)], stretch(place(from), *length), &text[place(to)..]].concat()
+            (place(to), letters[place(from)..after(from, *length)].to_vec(), place(to))
         }
-    }
+    };
+    letters[..before].iter().chain(&new).chain(&letters[on..]).collect()
 }
 
 proptest! {
