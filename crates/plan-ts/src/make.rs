@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{At, Fault, Files, Imported, Job, Made, Site};
 use crate::sandbox::{self, Program, Recorded, Said, Target};
-use crate::surface::PACKAGES;
+use crate::surface::{PACKAGES, TYPES};
 use crate::syntax::{self, Import, Scan, Unit};
 
 /// The most files that a plan is made of.
@@ -105,7 +105,8 @@ impl Found {
             Some(Target::File(number)) => {
                 self.sources.get(number).is_some_and(|source| source.scan.types.contains(name))
             }
-            Some(Target::Package) | None => false,
+            Some(Target::Package) => TYPES.contains(&name),
+            None => false,
         }
     }
 

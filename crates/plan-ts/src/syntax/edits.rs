@@ -107,18 +107,19 @@ impl Map {
         }
     }
 
-    /// The byte of a changed text at a line and a column, both from 1; columns count characters. What is past a
-    /// line's end is its end.
+    /// The byte of a changed text at a line and a column, both from 1; columns count bytes, as the engine's do. What
+    /// is past a line's end is its end.
     pub(super) fn offset(&self, code: &str, line: u32, column: u32) -> u32 {
         let line = line.saturating_sub(1) as usize;
-        let Some(&start) = self.lines.get(line) else {
-            return code.len() as u32;
-        };
-        let end = self.lines.get(line + 1).map_or(code.len(), |next| *next as usize);
-        let line = &code[start as usize..end];
-        let line = line.trim_end_matches(['\n', '\r', '\u{2028}', '\u{2029}']);
-        let before = line.chars().take(column.saturating_sub(1) as usize);
-        start + before.map(char::len_utf8).sum::<usize>() as u32
+        let end = code.len() as u32;
+        let Some(&start) = self.lines.get(line) else { return end };
+        let next = self.lines.get(line + 1).map_or(end, |next| next - 1);
+        let mut at = start.saturating_add(column.saturating_sub(1)).min(next);
+        // Code can make a stack up, and point into a character.
+        while !code.is_char_boundary(at as usize) {
+            at -= 1;
+        }
+        at
     }
 }
 

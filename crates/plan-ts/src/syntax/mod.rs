@@ -81,7 +81,7 @@ pub(crate) fn rewrite(
 }
 
 impl Unit {
-    /// The byte of the original that a line and a column of the code come from, both from 1; columns count characters.
+    /// The byte of the original that a line and a column of the code come from, both from 1; columns count bytes.
     pub(crate) fn original(&self, line: u32, column: u32) -> u32 {
         self.map.original(self.map.offset(&self.code, line, column))
     }

@@ -7,4 +7,5 @@ mod world;
 mod seeds;
 mod surface;
 mod errors;
+mod types;
 mod fuzz;

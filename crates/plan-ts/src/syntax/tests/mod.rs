@@ -60,8 +60,8 @@ fn told(source: &str, faults: &[Fault]) -> String {
 fn check(source: &str, expect: Expect) {
     match made(source) {
         Ok((unit, _)) => {
-            // A source file has no carriage returns.
-            expect.assert_eq(&unit.code.replace('\r', "␍"));
+            // What a source file cannot show.
+            expect.assert_eq(&unit.code.replace('\r', "␍").replace('\t', "␉"));
             assert_eq!(wrong(&unit.code), None, "{source}\n--\n{}", unit.code);
         }
         Err(faults) => expect.assert_eq(&told(source, &faults)),

@@ -1,3 +1,5 @@
+use rquickjs::{Context, Runtime};
+
 use super::made;
 
 /// Each part of the code that is the source's own is found there again.
@@ -7,7 +9,7 @@ fn check(source: &str, parts: &[(&str, &str)]) {
         let at = unit.code.find(part).expect("the code has the part");
         let before = &unit.code[..at];
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        let column = before.rsplit('\n').next().map_or(0, str::len) + 1;
         let found = unit.original(line as u32, column as u32) as usize;
         assert!(source[found..].starts_with(original), "{part:?} is at {:?} of {source:?}", &source[found..]);
     }
@@ -45,4 +47,33 @@ fn places_that_are_not_there() {
     assert_eq!(unit.original(1, 1000), 12);
     assert_eq!(unit.original(2, 1), 13);
     assert_eq!(unit.original(1000, 1), 13);
+    assert_eq!(unit.original(u32::MAX, u32::MAX), 13);
+    assert_eq!(made("'ä😀'").unwrap().0.original(1, 6), 3);
+}
+
+/// Where the engine says that something went wrong, and what is there in the source.
+fn thrown(source: &str) -> String {
+    let (unit, _) = made(source).unwrap();
+    let context = Context::full(&Runtime::new().unwrap()).unwrap();
+    let stack = context.with(|ctx| {
+        ctx.eval::<(), _>("globalThis.__ab_op = (site, operator, a, b) => a + b").unwrap();
+        let failed = ctx.eval::<(), _>(unit.code.as_str());
+        assert!(failed.is_err(), "{source}");
+        ctx.catch().as_exception().and_then(|exception| exception.stack()).unwrap()
+    });
+    let place = stack.lines().next().unwrap().trim_end_matches(')');
+    let mut numbers = place.rsplit(':').map(|number| number.parse().unwrap());
+    let (column, line) = (numbers.next().unwrap(), numbers.next().unwrap());
+    source[unit.original(line, column) as usize..].to_owned()
+}
+
+#[test]
+fn places_of_the_engine() {
+    for before in
+        ["", "let a: A = 1; ", "'ä😀' + 1; ", "\u{feff}", "let a = '' +\n '\\\n'; ", "\t/* ä\r\n */\t"]
+    {
+        let source = format!("{before}fail(1) + 2");
+        assert_eq!(thrown(&source), "fail(1) + 2", "{source:?}");
+    }
+    assert_eq!(thrown("let ä: A = 1\nlet ä = 2"), "= 2");
 }

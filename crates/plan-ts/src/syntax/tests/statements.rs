@@ -170,8 +170,8 @@ fn strange_texts() {
     check(
         "\tlet ä: B = ö+ü\n\tlet \u{1d4b3}: C = '😀' + a as D\n",
         expect![[r#"
-            	let ä  = __ab_op(0,"+",ö,ü);
-            	let 𝒳  = __ab_op(1,"+",'😀',a) ;
+            ␉let ä  = __ab_op(0,"+",ö,ü);
+            ␉let 𝒳  = __ab_op(1,"+",'😀',a) ;
         "#]],
     );
     check("let a: B\u{2028}c", expect!["let a ; c;"]);
