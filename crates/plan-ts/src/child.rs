@@ -43,7 +43,7 @@ pub(crate) enum Trouble {
     TooMuchComputed,
     #[error("the plan's code was killed: it computed for too long, or the machine is out of memory")]
     Killed,
-    #[error("the plan's code ran out of memory or stack ({0})")]
+    #[error("the plan's code ran out of memory or stack ({0}): is it nested very deep?")]
     OutOfMemory(ExitStatus),
     #[error("the process for the plan's code ended without an answer ({0})")]
     Died(ExitStatus),
@@ -152,8 +152,18 @@ mod tests {
     #[test]
     fn whatever_a_process_does_there_is_an_end_and_a_word_for_it() {
         check("exit 3", expect!["the process for the plan's code ended without an answer (exit status: 3)"]);
-        check("kill -SEGV $$", expect!["the plan's code ran out of memory or stack (signal: 11 (SIGSEGV))"]);
-        check("kill -ABRT $$", expect!["the plan's code ran out of memory or stack (signal: 6 (SIGABRT))"]);
+        check(
+            "kill -SEGV $$",
+            expect![
+                "the plan's code ran out of memory or stack (signal: 11 (SIGSEGV)): is it nested very deep?"
+            ],
+        );
+        check(
+            "kill -ABRT $$",
+            expect![
+                "the plan's code ran out of memory or stack (signal: 6 (SIGABRT)): is it nested very deep?"
+            ],
+        );
         check("kill -XCPU $$", expect!["the plan's code computed for too long"]);
         check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
         check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);

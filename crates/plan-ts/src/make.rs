@@ -171,3 +171,6 @@ fn find(file: u32, start: u32, text: &str, wanted: &str) -> Option<At> {
 fn is_part(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$')
 }
+
+#[cfg(test)]
+mod tests;

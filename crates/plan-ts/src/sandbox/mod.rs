@@ -187,7 +187,7 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     let message = value.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
     let (what, help) = if late {
         let what = format!("the plan's code took longer than {} s", job.time_ms as f64 / 1000.0);
-        (Some(what), Some("is there a loop without end?"))
+        (Some(what), Some("is there a loop without end? It was seen last here"))
     } else if waiting {
         (Some("the plan's code waits for something that never comes".to_owned()), None)
     } else if message == "out of memory" {
