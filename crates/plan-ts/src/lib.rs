@@ -19,6 +19,8 @@ mod sources;
 mod assemble;
 mod compiler;
 mod types;
+#[doc(hidden)]
+pub mod fuzz;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};

@@ -39,8 +39,7 @@ struct Found {
 struct Source {
     name: String,
     text: String,
-    types: BTreeSet<String>,
-    imports: Vec<Import>,
+    scan: Scan,
 }
 
 impl Found {
@@ -49,11 +48,11 @@ impl Found {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
         let mut known = BTreeSet::from([0]);
         while let Some((number, name, text)) = queue.pop_front() {
-            let Scan { imports, types } = syntax::scan(number, &text).unwrap_or_else(|faults| {
+            let scan = syntax::scan(number, &text).unwrap_or_else(|faults| {
                 self.faults.extend(faults);
-                Scan { imports: Vec::new(), types: BTreeSet::new() }
+                Scan::default()
             });
-            for import in &imports {
+            for import in &scan.imports {
                 let new = self.import(number, import, files).filter(|(number, ..)| known.insert(*number));
                 if known.len() > MAX_FILES {
                     let what = format!("a plan is made of at most {MAX_FILES} files");
@@ -62,7 +61,7 @@ impl Found {
                 }
                 queue.extend(new);
             }
-            self.sources.insert(number, Source { name, text, types, imports });
+            self.sources.insert(number, Source { name, text, scan });
         }
     }
 
@@ -100,10 +99,11 @@ impl Found {
         if faults.is_empty() { Ok(units) } else { Err(faults) }
     }
 
+    /// Whether a name that a file imports is a type and nothing else.
     fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
         match self.targets.get(&(from, specifier.to_owned())) {
             Some(Target::File(number)) => {
-                self.sources.get(number).is_some_and(|source| source.types.contains(name))
+                self.sources.get(number).is_some_and(|source| source.scan.types.contains(name))
             }
             Some(Target::Package) => TYPES.contains(&name),
             None => false,
@@ -130,14 +130,19 @@ impl Found {
         Fault { what, help: said.help, at }
     }
 
-    /// Where a module is imported that the engine complains about: it names no place of its own.
+    /// Where a name is imported that the module does not have: the engine names no place of its own.
     fn importer(&self, what: &str) -> Option<At> {
-        let (_, rest) = what.split_once("module 'file:")?;
-        let target = Target::File(rest.split_once('\'')?.0.parse().ok()?);
-        let imports = self.sources.iter().flat_map(|(number, source)| {
-            source.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
+        let (name, module) = what.split_once("Could not find export '")?.1.split_once("' in module '")?;
+        let module = module.strip_suffix('\'')?;
+        let target = match module.strip_prefix("file:") {
+            Some(number) => Target::File(number.parse().ok()?),
+            None => Target::Package,
+        };
+        let importers = self.sources.iter().filter(|(_, source)| source.text.contains(name));
+        let mut imports = importers.flat_map(|(&number, source)| {
+            source.scan.imports.iter().map(move |import| ((number, import.specifier.clone()), import.at))
         });
-        imports.into_iter().find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
+        imports.find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
     }
 }
 

@@ -1,10 +1,26 @@
 //! TypeScript to JavaScript: the only place that knows the parser.
+//!
+//! A file is parsed, walked once, and changed in place: what is a type goes, what is an operator becomes a call. All
+//! else stays as it is written, so that a place in the code that runs is a place in the source.
 
 use std::collections::BTreeSet;
 
 use crate::job::{At, Fault, Method, Site};
+use edits::Map;
+
+mod edits;
+mod parse;
+mod modules;
+mod walk;
+mod blank;
+mod class;
+mod lift;
+mod call;
+#[cfg(test)]
+mod tests;
 
 /// What a file has to do with others.
+#[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// What it imports from, in order; each once.
     pub(crate) imports: Vec<Import>,
@@ -13,21 +29,26 @@ pub(crate) struct Scan {
 }
 
 /// An import.
+#[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) specifier: String,
     pub(crate) at: At,
 }
 
 /// A file as JavaScript.
+#[derive(Debug)]
 pub(crate) struct Unit {
     /// The module.
     pub(crate) code: String,
+    map: Map,
 }
 
 /// Finds what a file imports.
 pub(crate) fn scan(file: u32, text: &str) -> Result<Scan, Vec<Fault>> {
-    let _ = (file, text);
-    Ok(Scan { imports: Vec::new(), types: BTreeSet::new() })
+    parse::with_program(text, |parsed| {
+        let faults = parse::faults(file, text, &parsed);
+        if faults.is_empty() { Ok(modules::scan(file, &parsed.program)) } else { Err(faults) }
+    })
 }
 
 /// Blanks types and lifts operators. `is_type` says whether a name that is imported from a specifier is a type only;
@@ -39,14 +60,29 @@ pub(crate) fn rewrite(
     is_type: &dyn Fn(&str, &str) -> bool,
     sites: &mut Vec<Site>,
 ) -> Result<Unit, Vec<Fault>> {
-    let _ = (file, methods, is_type, sites);
-    Ok(Unit { code: text.to_owned() })
+    let known = sites.len();
+    let outcome = parse::with_program(text, |parsed| {
+        let mut faults = parse::faults(file, text, &parsed);
+        let (edits, found) = walk::walk(file, text, &parsed, (methods, is_type), sites);
+        faults.extend(found);
+        if faults.is_empty() { Ok(edits) } else { Err(faults) }
+    });
+    match outcome {
+        Ok(edits) => {
+            let (code, map) = edits.apply(text);
+            Ok(Unit { code, map })
+        }
+        Err(mut faults) => {
+            sites.truncate(known);
+            faults.sort_by_key(|fault| fault.at.map(|at| at.start));
+            Err(faults)
+        }
+    }
 }
 
 impl Unit {
-    /// The byte of the original that a line and a column of the code come from, both from 1; columns count characters.
+    /// The byte of the original that a line and a column of the code come from, both from 1; columns count bytes.
     pub(crate) fn original(&self, line: u32, column: u32) -> u32 {
-        let _ = (line, column);
-        0
+        self.map.original(self.map.offset(&self.code, line, column))
     }
 }

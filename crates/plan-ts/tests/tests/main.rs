@@ -8,3 +8,4 @@ mod seeds;
 mod surface;
 mod errors;
 mod types;
+mod fuzz;
