@@ -1,10 +1,12 @@
 //! The real type checker on plans.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anabranch_plan::{Ops, Registries};
-use anabranch_plan_ts::declarations;
-use anabranch_testkit::tsc;
+use anabranch_plan::sources::{Memory, MemoryData, Source};
+use anabranch_plan::{Config, Endpoint, Engine, Ops, Registries};
+use anabranch_plan_ts::{Compiler, declarations};
+use anabranch_testkit::{Sim, tsc};
 use expect_test::expect;
 
 use super::{REGISTRY, own, registries};
@@ -66,6 +68,23 @@ fn tsc_accepts_plans() {
         assert!(everything.contains(&call), "everything.plan.ts calls {call}");
     }
     assert_eq!(complaints(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn what_tsc_accepts_compiles() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tests/types/accepted");
+    let registries = registries(&REGISTRY);
+    let sim = Sim::new(1);
+    let nowhere = Arc::new(MemoryData::default());
+    let source = |endpoint: &Endpoint| -> Arc<dyn Source> {
+        Arc::new(Memory::new(endpoint.id.as_str(), Arc::clone(&nowhere), sim.clock()))
+    };
+    let sources = registries.endpoints.iter().map(source).collect();
+    let mut config = Config::new(registries, sources);
+    config.ops = own::beside(Ops::builtin());
+    let engine = Engine::on(sim.engine(&config.runs), config);
+    let outcome = Compiler::in_place().compile(&engine, &folder.join("everything.plan.ts"), &folder);
+    assert_eq!(outcome.built.map(|built| built.plan.name().to_owned()).as_deref(), Ok("everything"));
 }
 
 #[test]
