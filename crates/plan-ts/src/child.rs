@@ -32,7 +32,11 @@ pub struct Worker {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("the process for the plan's code could not be started ({program})")]
-    Start { program: String, #[source] cause: Error },
+    Start {
+        program: String,
+        #[source]
+        cause: Error,
+    },
     #[error("the plan's code took longer than {} s", .wall.as_secs_f64())]
     TooLong { wall: Duration },
     #[error("the plan's code computed for too long")]

@@ -39,8 +39,7 @@ struct Found {
 struct Source {
     name: String,
     text: String,
-    types: BTreeSet<String>,
-    imports: Vec<Import>,
+    scan: Scan,
 }
 
 impl Found {
@@ -49,11 +48,11 @@ impl Found {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
         let mut known = BTreeSet::from([0]);
         while let Some((number, name, text)) = queue.pop_front() {
-            let Scan { imports, types } = syntax::scan(number, &text).unwrap_or_else(|faults| {
+            let scan = syntax::scan(number, &text).unwrap_or_else(|faults| {
                 self.faults.extend(faults);
-                Scan { imports: Vec::new(), types: BTreeSet::new() }
+                Scan::default()
             });
-            for import in &imports {
+            for import in &scan.imports {
                 let new = self.import(number, import, files).filter(|(number, ..)| known.insert(*number));
                 if known.len() > MAX_FILES {
                     let what = format!("a plan is made of at most {MAX_FILES} files");
@@ -62,7 +61,7 @@ impl Found {
                 }
                 queue.extend(new);
             }
-            self.sources.insert(number, Source { name, text, types, imports });
+            self.sources.insert(number, Source { name, text, scan });
         }
     }
 
@@ -100,13 +99,31 @@ impl Found {
         if faults.is_empty() { Ok(units) } else { Err(faults) }
     }
 
+    /// Whether a name that a file imports is a type, wherever it is declared.
     fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
-        match self.targets.get(&(from, specifier.to_owned())) {
-            Some(Target::File(number)) => {
-                self.sources.get(number).is_some_and(|source| source.types.contains(name))
+        let mut seen = BTreeSet::new();
+        let mut left = vec![(from, specifier, name)];
+        while let Some((from, specifier, name)) = left.pop() {
+            let Some(Target::File(number)) = self.targets.get(&(from, specifier.to_owned())) else {
+                continue;
+            };
+            let Some(Source { scan, .. }) = self.sources.get(number) else { continue };
+            if scan.types.contains(name) {
+                return true;
             }
-            Some(Target::Package) | None => false,
+            if scan.values.contains(name) || !seen.insert((*number, name)) {
+                continue;
+            }
+            left.extend(scan.forwards.iter().filter_map(|forward| match &forward.names {
+                Some((there, here)) if here == name => {
+                    Some((*number, forward.specifier.as_str(), there.as_str()))
+                }
+                Some(_) => None,
+                // Everything is everything but the default.
+                None => (name != "default").then_some((*number, forward.specifier.as_str(), name)),
+            }));
         }
+        false
     }
 
     /// A fault of the running code, with its place in the sources.
@@ -134,7 +151,7 @@ impl Found {
         let (_, rest) = what.split_once("module 'file:")?;
         let target = Target::File(rest.split_once('\'')?.0.parse().ok()?);
         let imports = self.sources.iter().flat_map(|(number, source)| {
-            source.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
+            source.scan.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
         });
         imports.into_iter().find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
     }

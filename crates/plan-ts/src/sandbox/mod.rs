@@ -83,7 +83,10 @@ pub(crate) struct Said {
 pub(crate) fn run(job: &Job, program: Program) -> Recorded {
     match try_run(job, program) {
         Ok(recorded) => recorded,
-        Err(cause) => Recorded { faults: vec![Said::new(format!("the plan's code could not be run: {cause}"))], plan: None },
+        Err(cause) => Recorded {
+            faults: vec![Said::new(format!("the plan's code could not be run: {cause}"))],
+            plan: None,
+        },
     }
 }
 
@@ -115,7 +118,8 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
         let prelude = prelude.restore(&ctx)?;
         note(&prelude, job, end, late)?;
         let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
-        serde_json::from_str(&text).map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))
+        serde_json::from_str(&text)
+            .map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))
     })
 }
 
@@ -172,7 +176,10 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     } else if message == "out of memory" || value.is_null() && message.is_empty() {
         (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
     } else if message.starts_with("Maximum call stack size exceeded") {
-        (Some("the plan's code ran out of stack".to_owned()), Some("does a function call itself without end?"))
+        (
+            Some("the plan's code ran out of stack".to_owned()),
+            Some("does a function call itself without end?"),
+        )
     } else {
         (None, None)
     };

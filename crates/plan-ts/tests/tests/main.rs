@@ -6,4 +6,5 @@
 mod world;
 mod seeds;
 mod surface;
+mod modules;
 mod errors;

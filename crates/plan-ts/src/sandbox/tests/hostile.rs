@@ -104,10 +104,16 @@ fn getters_and_proxies_are_read_once_and_may_throw() {
         rows.take({ get count() { throw new Error('thrown in a getter'); } });",
         expect![[r#""#]],
     );
-    check_inside("rows.take({ list: new Proxy([1, 2], { get: (list, name) => name === 'length' ? 3 : 7 }) })", expect![[r#""#]]);
+    check_inside(
+        "rows.take({ list: new Proxy([1, 2], { get: (list, name) => name === 'length' ? 3 : 7 }) })",
+        expect![[r#""#]],
+    );
     check_inside("rows.take(new Proxy({}, { getPrototypeOf() { throw 'trap' } }))", expect![[r#""#]]);
     check("throw { get stack() { throw 1 }, toString() { throw 2 } }", expect![[r#""#]]);
-    check("const e = new Error('x'); Object.defineProperty(e, 'message', { get() { throw e } }); throw e", expect![[r#""#]]);
+    check(
+        "const e = new Error('x'); Object.defineProperty(e, 'message', { get() { throw e } }); throw e",
+        expect![[r#""#]],
+    );
     check("throw Object.assign(new Error(), { message: '\\ud800'.repeat(1000) })", expect![[r#""#]]);
     check("throw new Proxy(new Error('x'), { get() { throw 1 } })", expect![[r#""#]]);
 }
@@ -130,10 +136,17 @@ fn what_has_no_end_is_ended() {
         format!("try {{ {endless} }} catch {{ {endless} }} finally {{ {endless} }}"),
         "const f = () => { try { f(); } finally { f(); } }; f()".to_owned(),
         format!("throw {{ get stack() {{ {endless} }}, toString() {{ {endless} }} }}"),
-        format!("const e = new Error('x'); Object.defineProperty(e, 'message', {{ get() {{ {endless} }} }}); throw e"),
+        format!(
+            "const e = new Error('x'); Object.defineProperty(e, 'message', {{ get() {{ {endless} }} }}); throw e"
+        ),
     ] {
         let told = told(&recorded(&code));
-        assert!(told.contains("longer than 0.2 s") || told.contains("cannot be shown") || told.contains("an object"), "{code}: {told}");
+        assert!(
+            told.contains("longer than 0.2 s")
+                || told.contains("cannot be shown")
+                || told.contains("an object"),
+            "{code}: {told}"
+        );
     }
 }
 
@@ -172,15 +185,24 @@ fn recursion_without_end_is_ended() {
 
 #[test]
 fn a_plan_has_bounds() {
-    check_inside("let x = Key.id; for (let i = 0; i < 200; i++) x = __ab_op(i, '+', x, 1);", expect![[r#""#]]);
+    check_inside(
+        "let x = Key.id; for (let i = 0; i < 200; i++) x = __ab_op(i, '+', x, 1);",
+        expect![[r#""#]],
+    );
     check_inside("let x = Key.id; for (let i = 0; i < 60; i++) x = __ab_op(i, '+', x, x);", expect![[r#""#]]);
-    let many = recorded("definePlan({ build(ctx) { let r; for (let i = 0; i < 10001; i++) r = ctx.viewer(__ab_at(i, {})); return r } })");
+    let many = recorded(
+        "definePlan({ build(ctx) { let r; for (let i = 0; i < 10001; i++) r = ctx.viewer(__ab_at(i, {})); return r } })",
+    );
     assert_eq!(many.faults[0].what, "a plan has at most 10000 nodes");
     assert_eq!((many.faults[0].site, many.plan.unwrap().nodes.len()), (Some(10_000), 10_000));
-    let faults = recorded("definePlan({ build(ctx) { for (let i = 0; i < 5000; i++) __ab_get(i, Key, 'nope' + i); return ctx.viewer() } })");
+    let faults = recorded(
+        "definePlan({ build(ctx) { for (let i = 0; i < 5000; i++) __ab_get(i, Key, 'nope' + i); return ctx.viewer() } })",
+    );
     assert_eq!(faults.faults.len(), 1001);
     assert_eq!(faults.faults[1000].what, "more than 1000 faults: the rest is not told");
-    let wide = recorded("let o = [1]; for (let i = 0; i < 40; i++) o = [o, o]; definePlan({ build: (ctx) => ctx.viewer({ o }) })");
+    let wide = recorded(
+        "let o = [1]; for (let i = 0; i < 40; i++) o = [o, o]; definePlan({ build: (ctx) => ctx.viewer({ o }) })",
+    );
     assert_eq!(wide.faults[0].what, "the options of a plan have at most 300000 values");
 }
 

@@ -41,7 +41,10 @@ fn operators_make_expressions_of_tokens() {
 fn functions_make_expressions_of_tokens() {
     check_value("E.coalesce(P.weight, E.const(1), E.constNull())", expect![[r#""#]]);
     check_value("E.clamp(E.key(Key.id), 0, E.param(P.weight))", expect![[r#""#]]);
-    check_value("Pred.and(Pred.cmp('>', Key.id, 1), Pred.not(Key.id), Pred.in(Key.id, [3]))", expect![[r#""#]]);
+    check_value(
+        "Pred.and(Pred.cmp('>', Key.id, 1), Pred.not(Key.id), Pred.in(Key.id, [3]))",
+        expect![[r#""#]],
+    );
     check_value("Pred.or(Pred.isNull(Key.id), Pred.notNull(Key.id), Pred.constBool(true))", expect![[r#""#]]);
     check_value("regex(Key.country, '^d', 'i')", expect![[r#""#]]);
     check_value("regex(lower(Key.country), P.pattern)", expect![[r#""#]]);
@@ -148,7 +151,10 @@ fn an_uncaught_error_is_told_with_its_place() {
     check("const a = 1;\n  a.b.c();", expect![[r#""#]]);
     check("throw 5", expect![[r#""#]]);
     check("throw null", expect![[r#""#]]);
-    check("function f() { return g(); }\nfunction g() { throw new RangeError('far'); }\nf()", expect![[r#""#]]);
+    check(
+        "function f() { return g(); }\nfunction g() { throw new RangeError('far'); }\nf()",
+        expect![[r#""#]],
+    );
     check("nope()", expect![[r#""#]]);
     check("let x = ;", expect![[r#""#]]);
     check("import { nope } from 'anabranch'", expect![[r#""#]]);

@@ -1,0 +1,34 @@
+//! Names that go through several files.
+
+use crate::world::Folder;
+
+const PLAN: &str = "
+    import { definePlan } from 'anabranch';
+    import Same, { Shape, Other, Third, Renamed, LIMIT, Both } from './index';
+    const count: Shape & Other & Third & Renamed & Same = LIMIT + Both;
+    export default definePlan({ name: 'a', build: (ctx) =>
+      ctx.viewer({ endpoint: EP.redis.redis_default }).take({ count }) });";
+
+const INDEX: &str = "
+    import { Third, Default as D } from './types';
+    export * from './types';
+    export * from './index';
+    export { Other, Other as Renamed } from './types';
+    export { Third };
+    export default D;
+    export const Both = 2;";
+
+const TYPES: &str = "
+    export type Shape = number; export interface Other {} export type Third = any; export type Default = number;
+    export type Both = 1;
+    export const LIMIT = 3;";
+
+/// Nobody says `type`, and yet no type is looked for where values are.
+#[test]
+fn types_through_files() {
+    let files = [("a.plan.ts", PLAN), ("index.ts", INDEX), ("types.ts", TYPES)];
+    let folder = Folder::new("types-through-files", &files);
+    let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
+    let json: serde_json::Value = serde_json::from_str(&built.text).unwrap();
+    assert_eq!(json["nodes"][1]["params"]["count"], 5);
+}
