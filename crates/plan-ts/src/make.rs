@@ -14,13 +14,15 @@ const MAX_FILES: usize = 200;
 pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
     let mut found = Found::default();
     found.find(job, files);
-    if !found.faults.is_empty() {
-        return Made { faults: found.faults, ..Made::default() };
-    }
     let mut sites = Vec::new();
     let units = match found.rewrite(job, &mut sites) {
-        Ok(units) => units,
-        Err(faults) => return Made { faults, ..Made::default() },
+        Ok(units) if found.faults.is_empty() => units,
+        other => {
+            // What does not parse is told by both.
+            let new = other.err().into_iter().flatten().filter(|fault| !found.faults.contains(fault));
+            let faults = new.collect::<Vec<_>>();
+            return Made { faults: [found.faults, faults].concat(), ..Made::default() };
+        }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
     let Recorded { faults, plan } = sandbox::run(job, Program { modules, imports: found.targets.clone() });

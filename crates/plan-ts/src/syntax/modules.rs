@@ -11,7 +11,7 @@ use oxc_ast_visit::walk_js;
 use oxc_span::{GetSpan, Span};
 
 use super::blank::is_type_declaration;
-use super::walk::Walk;
+use super::walk::{IsType, Walk};
 use super::{Forward, Import, Scan};
 use crate::job::At;
 
@@ -26,7 +26,7 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// The names of a file.
-    pub(super) fn of(program: &Program<'a>, is_type: &dyn Fn(&str, &str) -> bool) -> Names<'a> {
+    pub(super) fn of(program: &Program<'a>, is_type: IsType<'_>) -> Names<'a> {
         let mut names = Names::default();
         for statement in &program.body {
             match statement {
@@ -43,7 +43,7 @@ impl<'a> Names<'a> {
         self.types.contains(name) && !self.values.contains(name)
     }
 
-    fn import(&mut self, it: &ImportDeclaration<'a>, is_type: &dyn Fn(&str, &str) -> bool) {
+    fn import(&mut self, it: &ImportDeclaration<'a>, is_type: IsType<'_>) {
         let source = it.source.value.as_str();
         for specifier in it.specifiers.iter().flatten() {
             let (name, kind) = imported(specifier);

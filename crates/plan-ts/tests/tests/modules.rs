@@ -1,5 +1,7 @@
 //! Names that go through several files.
 
+use expect_test::expect;
+
 use crate::world::Folder;
 
 const PLAN: &str = "
@@ -31,4 +33,25 @@ fn types_through_files() {
     let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
     let json: serde_json::Value = serde_json::from_str(&built.text).unwrap();
     assert_eq!(json["nodes"][1]["params"]["count"], 5);
+}
+
+/// One file does not parse, another cannot be erased, a third is not there.
+#[test]
+fn faults_of_all_files() {
+    let plan = "import { a } from './b'; import { c } from './c'; enum D {}";
+    let files = [("a.plan.ts", plan), ("b.ts", "export const a = ; let")];
+    expect![[r#"
+        error: a.plan.ts:1:44: there is no file `./c`
+          1 | import { a } from './b'; import { c } from './c'; enum D {}
+            |                                            ^^^^^
+          help: a path is relative to the file that imports it; `.ts` may be left out
+        error: b.ts:1:18: Unexpected token
+          1 | export const a = ; let
+            |                  ^
+        error: a.plan.ts:1:56: an enum cannot be erased
+          1 | import { a } from './b'; import { c } from './c'; enum D {}
+            |                                                        ^
+          help: use an object: `const Color = { red: "red" } as const`
+    "#]]
+    .assert_eq(&Folder::new("faults-of-all-files", &files).problems("a.plan.ts"));
 }
