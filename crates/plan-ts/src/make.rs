@@ -14,13 +14,15 @@ const MAX_FILES: usize = 200;
 pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
     let mut found = Found::default();
     found.find(job, files);
-    if !found.faults.is_empty() {
-        return Made { faults: found.faults, ..Made::default() };
-    }
     let mut sites = Vec::new();
     let units = match found.rewrite(job, &mut sites) {
-        Ok(units) => units,
-        Err(faults) => return Made { faults, ..Made::default() },
+        Ok(units) if found.faults.is_empty() => units,
+        other => {
+            // What does not parse is told by both.
+            let new = other.err().into_iter().flatten().filter(|fault| !found.faults.contains(fault));
+            let faults = new.collect::<Vec<_>>();
+            return Made { faults: [found.faults, faults].concat(), ..Made::default() };
+        }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
     let Recorded { faults, plan } = sandbox::run(job, Program { modules, imports: found.targets.clone() });
@@ -99,15 +101,33 @@ impl Found {
         if faults.is_empty() { Ok(units) } else { Err(faults) }
     }
 
-    /// Whether a name that a file imports is a type and nothing else.
+    /// Whether a name that a file imports is a type, wherever it is declared.
     fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
-        match self.targets.get(&(from, specifier.to_owned())) {
-            Some(Target::File(number)) => {
-                self.sources.get(number).is_some_and(|source| source.scan.types.contains(name))
+        let mut seen = BTreeSet::new();
+        let mut left = vec![(from, specifier, name)];
+        while let Some((from, specifier, name)) = left.pop() {
+            let number = match self.targets.get(&(from, specifier.to_owned())) {
+                Some(Target::File(number)) => number,
+                Some(Target::Package) if TYPES.contains(&name) => return true,
+                _ => continue,
+            };
+            let Some(Source { scan, .. }) = self.sources.get(number) else { continue };
+            if scan.types.contains(name) {
+                return true;
             }
-            Some(Target::Package) => TYPES.contains(&name),
-            None => false,
+            if scan.values.contains(name) || !seen.insert((*number, name)) {
+                continue;
+            }
+            left.extend(scan.forwards.iter().filter_map(|forward| match &forward.names {
+                Some((there, here)) if here == name => {
+                    Some((*number, forward.specifier.as_str(), there.as_str()))
+                }
+                Some(_) => None,
+                // Everything is everything but the default.
+                None => (name != "default").then_some((*number, forward.specifier.as_str(), name)),
+            }));
         }
+        false
     }
 
     /// A fault of the running code, with its place in the sources.

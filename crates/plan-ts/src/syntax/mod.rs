@@ -26,6 +26,18 @@ pub(crate) struct Scan {
     pub(crate) imports: Vec<Import>,
     /// What it exports that is a type and nothing else.
     pub(crate) types: BTreeSet<String>,
+    /// What else it declares and exports.
+    pub(crate) values: BTreeSet<String>,
+    /// What it exports of other files, where only those know whether it is a type.
+    pub(crate) forwards: Vec<Forward>,
+}
+
+/// Something of another file that a file exports.
+#[derive(Debug)]
+pub(crate) struct Forward {
+    pub(crate) specifier: String,
+    /// What it is called there and here; nothing if it is everything, under the names that it has.
+    pub(crate) names: Option<(String, String)>,
 }
 
 /// An import.

@@ -1,6 +1,6 @@
 //! Imports and exports: which files a file needs, and which of their names are types and go.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use oxc_ast::ast::{
     BindingIdentifier, Declaration, ExportDefaultDeclarationKind, ExportSpecifier, ImportDeclaration,
@@ -11,8 +11,8 @@ use oxc_ast_visit::walk_js;
 use oxc_span::{GetSpan, Span};
 
 use super::blank::is_type_declaration;
-use super::walk::Walk;
-use super::{Import, Scan};
+use super::walk::{IsType, Walk};
+use super::{Forward, Import, Scan};
 use crate::job::At;
 
 /// The names at the top of a file.
@@ -20,11 +20,13 @@ use crate::job::At;
 pub(super) struct Names<'a> {
     types: HashSet<&'a str>,
     values: HashSet<&'a str>,
+    /// Names that are imported as values: from where, and what they are called there.
+    imported: HashMap<&'a str, (&'a str, &'a str)>,
 }
 
 impl<'a> Names<'a> {
     /// The names of a file.
-    pub(super) fn of(program: &Program<'a>, is_type: &dyn Fn(&str, &str) -> bool) -> Names<'a> {
+    pub(super) fn of(program: &Program<'a>, is_type: IsType<'_>) -> Names<'a> {
         let mut names = Names::default();
         for statement in &program.body {
             match statement {
@@ -41,7 +43,7 @@ impl<'a> Names<'a> {
         self.types.contains(name) && !self.values.contains(name)
     }
 
-    fn import(&mut self, it: &ImportDeclaration<'a>, is_type: &dyn Fn(&str, &str) -> bool) {
+    fn import(&mut self, it: &ImportDeclaration<'a>, is_type: IsType<'_>) {
         let source = it.source.value.as_str();
         for specifier in it.specifiers.iter().flatten() {
             let (name, kind) = imported(specifier);
@@ -51,6 +53,7 @@ impl<'a> Names<'a> {
                 self.types.insert(local);
             } else {
                 self.values.insert(local);
+                self.imported.extend(name.map(|name| (local, (source, name))));
             }
         }
     }
@@ -129,7 +132,13 @@ impl Found {
                 match (it.export_kind, exported) {
                     (ImportOrExportKind::Type, Some(name)) => self.add_type(name),
                     (ImportOrExportKind::Type, None) => {}
-                    (ImportOrExportKind::Value, _) => self.import(&it.source),
+                    (ImportOrExportKind::Value, exported) => {
+                        self.import(&it.source);
+                        match exported {
+                            Some(name) => self.add_value(name),
+                            None => self.forward(it.source.value.as_str(), None),
+                        }
+                    }
                 }
             }
             ModuleDeclaration::ExportFromDeclaration(it) => {
@@ -140,6 +149,7 @@ impl Found {
                         self.add_type(exported);
                     } else {
                         values = true;
+                        self.forward(it.source.value.as_str(), Some((name(&specifier.local), exported)));
                     }
                 }
                 if values && it.export_kind == ImportOrExportKind::Value {
@@ -180,11 +190,24 @@ impl Found {
     fn export(&mut self, local: &str, exported: &str, called: bool, names: &Names<'_>) {
         if called || names.is_type_only(local) {
             self.add_type(exported);
+        } else if let Some((source, name)) = names.imported.get(local) {
+            self.forward(source, Some((name, exported)));
+        } else {
+            self.add_value(exported);
         }
     }
 
     fn add_type(&mut self, exported: &str) {
         self.scan.types.insert(exported.to_owned());
+    }
+
+    fn add_value(&mut self, exported: &str) {
+        self.scan.values.insert(exported.to_owned());
+    }
+
+    fn forward(&mut self, specifier: &str, names: Option<(&str, &str)>) {
+        let names = names.map(|(name, exported)| (name.to_owned(), exported.to_owned()));
+        self.scan.forwards.push(Forward { specifier: specifier.to_owned(), names });
     }
 }
 

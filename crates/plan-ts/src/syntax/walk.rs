@@ -24,6 +24,9 @@ use crate::job::{At, Fault, Method, Site};
 /// How names that the sandbox keeps for itself begin.
 const RESERVED: &str = "__ab_";
 
+/// Says whether a name that is imported from a specifier is a type only.
+pub(super) type IsType<'s> = &'s dyn Fn(&str, &str) -> bool;
+
 /// What the walk knows and what it has found.
 pub(super) struct Walk<'s, 'a> {
     pub(super) file: u32,
@@ -31,7 +34,7 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) words: Words<'s>,
     /// The names of ops as methods, and whether one may be called without options.
     pub(super) methods: HashMap<&'s str, bool>,
-    pub(super) is_type: &'s dyn Fn(&str, &str) -> bool,
+    pub(super) is_type: IsType<'s>,
     pub(super) names: Names<'a>,
     pub(super) sites: &'s mut Vec<Site>,
     pub(super) edits: Edits,
@@ -45,7 +48,7 @@ pub(super) fn walk(
     file: u32,
     text: &str,
     parsed: &ParserReturn<'_>,
-    (methods, is_type): (&[Method], &dyn Fn(&str, &str) -> bool),
+    (methods, is_type): (&[Method], IsType<'_>),
     sites: &mut Vec<Site>,
 ) -> (Edits, Vec<Fault>) {
     let mut bare = HashMap::from([("requireCapability", false)]);

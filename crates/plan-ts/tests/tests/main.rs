@@ -6,6 +6,7 @@
 mod world;
 mod seeds;
 mod surface;
+mod modules;
 mod errors;
 mod types;
 mod fuzz;

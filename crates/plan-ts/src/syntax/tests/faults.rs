@@ -6,21 +6,21 @@ use super::{check, made};
 fn not_erasable() {
     check(
         "enum A { B }\nexport const enum C { D }",
-        expect![[r#"
+        &expect![[r#"
         "A": an enum cannot be erased; use an object: `const Color = { red: "red" } as const`
         "C": an enum cannot be erased; use an object: `const Color = { red: "red" } as const`
     "#]],
     );
     check(
         "namespace A { export const b = 1 }\nnamespace B.C { let d }",
-        expect![[r#"
+        &expect![[r#"
         "A": a namespace with values cannot be erased; use a module of its own, or an object
         "B": a namespace with values cannot be erased; use a module of its own, or an object
     "#]],
     );
     check(
         "class A { constructor(private a, readonly b: C, public override c = 1) {} }",
-        expect![[r#"
+        &expect![[r#"
         "private a": a parameter cannot declare a field; declare the field and assign it in the constructor
         "readonly b: C": a parameter cannot declare a field; declare the field and assign it in the constructor
         "public override c = 1": a parameter cannot declare a field; declare the field and assign it in the constructor
@@ -28,7 +28,7 @@ fn not_erasable() {
     );
     check(
         "@a class B { @c() d; @e f() {} }",
-        expect![[r#"
+        &expect![[r#"
         "@a": decorators cannot be erased; call the function where its result is needed
         "@c()": decorators cannot be erased; call the function where its result is needed
         "@e": decorators cannot be erased; call the function where its result is needed
@@ -36,7 +36,7 @@ fn not_erasable() {
     );
     check(
         "import a = require('a'); import b = c.d; export = e",
-        expect![[r#"
+        &expect![[r#"
         "import a = require('a');": `import x = ..` cannot be erased; use `import x from "./x"`
         "import b = c.d;": `import x = ..` cannot be erased; use `const x = y.z`, or `type X = Y.Z`
         "export = e": `export =` is of another module system; use `export default`
@@ -44,7 +44,7 @@ fn not_erasable() {
     );
     check(
         "import('a'); import.meta.url; a + import('b')",
-        expect![[r#"
+        &expect![[r#"
         "import('a')": a plan cannot import while it runs; import at the top: `import { x } from "./x"`
         "import.meta": a plan does not know where it is; write what you need as a constant
         "import('b')": a plan cannot import while it runs; import at the top: `import { x } from "./x"`
@@ -52,38 +52,38 @@ fn not_erasable() {
     );
     check(
         "import a from 'a' with { type: 'json' }; export * from 'b' with { c: 'd' }",
-        expect![[r#"
+        &expect![[r#"
         "{ type: 'json' }": an import has no attributes here; import TypeScript, or write the data out
         "{ c: 'd' }": an import has no attributes here; import TypeScript, or write the data out
     "#]],
     );
     check(
         "class A { accessor b = 1 }",
-        expect![[r#"
+        &expect![[r#"
         "accessor b = 1": `accessor` cannot be erased; write a getter and a setter
     "#]],
     );
     check(
         "{ using a = b }",
-        expect![[r#"
+        &expect![[r#"
         "using a = b": a plan has nothing to dispose of; use `const`
     "#]],
     );
     check(
         "export as namespace A",
-        expect![[r#"
+        &expect![[r#"
         "export as namespace A": a plan exports no global namespace; remove this line
     "#]],
     );
     check(
         "let a = <div>b</div>",
-        expect![[r#"
+        &expect![[r#"
             "<div>b</div>": a plan has no use for JSX; write a plain expression
         "#]],
     );
     check(
         "let a = <b c={d} />; enum E {}",
-        expect![[r#"
+        &expect![[r#"
             "<b c={d} />": a plan has no use for JSX; write a plain expression
         "#]],
     );
@@ -93,7 +93,7 @@ fn not_erasable() {
 fn names_of_the_compiler() {
     check(
         "let __ab_op = 1; __ab_get(2); function __ab_f() {} a.__ab_b; import { c as __ab_c } from 'd'",
-        expect![[r#"
+        &expect![[r#"
         "__ab_op": the name `__ab_op` begins with `__ab_`, which is kept for the compiler; call it something else
         "__ab_get": the name `__ab_get` begins with `__ab_`, which is kept for the compiler; call it something else
         "__ab_f": the name `__ab_f` begins with `__ab_`, which is kept for the compiler; call it something else
@@ -102,7 +102,7 @@ fn names_of_the_compiler() {
     );
     check(
         "\\u005f_ab_op()",
-        expect![[r#"
+        &expect![[r#"
         "\\u005f_ab_op": the name `__ab_op` begins with `__ab_`, which is kept for the compiler; call it something else
     "#]],
     );
@@ -112,44 +112,44 @@ fn names_of_the_compiler() {
 fn not_typescript() {
     check(
         "let a = ;",
-        expect![[r#"
+        &expect![[r#"
         ";": Unexpected token; -
     "#]],
     );
     check(
         "let a: number = 'b",
-        expect![[r#"
+        &expect![[r#"
         "'b": Unterminated string; -
     "#]],
     );
     check(
         "f(",
-        expect![[r#"
+        &expect![[r#"
         "": Expected `)` but found `EOF`; -
     "#]],
     );
     check(
         "return 1",
-        expect![[r#"
+        &expect![[r#"
         "return": A 'return' statement can only be used within a function body.; -
     "#]],
     );
     check(
         "class A { constructor() {} constructor() {} } let a; let a; enum B {}",
-        expect![[r#"
+        &expect![[r#"
         "B": an enum cannot be erased; use an object: `const Color = { red: "red" } as const`
     "#]],
     );
     check(
         "const a; enum B {}",
-        expect![[r#"
+        &expect![[r#"
         "a": Missing initializer in const declaration; Add an initializer (e.g. ` = undefined`) here
         "B": an enum cannot be erased; use an object: `const Color = { red: "red" } as const`
     "#]],
     );
     check(
         "a ?? b || c",
-        expect![[r#"
+        &expect![[r#"
         "a ?? b || c": Logical expressions and coalesce expressions cannot be mixed; Wrap either expression by parentheses
     "#]],
     );

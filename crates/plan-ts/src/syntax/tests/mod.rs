@@ -57,7 +57,7 @@ fn told(source: &str, faults: &[Fault]) -> String {
 }
 
 /// A file and what becomes of it, which must be JavaScript.
-fn check(source: &str, expect: Expect) {
+fn check(source: &str, expect: &Expect) {
     match made(source) {
         Ok((unit, _)) => {
             // What a source file cannot show.
