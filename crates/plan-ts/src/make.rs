@@ -144,26 +144,28 @@ impl Found {
             let found = said.word.as_ref().and_then(|wanted| find(file, start, text, wanted));
             Some(found.unwrap_or_else(|| word(file, start, text)))
         });
-        let at = at.or_else(|| self.importer(&said.what));
-        let what = self.sources.iter().rev().fold(said.what, |what, (number, source)| {
-            what.replace(&format!("'file:{number}'"), &format!("`{}`", source.name))
-        });
-        Fault { what, help: said.help, at }
+        let fault = Fault { what: said.what, help: said.help, at };
+        self.missing_export(&fault.what).unwrap_or(fault)
     }
 
-    /// Where a name is imported that the module does not have: the engine names no place of its own.
-    fn importer(&self, what: &str) -> Option<At> {
-        let (name, module) = what.split_once("Could not find export '")?.1.split_once("' in module '")?;
+    /// What the engine says of a name that a module does not export, in our words: it knows no place, nor files' names.
+    fn missing_export(&self, what: &str) -> Option<Fault> {
+        let (name, module) =
+            what.strip_prefix("SyntaxError: Could not find export '")?.split_once("' in module '")?;
         let module = module.strip_suffix('\'')?;
-        let target = match module.strip_prefix("file:") {
-            Some(number) => Target::File(number.parse().ok()?),
-            None => Target::Package,
+        let (target, module) = match module.strip_prefix("file:") {
+            None => (Target::Package, module),
+            Some(number) => {
+                let number = number.parse().ok()?;
+                (Target::File(number), self.sources.get(&number)?.name.as_str())
+            }
         };
         let importers = self.sources.iter().filter(|(_, source)| source.text.contains(name));
         let mut imports = importers.flat_map(|(&number, source)| {
             source.scan.imports.iter().map(move |import| ((number, import.specifier.clone()), import.at))
         });
-        imports.find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
+        let at = imports.find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at);
+        Some(Fault::maybe(at, format!("`{module}` does not export `{name}`")))
     }
 }
 
