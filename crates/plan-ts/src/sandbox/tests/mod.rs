@@ -85,16 +85,17 @@ fn check_inside(code: &str, expect: Expect) {
     expect.assert_eq(&told(&recorded(&format!("{lines}{code}\nreturn rows; }} }})"))));
 }
 
-/// The expression or predicate that a value becomes.
-fn check_value(code: &str, expect: Expect) {
-    let code = format!("definePlan({{ v: {code}, build: (ctx) => ctx.viewer() }})");
-    let recorded = recorded(&code);
-    let Recorded { faults, plan } = &recorded;
-    if faults.is_empty() {
-        let value = &plan.as_ref().expect("no faults, no plan").options["v"];
-        expect.assert_eq(&format!("{} {}", value["$"], value["ir"]).replace('"', ""));
-    } else {
-        let told = told(&recorded);
-        expect.assert_eq(told.lines().next().expect("a fault is a line"));
+/// The expressions and predicates that values become, or what is wrong with them first.
+fn check_values(values: &[&str], expect: Expect) {
+    let mut text = String::new();
+    for value in values {
+        let recorded = recorded(&format!("definePlan({{ v: {value}, build: (ctx) => ctx.viewer() }})"));
+        let made = recorded.plan.as_ref().map(|plan| plan.options["v"].clone()).unwrap_or_default();
+        let shown = match told(&recorded).lines().next() {
+            Some(fault) if !recorded.faults.is_empty() => fault.to_owned(),
+            _ => format!("{} {}", made["$"], made["ir"]).replace('"', ""),
+        };
+        writeln!(text, "{value}\n    {shown}").unwrap();
     }
+    expect.assert_eq(&text);
 }
