@@ -77,6 +77,7 @@ impl Sources {
 
     /// Something wrong there; with the line, unless there is no such place.
     pub(crate) fn problem(&self, at: Option<At>, what: impl Into<String>, help: Option<String>) -> Problem {
+        let what = harmless(&what.into());
         let found = at.and_then(|at| Some((self.files.get(at.file as usize)?, at)));
         let mut problem = match found {
             None => Problem::new(self.name(), what),
@@ -86,7 +87,7 @@ impl Sources {
                 Problem::new(format!("{}:{line}:{column}", file.name.display()), what).at(excerpt)
             }
         };
-        problem.help = help;
+        problem.help = help.as_deref().map(harmless);
         problem
     }
 
@@ -209,6 +210,16 @@ fn excerpt(text: &str, start: usize, end: usize) -> Excerpt {
         line: text[..begin].matches('\n').count() + 1,
         column: text[begin..start].chars().count() + 1,
         width: text[start..end.min(begin + line.len()).max(start)].chars().count().max(1),
-        text: line.to_owned(),
+        text: harmless(line),
     }
+}
+
+/// The same, letter by letter, without what a terminal would obey: sources may be a stranger's.
+fn harmless(text: &str) -> String {
+    let letter = |letter: char| match letter {
+        '\n' => ' ',
+        letter if letter.is_control() && letter != '\t' => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    };
+    text.chars().map(letter).collect()
 }

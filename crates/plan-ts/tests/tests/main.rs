@@ -10,3 +10,4 @@ mod modules;
 mod errors;
 mod types;
 mod fuzz;
+mod hostile;
