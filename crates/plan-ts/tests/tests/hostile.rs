@@ -13,11 +13,13 @@ fn terminals_are_not_told_what_to_do() {
         error: a.plan.ts:4:11: Error: �[2J �]0;x� error: fake
           4 | throw new Error('�[2J \u001b]0;x\u0007\nerror: fake'); //�[31m
             |           ^^^^^
-    "#]].assert_eq(&raw);
+    "#]]
+    .assert_eq(&raw);
     let key = problems_of("escapes", "return v.take({ count: Key['\\u001b[31m'] });");
     expect![[r#"
         error: a.plan.ts:4:24: there is no key `�[31m`
           4 | return v.take({ count: Key['\u001b[31m'] });
             |                        ^^^
-    "#]].assert_eq(&key);
+    "#]]
+    .assert_eq(&key);
 }

@@ -29,6 +29,11 @@ function shown(value) {
   }
 }
 
+/** Whether it is the number of a site: code can call what it is not meant to call. */
+function isSite(site) {
+  return typeof site === "number" && site >>> 0 === site;
+}
+
 /** The topmost line and column of a plan's file in a stack. */
 function position(stack) {
   const found = typeof stack === "string" ? /file:(\d+):(\d+):(\d+)\)?$/m.exec(stack) : null;
@@ -45,6 +50,7 @@ function fault(what, help, site, option, word) {
     faults.push({ what: `more than ${MAX_FAULTS} faults: the rest is not told` });
     return BAD;
   }
+  if (!isSite(site)) site = undefined;
   const stack = site === undefined ? position(new Error().stack) : undefined;
   faults.push({ what: short(what), help: help && short(help), site, option, stack, word: word && short(word) });
   return BAD;

@@ -49,7 +49,7 @@ function regexOf(site, text, pattern, flags) {
 }
 
 function cmpOf(site, cmp, a, b) {
-  if (COMPARISONS.includes(cmp)) return pred(site, "cmp", { a: asExpr(a, site), b: asExpr(b, site) }, { cmp });
+  if (typeof cmp === "string" && COMPARISONS.includes(cmp)) return pred(site, "cmp", { a: asExpr(a, site), b: asExpr(b, site) }, { cmp });
   return fault(`no comparison: ${shown(cmp)}`, `one of ${COMPARISONS.join(" ")}`, site);
 }
 

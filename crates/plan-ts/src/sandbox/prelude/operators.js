@@ -24,7 +24,7 @@ function native(op, a, b) {
 
 function __ab_get(site, object, name) {
   const look = registries.get(object);
-  return look === undefined ? object[name] : look(name, site);
+  return look === undefined || typeof name !== "string" ? object[name] : look(name, site);
 }
 
 function __ab_op(site, op, a, b) {
@@ -105,7 +105,7 @@ function __ab_test(site, value) {
 let callSite;
 
 function __ab_at(site, value) {
-  callSite = site;
+  callSite = isSite(site) ? site : undefined;
   return value;
 }
 

@@ -112,7 +112,7 @@ function copyOptions(options, name, site, but) {
 /** A call of an op. */
 function call(method, receiver, given) {
   const site = takeSite();
-  if (!Receiver.is(receiver)) {
+  if (!Receiver.is(receiver) || (method.input && Receiver.node(receiver) === null)) {
     throw new Refusal(`\`${method.name}\` is called without what it belongs to`, `write \`rows.${method.name}(..)\``);
   }
   if (given.length > 1) fault(`\`${method.name}\` takes one object of options`, undefined, site);

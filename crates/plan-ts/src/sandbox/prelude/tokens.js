@@ -81,7 +81,7 @@ function build(kind, site, op, children, fields) {
     depth = Math.max(depth, child.depth + 1);
     ir[name] = child.ir;
   }
-  if (site !== undefined) ir.at = site;
+  if (isSite(site)) ir.at = site;
   const help = "compute a column with `vm` first, and go on from that";
   if (depth > MAX_DEPTH) return fault(`an expression nested deeper than ${MAX_DEPTH}`, help, site);
   if (size > MAX_PARTS) return fault(`an expression of more than ${MAX_PARTS} parts`, help, site);

@@ -318,3 +318,26 @@ fn the_same_code_records_the_same() {
         build: (ctx) => [1, 2, 3].map((n) => ctx.viewer({ n }).vm({ x: __ab_op(n, '*', Key.id, n) })) }); nope";
     assert_eq!(told(&recorded(code)), told(&recorded(code)));
 }
+
+#[test]
+fn what_rewritten_code_calls_can_be_called_by_any() {
+    check_inside(
+        "const op = globalThis['__ab_op'], at = globalThis['__ab_at'], get = globalThis['__ab_get'];
+        let turn = 0; const shifty = { toString: () => (turn++ ? 'x' : 'id'), toJSON() { for (;;) ; } };
+        rows = rows.take(at(shifty, { a: op({ toJSON() { for (;;) ; } }, '+', Key.id, 1), b: op(-1, '+', Key.id, 1) }));
+        rows = rows.take(at(1.5, { c: get(0, Key, shifty), d: op(2 ** 40, '<', Key.id, 1) }));
+        op(shifty, '%', Key.id, 1);
+        Pred.cmp(Key.id, 1, 2);
+        for (const odd of [undefined, null, 5, ctx, ctx.core, { node: 0 }]) {
+            try { rows.take.call(odd, {}); throw 'called'; } catch (error) { if (error === 'called') throw error; }
+        }",
+        expect![[r#"
+            0:6:25: expressions have no `%`
+            0:7:18: no comparison: an expression (one of == != < <= > >=)
+            test::fixed_source[] {}
+            core::take[0] {"a":{"$":"expr","ir":{"a":{"key":"id","op":"key_ref"},"b":{"op":"const_number","value":1},"op":"add"}},"b":{"$":"expr","ir":{"a":{"key":"id","op":"key_ref"},"b":{"op":"const_number","value":1},"op":"add"}}}
+            core::take[1] {"c":{"$":"expr","ir":{"key":"id","op":"key_ref"}},"d":{"$":"pred","ir":{"a":{"key":"id","op":"key_ref"},"b":{"op":"const_number","value":1},"cmp":"<","op":"cmp"}}}
+            {} -> [2]
+        "#]],
+    );
+}
