@@ -87,7 +87,7 @@ impl Sources {
                 Problem::new(format!("{}:{line}:{column}", file.name.display()), what).at(excerpt)
             }
         };
-        problem.help = help.as_deref().map(harmless);
+        problem.help = help.map(|help| harmless(&help));
         problem
     }
 
