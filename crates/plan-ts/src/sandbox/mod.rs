@@ -14,7 +14,7 @@ use std::time::Duration;
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Value};
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Type, Value};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 
@@ -192,8 +192,8 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
         (Some("the plan's code waits for something that never comes".to_owned()), None)
     } else if message == "out of memory" {
         (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
-    } else if value.is_null() {
-        // With no memory left there is none for an error either.
+    } else if value.is_null() || value.type_of() == Type::Uninitialized {
+        // With no memory left there is none for an error either, and parts of the engine then forget to throw one.
         (
             Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)),
             None,
@@ -206,6 +206,7 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     } else {
         (None, None)
     };
+    let value = Some(value).filter(|value| value.type_of() != Type::Uninitialized);
     prelude.get::<_, Function<'_>>("ended")?.call((value, what, help))
 }
 

@@ -251,6 +251,7 @@ fn what_is_too_large_is_ended() {
         "const m = new Map(); for (let i = 0; ; i++) m.set(i, {})",
         "let o = {}; while (true) o = { o, x: [1, 2, 3] }",
         "'a'.padEnd(2 ** 30, 'bc')",
+        "'x'.repeat(1e7).normalize('NFKD')",
         "definePlan({ s: 'x'.repeat(2 ** 24), build: (ctx) => ctx.viewer({ s: 'x'.repeat(2 ** 24) }) })",
     ] {
         let told = told(&recorded(code));
