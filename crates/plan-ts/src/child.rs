@@ -41,6 +41,8 @@ pub(crate) enum Trouble {
     TooLong { wall: Duration },
     #[error("the plan's code computed for too long")]
     TooMuchComputed,
+    #[error("the plan's code was killed: it computed for too long, or the machine is out of memory")]
+    Killed,
     #[error("the plan's code ran out of memory or stack ({0})")]
     OutOfMemory(ExitStatus),
     #[error("the process for the plan's code ended without an answer ({0})")]
@@ -81,7 +83,11 @@ impl Worker {
 /// Tells the job, and answers questions until there is an answer.
 fn converse(pipes: &mut (ChildStdin, ChildStdout), job: &Job, files: &mut dyn Files) -> Result<Made, Error> {
     let (write, read) = pipes;
-    frames::write(write, job)?;
+    match frames::write(write, job) {
+        // What it says counts, even if it does not listen.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(error),
+        _ => {}
+    }
     for _ in 0..MAX_IMPORTS {
         match frames::read(read)? {
             Told::Made(made) => return Ok(made),
@@ -101,13 +107,86 @@ fn watch(mut child: Child, is_done: &Receiver<()>, wall: Duration) -> (Result<Ex
 
 fn reason(error: Error, status: ExitStatus) -> Trouble {
     let is = |signal: Signal| status.signal() == Some(signal.as_raw());
-    if is(Signal::XCPU) || is(Signal::KILL) {
+    if error.kind() == ErrorKind::InvalidData {
+        Trouble::Unreadable(error)
+    } else if is(Signal::XCPU) {
         Trouble::TooMuchComputed
+    } else if is(Signal::KILL) {
+        Trouble::Killed
     } else if is(Signal::SEGV) || is(Signal::ABORT) || is(Signal::BUS) {
         Trouble::OutOfMemory(status)
-    } else if error.kind() == ErrorKind::InvalidData {
-        Trouble::Unreadable(error)
     } else {
         Trouble::Died(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::Worker;
+    use crate::job::{Files, Imported, Job};
+    use std::time::Duration;
+
+    struct NoFiles;
+
+    impl Files for NoFiles {
+        fn import(&mut self, from: u32, specifier: &str) -> Imported {
+            Imported::Refused { what: format!("{from} {specifier}"), help: None }
+        }
+    }
+
+    /// What comes of a shell in place of a worker.
+    fn check(script: &str, expect: Expect) {
+        let wall = Duration::from_millis(500);
+        let worker = Worker { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], wall };
+        let said = match worker.make(&Job::default(), &mut NoFiles) {
+            Ok(made) => format!("{made:?}"),
+            Err(trouble) => trouble.to_string(),
+        };
+        expect.assert_eq(&said);
+    }
+
+    #[test]
+    fn whatever_a_process_does_there_is_an_end_and_a_word_for_it() {
+        check("exit 3", expect!["the process for the plan's code ended without an answer (exit status: 3)"]);
+        check("kill -SEGV $$", expect!["the plan's code ran out of memory or stack (signal: 11 (SIGSEGV))"]);
+        check("kill -ABRT $$", expect!["the plan's code ran out of memory or stack (signal: 6 (SIGABRT))"]);
+        check("kill -XCPU $$", expect!["the plan's code computed for too long"]);
+        check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
+        check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);
+        check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);
+        check(
+            "exec /bin/cat /dev/zero",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\377\\377\\377\\377'",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\005\\000\\000\\000hello'",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        check(
+            "printf '\\005\\000\\000\\000he'",
+            expect!["the process for the plan's code ended without an answer (exit status: 0)"],
+        );
+        check(
+            "while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done",
+            expect!["the process for the plan's code said something unreadable"],
+        );
+        let made = "printf '\\041\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[]}}'";
+        check(made, expect!["Made { faults: [], plan: None, sites: [] }"]);
+        check(&format!("{made}; exec /bin/sleep 100"), expect!["Made { faults: [], plan: None, sites: [] }"]);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told() {
+        let worker =
+            Worker { program: "/nowhere/at/all".into(), arguments: Vec::new(), wall: Duration::from_secs(1) };
+        let trouble = worker.make(&Job::default(), &mut NoFiles).unwrap_err();
+        expect!["the process for the plan's code could not be started (/nowhere/at/all)"]
+            .assert_eq(&trouble.to_string());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_plan::{Engine, Error, Plan, Problems};
+use anabranch_plan::{Engine, Error, Plan, Problem, Problems};
 use serde_json::{Map, Value, json};
 
 use crate::assemble::{Places, assemble};
@@ -100,7 +100,7 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: Made) -> Result<
             faults.push(Fault::maybe(None, "the file describes no plan"));
         }
         tell(sources, &faults, &mut problems);
-        return Err(problems);
+        return Err(in_order(problems));
     };
     let mut assembled = assemble(&made, plan, (ops, registries), &mut faults);
     faults.extend(misnamed(file, &made, &assembled.json));
@@ -113,19 +113,21 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: Made) -> Result<
     let places = Places { made: &made, plan, assembled: &assembled, ops, sources };
     match engine.compile(&text, base) {
         Ok(compiled) if problems.is_fine() => {
-            let warnings = compiled.warnings().iter().filter_map(|warning| places.find(warning)).collect();
-            let warnings = once(Problems { warnings, ..Problems::default() }).warnings;
+            let warnings =
+                compiled.warnings().iter().filter_map(|warning| places.find(warning, false)).collect();
+            let warnings = in_order(Problems { warnings, ..Problems::default() }).warnings;
             Ok(Built { plan: compiled.warned(warnings), text })
         }
-        Ok(_) => Err(problems),
+        Ok(_) => Err(in_order(problems)),
         Err(Error::Plan(found)) => {
-            problems.errors.extend(found.errors.iter().filter_map(|problem| places.find(problem)));
+            let told = !problems.is_fine();
+            problems.errors.extend(found.errors.iter().filter_map(|problem| places.find(problem, told)));
             // Of a plan with errors that were told, the loader may have nothing new to say.
             if problems.is_fine() {
                 problems.errors.extend(found.errors);
             }
-            problems.warnings.extend(found.warnings.iter().filter_map(|problem| places.find(problem)));
-            Err(once(problems))
+            problems.warnings.extend(found.warnings.iter().filter_map(|problem| places.find(problem, told)));
+            Err(in_order(problems))
         }
         Err(error) => {
             problems.error(sources.problem(None, error.to_string(), None));
@@ -176,10 +178,15 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Each problem once: a fragment that is used twice says the same twice.
-fn once(mut problems: Problems) -> Problems {
-    let mut seen = BTreeSet::new();
-    problems.errors.retain(|problem| seen.insert((problem.place.clone(), problem.what.clone())));
-    problems.warnings.retain(|problem| seen.insert((problem.place.clone(), problem.what.clone())));
+/// In the order of the sources, each problem once: a fragment that is used twice says the same twice.
+fn in_order(mut problems: Problems) -> Problems {
+    for list in [&mut problems.errors, &mut problems.warnings] {
+        let file = |problem: &Problem| problem.place.split(':').next().unwrap_or_default().to_owned();
+        list.sort_by_cached_key(|problem| {
+            let at = problem.excerpt.as_ref().map(|excerpt| (excerpt.line, excerpt.column));
+            (file(problem), at, problem.what.clone())
+        });
+        list.dedup_by(|one, other| one.place == other.place && one.what == other.what);
+    }
     problems
 }

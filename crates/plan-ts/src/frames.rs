@@ -47,5 +47,5 @@ pub(crate) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> Result<T, Error>
     if bytes.len() < length {
         return Err(ErrorKind::UnexpectedEof.into());
     }
-    Ok(serde_json::from_slice(&bytes)?)
+    serde_json::from_slice(&bytes).map_err(|cause| Error::new(ErrorKind::InvalidData, cause))
 }

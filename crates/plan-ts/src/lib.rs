@@ -18,7 +18,11 @@ mod child;
 mod sources;
 mod assemble;
 mod compiler;
+mod types;
+#[doc(hidden)]
+pub mod fuzz;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};
+pub use types::declarations;
 pub use worker::serve;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::job::{At, Fault, Files, Imported, Job, Made, Site};
 use crate::sandbox::{self, Program, Recorded, Said, Target};
-use crate::surface::PACKAGES;
+use crate::surface::{PACKAGES, TYPES};
 use crate::syntax::{self, Import, Scan, Unit};
 
 /// The most files that a plan is made of.
@@ -18,10 +18,8 @@ pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
     let units = match found.rewrite(job, &mut sites) {
         Ok(units) if found.faults.is_empty() => units,
         other => {
-            // What does not parse is told by both.
-            let new = other.err().into_iter().flatten().filter(|fault| !found.faults.contains(fault));
-            let faults = new.collect::<Vec<_>>();
-            return Made { faults: [found.faults, faults].concat(), ..Made::default() };
+            let faults = [found.faults, other.err().unwrap_or_default()].concat();
+            return Made { faults, ..Made::default() };
         }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
@@ -50,10 +48,13 @@ impl Found {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
         let mut known = BTreeSet::from([0]);
         while let Some((number, name, text)) = queue.pop_front() {
-            let scan = syntax::scan(number, &text).unwrap_or_else(|faults| {
-                self.faults.extend(faults);
-                Scan::default()
-            });
+            let scan = match syntax::scan(number, &text) {
+                Ok(scan) => scan,
+                Err(faults) => {
+                    self.faults.extend(faults);
+                    continue;
+                }
+            };
             for import in &scan.imports {
                 let new = self.import(number, import, files).filter(|(number, ..)| known.insert(*number));
                 if known.len() > MAX_FILES {
@@ -106,8 +107,10 @@ impl Found {
         let mut seen = BTreeSet::new();
         let mut left = vec![(from, specifier, name)];
         while let Some((from, specifier, name)) = left.pop() {
-            let Some(Target::File(number)) = self.targets.get(&(from, specifier.to_owned())) else {
-                continue;
+            let number = match self.targets.get(&(from, specifier.to_owned())) {
+                Some(Target::File(number)) => number,
+                Some(Target::Package) if TYPES.contains(&name) => return true,
+                Some(Target::Package) | None => continue,
             };
             let Some(Source { scan, .. }) = self.sources.get(number) else { continue };
             if scan.types.contains(name) {
@@ -148,14 +151,19 @@ impl Found {
         Fault { what, help: said.help, at }
     }
 
-    /// Where a module is imported that the engine complains about: it names no place of its own.
+    /// Where a name is imported that the module does not have: the engine names no place of its own.
     fn importer(&self, what: &str) -> Option<At> {
-        let (_, rest) = what.split_once("module 'file:")?;
-        let target = Target::File(rest.split_once('\'')?.0.parse().ok()?);
-        let imports = self.sources.iter().flat_map(|(number, source)| {
-            source.scan.imports.iter().map(move |import| ((*number, import.specifier.clone()), import.at))
+        let (name, module) = what.split_once("Could not find export '")?.1.split_once("' in module '")?;
+        let module = module.strip_suffix('\'')?;
+        let target = match module.strip_prefix("file:") {
+            Some(number) => Target::File(number.parse().ok()?),
+            None => Target::Package,
+        };
+        let importers = self.sources.iter().filter(|(_, source)| source.text.contains(name));
+        let mut imports = importers.flat_map(|(&number, source)| {
+            source.scan.imports.iter().map(move |import| ((number, import.specifier.clone()), import.at))
         });
-        imports.into_iter().find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
+        imports.find(|(key, _)| self.targets.get(key) == Some(&target)).map(|(_, at)| at)
     }
 }
 

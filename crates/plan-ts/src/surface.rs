@@ -8,6 +8,21 @@ use crate::job::Method;
 /// The packages that plans import from: ours, and the one that rankd's plans name.
 pub(crate) const PACKAGES: [&str; 3] = ["anabranch", "@ranking-dsl/runtime", "@ranking-dsl/generated"];
 
+/// What the packages export that is a type and nothing else.
+pub(crate) const TYPES: [&str; 11] = [
+    "CandidateSet",
+    "Context",
+    "Expr",
+    "Endpoint",
+    "Plan",
+    "AnyKey",
+    "Column",
+    "Param",
+    "Fallback",
+    "Json",
+    "NodeOptions",
+];
+
 /// The namespace whose methods need no prefix.
 pub(crate) const ROOT: &str = "core";
 

@@ -89,6 +89,7 @@ mod traced;
 mod why;
 mod capture;
 
+pub use anabranch_rows::Kind;
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range};

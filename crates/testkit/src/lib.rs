@@ -1,5 +1,5 @@
 //! For tests only: a seeded simulator in which virtual time, tasks and pools stand in for the real ones, a disk that
-//! loses what a power cut may take, and Redis servers, real and scripted.
+//! loses what a power cut may take, Redis servers, real and scripted, and the TypeScript type checker.
 
 #![allow(clippy::unwrap_used, reason = "a broken simulator should stop the test")]
 
@@ -7,8 +7,10 @@ mod rng;
 mod sim;
 mod disk;
 mod redis;
+mod tsc;
 
 pub use disk::{Counts, Crash, CrashDisk};
 pub use redis::{Conversation, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
 pub use sim::{Leftovers, Sim};
+pub use tsc::tsc;

@@ -117,15 +117,23 @@ impl From {
     }
 
     fn project(&self) -> Result<Option<Project>, Failure> {
-        let Some(file) = &self.project else {
-            let here = std::env::current_dir()
-                .map_err(|error| Failure::of(format!("there is no current folder: {error}")))?;
-            return Ok(Project::find(&here)?);
-        };
+        let Some(file) = &self.project else { return nearest_project() };
         let text = std::fs::read_to_string(file)
             .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))?;
         Ok(Some(Project::parse(&text, file)?))
     }
+}
+
+/// The project of this folder or one above.
+pub(super) fn nearest_project() -> Result<Option<Project>, Failure> {
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::of(format!("there is no current folder: {error}")))?;
+    Ok(Project::find(&here)?)
+}
+
+/// Why nothing can be done in the plan folder.
+pub(super) fn no_folder() -> Failure {
+    Failure::of(format!("there is no plan folder; give --plans DIR, or write one into {PROJECT_FILE}"))
 }
 
 /// Whether a verb reads rows.
@@ -228,11 +236,7 @@ pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
 
 /// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.
 pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String, PathBuf>, Failure> {
-    let Some(folder) = engine.folder() else {
-        return Err(Failure::of(format!(
-            "there is no plan folder; give --plans DIR, or write one into {PROJECT_FILE}"
-        )));
-    };
+    let folder = engine.folder().ok_or_else(no_folder)?;
     let fail =
         |error: std::io::Error| Failure::of(format!("cannot read the folder {}: {error}", folder.display()));
     let mut found = BTreeMap::new();

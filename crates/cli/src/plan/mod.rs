@@ -19,6 +19,8 @@ mod list;
 mod seed;
 mod info;
 mod ops;
+mod types;
+mod new;
 
 use clap::Subcommand;
 
@@ -72,6 +74,12 @@ pub(crate) enum Verb {
     /// Lists the ops that plans are made of, with their parameters.
     #[command(after_help = EXIT_CODES)]
     Ops(ops::Ops),
+    /// Writes type declarations for plans in TypeScript, for editors.
+    #[command(after_help = types::HELP)]
+    Types(types::Types),
+    /// Writes the beginning of a plan in TypeScript, and of a project if there is none.
+    #[command(after_help = new::HELP)]
+    New(new::New),
 }
 
 impl Verb {
@@ -91,6 +99,8 @@ impl Verb {
             Verb::Seed(seed) => seed.run(),
             Verb::Info(info) => info.run(),
             Verb::Ops(ops) => ops.run(),
+            Verb::Types(types) => types.run(),
+            Verb::New(new) => new.run(),
         }
     }
 }

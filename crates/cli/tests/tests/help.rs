@@ -42,7 +42,7 @@ fn help_goes_to_stdout() {
                                          `users.csv=user:{id}`
               --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT, or a
                                          redis://, rediss://, redis-cluster:// or rediss-cluster:// URL
-              --plans <DIR>              The folder of NAME.plan.json files
+              --plans <DIR>              The folder of NAME.plan.ts and NAME.plan.json files
               --project <FILE>           The project file; without this option, the nearest anabranch.toml
                                          in this folder or above
               --request <JSON>           The request, instead of stdin
@@ -69,7 +69,7 @@ fn help_goes_to_stdout() {
         exit 0
     "#]]
     .assert_eq(&anabranch(&["plan", "run", "--help"], "").shown());
-    for verb in ["check", "explain", "why", "bench", "list", "seed", "info", "ops"] {
+    for verb in ["check", "explain", "why", "bench", "list", "seed", "info", "ops", "types", "new"] {
         let said = anabranch(&["plan", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb} says its exit codes");

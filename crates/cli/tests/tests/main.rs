@@ -13,4 +13,5 @@ mod project;
 mod rankd;
 mod redis;
 mod run;
+mod scaffold;
 mod why;

@@ -90,6 +90,9 @@ struct Draft<'a> {
 impl Assembler<'_> {
     fn plan_options(&mut self, plan: &MadePlan) -> Map<String, Value> {
         let mut json = Map::new();
+        if is_bad(&plan.options) {
+            return json;
+        }
         for (name, value) in plan.options.as_object().into_iter().flatten() {
             match OF_PLAN.iter().find(|(known, _)| known == name) {
                 _ if is_bad(value) => {}

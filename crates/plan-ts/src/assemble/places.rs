@@ -3,7 +3,7 @@
 use anabranch_plan::{Ops, Problem};
 use serde_json::Value;
 
-use super::{Assembled, OF_PLAN, call_at, method, name_at, value_at};
+use super::{Assembled, OF_PLAN, call_at, method, value_at};
 use crate::job::{At, Made, MadeNode, MadePlan};
 use crate::sources::Sources;
 use crate::surface;
@@ -30,12 +30,14 @@ struct Place<'p> {
 }
 
 impl Places<'_> {
-    /// A problem with its place in the sources, unless it was told already.
-    pub(crate) fn find(&self, problem: &Problem) -> Option<Problem> {
+    /// A problem with its place in the sources, unless it was told already; `faults` says whether anything was.
+    pub(crate) fn find(&self, problem: &Problem, faults: bool) -> Option<Problem> {
         let place = Place::parse(&problem.place);
         let (at, what) = match self.node_of(&place) {
             Some((number, node)) => self.of_node(number, node, &place, &problem.what)?,
-            None => (self.of_plan(&place), format!("{}: {}", problem.place, problem.what)),
+            // Code that came to no end has no name or outputs, and it was told why.
+            None if faults && place.field.is_some_and(|field| self.is_missing(field)) => return None,
+            None => self.of_plan(&place, problem),
         };
         let at = at.or_else(|| call_at(self.made, self.plan.site));
         Some(self.sources.problem(at, what, problem.help.clone()))
@@ -96,11 +98,20 @@ impl Places<'_> {
         Some((value_at(self.made, node.site, &name), format!("`{op}`, `{name}`: {what}")))
     }
 
-    fn of_plan(&self, place: &Place<'_>) -> Option<At> {
-        let (option, _) = OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field)?;
-        match *option {
-            "name" => value_at(self.made, self.plan.site, option),
-            option => name_at(self.made, self.plan.site, option),
+    fn of_plan(&self, place: &Place<'_>, problem: &Problem) -> (Option<At>, String) {
+        match OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field) {
+            Some((option, _)) => {
+                (value_at(self.made, self.plan.site, option), format!("`{option}`: {}", problem.what))
+            }
+            None => (None, format!("{}: {}", problem.place, problem.what)),
+        }
+    }
+
+    /// Whether the plan has nothing there.
+    fn is_missing(&self, field: &str) -> bool {
+        match field {
+            "outputs" => self.plan.outputs.is_empty(),
+            field => !self.assembled.json.contains_key(field),
         }
     }
 

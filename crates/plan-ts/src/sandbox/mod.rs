@@ -6,7 +6,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::rc::Rc;
+use std::thread::{Builder, ScopedJoinHandle, scope};
 use std::time::Duration;
 
 use rquickjs::context::{EvalOptions, intrinsic};
@@ -19,8 +21,10 @@ use serde::Deserialize;
 use crate::job::{Job, MadePlan};
 use crate::surface::ROOT;
 
-/// Less than the smallest stack of a thread that runs this.
-const STACK: usize = 768 << 10;
+/// The stack of the plan's code: a long chain of operators is as many calls inside one another. The engine's own
+/// functions need some more.
+const STACK: usize = 4 << 20;
+const STACK_BESIDE: usize = 4 << 20;
 
 /// What the prelude may take once the code has ended, to say what it recorded.
 const GRACE_MEMORY: usize = 64 << 20;
@@ -79,15 +83,19 @@ pub(crate) struct Said {
     pub(crate) stack: Option<(u32, u32, u32)>,
 }
 
-/// Runs a program within the limits of its job.
+/// Runs a program within the limits of its job; on a thread of its own, whose stack is as large as it must be.
 pub(crate) fn run(job: &Job, program: Program) -> Recorded {
-    match try_run(job, program) {
-        Ok(recorded) => recorded,
-        Err(cause) => Recorded {
-            faults: vec![Said::new(format!("the plan's code could not be run: {cause}"))],
-            plan: None,
-        },
-    }
+    let thread = Builder::new().name("sandbox".to_owned()).stack_size(STACK + STACK_BESIDE);
+    let ran = scope(|threads| {
+        let running =
+            thread.spawn_scoped(threads, || try_run(job, program).map_err(|error| error.to_string()));
+        let joined = running.map_err(|error| error.to_string()).map(ScopedJoinHandle::join);
+        joined.and_then(|ended| ended.unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    ran.unwrap_or_else(|cause| {
+        let what = format!("the plan's code could not be run: {cause}");
+        Recorded { faults: vec![Said::new(what)], plan: None }
+    })
 }
 
 fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
@@ -116,10 +124,17 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
     context.with(|ctx| {
         ctx.run_gc();
         let prelude = prelude.restore(&ctx)?;
-        note(&prelude, job, end, late)?;
+        let noted = note(&prelude, job, end, late);
+        watch.start(GRACE_TIME);
         let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
-        serde_json::from_str(&text)
-            .map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))
+        let recorded: Result<Recorded, _> = serde_json::from_str(&text);
+        let mut recorded =
+            recorded.map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))?;
+        if noted.is_err() {
+            // To look at an error can run code of the plan, and that did not end.
+            recorded.faults.push(Said::new("the plan's code threw an error that cannot be shown".to_owned()));
+        }
+        Ok(recorded)
     })
 }
 
@@ -163,9 +178,9 @@ fn evaluate(ctx: &Ctx<'_>, program: &Program, watch: &Watch) -> End {
 /// Has the prelude note why the code ended, unless it was done.
 fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Error> {
     let (value, waiting) = match end {
-        End::Done => return Ok(()),
+        End::Done if !late => return Ok(()),
         End::Thrown(value) => (value.restore(prelude.ctx())?, false),
-        End::Waiting => (Value::new_undefined(prelude.ctx().clone()), true),
+        End::Done | End::Waiting => (Value::new_undefined(prelude.ctx().clone()), true),
     };
     let message = value.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
     let (what, help) = if late {
@@ -173,8 +188,14 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
         (Some(what), Some("is there a loop without end?"))
     } else if waiting {
         (Some("the plan's code waits for something that never comes".to_owned()), None)
-    } else if message == "out of memory" || value.is_null() && message.is_empty() {
+    } else if message == "out of memory" {
         (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
+    } else if value.is_null() {
+        // With no memory left there is none for an error either.
+        (
+            Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)),
+            None,
+        )
     } else if message.starts_with("Maximum call stack size exceeded") {
         (
             Some("the plan's code ran out of stack".to_owned()),

@@ -8,3 +8,5 @@ mod seeds;
 mod surface;
 mod modules;
 mod errors;
+mod types;
+mod fuzz;

@@ -31,30 +31,75 @@ fn check(name: &str, expected: Expect) {
 
 #[test]
 fn a_single_node() {
-    check("simple_viewer", expect![[r#""#]]);
+    check(
+        "simple_viewer",
+        expect![[r#"
+        1 rows: [7]
+        n0 (viewer): 0 to 9"#]],
+    );
 }
 
 #[test]
 fn a_source_and_a_filter() {
-    check("viewer_filter", expect![[r#""#]]);
+    check(
+        "viewer_filter",
+        expect![[r#"
+        1 rows: [7]
+        n0 (viewer): 0 to 9
+        n1 (filter): 9 to 9"#]],
+    );
 }
 
 #[test]
 fn two_branches_are_in_flight_at_once() {
-    check("parallel_fanout", expect![[r#""#]]);
+    check(
+        "parallel_fanout",
+        expect![[r#"
+        17 rows: [13, 42, 25, 59, 43, 2, 55, 41]
+        n0 (viewer): 0 to 0
+        n1 (follow): 0 to 23
+        n2 (recommendation): 0 to 28"#]],
+    );
 }
 
 #[test]
 fn reads_and_computing_in_a_row() {
-    check("mixed_pipeline", expect![[r#""#]]);
+    check(
+        "mixed_pipeline",
+        expect![[r#"
+        7 rows: [59, 55, 43, 42, 25, 13, 2]
+        n0 (viewer): 0 to 0
+        n1 (follow): 0 to 23
+        n2 > … > n5 (4 nodes): 23 to 23"#]],
+    );
 }
 
 #[test]
 fn a_join_waits_for_both() {
-    check("diamond", expect![[r#""#]]);
+    check(
+        "diamond",
+        expect![[r#"
+        17 rows: [13, 42, 25, 59, 43, 2, 55, 41]
+        n0 (viewer): 0 to 0
+        n1 (follow): 0 to 23
+        n2 (recommendation): 0 to 28
+        n3 (concat): 28 to 28"#]],
+    );
 }
 
 #[test]
 fn ten_nodes() {
-    check("complex_dag", expect![[r#""#]]);
+    check(
+        "complex_dag",
+        expect![[r#"
+        50 rows: [5904, 5903, 5902, 5901, 5504, 5503, 5502, 5501]
+        n0 (viewer): 0 to 0
+        n1 (follow): 0 to 14
+        n4 (recommendation): 0 to 19
+        n2 (media): 14 to 38
+        n5 (media): 19 to 43
+        n3 (vm): 38 to 38
+        n6 (vm): 43 to 43
+        n7 > n8 > n9 (concat > sort > take): 43 to 43"#]],
+    );
 }

@@ -24,36 +24,60 @@ fn check_pred(source: &str, expected: Expect) {
 
 #[test]
 fn natural_expressions() {
-    check_expr("Key.id * coalesce(P.weight, 0.5)", expect![[""]]);
-    check_expr("(Key.likes + 1) / -Key.age_hours - 2 ** 3", expect![[""]]);
-    check_expr("1_000 * 0x10 + +Key.id", expect![[""]]);
-    check_expr("min(Key.likes, 5, P.weight) + max(1, Key.id) + abs(-Key.id)", expect![[""]]);
-    check_expr("log(1 + Key.likes) * exp(-P.freshness) + pow(Key.id, 2) + Key.id ** 2", expect![[""]]);
-    check_expr("clamp(Key.age_hours, 0, 48)", expect![[""]]);
-    check_expr("Key.age_hours < 24 ? Key.likes : Key.likes / 2", expect![[""]]);
-    check_expr("P.weight ?? 0.5", expect![[""]]);
-    check_expr("P.explore ? 1 : 0", expect![[""]]);
-    check_expr("5", expect![[""]]);
-    check_expr("E.add(E.key(Key.id), E.mul(E.param(P.weight), E.const(2)))", expect![[""]]);
-    check_expr("E.if(Pred.cmp('>', Key.id, 3), E.constNull(), E.clamp(Key.id, 1, 2))", expect![[""]]);
+    check_expr("Key.id * coalesce(P.weight, 0.5)", expect!["#1 * coalesce($4, 0.5)"]);
+    check_expr("(Key.likes + 1) / -Key.age_hours - 2 ** 3", expect!["(#1001 + 1) / -#1002 - 8"]);
+    check_expr("1_000 * 0x10 + +Key.id", expect!["16000 + #1"]);
+    check_expr(
+        "min(Key.likes, 5, P.weight) + max(1, Key.id) + abs(-Key.id)",
+        expect!["min(min(#1001, 5), $4) + max(1, #1) + abs(-#1)"],
+    );
+    check_expr(
+        "log(1 + Key.likes) * exp(-P.freshness) + pow(Key.id, 2) + Key.id ** 2",
+        expect!["log(1 + #1001) * exp(-$1) + pow(#1, 2) + pow(#1, 2)"],
+    );
+    check_expr("clamp(Key.age_hours, 0, 48)", expect!["clamp(#1002, 0, 48)"]);
+    check_expr("Key.age_hours < 24 ? Key.likes : Key.likes / 2", expect!["if(#1002 < 24, #1001, #1001 / 2)"]);
+    check_expr("P.weight ?? 0.5", expect!["coalesce($4, 0.5)"]);
+    check_expr("P.explore ? 1 : 0", expect!["if($3 == true, 1, 0)"]);
+    check_expr("5", expect!["5"]);
+    check_expr("E.add(E.key(Key.id), E.mul(E.param(P.weight), E.const(2)))", expect!["#1 + $4 * 2"]);
+    check_expr(
+        "E.if(Pred.cmp('>', Key.id, 3), E.constNull(), E.clamp(Key.id, 1, 2))",
+        expect!["if(#1 > 3, null, clamp(#1, 1, 2))"],
+    );
 }
 
 #[test]
 fn natural_predicates() {
-    check_pred("Key.id > 5 && !(Key.likes <= 3 || Key.age_hours * 2 >= 10)", expect![[""]]);
-    check_pred("Key.topic == 'science' || 'rivers' === Key.topic", expect![[""]]);
-    check_pred("Key.topic != null && Key.country !== P.muted", expect![[""]]);
-    check_pred("Key.likes == null", expect![[""]]);
-    check_pred("Key.topic in ['a', 'b'] || [1, 2, 3].includes(Key.id)", expect![[""]]);
-    check_pred("regex(Key.title, '^A', 'i') && !regex(Key.topic, P.muted)", expect![[""]]);
-    check_pred("lower(Key.title) == upper(Key.topic)", expect![[""]]);
-    check_pred("P.explore && Key.id < 9", expect![[""]]);
-    check_pred("true", expect![[""]]);
+    check_pred(
+        "Key.id > 5 && !(Key.likes <= 3 || Key.age_hours * 2 >= 10)",
+        expect!["#1 > 5 and not (#1001 <= 3 or #1002 * 2 >= 10)"],
+    );
+    check_pred(
+        "Key.topic == 'science' || 'rivers' === Key.topic",
+        expect![[r##"#3002 == "science" or "rivers" == #3002"##]],
+    );
+    check_pred("Key.topic != null && Key.country !== P.muted", expect!["not_null(#3002) and #3001 != $2"]);
+    check_pred("Key.likes == null", expect!["is_null(#1001)"]);
+    check_pred(
+        "Key.topic in ['a', 'b'] || [1, 2, 3].includes(Key.id)",
+        expect![[r##"#3002 in ["a", "b"] or #1 in [1, 2, 3]"##]],
+    );
+    check_pred(
+        "regex(Key.title, '^A', 'i') && !regex(Key.topic, P.muted)",
+        expect![[r#"regex(#3003, "^A", "i") and not regex(#3002, $2)"#]],
+    );
+    check_pred("lower(Key.title) == upper(Key.topic)", expect!["lower(#3003) == upper(#3002)"]);
+    check_pred("P.explore && Key.id < 9", expect!["$3 == true and #1 < 9"]);
+    check_pred("true", expect!["true"]);
     check_pred(
         "Pred.and(Pred.in(Key.id, [1]), Pred.isNull(Key.topic), Pred.notNull(Key.likes))",
-        expect![[""]],
+        expect!["#1 in [1] and is_null(#3002) and not_null(#1001)"],
     );
-    check_pred("Pred.or(Pred.not(Pred.constBool(false)), Pred.regex(Key.title, 'x'))", expect![[""]]);
+    check_pred(
+        "Pred.or(Pred.not(Pred.constBool(false)), Pred.regex(Key.title, 'x'))",
+        expect![[r#"not false or regex(#3003, "x")"#]],
+    );
 }
 
 /// What the nodes of a plan come to.
@@ -72,9 +96,9 @@ fn expressions_through_constants_functions_and_loops() {
         return v.vm({ outKey: Key.score, expr: sum }).filter({ pred: popular && fresh });";
     let json = json_of("through", body);
     let expr = Expr::parse(&json["expr_table"]["e0"], "", &mut Problems::default()).unwrap();
-    expect![[""]].assert_eq(&expr.to_string());
+    expect!["0 + #1001 * 0.5 + #1001 * 0.25"].assert_eq(&expr.to_string());
     let pred = Pred::parse(&json["pred_table"]["p0"], "", &mut Problems::default()).unwrap();
-    expect![[""]].assert_eq(&pred.to_string());
+    expect!["#1001 > 10 and #1002 < 24"].assert_eq(&pred.to_string());
 }
 
 #[test]
@@ -101,18 +125,18 @@ fn fan_outs_have_a_default_and_sorts_two_names() {
 #[test]
 fn what_every_node_takes() {
     let body = "const spare = v.test.sleep({ durationMs: 1 });
-        return v.core.take({ id: 'first', count: 1, trace: 'label', timeoutMs: 50, range: { score: [0, 1] },
-            fallback: [{ stale: { maxAgeMs: 9 } }, spare] });";
-    let mut node = nodes_of("universal", body)[2].clone();
-    // `take` makes no score and reads nothing that could be remembered: this test is about words.
-    node.as_object_mut().unwrap().retain(|name, _| name != "op");
-    assert_eq!(
-        node,
-        json!({
-            "node_id": "first", "inputs": ["n0"], "params": {"count": 1, "trace": "label"}, "timeout_ms": 50,
-            "range": {"score": [0, 1]}, "fallback": [{"stale": {"max_age_ms": 9}}, {"node": "n1"}],
-        })
-    );
+        return v
+            .follow({ endpoint: EP.redis.redis_default, fallback: [{ stale: { maxAgeMs: 9 } }, spare] })
+            .core.vm({ id: 'scored', outKey: Key.score, expr: clamp(Key.id, 0, 1), trace: 'label', timeoutMs: 50,
+                range: { score: [0, 1] }, fallback: { default: { score: 0.5 } } });";
+    let nodes = nodes_of("universal", body);
+    assert_eq!(nodes[2]["fallback"], json!([{"stale": {"max_age_ms": 9}}, {"node": "n1"}]));
+    let scored = json!({
+        "node_id": "scored", "op": "core::vm", "inputs": ["n2"],
+        "params": {"out_key": 2001, "expr_id": "e0", "trace": "label"},
+        "timeout_ms": 50, "range": {"score": [0, 1]}, "fallback": {"default": {"score": 0.5}},
+    });
+    assert_eq!(nodes[3], scored);
 }
 
 #[test]
@@ -145,7 +169,78 @@ fn fragments_constants_and_types_of_other_files() {
         ],
     );
     let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
-    expect![[""]].assert_eq(&built.text);
+    expect![[r#"
+        {
+          "built_by": {
+            "backend": "quickjs",
+            "bundle_digest": "427c73c17d5f0430",
+            "tool": "anabranch",
+            "tool_version": "0.1.0"
+          },
+          "deadline_ms": 100,
+          "expr_table": {
+            "e0": {
+              "a": {
+                "key_id": 1,
+                "op": "key_ref"
+              },
+              "b": {
+                "op": "const_number",
+                "value": 6
+              },
+              "op": "add"
+            }
+          },
+          "node_timeout_ms": 50,
+          "nodes": [
+            {
+              "inputs": [],
+              "node_id": "n0",
+              "op": "core::viewer",
+              "params": {
+                "endpoint": "ep_0001"
+              }
+            },
+            {
+              "inputs": [
+                "n0"
+              ],
+              "node_id": "n1",
+              "op": "core::vm",
+              "params": {
+                "expr_id": "e0",
+                "out_key": 2001
+              }
+            },
+            {
+              "inputs": [
+                "n1"
+              ],
+              "node_id": "n2",
+              "op": "core::sort",
+              "params": {
+                "by": 2001
+              }
+            },
+            {
+              "inputs": [
+                "n2"
+              ],
+              "node_id": "n3",
+              "op": "core::take",
+              "params": {
+                "count": 5
+              }
+            }
+          ],
+          "outputs": [
+            "n3"
+          ],
+          "plan_name": "a",
+          "schema_version": 1
+        }
+    "#]]
+    .assert_eq(&built.text);
     let again = folder.compile("a.plan.ts").unwrap().text;
     assert_eq!(again, built.text, "the same sources make the same JSON");
     std::fs::write(folder.0.join("more.ts"), "export const BONUS = 6, store = EP.redis.redis_default;")

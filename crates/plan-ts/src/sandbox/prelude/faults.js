@@ -16,8 +16,9 @@ function short(text) {
 
 /** A value in few words; never runs code of the plan. */
 function shown(value) {
-  if (Token.parts(value) !== undefined) return "an expression";
-  if (Receiver.is(value)) return "rows";
+  const kind = Token.parts(value)?.kind;
+  if (kind !== undefined) return kind === "endpoint" ? "an endpoint" : "an expression";
+  if (Receiver.is(value)) return isRows(value) ? "rows" : "`ctx` or a namespace";
   switch (typeof value) {
     case "string": return short(JSON.stringify(value.slice(0, 60)));
     case "bigint": return "a bigint";
@@ -46,7 +47,7 @@ function fault(what, help, site, option) {
   return BAD;
 }
 
-/** An error that the plan's code cannot go on from, with a way out. */
+/** An error that the plan's code cannot go on from, with a way out; `null` if a fault has told it already. */
 class Refusal extends TypeError {
   #help;
   constructor(what, help) {
@@ -59,6 +60,12 @@ class Refusal extends TypeError {
 }
 delete Refusal.prototype.constructor;
 
+/** Notes something wrong, and ends the code: there is no use in going on. */
+function stop(what, site) {
+  fault(what, undefined, site);
+  throw new Refusal(what, null);
+}
+
 /** Notes that the code ended there. `what` and `help` say why, if its host knows better than the error. */
 function ended(error, what, help) {
   let stack;
@@ -66,9 +73,11 @@ function ended(error, what, help) {
     if (!Error.isError(error)) {
       what ??= `the plan's code threw ${shown(error)}`;
     } else {
+      const way = Refusal.help(error);
+      if (way === null && what === undefined) return;
       stack = position(error.stack);
-      help ??= Refusal.help(error);
-      what ??= Refusal.help(error) === undefined ? `${error.name}: ${error.message}` : error.message;
+      help ??= way;
+      what ??= way === undefined ? `${error.name}: ${error.message}` : error.message;
     }
   } catch {
     what ??= "the plan's code threw an error that cannot be shown";

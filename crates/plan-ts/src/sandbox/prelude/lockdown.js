@@ -51,7 +51,7 @@ delete Error.stackTraceLimit;
 delete Error.prepareStackTrace;
 delete Error.captureStackTrace;
 
-/** Freezes everything that can be reached from there. */
+/** Freezes everything that can be reached from there, but for methods: nothing here looks at what those have. */
 function freeze(roots) {
   const seen = new Set(roots);
   for (const object of seen) {
@@ -62,7 +62,8 @@ function freeze(roots) {
       found.push(value, get, set);
     }
     for (const value of found) {
-      if ((typeof value === "object" && value !== null) || typeof value === "function") seen.add(value);
+      if (typeof value === "object" && value !== null) seen.add(value);
+      else if (typeof value === "function" && Object.hasOwn(value, "prototype")) seen.add(value);
     }
   }
 }

@@ -64,7 +64,7 @@ function __ab_if(site, test, then, other) {
     return expr(site, "if", { cond: asPred(test, site), then: asExpr(yes, site), else: asExpr(no, site) });
   }
   return fault(
-    "which one it is is known only when a request comes; JavaScript has run by then",
+    "the condition is known only when a request comes; JavaScript has run by then",
     "to choose between rows write `rows.if({ pred, then, else })`",
     site,
   );
@@ -94,7 +94,7 @@ function __ab_test(site, value) {
   if (!isLifted(value)) return value;
   if (Token.parts(value).kind === "bad") return false;
   fault(
-    "its value is known only when a request comes; JavaScript has run by then",
+    "this is known only when a request comes; JavaScript has run by then",
     "to choose between rows write `rows.if({ pred, then, else })`; inside an expression `condition ? a : b`",
     site,
   );

@@ -36,15 +36,9 @@ function isRows(value) {
   return Receiver.is(value) && value instanceof Rows;
 }
 
-/** Ends the code: there is no use in going on. */
-function stop(what, help, site) {
-  fault(what, help, site);
-  throw new Refusal(what, help ?? "");
-}
-
 /** An option as data. Faults tell the site of the call and the option's name. */
 function copy(value, place, depth, above) {
-  if (++values > MAX_VALUES) stop(`the options of a plan have at most ${MAX_VALUES} values`, undefined, place.site);
+  if (++values > MAX_VALUES) stop(`the options of a plan have at most ${MAX_VALUES} values`, place.site);
   const wrong = (what, help) => (fault(`\`${place.option}\` ${what}`, help, place.site, place.option), { $: "bad" });
   const parts = Token.parts(value);
   if (parts !== undefined) return copyToken(parts, place, depth, wrong);
@@ -119,8 +113,8 @@ function call(method, receiver, given) {
   }
   if (given.length > 1) fault(`\`${method.name}\` takes one object of options`, undefined, site);
   const options = copyOptions(given[0], method.name, site);
-  if (!building) stop("ops can be called inside `build` only", undefined, site);
-  if (nodes.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} nodes`, undefined, site);
+  if (!building) stop("ops can be called inside `build` only", site);
+  if (nodes.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} nodes`, site);
   const inputs = method.input ? [Receiver.node(receiver)] : [];
   nodes.push({ op: method.op, inputs, options, site });
   return new Rows(nodes.length - 1);
@@ -139,7 +133,7 @@ function equip(prototype, what, methods) {
       if (typeof name === "symbol" || name in target) return Reflect.get(target, name, receiver);
       if (name === "then" || name === "toJSON") return undefined;
       const other = OTHER[what]?.includes(name) ? OTHER_HELP[what] : undefined;
-      fault(`${what} has no method \`${short(name)}\``, closest(name, names()) ?? other);
+      fault(`there is no method \`${short(name)}\` of ${what}`, other ?? closest(name, names()));
       return () => (Receiver.node(receiver) === null ? new Rows(0) : new Rows(Receiver.node(receiver)));
     },
   }));
@@ -147,8 +141,8 @@ function equip(prototype, what, methods) {
 }
 
 const [sources, transforms] = [job.methods.filter(({ input }) => !input), job.methods.filter(({ input }) => input)];
-const OTHER = { ctx: transforms.map(({ name }) => name), "a set of rows": sources.map(({ name }) => name) };
-const OTHER_HELP = { ctx: "it is a method of rows, not of `ctx`", "a set of rows": "it is a method of `ctx`, not of rows" };
+const OTHER = { "`ctx`": transforms.map(({ name }) => name), rows: sources.map(({ name }) => name) };
+const OTHER_HELP = { "`ctx`": "it is a method of rows", rows: "it is a method of `ctx`" };
 
 /** Gives the context or rows their ops: `core` has no prefix, others are in a namespace of their own. */
 function equipAll(prototype, what, methods) {
@@ -170,16 +164,16 @@ Object.defineProperty(Context.prototype, "requireCapability", {
       fault("`requireCapability` takes the id of a capability, and what it is given", undefined, site);
       return;
     }
-    if (!building) stop("`requireCapability` can be called inside `build` only", undefined, site);
+    if (!building) stop("`requireCapability` can be called inside `build` only", site);
     const given = isPlain(payload)
       ? copyOptions(payload, "requireCapability", site)
       : copy(payload ?? null, { site, option: "payload" }, 1, []);
-    if (capabilities.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} capabilities`, undefined, site);
+    if (capabilities.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} capabilities`, site);
     capabilities.push([id, given]);
   },
 });
-equipAll(Context.prototype, "ctx", sources);
-equipAll(Rows.prototype, "a set of rows", transforms);
+equipAll(Context.prototype, "`ctx`", sources);
+equipAll(Rows.prototype, "rows", transforms);
 delete Receiver.prototype.constructor;
 
 /** The numbers of the nodes that `build` returned. */

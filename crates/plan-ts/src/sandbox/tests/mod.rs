@@ -39,9 +39,13 @@ fn job() -> Job {
 }
 
 fn recorded(code: &str) -> Recorded {
+    recorded_of(&job(), code)
+}
+
+fn recorded_of(job: &Job, code: &str) -> Recorded {
     let modules = [(0, code.to_owned())].into();
     let imports = [((0, "anabranch".to_owned()), Target::Package)].into();
-    run(&job(), Program { modules, imports })
+    run(job, Program { modules, imports })
 }
 
 /// What comes of code: faults, nodes, outputs; one a line.

@@ -13,44 +13,133 @@ fn a_plan_is_recorded_call_by_call() {
             ctx.requireCapability('cap', { a: [1, null] });
             return [rows.take(__ab_at(4, { count: 1 })), rows.test.sleep({ durationMs: 2 }).core.concat({ rhs: rows })];
         } }))",
-        expect![[r#""#]],
+        expect![[r#"
+            core::viewer[] {"endpoint":{"$":"endpoint","id":"ep_0001"}}
+            core::take[0] {"count":1}
+            test::sleep[0] {"durationMs":2}
+            core::concat[2] {"rhs":{"$":"node","node":0}}
+            {"name":"x"} -> [1, 3]
+            requires cap {"a":[1,null]}
+        "#]],
     );
 }
 
 #[test]
 fn operators_make_expressions_of_tokens() {
     let key = "__ab_get(1, Key, 'id')";
-    check_value("__ab_op(0, '*', Key.id, 2)", expect![[r#""#]]);
-    check_value("__ab_op(0, '**', P.weight, 2)", expect![[r#""#]]);
-    check_value(&format!("__ab_op(0, '-', 1, {key})"), expect![[r#""#]]);
-    check_value("__ab_op(0, '===', Key.country, 'de')", expect![[r#""#]]);
-    check_value("__ab_op(0, '!==', Key.country, null)", expect![[r#""#]]);
-    check_value("__ab_op(0, '==', undefined, Key.country)", expect![[r#""#]]);
-    check_value("__ab_op(0, 'in', Key.id, [1, 2])", expect![[r#""#]]);
-    check_value("['a'].includes(Key.country)", expect![[r#""#]]);
-    check_value("__ab_logic(0, '&&', Key.id, () => __ab_op(1, '>', Key.id, 3))", expect![[r#""#]]);
-    check_value("__ab_logic(0, '??', P.weight, () => 0.5)", expect![[r#""#]]);
-    check_value("__ab_logic(0, '&&', true, () => Key.id)", expect![[r#""#]]);
-    check_value("__ab_if(0, __ab_op(1, '<', Key.id, 3), () => 1, () => Key.score)", expect![[r#""#]]);
-    check_value("__ab_unary(0, '!', Key.id)", expect![[r#""#]]);
-    check_value("__ab_unary(0, '-', Key.id)", expect![[r#""#]]);
-    check_value("__ab_op(0, '+', __ab_op(0, '<', Key.id, 3), 1)", expect![[r#""#]]);
+    check_value(
+        "__ab_op(0, '*', Key.id, 2)",
+        expect!["expr {a:{key:id,op:key_ref},at:0,b:{op:const_number,value:2},op:mul}"],
+    );
+    check_value(
+        "__ab_op(0, '**', P.weight, 2)",
+        expect!["expr {a:{op:param_ref,param:weight},at:0,b:{op:const_number,value:2},op:pow}"],
+    );
+    check_value(
+        &format!("__ab_op(0, '-', 1, {key})"),
+        expect!["expr {a:{op:const_number,value:1},at:0,b:{at:1,key:id,op:key_ref},op:sub}"],
+    );
+    check_value(
+        "__ab_op(0, '===', Key.country, 'de')",
+        expect!["pred {a:{key:country,op:key_ref},at:0,b:{op:const_string,value:de},cmp:==,op:cmp}"],
+    );
+    check_value(
+        "__ab_op(0, '!==', Key.country, null)",
+        expect!["pred {at:0,op:not_null,x:{key:country,op:key_ref}}"],
+    );
+    check_value(
+        "__ab_op(0, '==', undefined, Key.country)",
+        expect!["pred {at:0,op:is_null,x:{key:country,op:key_ref}}"],
+    );
+    check_value(
+        "__ab_op(0, 'in', Key.id, [1, 2])",
+        expect!["pred {at:0,lhs:{key:id,op:key_ref},list:[1,2],op:in}"],
+    );
+    check_value("['a'].includes(Key.country)", expect!["pred {lhs:{key:country,op:key_ref},list:[a],op:in}"]);
+    check_value(
+        "__ab_logic(0, '&&', Key.id, () => __ab_op(1, '>', Key.id, 3))",
+        expect![
+            "pred {a:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,op:cmp},at:0,b:{a:{key:id,op:key_ref},at:1,b:{op:const_number,value:3},cmp:>,op:cmp},op:and}"
+        ],
+    );
+    check_value(
+        "__ab_logic(0, '??', P.weight, () => 0.5)",
+        expect!["expr {a:{op:param_ref,param:weight},at:0,b:{op:const_number,value:0.5},op:coalesce}"],
+    );
+    check_value("__ab_logic(0, '&&', true, () => Key.id)", expect!["expr {key:id,op:key_ref}"]);
+    check_value(
+        "__ab_if(0, __ab_op(1, '<', Key.id, 3), () => 1, () => Key.score)",
+        expect![
+            "expr {at:0,cond:{a:{key:id,op:key_ref},at:1,b:{op:const_number,value:3},cmp:<,op:cmp},else:{key:score,op:key_ref},op:if,then:{op:const_number,value:1}}"
+        ],
+    );
+    check_value(
+        "__ab_unary(0, '!', Key.id)",
+        expect![
+            "pred {at:0,op:not,x:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,op:cmp}}"
+        ],
+    );
+    check_value("__ab_unary(0, '-', Key.id)", expect!["expr {at:0,op:neg,x:{key:id,op:key_ref}}"]);
+    check_value(
+        "__ab_op(0, '+', __ab_op(0, '<', Key.id, 3), 1)",
+        expect![
+            "expr {a:{at:0,cond:{a:{key:id,op:key_ref},at:0,b:{op:const_number,value:3},cmp:<,op:cmp},else:{op:const_bool,value:false},op:if,then:{op:const_bool,value:true}},at:0,b:{op:const_number,value:1},op:add}"
+        ],
+    );
 }
 
 #[test]
 fn functions_make_expressions_of_tokens() {
-    check_value("E.coalesce(P.weight, E.const(1), E.constNull())", expect![[r#""#]]);
-    check_value("E.clamp(E.key(Key.id), 0, E.param(P.weight))", expect![[r#""#]]);
+    check_value(
+        "E.coalesce(P.weight, E.const(1), E.constNull())",
+        expect![
+            "expr {a:{a:{op:param_ref,param:weight},b:{op:const_number,value:1},op:coalesce},b:{op:const_null},op:coalesce}"
+        ],
+    );
+    check_value(
+        "E.clamp(E.key(Key.id), 0, E.param(P.weight))",
+        expect![
+            "expr {hi:{op:param_ref,param:weight},lo:{op:const_number,value:0},op:clamp,x:{key:id,op:key_ref}}"
+        ],
+    );
     check_value(
         "Pred.and(Pred.cmp('>', Key.id, 1), Pred.not(Key.id), Pred.in(Key.id, [3]))",
-        expect![[r#""#]],
+        expect![
+            "pred {a:{a:{a:{key:id,op:key_ref},b:{op:const_number,value:1},cmp:>,op:cmp},b:{op:not,x:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,op:cmp}},op:and},b:{lhs:{key:id,op:key_ref},list:[3],op:in},op:and}"
+        ],
     );
-    check_value("Pred.or(Pred.isNull(Key.id), Pred.notNull(Key.id), Pred.constBool(true))", expect![[r#""#]]);
-    check_value("regex(Key.country, '^d', 'i')", expect![[r#""#]]);
-    check_value("regex(lower(Key.country), P.pattern)", expect![[r#""#]]);
-    check_value("max(Key.id, 1, min(3, 2))", expect![[r#""#]]);
-    check_value("E.if(Key.id, 1, 'x')", expect![[r#""#]]);
-    check_value("coalesce(Key.id, null)", expect![[r#""#]]);
+    check_value(
+        "Pred.or(Pred.isNull(Key.id), Pred.notNull(Key.id), Pred.constBool(true))",
+        expect![
+            "pred {a:{a:{op:is_null,x:{key:id,op:key_ref}},b:{op:not_null,x:{key:id,op:key_ref}},op:or},b:{op:const_bool,value:true},op:or}"
+        ],
+    );
+    check_value(
+        "regex(Key.country, '^d', 'i')",
+        expect!["pred {flags:i,key:country,op:regex,pattern:{kind:literal,value:^d}}"],
+    );
+    check_value(
+        "regex(lower(Key.country), P.pattern)",
+        expect![
+            "pred {flags:,op:regex,pattern:{kind:param,param:pattern},x:{op:lower,x:{key:country,op:key_ref}}}"
+        ],
+    );
+    check_value(
+        "max(Key.id, 1, min(3, 2))",
+        expect![
+            "expr {a:{a:{key:id,op:key_ref},b:{op:const_number,value:1},op:max},b:{op:const_number,value:2},op:max}"
+        ],
+    );
+    check_value(
+        "E.if(Key.id, 1, 'x')",
+        expect![
+            "expr {cond:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,op:cmp},else:{op:const_string,value:x},op:if,then:{op:const_number,value:1}}"
+        ],
+    );
+    check_value(
+        "coalesce(Key.id, null)",
+        expect!["expr {a:{key:id,op:key_ref},b:{op:const_null},op:coalesce}"],
+    );
 }
 
 #[test]
@@ -58,33 +147,111 @@ fn plain_values_compute_as_ever() {
     check(
         "let n = 0; for (let i = 0; __ab_test(1, __ab_op(2, '<', i, 10)); i++) n = __ab_op(3, '+', n, i);
         definePlan({ n, m: min(3, 2), u: upper('a'), c: coalesce(null, 4), t: [1].includes(1), build: (ctx) => ctx.viewer() })",
-        expect![[r#""#]],
+        expect![[r#"
+            core::viewer[] {}
+            {"c":4,"m":2,"n":45,"t":true,"u":"A"} -> [0]
+        "#]],
     );
 }
 
 #[test]
 fn wrong_parts_of_expressions_are_told_with_their_site() {
-    check_value("__ab_op(7, '%', Key.id, 2)", expect![[r#""#]]);
-    check_value("__ab_op(7, '+', Key.id, undefined)", expect![[r#""#]]);
-    check_value("__ab_op(7, '+', Key.id, NaN)", expect![[r#""#]]);
-    check_value("__ab_op(7, '+', Key.id, {})", expect![[r#""#]]);
-    check_value("__ab_op(7, '+', Key.id, EP.redis.users)", expect![[r#""#]]);
-    check_value("__ab_op(7, 'in', Key.id, [Key.score])", expect![[r#""#]]);
-    check_value("__ab_op(7, 'in', 'x', Key.score)", expect![[r#""#]]);
-    check_value("__ab_logic(7, '||', Key.id, () => 0.5)", expect![[r#""#]]);
-    check_value("__ab_if(7, Key.id, () => ({}), () => 1)", expect![[r#""#]]);
-    check_value("__ab_op(7, '+', Key.id, '\\ud800')", expect![[r#""#]]);
-    check_value("E.pow(__ab_at(7, Key.id))", expect![[r#""#]]);
-    check_value("E.key(__ab_at(7, 'id'))", expect![[r#""#]]);
-    check_value("Pred.cmp('=', Key.id, __ab_at(7, 3))", expect![[r#""#]]);
-    check_value("regex(Key.country, __ab_at(7, /a/))", expect![[r#""#]]);
-    check_value("regex(Key.country, 'a', __ab_at(7, 'g'))", expect![[r#""#]]);
-    check_value("`${Key.id}`", expect![[r#""#]]);
-    check_value("Math.log(Key.id)", expect![[r#""#]]);
-    check_value("Math.sqrt(Key.id)", expect![[r#""#]]);
-    check_value("Key.country.toLowerCase()", expect![[r#""#]]);
-    check_value("Key.country.length", expect![[r#""#]]);
-    check_value("[..._x(Key.id)]; function _x(x) { return x }", expect![[r#""#]]);
+    check_value("__ab_op(7, '%', Key.id, 2)", expect!["site 7: expressions have no `%`"]);
+    check_value(
+        "__ab_op(7, '+', Key.id, undefined)",
+        expect![
+            "site 7: undefined is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)"
+        ],
+    );
+    check_value(
+        "__ab_op(7, '+', Key.id, NaN)",
+        expect![
+            "site 7: NaN is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)"
+        ],
+    );
+    check_value(
+        "__ab_op(7, '+', Key.id, {})",
+        expect![
+            "site 7: an object is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)"
+        ],
+    );
+    check_value(
+        "__ab_op(7, '+', Key.id, EP.redis.users)",
+        expect![
+            "site 7: an endpoint is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)"
+        ],
+    );
+    check_value(
+        "__ab_op(7, 'in', Key.id, [Key.score])",
+        expect![[
+            r#"site 7: a list of `in` has numbers or strings, not an expression (write `x in [1, 2, 3]` or `x in ["a", "b"]`)"#
+        ]],
+    );
+    check_value(
+        "__ab_op(7, 'in', 'x', Key.score)",
+        expect![[
+            r#"site 7: `in` takes a list, not an expression (write `x in [1, 2, 3]` or `x in ["a", "b"]`)"#
+        ]],
+    );
+    check_value(
+        "__ab_logic(7, '||', Key.id, () => 0.5)",
+        expect![
+            "site 7: 0.5 is no predicate (compare it; if it is what to take instead of null, write `x ?? value`)"
+        ],
+    );
+    check_value(
+        "__ab_if(7, Key.id, () => ({}), () => 1)",
+        expect![
+            "site 7: the condition is known only when a request comes; JavaScript has run by then (to choose between rows write `rows.if({ pred, then, else })`)"
+        ],
+    );
+    check_value(
+        "__ab_op(7, '+', Key.id, '\\ud800')",
+        expect![[
+            r#"site 7: "\ud800" is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)"#
+        ]],
+    );
+    check_value("E.pow(__ab_at(7, Key.id))", expect!["site 7: `pow` takes 2 arguments, not 1"]);
+    check_value("E.key(__ab_at(7, 'id'))", expect![[r#"site 7: this takes a key, as `Key.id`, not "id""#]]);
+    check_value(
+        "Pred.cmp('=', Key.id, __ab_at(7, 3))",
+        expect![[r#"site 7: no comparison: "=" (one of == != < <= > >=)"#]],
+    );
+    check_value(
+        "regex(Key.country, __ab_at(7, /a/))",
+        expect![[
+            r#"site 7: a pattern is a string or a parameter, not an object (write `regex(x, "pattern", "i")`)"#
+        ]],
+    );
+    check_value(
+        "regex(Key.country, 'a', __ab_at(7, 'g'))",
+        expect![[r#"site 7: the flags of a pattern are "" or "i", not "g""#]],
+    );
+    check_value(
+        "`${Key.id}`",
+        expect![
+            "0:1:20: an expression has no value while the plan is built: it stands for one that a request brings (operators and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)"
+        ],
+    );
+    check_value(
+        "Math.log(Key.id)",
+        expect!["0:1:26: Math.log takes numbers, and this is an expression (write `log(x)`)"],
+    );
+    check_value(
+        "Math.sqrt(Key.id)",
+        expect![
+            "0:1:27: an expression has no value while the plan is built: it stands for one that a request brings (operators and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)"
+        ],
+    );
+    check_value(
+        "Key.country.toLowerCase()",
+        expect!["0:1:17: an expression has no `toLowerCase` (write `lower(x)`)"],
+    );
+    check_value("Key.country.length", expect!["0:1:17: an expression has no `length`"]);
+    check_value(
+        "[..._x(Key.id)]; function _x(x) { return x }",
+        expect!["0:1:32: SyntaxError: Unexpected token ';'"],
+    );
 }
 
 #[test]
@@ -93,11 +260,30 @@ fn unknown_names_are_told_all_at_once() {
         "__ab_get(1, Key, 'scroe'); Key['idd']; const { wieght } = P; __ab_get(3, __ab_get(2, EP, 'rediss'), 'users');
         __ab_get(4, EP.redis, 'user'); rows = rows.tkae({}).take({ count: 1 });
         rows.viewer(); ctx.take(); rows.test.slep({}); ctx.tset;",
-        expect![[r#""#]],
+        expect![[r#"
+            site 1: there is no key `scroe` (did you mean `score`?)
+            0:2:28: there is no key `idd` (did you mean `id`?)
+            0:2:28: there is no parameter `wieght` (did you mean `weight`?)
+            site 2: there is no kind of endpoints `rediss` (did you mean `redis`?)
+            site 4: there is no redis endpoint `user` (did you mean `users`?)
+            0:3:47: there is no method `tkae` of rows (did you mean `take`?)
+            0:4:9: there is no method `viewer` of rows (it is a method of `ctx`)
+            0:4:24: there is no method `take` of `ctx` (it is a method of rows)
+            0:4:36: there is no method `slep` of `test` of rows (did you mean `sleep`?)
+            0:4:56: there is no method `tset` of `ctx` (did you mean `test`?)
+            test::fixed_source[] {}
+            core::take[0] {"count":1}
+            {} -> [1]
+        "#]],
     );
     check_inside(
         "if (__ab_test(1, Key.id)) throw 'never'; while (__ab_test(2, __ab_get(3, Key, 'nope'))) { throw 'never' }",
-        expect![[r#""#]],
+        expect![[r#"
+            site 1: this is known only when a request comes; JavaScript has run by then (to choose between rows write `rows.if({ pred, then, else })`; inside an expression `condition ? a : b`)
+            site 3: there is no key `nope`
+            test::fixed_source[] {}
+            {} -> [0]
+        "#]],
     );
 }
 
@@ -109,27 +295,121 @@ fn options_are_data_or_faults() {
         let deep = 1; for (let i = 0; i < 70; i++) deep = [deep]; rows.take(__ab_at(3, { deep }));
         rows.take(__ab_at(4, 5)); rows.take(__ab_at(5, rows)); rows.take({}, __ab_at(6, {})); rows.take(__ab_at(7, [1]));
         rows.take({ [Symbol.iterator]: 1 }); rows.take({ text: '\\ud800' }); rows.take({ ctx, space: rows.test });",
-        expect![[r#""#]],
+        expect![[r#"
+            site 1, a: `a` is NaN, which no plan can say
+            site 1, b: `b` is a function, which no plan can say
+            site 1, c: `c` is a symbol, which no plan can say
+            site 1, d: `d` is a bigint, which no plan can say
+            site 1, e: `e` is an object of a class; options are plain objects
+            site 1, f: `f` is undefined, which no plan can say
+            site 1, g: `g` has a field that no plan can say
+            site 2, self: `self` contains itself
+            site 3, deep: `deep` is nested deeper than 64
+            site 4: `take` takes an object of options, not 5 (write `take({ option: value })`)
+            site 5: `take` takes an object of options, not rows (write `take({ option: value })`)
+            site 6: `take` takes one object of options
+            site 7: `take` takes an object of options, not a list (write `take({ option: value })`)
+            0:6:22: `take` has no options named by symbols
+            0:6:51: `text` has half of a surrogate pair
+            0:6:101: `ctx` is no data
+            0:6:101: `space` is no data
+            test::fixed_source[] {}
+            core::take[0] {"a":{"$":"bad"},"b":{"$":"bad"},"c":{"$":"bad"},"d":{"$":"bad"},"e":{"$":"bad"},"f":[1,[{"$":"bad"}]],"g":{"$":"bad"}}
+            core::take[0] {"self":{"self":{"$":"bad"}}}
+            core::take[0] {"deep":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[{"$":"bad"}]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}
+            core::take[0] {}
+            core::take[0] {}
+            core::take[0] {}
+            core::take[0] {}
+            core::take[0] {}
+            core::take[0] {"text":{"$":"bad"}}
+            core::take[0] {"ctx":{"$":"bad"},"space":{"$":"bad"}}
+            {} -> [0]
+        "#]],
     );
     check_inside(
         "rows.take({ ['__proto__']: 1, toJSON: 'x', constructor: { prototype: null }, n: -0, big: 1e21, f: 0.1 });
         rows.take(Object.create(null)); rows.take(Object.freeze({ list: Object.freeze([true]) }));",
-        expect![[r#""#]],
+        expect![[r#"
+            test::fixed_source[] {}
+            core::take[0] {"__proto__":1,"big":1e+21,"constructor":{"prototype":null},"f":0.1,"n":0,"toJSON":"x"}
+            core::take[0] {}
+            core::take[0] {"list":[true]}
+            {} -> [0]
+        "#]],
     );
 }
 
 #[test]
 fn what_build_returns_must_be_rows() {
     for (code, expect) in [
-        ("", expect![[r#""#]]),
-        ("return []", expect![[r#""#]]),
-        ("return [ctx.viewer(), 1]", expect![[r#""#]]),
-        ("return [,]", expect![[r#""#]]),
-        ("return ctx", expect![[r#""#]]),
-        ("return (async () => ctx.viewer())()", expect![[r#""#]]),
-        ("return Object.create(Object.getPrototypeOf(ctx.viewer()))", expect![[r#""#]]),
-        ("return new Proxy(ctx.viewer(), {})", expect![[r#""#]]),
-        ("throw new Error('no')", expect![[r#""#]]),
+        (
+            "",
+            expect![[r#"
+            0:1:1: `build` returns nothing (return rows, or a list of rows)
+            {} -> []
+        "#]],
+        ),
+        (
+            "return []",
+            expect![[r#"
+            0:1:1: `build` returns an empty list (return rows, or a list of rows)
+            {} -> []
+        "#]],
+        ),
+        (
+            "return [ctx.viewer(), 1]",
+            expect![[r#"
+            0:1:1: `build` returns a list with 1 in it (return rows, or a list of rows)
+            core::viewer[] {}
+            {} -> []
+        "#]],
+        ),
+        (
+            "return [,]",
+            expect![[r#"
+            0:1:1: `build` returns a list with undefined in it (return rows, or a list of rows)
+            {} -> []
+        "#]],
+        ),
+        (
+            "return ctx",
+            expect![[r#"
+            0:1:1: `build` returns `ctx` or a namespace (return rows, or a list of rows)
+            {} -> []
+        "#]],
+        ),
+        (
+            "return (async () => ctx.viewer())()",
+            expect![[r#"
+            0:1:1: `build` returns a promise (return rows, or a list of rows)
+            core::viewer[] {}
+            {} -> []
+        "#]],
+        ),
+        (
+            "return Object.create(Object.getPrototypeOf(ctx.viewer()))",
+            expect![[r#"
+            0:1:1: `build` returns an object (return rows, or a list of rows)
+            core::viewer[] {}
+            {} -> []
+        "#]],
+        ),
+        (
+            "return new Proxy(ctx.viewer(), {})",
+            expect![[r#"
+            0:1:1: `build` returns an object (return rows, or a list of rows)
+            core::viewer[] {}
+            {} -> []
+        "#]],
+        ),
+        (
+            "throw new Error('no')",
+            expect![[r#"
+            0:1:37: Error: no
+            {} -> []
+        "#]],
+        ),
     ] {
         check(&format!("definePlan({{ build(ctx) {{ {code} }} }})"), expect);
     }
@@ -137,28 +417,109 @@ fn what_build_returns_must_be_rows() {
 
 #[test]
 fn a_file_defines_one_plan() {
-    check("", expect![[r#""#]]);
-    check("definePlan(__ab_at(1, 5))", expect![[r#""#]]);
-    check("definePlan(__ab_at(1, {}))", expect![[r#""#]]);
+    check(
+        "",
+        expect![[r#"
+        nowhere: the file defines no plan (write `export default definePlan({ name: "..", build: (ctx) => .. })`)
+    "#]],
+    );
+    check(
+        "definePlan(__ab_at(1, 5))",
+        expect![[r#"
+        site 1: `definePlan` takes one object (write `definePlan({ name: "..", build: (ctx) => .. })`)
+        {} -> []
+    "#]],
+    );
+    check(
+        "definePlan(__ab_at(1, {}))",
+        expect![[r#"
+        site 1, build: `build` is undefined, not a function (write `build: (ctx) => ctx.viewer({ .. })`)
+        {} -> []
+    "#]],
+    );
     check(
         "let keep; definePlan({ build: (ctx) => keep = ctx.viewer() }); definePlan(__ab_at(2, {})); keep.take(__ab_at(3, {}));",
-        expect![[r#""#]],
+        expect![[r#"
+            site 2: a plan is defined a second time (a file has one `definePlan`; what plans share goes into a fragment)
+            site 3: ops can be called inside `build` only
+            core::viewer[] {}
+            {} -> [0]
+        "#]],
     );
 }
 
 #[test]
 fn an_uncaught_error_is_told_with_its_place() {
-    check("const a = 1;\n  a.b.c();", expect![[r#""#]]);
-    check("throw 5", expect![[r#""#]]);
-    check("throw null", expect![[r#""#]]);
+    check(
+        "const a = 1;\n  a.b.c();",
+        expect![[r#"
+        0:2:3: TypeError: cannot read property 'c' of undefined
+    "#]],
+    );
+    check(
+        "throw 5",
+        expect![[r#"
+        nowhere: the plan's code threw 5
+    "#]],
+    );
+    check(
+        "throw null",
+        expect![[r#"
+        nowhere: the plan's code threw null, or used more than 16 MiB of memory
+    "#]],
+    );
     check(
         "function f() { return g(); }\nfunction g() { throw new RangeError('far'); }\nf()",
-        expect![[r#""#]],
+        expect![[r#"
+        0:2:26: RangeError: far
+    "#]],
     );
-    check("nope()", expect![[r#""#]]);
-    check("let x = ;", expect![[r#""#]]);
-    check("import { nope } from 'anabranch'", expect![[r#""#]]);
-    check("import './other'", expect![[r#""#]]);
-    check("await new Promise(() => {})", expect![[r#""#]]);
-    check("await 1; throw new Error('after')", expect![[r#""#]]);
+    check(
+        "nope()",
+        expect![[r#"
+        0:1:1: ReferenceError: nope is not defined
+    "#]],
+    );
+    check(
+        "let x = ;",
+        expect![[r#"
+        0:1:9: SyntaxError: unexpected token in expression: ';'
+    "#]],
+    );
+    check(
+        "import { nope } from 'anabranch'",
+        expect![[r#"
+        nowhere: SyntaxError: Could not find export 'nope' in module 'anabranch'
+    "#]],
+    );
+    check(
+        "import './other'",
+        expect![[r#"
+        nowhere: ReferenceError: Error resolving module './other' from 'file:0'
+    "#]],
+    );
+    check(
+        "await new Promise(() => {})",
+        expect![[r#"
+        nowhere: the plan's code waits for something that never comes
+    "#]],
+    );
+    check(
+        "await 1; throw new Error('after')",
+        expect![[r#"
+        0:1:20: Error: after
+    "#]],
+    );
+}
+
+#[test]
+fn long_chains_of_operators_fit() {
+    let sum = (0..1000).fold("0".to_owned(), |sum, n| format!("__ab_op({n}, '+', {sum}, 1)"));
+    check(
+        &format!("definePlan({{ sum: {sum}, build: (ctx) => ctx.viewer() }})"),
+        expect![[r#"
+            core::viewer[] {}
+            {"sum":1000} -> [0]
+        "#]],
+    );
 }

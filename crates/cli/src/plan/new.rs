@@ -1,0 +1,132 @@
+//! `anabranch plan new`.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anabranch_plan::{Limits, Project, RowsFrom, Setup};
+use clap::Args;
+
+use super::{from, types};
+use crate::failure::Failure;
+use crate::out;
+
+/// The help's last part.
+pub(crate) const HELP: &str = "\
+Where no anabranch.toml is, in this folder or above, it makes a project first: registry, data, plan folder.
+No file is ever replaced.
+
+  anabranch plan new feed
+  anabranch plan run feed --request '{\"user_id\": 1}' --table
+
+Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
+
+/// A project: what its files are called, and what is in them. They go by the names that [`FEED`] uses.
+const PROJECT: [(&str, &str); 5] = [
+    ("anabranch.toml", include_str!("scaffold/anabranch.toml")),
+    ("registry/keys.toml", include_str!("scaffold/keys.toml")),
+    ("registry/params.toml", include_str!("scaffold/params.toml")),
+    ("registry/endpoints.dev.toml", include_str!("scaffold/endpoints.dev.toml")),
+    ("data.json", include_str!("scaffold/data.json")),
+];
+/// A plan for such a project.
+const FEED: &str = include_str!("scaffold/feed.plan.ts");
+/// A plan that builds whatever the registry holds.
+const ROWS: &str = include_str!("scaffold/rows.plan.ts");
+const TSCONFIG: &str = include_str!("scaffold/tsconfig.json");
+/// Where the plans of such a project are.
+const PLANS: &str = "plans";
+
+/// Writes the beginning of a plan.
+#[derive(Args)]
+pub(crate) struct New {
+    /// The plan's name, and what its file is called: NAME.plan.ts.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+impl New {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match from::nearest_project()? {
+            Some(project) => self.within(project, ROWS),
+            None => {
+                self.check_name(&Limits::default())?;
+                free(Path::new(PLANS), &self.name)?;
+                missing(PROJECT.iter().map(|(file, _)| Path::new(file)))?;
+                for (file, text) in PROJECT {
+                    write(Path::new(file), text)?;
+                }
+                let project = Project::find(Path::new(""))?.expect("its file was just written");
+                self.within(project, FEED)
+            }
+        }
+    }
+
+    /// Writes a plan into a project.
+    fn within(&self, project: Project, plan: &str) -> Result<(), Failure> {
+        let setup = Setup { project: Some(project), rows: RowsFrom::Nowhere, ..Setup::default() };
+        let (config, warnings) = setup.config()?;
+        out::warnings(&warnings);
+        self.check_name(&config.registries.limits)?;
+        let folder = config.folder.as_deref().ok_or_else(from::no_folder)?;
+        let file = free(folder, &self.name)?;
+        let quoted = serde_json::Value::from(self.name.as_str()).to_string();
+        write(&file, &plan.replace("\"NAME\"", &quoted))?;
+        for (beside, text) in [(types::FILE, types::text(&config)), ("tsconfig.json", TSCONFIG.to_owned())] {
+            let beside = folder.join(beside);
+            if !is_there(&beside)? {
+                write(&beside, &text)?;
+            }
+        }
+        out::note(&format!(
+            "next:\n  anabranch plan run {} --request '{{\"user_id\": 1}}' --table\n  anabranch plan types   (after \
+             a change of the registry, so that editors know of it)",
+            self.name
+        ));
+        Ok(())
+    }
+
+    fn check_name(&self, limits: &Limits) -> Result<(), Failure> {
+        let pattern = &limits.plan_name;
+        let is_file_name = Path::new(&self.name).file_name().is_some_and(|name| name == self.name.as_str());
+        match pattern.is_match(&self.name) && is_file_name {
+            true => Ok(()),
+            false => {
+                Err(Failure::of(format!("`{}` cannot be a plan's name; it must match {pattern}", self.name)))
+            }
+        }
+    }
+}
+
+/// The file of a new plan, if there is none of this name, as TypeScript or as JSON.
+fn free(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let [file, json] = ["ts", "json"].map(|ending| folder.join(format!("{name}.plan.{ending}")));
+    missing([file.as_path(), &json])?;
+    Ok(file)
+}
+
+/// Fails if one of these is there, before any other is written.
+fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    for file in files {
+        if is_there(file)? {
+            return Err(Failure::of(format!("{} is there already, and nothing is replaced", file.display())));
+        }
+    }
+    Ok(())
+}
+
+fn is_there(file: &Path) -> Result<bool, Failure> {
+    file.try_exists().map_err(|error| Failure::of(format!("cannot look for {}: {error}", file.display())))
+}
+
+/// Writes a file that is not there yet, with the folders that it is in.
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| Failure::of(format!("cannot write {}: {error}", file.display()));
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    let mut opened = OpenOptions::new().write(true).create_new(true).open(file).map_err(fail)?;
+    opened.write_all(text.as_bytes()).map_err(fail)?;
+    out::note(&format!("wrote {}", file.display()));
+    Ok(())
+}

@@ -1,0 +1,15 @@
+import { definePlan } from "anabranch";
+
+// This file runs once, when the plan is built. What it describes then answers every request.
+const MOST = 5;
+
+export default definePlan({
+  name: "NAME",
+  build: (ctx) =>
+    ctx.test
+      // Rows with the ids 1, 2, 3; in place of it, `ctx.viewer({ endpoint: EP.redis. })` begins with who asks.
+      .fixedSource({ rowCount: 10 })
+      // Operators on keys (columns) and parameters (`P`, of the request) make expressions, computed for each row.
+      .filter({ pred: Key.id * 2 > 6 && Key.id != 8 })
+      .take({ count: MOST }),
+});
