@@ -45,13 +45,13 @@ fn faults_of_all_files() {
           1 | import { a } from './b'; import { c } from './c'; enum D {}
             |                                            ^^^^^
           help: a path is relative to the file that imports it; `.ts` may be left out
-        error: b.ts:1:18: Unexpected token
-          1 | export const a = ; let
-            |                  ^
         error: a.plan.ts:1:56: an enum cannot be erased
           1 | import { a } from './b'; import { c } from './c'; enum D {}
             |                                                        ^
           help: use an object: `const Color = { red: "red" } as const`
+        error: b.ts:1:18: Unexpected token
+          1 | export const a = ; let
+            |                  ^
     "#]]
     .assert_eq(&Folder::new("faults-of-all-files", &files).problems("a.plan.ts"));
 }

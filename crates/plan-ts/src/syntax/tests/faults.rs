@@ -163,7 +163,7 @@ fn not_typescript() {
 fn not_too_many() {
     let faults = made(&"const a; enum B {}\n".repeat(10_000)).unwrap_err();
     assert_eq!(faults.len(), 1000);
-    assert_eq!(faults[3].at.map(|at| at.start), Some(32));
+    assert_eq!(faults[3].at.map(|at| at.start), Some(33));
 }
 
 #[test]
