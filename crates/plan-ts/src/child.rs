@@ -122,6 +122,8 @@ fn reason(error: Error, status: ExitStatus) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
+
     use expect_test::{Expect, expect};
 
     use super::Worker;

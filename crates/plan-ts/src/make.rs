@@ -110,7 +110,7 @@ impl Found {
             let number = match self.targets.get(&(from, specifier.to_owned())) {
                 Some(Target::File(number)) => number,
                 Some(Target::Package) if TYPES.contains(&name) => return true,
-                Some(Target::Package) | None => continue,
+                _ => continue,
             };
             let Some(Source { scan, .. }) = self.sources.get(number) else { continue };
             if scan.types.contains(name) {
@@ -141,8 +141,9 @@ impl Found {
         let at = site.map(|site| option(site).unwrap_or(site.at));
         let at = at.or_else(|| {
             let (file, line, column) = said.stack?;
-            let start = units.get(&file)?.original(line, column);
-            Some(word(file, start, &self.sources.get(&file)?.text))
+            let (text, start) = (&self.sources.get(&file)?.text, units.get(&file)?.original(line, column));
+            let found = said.word.as_ref().and_then(|wanted| find(file, start, text, wanted));
+            Some(found.unwrap_or_else(|| word(file, start, text)))
         });
         let at = at.or_else(|| self.importer(&said.what));
         let what = self.sources.iter().rev().fold(said.what, |what, (number, source)| {
@@ -170,8 +171,24 @@ impl Found {
 /// The word that begins there, or the letter.
 fn word(file: u32, start: u32, text: &str) -> At {
     let rest = text.get(start as usize..).unwrap_or_default();
-    let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
-    let length: usize = rest.chars().take_while(is_part).map(char::len_utf8).sum();
+    let length: usize = rest.chars().take_while(|letter| is_part(*letter)).map(char::len_utf8).sum();
     let length = length.max(rest.chars().next().map_or(0, char::len_utf8));
     At { file, start, end: start + length as u32 }
+}
+
+/// The first such word from there on.
+fn find(file: u32, start: u32, text: &str, wanted: &str) -> Option<At> {
+    let rest = text.get(start as usize..).filter(|_| !wanted.is_empty())?;
+    let is_whole = |at: usize| {
+        let (before, after) = (rest[..at].chars().next_back(), rest[at + wanted.len()..].chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    };
+    let (at, _) = rest.match_indices(wanted).find(|(at, _)| is_whole(*at))?;
+    let start = start + at as u32;
+    Some(At { file, start, end: start + wanted.len() as u32 })
+}
+
+/// Whether a letter can be part of a name.
+fn is_part(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '_' | '$')
 }

@@ -70,6 +70,21 @@ fn a_plan_where_there_is_no_project() {
         exit 0
     "#]],
     );
+    let request = r#"{"user_id": 1, "request_id": "r"}"#;
+    check(
+        &folder,
+        &["plan", "run", "feed", "--request", request, "--table"],
+        &expect![[r#"
+        id  title                             likes  age_hours   score
+        --  --------------------------------  -----  ---------  ------
+        11  Rivers that split and meet again    120          5  4.5458
+        14  Sandbanks by the hour                41         20  2.7377
+        12  A map of old channels                 8        1.5  2.1222
+        15  Ferries of the delta                  3        0.5  1.3613
+        stderr: feed: 4 rows for request r, 3 trips, 8 commands
+        exit 0
+    "#]],
+    );
     check(
         &folder,
         &["plan", "new", "feed"],
@@ -110,6 +125,7 @@ fn a_plan_in_a_project() {
         exit 0
     "#]],
     );
+    assert_eq!(in_folder(&folder, &["plan", "run", "second"], "{\"user_id\": 1}").ids(), [4, 5, 6, 7, 9]);
 }
 
 #[test]

@@ -81,6 +81,8 @@ pub(crate) struct Said {
     pub(crate) option: Option<String>,
     /// Else where the code was: file, line and column.
     pub(crate) stack: Option<(u32, u32, u32)>,
+    /// And the word there, or soon after, that it is about.
+    pub(crate) word: Option<String>,
 }
 
 /// Runs a program within the limits of its job; on a thread of its own, whose stack is as large as it must be.
@@ -294,7 +296,7 @@ fn module_number(name: &str) -> Option<u32> {
 
 impl Said {
     fn new(what: String) -> Said {
-        Said { what, help: None, site: None, option: None, stack: None }
+        Said { what, help: None, site: None, option: None, stack: None, word: None }
     }
 }
 

@@ -35,15 +35,18 @@ function position(stack) {
   return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3])];
 }
 
-/** Notes something wrong at a site (and there at an option), or where the plan's code is now. Makes the bad value. */
-function fault(what, help, site, option) {
+/**
+ * Notes something wrong at a site (and there at an option), or where the plan's code is now: at `word` from there on,
+ * as the engine knows calls better than what is between them. Makes the bad value.
+ */
+function fault(what, help, site, option, word) {
   if (faults.length > MAX_FAULTS) return BAD;
   if (faults.length === MAX_FAULTS) {
     faults.push({ what: `more than ${MAX_FAULTS} faults: the rest is not told` });
     return BAD;
   }
   const stack = site === undefined ? position(new Error().stack) : undefined;
-  faults.push({ what: short(what), help: help && short(help), site, option, stack });
+  faults.push({ what: short(what), help: help && short(help), site, option, stack, word: word && short(word) });
   return BAD;
 }
 
@@ -85,27 +88,31 @@ function ended(error, what, help) {
   faults.push({ what: short(what), help, stack });
 }
 
-/** `did you mean ..?`, if one of the names is close. */
+/** `did you mean ..?`, if one of the names is close; else all, if they are few. */
 function closest(name, names) {
   let best;
-  let least = Math.min(3, Math.ceil(name.length / 2)) + 1;
+  let least = name.length < 5 ? 2 : name.length < 8 ? 3 : 4;
+  if (name.length > 100) return undefined;
   for (const known of names) {
     if (Math.abs(known.length - name.length) >= least) continue;
     const far = distance(name, known);
     if (far < least) [best, least] = [known, far];
   }
-  return best === undefined ? undefined : `did you mean \`${best}\`?`;
+  if (best !== undefined) return `did you mean \`${best}\`?`;
+  return names.length > 0 && names.length <= 5 ? `there is ${names.map((known) => `\`${known}\``).join(", ")}` : undefined;
 }
 
-/** How many letters two names differ in. */
+/** How many letters two names differ in; two that changed places count as one. */
 function distance(a, b) {
-  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  let [above, row] = [[], Array.from({ length: b.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? above[j - 2] + 1 : Infinity;
+      const changed = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, changed, swapped));
     }
-    row = next;
+    [above, row] = [row, next];
   }
   return row[b.length];
 }

@@ -11,6 +11,9 @@ let plan;
 let building = false;
 let values = 0;
 
+// The node of rows that come of something that a fault was told about.
+const LOST = -1;
+
 /** The context (`node` is null), rows, or a namespace of either. */
 class Receiver {
   #node;
@@ -43,7 +46,8 @@ function copy(value, place, depth, above) {
   const parts = Token.parts(value);
   if (parts !== undefined) return copyToken(parts, place, depth, wrong);
   if (Receiver.is(value)) {
-    return isRows(value) ? { $: "node", node: Receiver.node(value) } : wrong("is no data");
+    if (!isRows(value)) return wrong("is no data");
+    return Receiver.node(value) === LOST ? { $: "bad" } : { $: "node", node: Receiver.node(value) };
   }
   switch (typeof value) {
     case "boolean": return value;
@@ -115,6 +119,7 @@ function call(method, receiver, given) {
   const options = copyOptions(given[0], method.name, site);
   if (!building) stop("ops can be called inside `build` only", site);
   if (nodes.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} nodes`, site);
+  if (Receiver.node(receiver) === LOST) return receiver;
   const inputs = method.input ? [Receiver.node(receiver)] : [];
   nodes.push({ op: method.op, inputs, options, site });
   return new Rows(nodes.length - 1);
@@ -133,8 +138,8 @@ function equip(prototype, what, methods) {
       if (typeof name === "symbol" || name in target) return Reflect.get(target, name, receiver);
       if (name === "then" || name === "toJSON") return undefined;
       const other = OTHER[what]?.includes(name) ? OTHER_HELP[what] : undefined;
-      fault(`there is no method \`${short(name)}\` of ${what}`, other ?? closest(name, names()));
-      return () => (Receiver.node(receiver) === null ? new Rows(0) : new Rows(Receiver.node(receiver)));
+      fault(`there is no method \`${name}\` of ${what}`, other ?? closest(name, names()), undefined, undefined, name);
+      return () => new Rows(Receiver.node(receiver) ?? LOST);
     },
   }));
   Object.freeze(prototype);
@@ -180,7 +185,8 @@ delete Receiver.prototype.constructor;
 function outputsOf(returned, site) {
   const help = "return rows, or a list of rows";
   const wrong = (what) => (fault(what, help, site, "build"), []);
-  if (isRows(returned)) return [Receiver.node(returned)];
+  if (Token.parts(returned)?.kind === "bad") return [];
+  if (isRows(returned)) return outputsOf([returned], site);
   if (returned === undefined) return wrong("`build` returns nothing");
   if (returned instanceof Promise) return wrong("`build` returns a promise");
   if (!Array.isArray(returned)) return wrong(`\`build\` returns ${shown(returned)}`);
@@ -188,7 +194,7 @@ function outputsOf(returned, site) {
   if (outputs.length === 0) return wrong("`build` returns an empty list");
   const odd = outputs.findIndex((output) => !isRows(output));
   if (odd >= 0) return wrong(`\`build\` returns a list with ${shown(outputs[odd])} in it`);
-  return outputs.map((output) => Receiver.node(output));
+  return outputs.map((output) => Receiver.node(output)).filter((node) => node !== LOST);
 }
 
 const PLAN = Object.freeze({ __proto__: null });

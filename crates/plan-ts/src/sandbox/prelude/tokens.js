@@ -54,7 +54,9 @@ Object.setPrototypeOf(Token.prototype, new Proxy(Object.prototype, {
   get(target, name, receiver) {
     if (typeof name === "symbol" || name === "then" || name === "toJSON") return undefined;
     if (name in target) return Reflect.get(target, name, receiver);
-    if (Token.parts(receiver)?.kind !== "bad") fault(`an expression has no \`${name}\``, INSTEAD[name]);
+    if (Token.parts(receiver)?.kind !== "bad") {
+      fault(`an expression has no \`${name}\``, INSTEAD[name], undefined, undefined, name);
+    }
     return ABSENT;
   },
 }));
@@ -148,7 +150,9 @@ const registries = new Map();
 function registry(what, names, make) {
   const target = { __proto__: null };
   for (const name of names) target[name] = make(name);
-  const missing = (name, site) => fault(`there is no ${what} \`${name}\``, closest(name, names), site);
+  const missing = (name, site) => {
+    return fault(`there is no ${what} \`${name}\``, closest(name, names), site, undefined, name);
+  };
   const proxy = new Proxy(Object.freeze(target), {
     get(target, name) {
       if (typeof name === "symbol" || Object.hasOwn(target, name)) return target[name];

@@ -298,12 +298,13 @@ fn a_plan_has_bounds() {
     );
     assert_eq!(many.faults[0].what, "a plan has at most 10000 nodes");
     assert_eq!((many.faults[0].site, many.plan.unwrap().nodes.len()), (Some(10_000), 10_000));
-    let faults = recorded(
+    let patient = Job { time_ms: 10_000, memory: 256 << 20, ..job() };
+    let faults = recorded_of(
+        &patient,
         "definePlan({ build(ctx) { for (let i = 0; i < 5000; i++) __ab_get(i, Key, 'nope' + i); return ctx.viewer() } })",
     );
     assert_eq!(faults.faults.len(), 1001);
     assert_eq!(faults.faults[1000].what, "more than 1000 faults: the rest is not told");
-    let patient = Job { time_ms: 10_000, memory: 256 << 20, ..job() };
     let wide = recorded_of(
         &patient,
         "let o = [1]; for (let i = 0; i < 40; i++) o = [o, o]; definePlan({ build: (ctx) => ctx.viewer({ o }) })",

@@ -1,5 +1,7 @@
 //! Rewritten code, run: what it records, and what it cannot do.
 
+#![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
+
 mod hostile;
 mod records;
 

@@ -280,7 +280,7 @@ fn unknown_names_are_told_all_at_once() {
         "if (__ab_test(1, Key.id)) throw 'never'; while (__ab_test(2, __ab_get(3, Key, 'nope'))) { throw 'never' }",
         expect![[r#"
             site 1: this is known only when a request comes; JavaScript has run by then (to choose between rows write `rows.if({ pred, then, else })`; inside an expression `condition ? a : b`)
-            site 3: there is no key `nope`
+            site 3: there is no key `nope` (there is `id`, `score`, `country`)
             test::fixed_source[] {}
             {} -> [0]
         "#]],
@@ -521,5 +521,27 @@ fn long_chains_of_operators_fit() {
             core::viewer[] {}
             {"sum":1000} -> [0]
         "#]],
+    );
+}
+
+#[test]
+fn what_comes_of_a_fault_is_not_recorded() {
+    check(
+        "definePlan({ build(ctx) { return [ctx.veiwer().take({ count: NaN }).concat({ rhs: ctx.viewer() }), ctx.test.fixedSource({ x: ctx.nope() })] } })",
+        expect![[r#"
+            0:1:35: there is no method `veiwer` of `ctx` (did you mean `viewer`?)
+            0:1:62: `count` is NaN, which no plan can say
+            0:1:126: there is no method `nope` of `ctx` (there is `requireCapability`, `core`, `test`, `viewer`)
+            core::viewer[] {}
+            test::fixed_source[] {"x":{"$":"bad"}}
+            {} -> [1]
+        "#]],
+    );
+    check(
+        "definePlan({ build: (ctx) => Key.nope })",
+        expect![[r#"
+        0:1:30: there is no key `nope` (there is `id`, `score`, `country`)
+        {} -> []
+    "#]],
     );
 }

@@ -1,10 +1,12 @@
 //! The real type checker on plans.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anabranch_plan::{Ops, Registries};
-use anabranch_plan_ts::declarations;
-use anabranch_testkit::tsc;
+use anabranch_plan::sources::{Memory, MemoryData, Source};
+use anabranch_plan::{Config, Endpoint, Engine, Ops, Registries};
+use anabranch_plan_ts::{Compiler, declarations};
+use anabranch_testkit::{Sim, tsc};
 use expect_test::expect;
 
 use super::{REGISTRY, own, registries};
@@ -69,6 +71,23 @@ fn tsc_accepts_plans() {
 }
 
 #[test]
+fn what_tsc_accepts_compiles() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tests/types/accepted");
+    let registries = registries(&REGISTRY);
+    let sim = Sim::new(1);
+    let nowhere = Arc::new(MemoryData::default());
+    let source = |endpoint: &Endpoint| -> Arc<dyn Source> {
+        Arc::new(Memory::new(endpoint.id.as_str(), Arc::clone(&nowhere), sim.clock()))
+    };
+    let sources = registries.endpoints.iter().map(source).collect();
+    let mut config = Config::new(registries, sources);
+    config.ops = own::beside(Ops::builtin());
+    let engine = Engine::on(sim.engine(&config.runs), config);
+    let outcome = Compiler::in_place().compile(&engine, &folder.join("everything.plan.ts"), &folder);
+    assert_eq!(outcome.built.map(|built| built.plan.name().to_owned()).as_deref(), Ok("everything"));
+}
+
+#[test]
 fn tsc_accepts_the_examples() {
     let (registries, _) = Registries::load(&examples().join("registry"), None).unwrap();
     let folder = folder("types_examples", &declarations(&Ops::builtin(), &registries));
@@ -109,25 +128,29 @@ const REJECTED: [&str; 24] = [
     "rows.take({ count: 3, fallback: { default: { country: 3 } } })",
 ];
 
+/// A plan with these rows, on its fourth line.
+fn plan(rows: &str) -> String {
+    format!(
+        "import {{ definePlan }} from \"anabranch\";\n\
+         export default definePlan({{ name: \"a\", build: (ctx) => {{\n\
+         const rows = ctx.viewer({{ endpoint: EP.redis.redis_default }});\n\
+         return {rows};\n}} }});\n"
+    )
+}
+
 #[test]
 fn tsc_rejects_mistakes() {
     let folder = folder("types_rejected", &types());
-    for (at, code) in REJECTED.iter().enumerate() {
-        let text = format!(
-            "import {{ definePlan }} from \"anabranch\";\n\
-             export default definePlan({{ name: \"a\", build: (ctx) => {{\n\
-             const rows = ctx.viewer({{ endpoint: EP.redis.redis_default }});\n\
-             return {code};\n}} }});\n"
-        );
-        std::fs::write(folder.join(format!("{at:02}.plan.ts")), text).unwrap();
+    let files: Vec<String> = (0..REJECTED.len()).map(|at| format!("{at:02}.plan.ts")).collect();
+    for (file, rows) in files.iter().zip(REJECTED) {
+        std::fs::write(folder.join(file), plan(rows)).unwrap();
     }
     let complaints = complaints(&folder);
     let mut shown = String::new();
-    for (at, code) in REJECTED.iter().enumerate() {
-        shown.push_str(&format!("{code}\n"));
-        let prefix = format!("{at:02}.plan.ts");
-        let of_file: Vec<&str> = complaints.iter().filter_map(|line| line.strip_prefix(&prefix)).collect();
-        assert!(!of_file.is_empty(), "accepted: {code}");
+    for (file, rows) in files.iter().zip(REJECTED) {
+        let of_file: Vec<&str> = complaints.iter().filter_map(|line| line.strip_prefix(file)).collect();
+        assert!(!of_file.is_empty(), "accepted: {rows}");
+        shown.push_str(&format!("{rows}\n"));
         of_file.iter().for_each(|complaint| shown.push_str(&format!("    {complaint}\n")));
     }
     expect![[r#"
