@@ -18,10 +18,8 @@ pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
     let units = match found.rewrite(job, &mut sites) {
         Ok(units) if found.faults.is_empty() => units,
         other => {
-            // What does not parse is told by both.
-            let new = other.err().into_iter().flatten().filter(|fault| !found.faults.contains(fault));
-            let faults = new.collect::<Vec<_>>();
-            return Made { faults: [found.faults, faults].concat(), ..Made::default() };
+            let faults = [found.faults, other.err().unwrap_or_default()].concat();
+            return Made { faults, ..Made::default() };
         }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
@@ -50,10 +48,13 @@ impl Found {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
         let mut known = BTreeSet::from([0]);
         while let Some((number, name, text)) = queue.pop_front() {
-            let scan = syntax::scan(number, &text).unwrap_or_else(|faults| {
-                self.faults.extend(faults);
-                Scan::default()
-            });
+            let scan = match syntax::scan(number, &text) {
+                Ok(scan) => scan,
+                Err(faults) => {
+                    self.faults.extend(faults);
+                    continue;
+                }
+            };
             for import in &scan.imports {
                 let new = self.import(number, import, files).filter(|(number, ..)| known.insert(*number));
                 if known.len() > MAX_FILES {

@@ -19,6 +19,9 @@ mod call;
 #[cfg(test)]
 mod tests;
 
+/// The most faults of a file that are told.
+const MAX_FAULTS: usize = 1_000;
+
 /// What a file has to do with others.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
@@ -59,8 +62,15 @@ pub(crate) struct Unit {
 pub(crate) fn scan(file: u32, text: &str) -> Result<Scan, Vec<Fault>> {
     parse::with_program(text, |parsed| {
         let faults = parse::faults(file, text, &parsed);
-        if faults.is_empty() { Ok(modules::scan(file, &parsed.program)) } else { Err(faults) }
+        if faults.is_empty() { Ok(modules::scan(file, &parsed.program)) } else { Err(told(faults)) }
     })
+}
+
+/// Faults as they are told: in order, and not too many.
+fn told(mut faults: Vec<Fault>) -> Vec<Fault> {
+    faults.sort_by_key(|fault| fault.at.map(|at| at.start));
+    faults.truncate(MAX_FAULTS);
+    faults
 }
 
 /// Blanks types and lifts operators. `is_type` says whether a name that is imported from a specifier is a type only;
@@ -84,10 +94,9 @@ pub(crate) fn rewrite(
             let (code, map) = edits.apply(text);
             Ok(Unit { code, map })
         }
-        Err(mut faults) => {
+        Err(faults) => {
             sites.truncate(known);
-            faults.sort_by_key(|fault| fault.at.map(|at| at.start));
-            Err(faults)
+            Err(told(faults))
         }
     }
 }

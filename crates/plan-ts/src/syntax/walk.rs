@@ -51,7 +51,7 @@ pub(super) fn walk(
     (methods, is_type): (&[Method], IsType<'_>),
     sites: &mut Vec<Site>,
 ) -> (Edits, Vec<Fault>) {
-    let mut bare = HashMap::from([("requireCapability", false)]);
+    let mut bare = HashMap::from([("requireCapability", false), ("definePlan", false)]);
     for method in methods {
         *bare.entry(method.name.as_str()).or_default() |= method.bare;
     }

@@ -34,6 +34,10 @@ fn not_erasable() {
         "@e": decorators cannot be erased; call the function where its result is needed
     "#]],
     );
+}
+
+#[test]
+fn not_of_these_modules() {
     check(
         "import a = require('a'); import b = c.d; export = e",
         &expect![[r#"
@@ -153,6 +157,13 @@ fn not_typescript() {
         "a ?? b || c": Logical expressions and coalesce expressions cannot be mixed; Wrap either expression by parentheses
     "#]],
     );
+}
+
+#[test]
+fn not_too_many() {
+    let faults = made(&"const a; enum B {}\n".repeat(10_000)).unwrap_err();
+    assert_eq!(faults.len(), 1000);
+    assert_eq!(faults[3].at.map(|at| at.start), Some(33));
 }
 
 #[test]
