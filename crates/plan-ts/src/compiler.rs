@@ -64,7 +64,7 @@ impl Compiler {
             Some(worker) => worker.make(&job, &mut sources),
         };
         let built = match made {
-            Ok(made) => check(engine, file, &sources, made),
+            Ok(made) => check(engine, file, &sources, &made),
             Err(trouble) => Err(sources.problem(None, trouble.to_string(), None).into()),
         };
         Outcome { files: sources.names(), built }
@@ -91,7 +91,7 @@ fn job(engine: &Engine, sources: &Sources) -> Job {
 }
 
 /// Makes plan JSON of what the code described, and checks it as all plan JSON is checked.
-fn check(engine: &Engine, file: &Path, sources: &Sources, made: Made) -> Result<Built, Problems> {
+fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result<Built, Problems> {
     let (ops, registries) = (engine.ops(), &**engine.registries());
     let mut problems = Problems::default();
     let mut faults = made.faults.clone();
@@ -102,15 +102,15 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: Made) -> Result<
         tell(sources, &faults, &mut problems);
         return Err(in_order(problems));
     };
-    let mut assembled = assemble(&made, plan, (ops, registries), &mut faults);
-    faults.extend(misnamed(file, &made, &assembled.json));
+    let mut assembled = assemble(made, plan, (ops, registries), &mut faults);
+    faults.extend(misnamed(file, made, &assembled.json));
     tell(sources, &faults, &mut problems);
     assembled.json.insert("built_by".to_owned(), built_by(sources));
     let mut text = serde_json::to_string_pretty(&sorted(&Value::Object(assembled.json.clone())))
         .expect("a value without maps of anything but text can be written");
     text.push('\n');
     let base = file.parent().unwrap_or(Path::new(""));
-    let places = Places { made: &made, plan, assembled: &assembled, ops, sources };
+    let places = Places { made, plan, assembled: &assembled, ops, sources };
     match engine.compile(&text, base) {
         Ok(compiled) if problems.is_fine() => {
             let warnings =

@@ -82,14 +82,13 @@ impl Build {
         let changed = done.iter().filter(|done| matches!(done.fate, Fate::Written)).count();
         self.tell(&sources, &done);
         let (plans, bad) = (out::count(done.len() as u64, "plan"), bad as u64);
-        match (self.check, bad) {
-            (true, 0) => out::note(&format!("{plans} up to date")),
-            (false, 0) => out::note(&format!("{plans} built, {changed} changed")),
-            (_, bad) => out::note(&format!(
-                "{plans}, {bad} of them not {}",
-                if self.check { "up to date" } else { "built" }
-            )),
-        }
+        let state = if self.check { "up to date" } else { "built" };
+        out::note(&match bad {
+            0 if self.check => format!("{plans} up to date"),
+            0 => format!("{plans} built, {changed} changed"),
+            bad if bad == done.len() as u64 => format!("{plans} not {state}"),
+            bad => format!("{plans}, {bad} of them not {state}"),
+        });
         if bad == 0 { Ok(()) } else { Err(Failure::Told) }
     }
 

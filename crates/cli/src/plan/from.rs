@@ -231,7 +231,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 /// The names of the plans in the engine's folder, in order.
 pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
-    Ok(files(engine, &[SOURCE, BUILT])?.into_iter().map(|(name, _)| name).collect())
+    Ok(files(engine, &[SOURCE, BUILT])?.into_keys().collect())
 }
 
 /// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.

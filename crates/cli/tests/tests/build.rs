@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 
 use crate::binary::{Said, anabranch, examples, in_folder, scratch};
 
@@ -40,26 +40,75 @@ fn build(folder: &Path, args: &[&str]) -> Said {
 
 #[test]
 fn the_examples_are_as_they_are_built() {
-    expect![[""]].assert_eq(&anabranch(&["plan", "build", "--check"], "").shown());
+    expect![[r#"
+        stderr: 10 plans up to date
+        exit 0
+    "#]]
+    .assert_eq(&anabranch(&["plan", "build", "--check"], "").shown());
 }
 
 #[test]
 fn plans_are_built_and_found_out_of_date() {
     let (a, b) = (plan("a", "return v;"), plan("b", "return v.take({ count: 1 });"));
     let folder = project("build", &[("a.plan.ts", &a), ("b.plan.ts", &b)]);
-    expect![[""]].assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
-    expect![[""]].assert_eq(&build(&folder, &[]).shown_from(&folder));
-    expect![[""]].assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
-    expect![[""]].assert_eq(&build(&folder, &["a"]).shown_from(&folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/a.plan.json is missing
+        stderr: error: FOLDER/plans/b.plan.json is missing
+        stderr: 2 plans not up to date
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
+    expect![[r#"
+        stderr: built FOLDER/plans/a.plan.json
+        stderr: built FOLDER/plans/b.plan.json
+        stderr: 2 plans built, 2 changed
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &[]).shown_from(&folder));
+    expect![[r#"
+        stderr: 2 plans up to date
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
+    expect![[r#"
+        stderr: 1 plan built, 0 changed
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &["a"]).shown_from(&folder));
     std::fs::write(folder.join("plans/b.plan.ts"), plan("b", "return v.take({ count: 2 });")).unwrap();
-    expect![[""]].assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/b.plan.json is out of date
+        stderr: 2 plans, 1 of them not up to date
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &["--check"]).shown_from(&folder));
     std::fs::write(folder.join("plans/a.plan.json"), "{}").unwrap();
-    expect![[""]].assert_eq(&build(&folder, &[]).shown_from(&folder));
-    expect![[""]].assert_eq(&build(&folder, &["a", "--force"]).shown_from(&folder));
-    expect![[""]].assert_eq(&build(&folder, &["nothing"]).shown_from(&folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/a.plan.json was not built by a compiler; --force overwrites it
+        stderr: built FOLDER/plans/b.plan.json
+        stderr: 2 plans, 1 of them not built
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &[]).shown_from(&folder));
+    expect![[r#"
+        stderr: built FOLDER/plans/a.plan.json
+        stderr: 1 plan built, 1 changed
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &["a", "--force"]).shown_from(&folder));
+    expect![[r#"
+        stderr: error: there is no plan `nothing` in TypeScript (NAME.plan.ts)
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &["nothing"]).shown_from(&folder));
     let out = folder.join("out");
     std::fs::create_dir(&out).unwrap();
-    expect![[""]].assert_eq(&build(&folder, &["plans/a.plan.ts", "--out", "out"]).shown_from(&folder));
+    expect![[r#"
+        stderr: built out/a.plan.json
+        stderr: 1 plan built, 1 changed
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &["plans/a.plan.ts", "--out", "out"]).shown_from(&folder));
     assert!(out.join("a.plan.json").is_file());
 }
 
@@ -68,11 +117,62 @@ fn all_errors_of_all_plans() {
     let (a, b) =
         (plan("a", "return v.sort({ key: Key.scroe }).tkae({ count: 1 });"), plan("b", "return v.take({});"));
     let folder = project("build-errors", &[("a.plan.ts", &a), ("b.plan.ts", &b)]);
-    expect![[""]].assert_eq(&build(&folder, &[]).shown_from(&folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/a.plan.ts:4:22: there is no key `scroe`
+        stderr:   4 | return v.sort({ key: Key.scroe }).tkae({ count: 1 });
+        stderr:     |                      ^^^^^^^^^
+        stderr:   help: did you mean `score`?
+        stderr: error: FOLDER/plans/a.plan.ts:4:35: there is no method `tkae` of rows
+        stderr:   4 | return v.sort({ key: Key.scroe }).tkae({ count: 1 });
+        stderr:     |                                   ^^^^
+        stderr:   help: did you mean `take`?
+        stderr: 2 errors
+        stderr: error: FOLDER/plans/b.plan.ts:4:10: `take` needs `count`: a whole number
+        stderr:   4 | return v.take({});
+        stderr:     |          ^^^^
+        stderr: 2 plans not built
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &[]).shown_from(&folder));
     let said = in_folder(&folder, &["plan", "check", "a", "plans/b.plan.ts"], "");
-    expect![[""]].assert_eq(&said.shown_from(&folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/a.plan.ts:4:22: there is no key `scroe`
+        stderr:   4 | return v.sort({ key: Key.scroe }).tkae({ count: 1 });
+        stderr:     |                      ^^^^^^^^^
+        stderr:   help: did you mean `score`?
+        stderr: error: FOLDER/plans/a.plan.ts:4:35: there is no method `tkae` of rows
+        stderr:   4 | return v.sort({ key: Key.scroe }).tkae({ count: 1 });
+        stderr:     |                                   ^^^^
+        stderr:   help: did you mean `take`?
+        stderr: a: refused, 2 errors
+        stderr: error: plans/b.plan.ts:4:10: `take` needs `count`: a whole number
+        stderr:   4 | return v.take({});
+        stderr:     |          ^^^^
+        stderr: plans/b.plan.ts: refused, 1 error
+        exit 1
+    "#]]
+    .assert_eq(&said.shown_from(&folder));
     let said = in_folder(&folder, &["plan", "check", "b", "--json"], "");
-    expect![[""]].assert_eq(&said.shown_from(&folder));
+    expect![[r#"
+        [
+          {
+            "errors": [
+              {
+                "column": 10,
+                "help": null,
+                "line": 4,
+                "place": "FOLDER/plans/b.plan.ts:4:10",
+                "what": "`take` needs `count`: a whole number",
+                "width": 4
+              }
+            ],
+            "plan": "b",
+            "warnings": []
+          }
+        ]
+        exit 1
+    "#]]
+    .assert_eq(&said.shown_from(&folder));
 }
 
 #[test]
@@ -123,12 +223,12 @@ fn what_changes_is_built_again() {
     std::fs::write(plans.join("a.plan.ts"), shared).unwrap();
     until("1 of 1 plan built");
     std::fs::write(plans.join("limit.ts"), "export const LIMIT = 42;").unwrap();
-    until("built plans/a.plan.json");
+    until("plans/a.plan.json");
     until("1 of 1 plan built");
     let text = std::fs::read_to_string(plans.join("a.plan.json")).unwrap();
     assert!(text.contains("\"count\": 42"), "{text}");
     std::fs::write(plans.join("b.plan.ts"), plan("b", "return v;")).unwrap();
-    until("built plans/b.plan.json");
+    until("plans/b.plan.json");
     std::fs::remove_file(plans.join("b.plan.ts")).unwrap();
     let toml = std::fs::read_to_string(folder.join("anabranch.toml")).unwrap();
     std::fs::write(folder.join("anabranch.toml"), "# As before.\n".to_owned() + &toml).unwrap();
@@ -153,30 +253,53 @@ fn refused(test: &str, folder: &Path) -> String {
 
 #[test]
 fn hostile_code_ends() {
-    let check = |test: &str, body: &str, expected: expect_test::Expect| {
-        expected.assert_eq(&hostile(test, &plan("a", body)));
-    };
-    check("loop", "for (;;) {}", expect![[""]]);
-    check("array", "const a: number[][] = []; for (;;) a.push(new Array(1e7).fill(7));", expect![[""]]);
-    check("recursion", "const f = (): number => f() + 1; f(); return v;", expect![[""]]);
-    check("prototype", "(Array.prototype as any).push = () => 0; return v;", expect![[""]]);
-    check("constructor", "return ([] as any).constructor.constructor('return 1')();", expect![[""]]);
-    check("regex", "/^(a+)+$/.test('a'.repeat(40) + 'b'); return v;", expect![[""]]);
-    check("nodes", "let r = v; for (;;) r = r.take({ count: 1 });", expect![[""]]);
-    check("expression", "let x = Key.id + 1; for (;;) x = x + x;", expect![[""]]);
-    check("string", "let s = 'x'; for (;;) s += s;", expect![[""]]);
+    let bodies = [
+        ("loop", "for (;;) {}"),
+        ("array", "const a: number[][] = []; for (;;) a.push(new Array(1e7).fill(7));"),
+        ("recursion", "const f = (): number => f() + 1; f(); return v;"),
+        ("prototype", "(Array.prototype as any).push = () => 0; return v;"),
+        ("constructor", "return ([] as any).constructor.constructor('return 1')();"),
+        ("regex", "/^(a+)+$/.test('a'.repeat(40) + 'b'); return v;"),
+        ("nodes", "let r = v; for (;;) r = r.take({ count: 1 });"),
+        ("expression", "let x = Key.id + 1; for (;;) x = x + x;"),
+        ("string", "let s = 'x'; for (;;) s += s;"),
+    ];
+    let said = bodies.map(|(test, body)| format!("{test}\n{}", hostile(test, &plan("a", body))));
+    expect_file!["hostile_code.txt"].assert_eq(&said.join("\n"));
+}
+
+#[test]
+fn hostile_imports_are_refused() {
+    let text = "import '../outside';\nimport './link';\nimport '/etc/passwd';\nimport './folder';\nimport './long';\n";
+    let folder = project("hostile-imports", &[("a.plan.ts", text)]);
+    let (outside, plans) = (folder.join("outside.ts"), folder.join("plans"));
+    std::fs::write(&outside, "export {}").unwrap();
+    std::os::unix::fs::symlink(&outside, plans.join("link.ts")).unwrap();
+    std::fs::create_dir(plans.join("folder.ts")).unwrap();
+    std::fs::write(plans.join("long.ts"), " ".repeat((1 << 20) + 1)).unwrap();
+    expect_file!["hostile_imports.txt"].assert_eq(&refused("imports", &folder));
 }
 
 #[test]
 fn hostile_files_end() {
-    expect![[""]].assert_eq(&hostile("outside", "import '../../../../etc/passwd';"));
-    expect![[""]].assert_eq(&hostile("absolute", "import '/etc/passwd';"));
-    expect![[""]].assert_eq(&hostile("parens", &"(".repeat(1 << 20)));
-    expect![[""]].assert_eq(&hostile("bangs", &format!("{}1", "!".repeat(1 << 19))));
-    expect![[""]].assert_eq(&hostile("arrows", &format!("{}1", "a=>".repeat(1 << 18))));
-    expect![[""]].assert_eq(&hostile("zeros", &"\0".repeat(1000)));
+    let nested = [
+        ("parens", "(".repeat(1 << 20)),
+        ("bangs", format!("{}1", "!".repeat(1 << 19))),
+        ("arrows", format!("{}1", "a=>".repeat(1 << 18))),
+        ("blocks", "{".repeat(1 << 20)),
+        ("types", format!("let a: {}", "A<".repeat(1 << 18))),
+    ];
+    for (test, text) in nested {
+        // How deep is too deep depends on how this was built.
+        let said = hostile(test, &text);
+        assert!(said.contains("a.plan.ts: the plan's code ran out of"), "{said}");
+    }
     let folder = project("hostile-huge", &[]);
     let huge = std::fs::File::create(folder.join("plans/a.plan.ts")).unwrap();
     huge.set_len(100 << 20).unwrap();
-    expect![[""]].assert_eq(&refused("huge", &folder));
+    expect![[r#"
+        stderr: error: FOLDER/plans/a.plan.ts: is longer than 1048576 bytes
+        stderr: 1 plan not built
+        exit 1
+    "#]].assert_eq(&refused("huge", &folder));
 }

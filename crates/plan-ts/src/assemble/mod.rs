@@ -122,15 +122,8 @@ impl Assembler<'_> {
                 options.iter().for_each(|(name, value)| self.option(&mut draft, name, value));
             }
             Value::Null => {}
-            other if is_bad(other) => {
-                draft.spec.params.iter().for_each(|param| self.told.push((number, param.name)))
-            }
-            _ => {
-                let at = call_at(self.made, node.site);
-                let what = format!("the options of `{}` must be an object", method(spec));
-                self.faults.push(Fault::maybe(at, what));
-                draft.spec.params.iter().for_each(|param| self.told.push((number, param.name)));
-            }
+            // What is no object of options was told about where it was called.
+            _ => self.told.extend(spec.params.iter().map(|param| (number, param.name))),
         }
         for param in spec.params {
             self.left_out(&mut draft, param);

@@ -1,6 +1,6 @@
 //! Values of options: tokens become what plan JSON has for them.
 
-use anabranch_plan::{EndpointKind, ParamKind};
+use anabranch_plan::{EndpointKind, ParamKind, Registries};
 use serde_json::{Map, Value, json};
 
 use super::{Assembler, is_bad, table, value_at};
@@ -93,28 +93,14 @@ impl Assembler<'_> {
         };
         let registries = self.registries;
         Ok(match (kind, &given) {
-            (ParamKind::Expr, Given::Plain(Value::Null)) => {
-                self.exprs.add(json!({"op": "const_null"})).into()
-            }
-            (_, Given::Plain(Value::Null)) => Value::Null,
-            (ParamKind::Expr, Given::Expr(ir)) => self.exprs.add(table::clean(ir, registries)).into(),
-            (ParamKind::Expr, Given::Pred(ir)) => {
-                let [yes, no] = [true, false].map(|value| json!({"op": "const_bool", "value": value}));
-                let entry =
-                    json!({"op": "if", "cond": table::clean(ir, registries), "then": yes, "else": no});
+            (ParamKind::Expr, given) => {
+                let entry = expression(given, registries).ok_or_else(|| fail(self.made))?;
                 self.exprs.add(entry).into()
             }
-            (ParamKind::Expr, Given::Plain(value)) => {
-                self.exprs.add(constant(value).ok_or_else(|| fail(self.made))?).into()
-            }
-            (ParamKind::Pred, Given::Pred(ir)) => self.preds.add(table::clean(ir, registries)).into(),
-            (ParamKind::Pred, Given::Expr(ir)) => {
-                let yes = json!({"op": "const_bool", "value": true});
-                let entry = json!({"op": "cmp", "cmp": "==", "a": table::clean(ir, registries), "b": yes});
+            (_, Given::Plain(Value::Null)) => Value::Null,
+            (ParamKind::Pred, given) => {
+                let entry = predicate(given, registries).ok_or_else(|| fail(self.made))?;
                 self.preds.add(entry).into()
-            }
-            (ParamKind::Pred, Given::Plain(Value::Bool(value))) => {
-                self.preds.add(json!({"op": "const_bool", "value": value})).into()
             }
             (ParamKind::Key, Given::Expr(ir)) => {
                 let key = ir.get("key").and_then(Value::as_str).and_then(|key| registries.keys.named(key));
@@ -229,15 +215,34 @@ fn holds_bad(ir: &Value) -> bool {
     }
 }
 
-/// A plain value as an expression.
-fn constant(value: &Value) -> Option<Value> {
-    let op = match value {
-        Value::Number(_) => "const_number",
-        Value::String(_) => "const_string",
-        Value::Bool(_) => "const_bool",
+/// An expression as plan JSON has it; a predicate is one that is true or false.
+fn expression(given: &Given<'_>, registries: &Registries) -> Option<Value> {
+    let constant = |op: &str, value: &Value| json!({"op": op, "value": value});
+    Some(match given {
+        Given::Expr(ir) => table::clean(ir, registries),
+        Given::Pred(ir) => {
+            let [yes, no] = [true, false].map(|value| constant("const_bool", &value.into()));
+            json!({"op": "if", "cond": table::clean(ir, registries), "then": yes, "else": no})
+        }
+        Given::Plain(Value::Null) => json!({"op": "const_null"}),
+        Given::Plain(value @ Value::Number(_)) => constant("const_number", value),
+        Given::Plain(value @ Value::String(_)) => constant("const_string", value),
+        Given::Plain(value @ Value::Bool(_)) => constant("const_bool", value),
         _ => return None,
-    };
-    Some(json!({"op": op, "value": value}))
+    })
+}
+
+/// A predicate as plan JSON has it; of an expression that it is true.
+fn predicate(given: &Given<'_>, registries: &Registries) -> Option<Value> {
+    let constant = |value: bool| json!({"op": "const_bool", "value": value});
+    Some(match given {
+        Given::Pred(ir) => table::clean(ir, registries),
+        Given::Expr(ir) => {
+            json!({"op": "cmp", "cmp": "==", "a": table::clean(ir, registries), "b": constant(true)})
+        }
+        Given::Plain(Value::Bool(value)) => constant(*value),
+        _ => return None,
+    })
 }
 
 /// What an option takes, in words.

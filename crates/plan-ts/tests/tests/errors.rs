@@ -97,6 +97,10 @@ fn kinds_of_values() {
             |                         ^
     "#]],
     );
+}
+
+#[test]
+fn options_that_are_wrong() {
     check(
         "kinds",
         "return v.sort({ key: Key.id, by: Key.id });",
@@ -137,6 +141,10 @@ fn kinds_of_values() {
             |                        ^^^
     "#]],
     );
+}
+
+#[test]
+fn what_the_loader_finds() {
     check(
         "kinds",
         "return v.sort({ key: Key.id, order: 'down' });",
@@ -232,7 +240,7 @@ fn javascript_does_not_branch_on_requests_and_rows() {
 }
 
 #[test]
-fn syntax_and_run_time() {
+fn syntax() {
     check(
         "syntax",
         "return v.take({ count: 1 );",
@@ -261,6 +269,10 @@ fn syntax_and_run_time() {
                 |        ^^^^
         "#]],
     );
+}
+
+#[test]
+fn run_time() {
     check(
         "syntax",
         "throw new Error('not today');",
@@ -290,6 +302,10 @@ fn syntax_and_run_time() {
               help: return rows, or a list of rows
         "#]],
     );
+}
+
+#[test]
+fn what_is_not_there() {
     check(
         "syntax",
         "return [];",
@@ -352,23 +368,23 @@ fn warnings_have_places_too() {
     );
 }
 
+fn check_file(test: &str, text: &str, expected: Expect) {
+    let files = [("a.plan.ts", text), ("b.plan.ts", ""), ("c.fragment.ts", "export const c: = 1;")];
+    expected.assert_eq(&Folder::new(&format!("errors-{test}"), &files).problems("a.plan.ts"));
+}
+
 #[test]
 fn whole_files() {
-    let check = |text: &str, expected: Expect| {
-        let folder = Folder::new(
-            "errors-file",
-            &[("a.plan.ts", text), ("b.plan.ts", ""), ("c.fragment.ts", "export const c: = 1;")],
-        );
-        expected.assert_eq(&folder.problems("a.plan.ts"));
-    };
-    check(
+    check_file(
+        "imports",
         "",
         expect![[r#"
         error: a.plan.ts: the file defines no plan
           help: write `export default definePlan({ name: "..", build: (ctx) => .. })`
     "#]],
     );
-    check(
+    check_file(
+        "imports",
         "import { x } from './b.plan';\nimport { y } from 'lodash';\nimport { z } from '../../outside';\nimport c from './c.fragment';",
         expect![[r#"
             error: a.plan.ts:1:19: `./b.plan` is a plan, and plans do not import plans
@@ -388,7 +404,12 @@ fn whole_files() {
                 |                 ^
         "#]],
     );
-    check(
+}
+
+#[test]
+fn whole_plans() {
+    check_file(
+        "plans",
         "import { definePlan } from 'anabranch';\nexport default definePlan({ name: 'b', build: (ctx) => ctx.test.fixedSource() });",
         expect![[r#"
             error: a.plan.ts:2:35: the plan is called `b`, its file `a.plan.ts`
@@ -397,7 +418,8 @@ fn whole_files() {
               help: call both the same: `a`, or b.plan.ts
         "#]],
     );
-    check(
+    check_file(
+        "plans",
         "import { definePlan } from 'anabranch';\nexport default definePlan({ nam: 'a', deadlineMs: -1, build: (ctx) => ctx.test.fixedSource() });",
         expect![[r#"
             error: a.plan.ts:2:16: the plan has no name
@@ -413,7 +435,8 @@ fn whole_files() {
                 |                                                   ^^
         "#]],
     );
-    check(
+    check_file(
+        "plans",
         "import { definePlan } from 'anabranch';\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });\ndefinePlan({ name: 'a', build: (ctx) => ctx.test.fixedSource() });",
         expect![[r#"
             error: a.plan.ts:3:1: a plan is defined a second time
@@ -422,7 +445,8 @@ fn whole_files() {
               help: a file has one `definePlan`; what plans share goes into a fragment
         "#]],
     );
-    check(
+    check_file(
+        "plans",
         "import { nothing } from 'anabranch';",
         expect![[r#"
             error: a.plan.ts:1:25: `anabranch` does not export `nothing`
@@ -430,7 +454,8 @@ fn whole_files() {
                 |                         ^^^^^^^^^^^
         "#]],
     );
-    check(
+    check_file(
+        "plans",
         "const x = 'é' /* ü */ + Key.nope;",
         expect![[r#"
         error: a.plan.ts:1:25: there is no key `nope`

@@ -2,7 +2,7 @@
 
 use anabranch_plan::Problems;
 use anabranch_plan::exprs::{Expr, Pred};
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use serde_json::{Value, json};
 
 use crate::world::{Folder, json_of};
@@ -169,78 +169,7 @@ fn fragments_constants_and_types_of_other_files() {
         ],
     );
     let built = folder.compile("a.plan.ts").unwrap_or_else(|_| panic!("{}", folder.problems("a.plan.ts")));
-    expect![[r#"
-        {
-          "built_by": {
-            "backend": "quickjs",
-            "bundle_digest": "427c73c17d5f0430",
-            "tool": "anabranch",
-            "tool_version": "0.1.0"
-          },
-          "deadline_ms": 100,
-          "expr_table": {
-            "e0": {
-              "a": {
-                "key_id": 1,
-                "op": "key_ref"
-              },
-              "b": {
-                "op": "const_number",
-                "value": 6
-              },
-              "op": "add"
-            }
-          },
-          "node_timeout_ms": 50,
-          "nodes": [
-            {
-              "inputs": [],
-              "node_id": "n0",
-              "op": "core::viewer",
-              "params": {
-                "endpoint": "ep_0001"
-              }
-            },
-            {
-              "inputs": [
-                "n0"
-              ],
-              "node_id": "n1",
-              "op": "core::vm",
-              "params": {
-                "expr_id": "e0",
-                "out_key": 2001
-              }
-            },
-            {
-              "inputs": [
-                "n1"
-              ],
-              "node_id": "n2",
-              "op": "core::sort",
-              "params": {
-                "by": 2001
-              }
-            },
-            {
-              "inputs": [
-                "n2"
-              ],
-              "node_id": "n3",
-              "op": "core::take",
-              "params": {
-                "count": 5
-              }
-            }
-          ],
-          "outputs": [
-            "n3"
-          ],
-          "plan_name": "a",
-          "schema_version": 1
-        }
-    "#]]
-    .assert_eq(&built.text);
+    expect_file!["fragments.json"].assert_eq(&built.text);
     let again = folder.compile("a.plan.ts").unwrap().text;
     assert_eq!(again, built.text, "the same sources make the same JSON");
     std::fs::write(folder.0.join("more.ts"), "export const BONUS = 6, store = EP.redis.redis_default;")
