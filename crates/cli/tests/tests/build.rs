@@ -301,5 +301,6 @@ fn hostile_files_end() {
         stderr: error: FOLDER/plans/a.plan.ts: is longer than 1048576 bytes
         stderr: 1 plan not built
         exit 1
-    "#]].assert_eq(&refused("huge", &folder));
+    "#]]
+    .assert_eq(&refused("huge", &folder));
 }

@@ -223,7 +223,7 @@ fn plans_are_compared_on_captures() {
     "#]]
     .assert_eq(&shown(&diff(&["feed"], &[])));
     let fresher = changed(&folder, "fresher", |plan| {
-        plan["expr_table"]["score_followed"]["a"]["value"] = json!(0.25);
+        plan["expr_table"]["e1"]["a"]["value"] = json!(0.25);
         plan["nodes"][2]["params"]["fanout"] = json!(3);
     });
     expect![[r#"
@@ -268,7 +268,7 @@ fn requests_of_a_load_are_captured_as_the_project_says() {
     let path = |name: &str| example.join(name).to_str().unwrap().to_owned();
     let project = |captures: &str| {
         let text = format!(
-            "[plan]\nregistry = '{}'\nplans = '{}'\n[plan.endpoints.feed]\nsource = 'memory'\ndata = ['{}']\n{captures}",
+            "[plan]\nregistry = '{}'\nplans = '{}'\n[plan.endpoints.redis_default]\nsource = 'memory'\ndata = ['{}']\n{captures}",
             path("registry"),
             path("plans"),
             path("data.json"),

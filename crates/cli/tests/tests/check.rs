@@ -7,12 +7,18 @@ use crate::binary::{anabranch, scratch};
 #[test]
 fn the_examples_are_fine() {
     expect![[r#"
-        plan       status  nodes  trips
-        ---------  ------  -----  -----
-        feed       fine       17      6
-        home       fine        7      3
-        new_faces  fine        9      5
-        trending   fine        7      3
+        plan             status  nodes  trips
+        ---------------  ------  -----  -----
+        complex_dag      fine       10      4
+        diamond          fine        4      4
+        feed             fine       17      6
+        home             fine        7      3
+        mixed_pipeline   fine        6      2
+        new_faces        fine        9      5
+        parallel_fanout  fine        3      4
+        simple_viewer    fine        1      1
+        trending         fine        7      3
+        viewer_filter    fine        2      1
         exit 0
     "#]]
     .assert_eq(&anabranch(&["plan", "list"], "").shown());
@@ -81,8 +87,8 @@ fn info_says_what_nodes_write() {
     expect![[r#"
         "viewer" "core::viewer" {"keys":[3001],"kind":"Exact"}
         "followed" "core::follow" {"keys":[3001],"kind":"Exact"}
-        "friends" "core::follow" {"keys":[3001],"kind":"Exact"}
         "suggested" "core::recommendation" {"keys":[3001],"kind":"Exact"}
+        "friends" "core::follow" {"keys":[3001],"kind":"Exact"}
         "once" "core::dedupe" {"keys":[],"kind":"Exact"}
         "strangers" "core::join" {"keys":[],"kind":"Exact"}
         "others" "core::join" {"keys":[],"kind":"Exact"}
@@ -131,7 +137,7 @@ fn a_folder_without_plans() {
     expect![[r#"
         plan  status  nodes  trips
         ----  ------  -----  -----
-        stderr: no plan in FOLDER (a plan is a file NAME.plan.json)
+        stderr: no plan in FOLDER (`anabranch plan new NAME` makes one)
         exit 0
     "#]]
     .assert_eq(&said.shown_from(&folder));

@@ -21,18 +21,18 @@ fn gates_are_shown() {
           viewer         core::viewer
               unasked   country string
           followed       core::follow         <- viewer
-              reads     feed: LRANGE follow:{id} 0 4
+              reads     redis_default: LRANGE follow:{id} 0 4
               unasked   country string
           suggested      core::recommendation <- viewer
               timeout   40ms
               fallback  empty
-              reads     feed: LRANGE recommendation:{id} 0 4
+              reads     redis_default: LRANGE recommendation:{id} 0 4
               unasked   country string
           both           core::union          <- followed, suggested
           people         core::if             <- followed, both
               says      pred_id: $explore == true
           posts          core::media          <- people
-              reads     feed: LRANGE media:{id} 0 1
+              reads     redis_default: LRANGE media:{id} 0 1
               rows      only the first 12 are asked for
           page           core::take           <- posts
               says      count: 12

@@ -61,8 +61,8 @@ fn an_endpoint_may_be_told_to_fail() {
             not as it should be:
               node       reason  fallback  rows  waited  detail
               ---------  ------  --------  ----  ------  -------------------------------------------------
-              friends    error   empty        0  0.0 ms  no connection to ep_0001: trip 2 was told to fail
               suggested  error   empty        0  0.0 ms  no connection to ep_0001: trip 4 was told to fail
+              friends    error   empty        0  0.0 ms  no connection to ep_0001: trip 2 was told to fail
             exit 0
         "#]],
     );
@@ -72,11 +72,11 @@ fn an_endpoint_may_be_told_to_fail() {
 fn what_is_wrong_has_its_place() {
     check(
         "unknown",
-        "[plan.endpoints.fed]\nsource = 'memory'",
+        "[plan.endpoints.redis_defalt]\nsource = 'memory'",
         &expect![[r#"
-        error: FOLDER/anabranch.toml, plan.endpoints.fed: the registry has no such endpoint (did you mean `feed`?)
-        exit 1
-    "#]],
+            error: FOLDER/anabranch.toml, plan.endpoints.redis_defalt: the registry has no such endpoint (did you mean `redis_default`?)
+            exit 1
+        "#]],
     );
     check(
         "no_data",

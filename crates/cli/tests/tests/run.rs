@@ -196,9 +196,9 @@ fn what_goes_wrong_says_where() {
     check(
         &["nothing_like_it"],
         expect![[r#"
-        stderr: error: no plan `nothing_like_it` in ROOT/examples/plans/plans; there are: feed, home, new_faces, trending
-        exit 1
-    "#]],
+            stderr: error: no plan `nothing_like_it` in ROOT/examples/plans/plans; there are: complex_dag, diamond, feed, home, mixed_pipeline, new_faces, parallel_fanout, simple_viewer, trending, viewer_filter
+            exit 1
+        "#]],
     );
     check(
         &["missing.plan.json"],

@@ -75,7 +75,7 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
     }
     detail("equal to", &node.stands_for, ", ");
     for read in &node.reads {
-        let shared = if read.shared { " (shared with equal reads)" } else { "" };
+        let shared = if read.shared { " (shared)" } else { "" };
         detail("reads", &[format!("{}: {}{shared}", read.endpoint_name, read.command)], "");
     }
     let whole = node.inputs.is_empty() || of.outputs.contains(&node.id);
