@@ -201,7 +201,7 @@ impl<'a> Differ<'a> {
         let from = From::Any(Arc::clone(&model));
         let mut manner = Manner {
             reads: Reads::Recorded(Recorded { endpoints, from, stale: false }),
-            clock: Some(still::hurried()),
+            clock: Some(still::hurried(plan.engine().runs())),
             ..Manner::default()
         };
         let answer = plan.run_as(request, &RunOptions::default(), &mut manner).await;

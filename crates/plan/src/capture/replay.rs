@@ -166,7 +166,7 @@ pub(super) async fn again(
     let unfailed = forced.as_ref().map(|forced| forced.unfailed()).unwrap_or_default();
     let mut manner = Manner {
         reads: Reads::Recorded(Recorded { endpoints, from, stale: false }),
-        clock: Some(still::hurried()),
+        clock: Some(still::hurried(plan.engine().runs())),
         forced,
         seen,
         ..Manner::default()

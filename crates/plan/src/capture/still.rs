@@ -21,9 +21,10 @@ pub(super) fn engine() -> engine::Engine {
     engine::Engine::with_seams(seams, &config)
 }
 
-/// The time that nodes see: what they wait for is there at once.
-pub(super) fn hurried() -> Arc<dyn Clock> {
-    Arc::new(Hurried(SystemClock.now()))
+/// The time that nodes see on such an engine: what they wait for is there at once. It stands where the engine's does, or
+/// nodes would seem to have taken as long as the engine is old.
+pub(super) fn hurried(runs: &engine::Engine) -> Arc<dyn Clock> {
+    Arc::new(Hurried(runs.clock().now()))
 }
 
 /// A clock that stands: no timeout ever comes.
@@ -57,5 +58,14 @@ struct Here;
 impl Pool for Here {
     fn submit(&self, task: Task) {
         (task.run)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nodes_and_their_engine_agree_on_the_time() {
+        let runs = super::engine();
+        assert_eq!(super::hurried(&runs).now(), runs.clock().now());
     }
 }
