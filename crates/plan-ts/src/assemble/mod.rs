@@ -4,6 +4,9 @@
 mod places;
 mod table;
 mod values;
+mod words;
+
+use std::collections::BTreeSet;
 
 use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
 use serde_json::{Map, Value, json};
@@ -13,6 +16,7 @@ use crate::surface;
 use table::Table;
 
 pub(crate) use places::Places;
+pub(crate) use words::in_typescript;
 
 /// A plan as JSON, and what it was made of.
 pub(crate) struct Assembled {
@@ -34,7 +38,7 @@ pub(crate) fn assemble(
     (ops, registries): (&Ops, &Registries),
     faults: &mut Vec<Fault>,
 ) -> Assembled {
-    let ids = plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node)).collect();
+    let ids = plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, ops)).collect();
     let (exprs, preds) = (Table::new("e"), Table::new("p"));
     let mut assembler = Assembler { made, registries, exprs, preds, ids, told: Vec::new(), faults };
     let mut nodes = Vec::with_capacity(plan.nodes.len());
@@ -47,11 +51,8 @@ pub(crate) fn assemble(
     put("schema_version", json!(1));
     put("nodes", Value::Array(nodes));
     put("outputs", plan.outputs.iter().map(|number| json!(assembler.id(*number))).collect());
-    let mut required: Vec<&str> = plan.capabilities.iter().map(|(id, _)| id.as_str()).collect();
-    required.sort_unstable();
-    required.dedup();
-    let payloads = plan.capabilities.iter().filter(|(_, payload)| !payload.is_null());
-    let extensions: Map<String, Value> = payloads.cloned().collect();
+    let required: BTreeSet<&str> = plan.capabilities.iter().map(|(id, ..)| id.as_str()).collect();
+    let extensions = assembler.extensions(plan);
     for (name, value) in [
         ("expr_table", Value::Object(assembler.exprs.entries)),
         ("pred_table", Value::Object(assembler.preds.entries)),
@@ -88,6 +89,24 @@ struct Draft<'a> {
 }
 
 impl Assembler<'_> {
+    /// What the capabilities that a plan requires are given.
+    fn extensions(&mut self, plan: &MadePlan) -> Map<String, Value> {
+        let mut extensions = Map::new();
+        for (id, payload, site) in plan.capabilities.iter().filter(|(_, payload, _)| !payload.is_null()) {
+            let what = match self.json(payload, 0) {
+                Ok(payload) if extensions.get(id).is_none_or(|other| *other == payload) => {
+                    extensions.insert(id.clone(), payload);
+                    continue;
+                }
+                Ok(_) => format!("`{id}` was given something else before"),
+                Err(None) => continue,
+                Err(Some(what)) => format!("`requireCapability`: {what}"),
+            };
+            self.faults.push(Fault::maybe(call_at(self.made, *site), what));
+        }
+        extensions
+    }
+
     fn plan_options(&mut self, plan: &MadePlan) -> Map<String, Value> {
         let mut json = Map::new();
         if is_bad(&plan.options) {
@@ -210,11 +229,16 @@ impl Assembler<'_> {
 }
 
 /// What a node is called: as its call says, or by its number.
-fn id_of(number: usize, node: &MadeNode) -> String {
+fn id_of(number: usize, node: &MadeNode, ops: &Ops) -> String {
     match node.options.get("id").and_then(Value::as_str) {
-        Some(id) => id.to_owned(),
-        None => format!("n{number}"),
+        Some(id) if !has_own_id(node, ops) => id.to_owned(),
+        _ => format!("n{number}"),
     }
+}
+
+/// Whether `id` is something else to an op of somebody else: its own options come first.
+fn has_own_id(node: &MadeNode, ops: &Ops) -> bool {
+    ops.get(&node.op).is_some_and(|op| op.spec().params.iter().any(|param| surface::option(param) == "id"))
 }
 
 fn method(spec: &Spec) -> String {

@@ -33,6 +33,9 @@ impl Places<'_> {
     /// A problem with its place in the sources, unless it was told already; `faults` says whether anything was.
     pub(crate) fn find(&self, problem: &Problem, faults: bool) -> Option<Problem> {
         let place = Place::parse(&problem.place);
+        if let Some(found) = self.of_capability(problem) {
+            return Some(found);
+        }
         let (at, what) = match self.node_of(&place) {
             Some((number, node)) => self.of_node(number, node, &place, &problem.what)?,
             // Code that came to no end has no name or outputs, and it was told why.
@@ -43,10 +46,25 @@ impl Places<'_> {
         Some(self.sources.problem(at, what, problem.help.clone()))
     }
 
+    /// A problem of a capability, where the plan requires it.
+    fn of_capability(&self, problem: &Problem) -> Option<Problem> {
+        let of = |(id, ..): &&(String, Value, Option<u32>)| match problem.place.strip_prefix("extensions.") {
+            Some(place) => place.strip_prefix(id.as_str()).is_some_and(|rest| !rest.starts_with(is_part)),
+            None => problem.place == "capabilities_required" && problem.what.contains(&format!("`{id}`")),
+        };
+        let (id, _, site) = self.plan.capabilities.iter().find(of)?;
+        let path =
+            problem.place.strip_prefix("extensions.").and_then(|place| place.strip_prefix(id.as_str()));
+        let path = path.map(|path| path.trim_start_matches('.')).filter(|path| !path.is_empty());
+        let path = path.map(|path| format!(", `{path}`")).unwrap_or_default();
+        let what = format!("`requireCapability`{path}: {}", problem.what);
+        Some(self.sources.problem(call_at(self.made, *site), what, problem.help.clone()))
+    }
+
     /// The node that a place is of; of an entry of a table the first that has it.
     fn node_of(&self, place: &Place<'_>) -> Option<(usize, &MadeNode)> {
         let number = match place.node {
-            Some(id) => self.assembled.ids.iter().position(|other| other == id)?,
+            Some(id) => self.assembled.ids.iter().position(|other| is_quoted(other, id))?,
             None => {
                 let entry = place.entry?;
                 let nodes = self.assembled.json.get("nodes")?.as_array()?;
@@ -68,7 +86,8 @@ impl Places<'_> {
     ) -> Option<(Option<At>, String)> {
         let spec = self.ops.get(&node.op)?.spec();
         let op = method(spec);
-        let Some(field) = place.field else {
+        // What is wrong with the rows that a call is made on is wrong with the call.
+        let Some(field) = place.field.filter(|field| *field != "inputs") else {
             return Some((call_at(self.made, node.site), format!("`{op}`: {what}")));
         };
         let param = match place.entry {
@@ -130,6 +149,15 @@ fn inside(ir: &Value, path: &[&str]) -> Option<u32> {
         found = site(ir).or(found);
     }
     found
+}
+
+/// Whether the loader means this id when it writes that: it shortens long ones.
+fn is_quoted(id: &str, written: &str) -> bool {
+    id == written || written.strip_suffix("...").is_some_and(|start| id.starts_with(start))
+}
+
+fn is_part(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
 }
 
 impl<'p> Place<'p> {

@@ -182,7 +182,7 @@ impl Assembler<'_> {
     }
 
     /// A value of any shape: keys in it are told by their names.
-    fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
+    pub(super) fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
         if depth > DEEPEST {
             return Err(Some(format!("is nested deeper than {DEEPEST}")));
         }

@@ -6,7 +6,9 @@
 mod world;
 mod seeds;
 mod surface;
+mod loader;
 mod modules;
+mod own_ops;
 mod errors;
 mod types;
 mod fuzz;

@@ -127,11 +127,11 @@ function call(method, receiver, given) {
 
 /** Gives a prototype its methods, and tells about those that it does not have. */
 function equip(prototype, what, methods) {
+  delete prototype.constructor;
   for (const method of methods) {
     const value = { [method.name](...given) { return call(method, this, given); } }[method.name];
     Object.defineProperty(prototype, method.name, { value, configurable: true });
   }
-  delete prototype.constructor;
   const names = () => Object.getOwnPropertyNames(prototype);
   Object.setPrototypeOf(prototype, new Proxy(Receiver.prototype, {
     get(target, name, receiver) {
@@ -174,7 +174,7 @@ Object.defineProperty(Context.prototype, "requireCapability", {
       ? copyOptions(payload, "requireCapability", site)
       : copy(payload ?? null, { site, option: "payload" }, 1, []);
     if (capabilities.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} capabilities`, site);
-    capabilities.push([id, given]);
+    capabilities.push([id, given, site]);
   },
 });
 equipAll(Context.prototype, "`ctx`", sources);
