@@ -284,19 +284,20 @@ fn odd_files_in_the_plan_folder() {
         stderr: built FOLDER/plans/a.plan.json
         stderr: 1 plan built, 1 changed
         exit 0
-    "#]].assert_eq(&build(&folder, &[]).shown_from(&folder));
+    "#]]
+    .assert_eq(&build(&folder, &[]).shown_from(&folder));
     std::os::unix::fs::symlink("nowhere", plans.join("b.plan.ts")).unwrap();
     expect![[r#"
         stderr: b: error: FOLDER/plans/b.plan.ts: cannot be read: No such file or directory (os error 2)
         stderr: b: refused, 1 error
         exit 1
-    "#]].assert_eq(&in_folder(&folder, &["plan", "check", "b"], "").shown_from(&folder));
+    "#]]
+    .assert_eq(&in_folder(&folder, &["plan", "check", "b"], "").shown_from(&folder));
     expect![[r#"
         stderr: error: ./a.plan.json would be written twice, from plans/a.plan.ts and from other/a.plan.ts
         exit 1
-    "#]].assert_eq(
-        &build(&folder, &["plans/a.plan.ts", "other/a.plan.ts", "--out", "."]).shown_from(&folder),
-    );
+    "#]]
+    .assert_eq(&build(&folder, &["plans/a.plan.ts", "other/a.plan.ts", "--out", "."]).shown_from(&folder));
 }
 
 /// What becomes of a hostile plan: an error, in time.

@@ -233,7 +233,7 @@ impl<'a> Walk<'_, 'a> {
             _ => return self.expression(&it.argument, place),
         };
         if is_literal(&it.argument) {
-            return self.visit_expression(&it.argument);
+            return;
         }
         let site = self.site(it.span);
         let start = it.argument.span().start;

@@ -6,9 +6,9 @@ use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, AwaitExpression, BindingIdentifier, CatchParameter, Class,
     ClassElement, Decorator, Directive, DoWhileStatement, Expression, ForStatement, FormalParameter,
     FormalParameterRest, Function, IdentifierReference, IfStatement, ImportExpression, ImportMeta,
-    MethodDefinition, NewExpression, NumericLiteral, PropertyDefinition, Statement, SwitchCase,
-    SwitchStatement, TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion,
-    UnaryExpression, VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
+    MethodDefinition, NewExpression, PropertyDefinition, Statement, SwitchCase, SwitchStatement,
+    TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion, UnaryExpression,
+    VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_parser::ParserReturn;
@@ -135,20 +135,6 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
         self.construct(it);
-    }
-
-    fn visit_numeric_literal(&mut self, it: &NumericLiteral<'a>) {
-        // JavaScript rounds what it cannot hold, and an id that is off by one is another's.
-        let written = it.span.source_text(self.text).replace('_', "");
-        let rounded = written.parse::<u128>().is_ok_and(|whole| it.value as u128 != whole);
-        if rounded {
-            let what = format!("JavaScript makes {} of {written}", it.value);
-            self.fault(
-                it.span,
-                what,
-                "whole numbers are exact up to 9007199254740991; larger ones belong into parameters",
-            );
-        }
     }
 
     fn visit_yield_expression(&mut self, it: &YieldExpression<'a>) {

@@ -113,16 +113,6 @@ fn names_of_the_compiler() {
 }
 
 #[test]
-fn numbers_that_javascript_rounds() {
-    check(
-        "f(9007199254740993, -9_007_199_254_740_993, 9007199254740992, 1e300, 0.1, 0x20000000000001, 100000000000000000000)",
-        &expect![[r#"
-            "9007199254740993": JavaScript makes 9007199254740992 of 9007199254740993; whole numbers are exact up to 9007199254740991; larger ones belong into parameters
-        "#]],
-    );
-}
-
-#[test]
 fn not_typescript() {
     check(
         "let a = ;",
