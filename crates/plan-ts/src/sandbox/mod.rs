@@ -35,6 +35,7 @@ const PRELUDE: &str = concat!(
     include_str!("prelude/faults.js"),
     include_str!("prelude/tokens.js"),
     include_str!("prelude/operators.js"),
+    include_str!("prelude/natives.js"),
     include_str!("prelude/functions.js"),
     include_str!("prelude/plan.js"),
     include_str!("prelude/lockdown.js"),

@@ -230,6 +230,7 @@ impl<'a> Walk<'_, 'a> {
             UnaryOperator::LogicalNot | UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => {
                 it.operator
             }
+            UnaryOperator::Typeof => return self.type_of(it),
             _ => return self.expression(&it.argument, place),
         };
         if is_literal(&it.argument) {
@@ -240,6 +241,21 @@ impl<'a> Walk<'_, 'a> {
         let gap = self.gap(it.span.start, start);
         let call = format_args!("__ab_unary({site},\"{}\",{gap}", operator.as_str());
         self.open(it.span.start, start, call);
+        self.visit_expression(&it.argument);
+        self.edits.insert(it.span.end, ")");
+    }
+
+    /// A name that is not there is no error for `typeof`, but it is one for a call.
+    fn type_of(&mut self, it: &UnaryExpression<'a>) {
+        let start = it.argument.span().start;
+        let gap = self.gap(it.span.start, start);
+        match bare(&it.argument) {
+            Expression::Identifier(name) => {
+                let call = format_args!("__ab_typeof({gap}typeof {0}===\"undefined\"?void 0:", name.name);
+                self.open(it.span.start, start, call);
+            }
+            _ => self.open(it.span.start, start, format_args!("__ab_typeof({gap}")),
+        }
         self.visit_expression(&it.argument);
         self.edits.insert(it.span.end, ")");
     }

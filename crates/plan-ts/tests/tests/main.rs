@@ -7,6 +7,7 @@ mod world;
 mod seeds;
 mod surface;
 mod modules;
+mod natives;
 mod errors;
 mod types;
 mod fuzz;

@@ -79,6 +79,7 @@ function copyToken({ kind, id, ir, size, depth: deep }, place, depth, wrong) {
   switch (kind) {
     case "bad": return { $: "bad" };
     case "endpoint": return { $: "endpoint", id };
+    case "type": return wrong("is known only when a request comes");
   }
   values += size;
   if (depth + deep > MAX_DEPTH + 4) return wrong("is nested too deep");
