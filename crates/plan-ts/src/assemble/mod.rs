@@ -5,12 +5,15 @@ mod places;
 mod table;
 mod values;
 
+use std::collections::HashMap;
+
 use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
 use serde_json::{Map, Value, json};
 
 use crate::job::{At, Fault, Made, MadeNode, MadePlan};
 use crate::surface;
 use table::Table;
+use values::Given;
 
 pub(crate) use places::Places;
 
@@ -22,6 +25,9 @@ pub(crate) struct Assembled {
     /// Parameters that something was told about already: the number of the node and the name in plan JSON.
     told: Vec<(usize, &'static str)>,
 }
+
+/// What the id of a node is called in plan JSON.
+const NODE_ID: &str = "node_id";
 
 /// Options of a plan: their names here, and in plan JSON.
 const OF_PLAN: [(&str, &str); 3] =
@@ -42,6 +48,7 @@ pub(crate) fn assemble(
         // The code can only name ops that it was given.
         nodes.extend(ops.get(&node.op).map(|op| assembler.node(number, node, op.spec())));
     }
+    assembler.same_ids(plan);
     let mut json = assembler.plan_options(plan);
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("schema_version", json!(1));
@@ -132,10 +139,26 @@ impl Assembler<'_> {
         let mut json = fields;
         let inputs: Vec<&str> = node.inputs.iter().map(|input| self.id(*input)).collect();
         json.insert("inputs".to_owned(), json!(inputs));
-        json.insert("node_id".to_owned(), json!(self.ids[number]));
+        json.insert(NODE_ID.to_owned(), json!(self.ids[number]));
         json.insert("op".to_owned(), json!(spec.name));
         json.insert("params".to_owned(), Value::Object(params));
         Value::Object(json)
+    }
+
+    /// Tells about ids that are given to two nodes, where one is given.
+    fn same_ids(&mut self, plan: &MadePlan) {
+        let mut firsts = HashMap::new();
+        for (number, id) in self.ids.iter().enumerate() {
+            let Some(first) = firsts.insert(id, number) else { continue };
+            let of = |number: usize| plan.nodes.get(number).filter(|node| given_id(node).is_some());
+            let Some(node) = of(number).or_else(|| of(first)) else { continue };
+            let at = value_at(self.made, node.site, "id");
+            let fault = Fault::maybe(at, format!("two nodes are called `{id}`"));
+            let counted = of(number).is_none() || of(first).is_none();
+            let help = "nodes without an `id` are called n0, n1, ... as they are called: choose another name";
+            self.faults.push(if counted { fault.help(help) } else { fault });
+            self.told.push((self.ids.iter().position(|other| other == id).unwrap_or(first), NODE_ID));
+        }
     }
 
     fn option(&mut self, draft: &mut Draft<'_>, name: &str, value: &Value) {
@@ -160,7 +183,13 @@ impl Assembler<'_> {
             return;
         }
         match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
-            Some((_, "node_id")) => {}
+            Some((_, NODE_ID)) => match Given::of(value) {
+                Given::Plain(Value::String(_)) | Given::Bad => {}
+                given => {
+                    let what = format!("`id` must be a string, not {}", given.shown());
+                    self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
+                }
+            },
             Some((_, "trace")) => {
                 draft.params.insert("trace".to_owned(), value.clone());
             }
@@ -211,10 +240,11 @@ impl Assembler<'_> {
 
 /// What a node is called: as its call says, or by its number.
 fn id_of(number: usize, node: &MadeNode) -> String {
-    match node.options.get("id").and_then(Value::as_str) {
-        Some(id) => id.to_owned(),
-        None => format!("n{number}"),
-    }
+    given_id(node).map_or_else(|| format!("n{number}"), str::to_owned)
+}
+
+fn given_id(node: &MadeNode) -> Option<&str> {
+    node.options.get("id")?.as_str()
 }
 
 fn method(spec: &Spec) -> String {

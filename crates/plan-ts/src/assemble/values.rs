@@ -13,7 +13,7 @@ const DEEPEST: usize = 64;
 type Wrong = Option<Fault>;
 
 /// What the code put where a value belongs.
-enum Given<'v> {
+pub(super) enum Given<'v> {
     Expr(&'v Value),
     Pred(&'v Value),
     Endpoint(&'v str),
@@ -23,7 +23,7 @@ enum Given<'v> {
 }
 
 impl<'v> Given<'v> {
-    fn of(value: &'v Value) -> Given<'v> {
+    pub(super) fn of(value: &'v Value) -> Given<'v> {
         let ir = || value.get("ir").unwrap_or(&Value::Null);
         match value.get("$").and_then(Value::as_str) {
             None => Given::Plain(value),
@@ -42,7 +42,7 @@ impl<'v> Given<'v> {
     }
 
     /// In words, for those who expected something else.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let name = |ir: &Value, field: &str| ir.get(field).and_then(Value::as_str).map(str::to_owned);
         match self {
             Given::Expr(ir) => match (name(ir, "key"), name(ir, "param")) {
