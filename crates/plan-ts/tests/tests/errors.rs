@@ -92,9 +92,9 @@ fn kinds_of_values() {
         "kinds",
         "return v.filter({ pred: 3 });",
         expect![[r#"
-            error: a.plan.ts:4:17: `key` and `by` are the same option
-              4 | return v.sort({ key: Key.id, by: Key.id });
-                |                 ^^^
+            error: a.plan.ts:4:25: `pred` must be a predicate, as in Key.id > 5, not 3
+              4 | return v.filter({ pred: 3 });
+                |                         ^
         "#]],
     );
 }
@@ -462,112 +462,5 @@ fn whole_plans() {
           1 | const x = 'é' /* ü */ + Key.nope;
             |                         ^^^^^^^^
     "#]],
-    );
-}
-
-#[test]
-fn ids_are_strings_and_each_is_there_once() {
-    check(
-        "ids",
-        "return v.take({ id: 5, count: 1 }).take({ id: Key.id, count: 1 });",
-        expect![[r#"
-        error: a.plan.ts:4:21: `id` must be a string, not 5
-          4 | return v.take({ id: 5, count: 1 }).take({ id: Key.id, count: 1 });
-            |                     ^
-        error: a.plan.ts:4:47: `id` must be a string, not the key `id`
-          4 | return v.take({ id: 5, count: 1 }).take({ id: Key.id, count: 1 });
-            |                                               ^^^^^^
-    "#]],
-    );
-    check(
-        "ids",
-        "return v.take({ count: 3 }).take({ id: 'n1', count: 1 });",
-        expect![[r#"
-        error: a.plan.ts:4:40: two nodes are called `n1`
-          4 | return v.take({ count: 3 }).take({ id: 'n1', count: 1 });
-            |                                        ^^^^
-          help: nodes without an `id` are called n0, n1, ... as they are called: choose another name
-    "#]],
-    );
-    check(
-        "ids",
-        "const top = (x: CandidateSet) => x.take({ id: 'top', count: 3 });\nreturn top(top(top(v)));",
-        expect![[r#"
-            error: a.plan.ts:4:47: two nodes are called `top`
-              4 | const top = (x: CandidateSet) => x.take({ id: 'top', count: 3 });
-                |                                               ^^^^^
-        "#]],
-    );
-}
-
-#[test]
-fn values_are_no_conditions() {
-    check(
-        "conditions",
-        "return v.filter({ pred: Key.id });",
-        expect![[r#"
-        error: a.plan.ts:4:25: an int is compared with a bool
-          4 | return v.filter({ pred: Key.id });
-            |                         ^^^^^^
-          help: a condition is true or false: compare it, as in `x > 0`; to take something else instead of null write `x ?? y`
-    "#]],
-    );
-    check(
-        "conditions",
-        "return v.vm({ outKey: Key.score, expr: Key.country || Key.id > 3 });",
-        expect![[r#"
-        error: a.plan.ts:4:40: a string is compared with a bool
-          4 | return v.vm({ outKey: Key.score, expr: Key.country || Key.id > 3 });
-            |                                        ^^^^^^^^^^^^^^^^^^^^^^^^^
-          help: a condition is true or false: compare it, as in `x > 0`; to take something else instead of null write `x ?? y`
-    "#]],
-    );
-    check(
-        "conditions",
-        "return v.filter({ pred: Key.id == true });",
-        expect![[r#"
-        error: a.plan.ts:4:25: an int is compared with a bool
-          4 | return v.filter({ pred: Key.id == true });
-            |                         ^^^^^^^^^^^^^^
-    "#]],
-    );
-}
-
-#[test]
-fn calls_tell_where_they_are() {
-    check(
-        "calls",
-        "const one = [1].concat([2]);\nreturn v.take();",
-        expect![[r#"
-        error: a.plan.ts:5:10: `take` needs `count`: a whole number
-          5 | return v.take();
-            |          ^^^^
-    "#]],
-    );
-    check(
-        "calls",
-        "const given = [{ cout: 1 }];\nreturn v.take(...given);",
-        expect![[r#"
-        error: a.plan.ts:5:10: `take` has no option `cout`
-          5 | return v.take(...given);
-            |          ^^^^
-          help: did you mean `count`?
-        error: a.plan.ts:5:10: `take` needs `count`: a whole number
-          5 | return v.take(...given);
-            |          ^^^^
-    "#]],
-    );
-    check(
-        "calls",
-        "const name = 'take' as const;\nreturn v[name]({ cout: 1 });",
-        expect![[r#"
-            error: a.plan.ts:5:10: `take` needs `count`: a whole number
-              5 | return v[name]({ cout: 1 });
-                |          ^^^^
-            error: a.plan.ts:5:18: `take` has no option `cout`
-              5 | return v[name]({ cout: 1 });
-                |                  ^^^^
-              help: did you mean `count`?
-        "#]],
     );
 }

@@ -9,6 +9,7 @@ mod surface;
 mod modules;
 mod natives;
 mod errors;
+mod mistakes;
 mod types;
 mod fuzz;
 mod hostile;

@@ -112,3 +112,15 @@ fn what_is_not_there_is_left_out() {
     let same = "return v.filter({ pred: Key.id > 1 && P.explore });";
     assert_eq!(preds, json_of("natives-absent", same)["pred_table"]);
 }
+
+#[test]
+fn in_is_about_items() {
+    check(
+        "in",
+        "((x: string) => x in ['a', 'b'])('a')",
+        expect![[r#"
+        error: a.plan.ts:4:27: `in` asks a list of plain values for an index, not for an item
+          help: write `list.includes(x)`"#]],
+    );
+    check("in", "'a' in { a: 1 } && ['a'].includes('a')", expect![""]);
+}

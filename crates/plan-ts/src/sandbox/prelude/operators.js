@@ -2,7 +2,9 @@
 
 const ARITHMETIC = { __proto__: null, "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow" };
 
-function native(op, a, b) {
+const INDEX = "`in` asks a list of plain values for an index, not for an item";
+
+function native(site, op, a, b) {
   switch (op) {
     case "+": return a + b;
     case "-": return a - b;
@@ -18,7 +20,7 @@ function native(op, a, b) {
     case "<=": return a <= b;
     case ">": return a > b;
     case ">=": return a >= b;
-    case "in": return a in b;
+    case "in": return Array.isArray(b) ? fault(INDEX, "write `list.includes(x)`", site) : a in b;
   }
 }
 
@@ -28,7 +30,7 @@ function __ab_get(site, object, name) {
 }
 
 function __ab_op(site, op, a, b) {
-  if (!isLifted(a) && !isLifted(b)) return native(op, a, b);
+  if (!isLifted(a) && !isLifted(b)) return native(site, op, a, b);
   if (a === TYPE || b === TYPE) return compareType(site, op, a === TYPE ? b : a);
   if (op in ARITHMETIC) return expr(site, ARITHMETIC[op], { a: asExpr(a, site), b: asExpr(b, site) });
   if (op === "%") return fault("expressions have no `%`", undefined, site);

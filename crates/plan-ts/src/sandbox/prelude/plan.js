@@ -97,7 +97,8 @@ function copyOptions(options, name, site, but) {
   const copied = { __proto__: null };
   if (options === undefined) return copied;
   if (!isPlain(options) || Token.parts(options) !== undefined || Receiver.is(options)) {
-    fault(`\`${name}\` takes an object of options, not ${shown(options)}`, `write \`${name}({ option: value })\``, site);
+    const given = shown(options) === "an object" ? "an object of a class" : shown(options);
+    fault(`\`${name}\` takes an object of options, not ${given}`, `write \`${name}({ option: value })\``, site);
     return copied;
   }
   for (const option of Object.keys(options)) {
