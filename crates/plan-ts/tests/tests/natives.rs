@@ -122,5 +122,17 @@ fn in_is_about_items() {
         error: a.plan.ts:4:27: `in` asks a list of plain values for an index, not for an item
           help: write `list.includes(x)`"#]],
     );
-    check("in", "'a' in { a: 1 } && ['a'].includes('a')", expect![""]);
+    check("in", "'a' in { a: 1 } && Symbol.iterator in [] && ['a'].includes('a')", expect![""]);
+}
+
+#[test]
+fn what_was_told_is_not_told_again() {
+    let bad = "[Key.idd].map((x) => typeof x === 'number' && new Set([1]).has(x) && Number.isNaN(x) && x in [1])[0]";
+    check(
+        "told",
+        bad,
+        expect![[r#"
+        error: a.plan.ts:4:12: there is no key `idd`
+          help: did you mean `id`?"#]],
+    );
 }

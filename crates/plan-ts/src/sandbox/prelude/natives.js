@@ -27,7 +27,7 @@ function deciding(name) {
       const said = Reflect.apply(decide, this, given);
       if (!isLifted(said)) return said;
       const help = "choose rows with the `filter` op; to leave out what is not there, write `list.filter(Boolean)`";
-      if (Token.parts(said).kind !== "bad") fault(UNKNOWN, help);
+      if (!isBad(said)) fault(UNKNOWN, help);
       return false;
     };
     return Reflect.apply(before, this, [plain, ...rest]);
@@ -47,6 +47,7 @@ function finding(name, missing) {
   return (before) => ({ [name](value, ...rest) {
     const found = Reflect.apply(before, this, [value, ...rest]);
     if (found !== missing || !isLifted(value)) return found;
+    if (isBad(value)) return BAD;
     const help = "for what a row or request brings write `x in [1, 2]`, or `condition ? a : b` for each case";
     return fault(`\`${name}\` looks for an expression, and not for what it will be`, help);
   } })[name];
@@ -62,6 +63,7 @@ for (const { prototype } of [Map, Set, WeakMap, WeakSet]) {
 function asking(name) {
   return (before) => ({ [name](...values) {
     if (!values.some(isLifted)) return before(...values);
+    if (values.some(isBad)) return BAD;
     return fault(`\`${name}\` takes plain values, and this is an expression`);
   } })[name];
 }
@@ -75,3 +77,4 @@ replace(globalThis, "Boolean", (before) => new Proxy(before, {
     return values.length === 1 && isLifted(values[0]) ? new Token(asPred(values[0])) : Reflect.apply(target, self, values);
   },
 }));
+replace(Boolean.prototype, "constructor", () => Boolean);

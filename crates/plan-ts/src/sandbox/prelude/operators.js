@@ -20,7 +20,7 @@ function native(site, op, a, b) {
     case "<=": return a <= b;
     case ">": return a > b;
     case ">=": return a >= b;
-    case "in": return Array.isArray(b) ? fault(INDEX, "write `list.includes(x)`", site) : a in b;
+    case "in": return Array.isArray(b) && typeof a !== "symbol" ? fault(INDEX, "write `list.includes(x)`", site) : a in b;
   }
 }
 
@@ -31,6 +31,7 @@ function __ab_get(site, object, name) {
 
 function __ab_op(site, op, a, b) {
   if (!isLifted(a) && !isLifted(b)) return native(site, op, a, b);
+  if (isBad(a) || isBad(b)) return BAD;
   if (a === TYPE || b === TYPE) return compareType(site, op, a === TYPE ? b : a);
   if (op in ARITHMETIC) return expr(site, ARITHMETIC[op], { a: asExpr(a, site), b: asExpr(b, site) });
   if (op === "%") return fault("expressions have no `%`", undefined, site);
@@ -97,7 +98,7 @@ const UNKNOWN = "this is known only when a request comes; JavaScript has run by 
 
 function __ab_test(site, value) {
   if (!isLifted(value)) return value;
-  if (Token.parts(value).kind === "bad") return false;
+  if (isBad(value)) return false;
   const given = ["is_null", "not_null"].includes(Token.parts(value).ir?.op);
   const help = given
     ? "if the question is whether something was given at all, write `typeof x === \"undefined\"`, or `x ?? value`"
@@ -111,7 +112,7 @@ function __ab_test(site, value) {
 const TYPE = new Token({ kind: "type" });
 
 function __ab_typeof(value) {
-  return isLifted(value) ? TYPE : typeof value;
+  return isBad(value) ? BAD : isLifted(value) ? TYPE : typeof value;
 }
 
 function compareType(site, op, type) {

@@ -187,7 +187,7 @@ delete Receiver.prototype.constructor;
 function outputsOf(returned, site) {
   const help = "return rows, or a list of rows";
   const wrong = (what) => (fault(what, help, site, "build"), []);
-  if (Token.parts(returned)?.kind === "bad") return [];
+  if (isBad(returned)) return [];
   if (isRows(returned)) return outputsOf([returned], site);
   if (returned === undefined) return wrong("`build` returns nothing");
   if (returned instanceof Promise) return wrong("`build` returns a promise");

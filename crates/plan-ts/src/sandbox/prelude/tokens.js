@@ -57,7 +57,7 @@ Object.setPrototypeOf(Token.prototype, new Proxy(Object.prototype, {
   get(target, name, receiver) {
     if (typeof name === "symbol" || name === "then") return undefined;
     if (name in target) return Reflect.get(target, name, receiver);
-    if (Token.parts(receiver)?.kind !== "bad") {
+    if (!isBad(receiver)) {
       fault(`an expression has no \`${name}\``, INSTEAD[name], undefined, undefined, name);
     }
     return ABSENT;
@@ -71,6 +71,11 @@ const ABSENT = Object.freeze(() => BAD);
 function isLifted(value) {
   const parts = Token.parts(value);
   return parts !== undefined && parts.kind !== "endpoint";
+}
+
+/** Whether a fault was told about it. */
+function isBad(value) {
+  return Token.parts(value)?.kind === "bad";
 }
 
 /** An expression or predicate with these children (parts of tokens) and other fields. */
