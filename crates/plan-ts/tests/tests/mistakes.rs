@@ -154,3 +154,27 @@ fn keys_are_no_data() {
     "#]],
     );
 }
+
+#[test]
+fn what_async_functions_throw() {
+    check(
+        "async",
+        "async function check() { throw new RangeError('weights'); }\ncheck();\nreturn v;",
+        expect![[r#"
+            error: a.plan.ts:4:36: RangeError: weights
+              4 | async function check() { throw new RangeError('weights'); }
+                |                                    ^^^^^^^^^^
+        "#]],
+    );
+    check(
+        "async",
+        "(async () => { await null; `${Key.id}`; })();\nreturn v;",
+        expect![[r#"
+        error: a.plan.ts:4:31: an expression has no value while the plan is built: it stands for one that a request brings
+          4 | (async () => { await null; `${Key.id}`; })();
+            |                               ^^^
+          help: operators (but for `x++` and `a.b += x`) and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one
+    "#]],
+    );
+    check("async", "Promise.reject(1).catch(() => 2);\nreturn v;", expect![""]);
+}

@@ -7,6 +7,8 @@
 const MAX_FAULTS = 1000;
 const MAX_TEXT = 500;
 
+const MAX_REJECTIONS = 10;
+
 const faults = [];
 
 /** A text that fits into a message, and into JSON. */
@@ -75,8 +77,29 @@ function stop(what, site) {
   throw new Refusal(what, null);
 }
 
+// What promises were rejected with that nobody has asked.
+const rejections = new Map();
+let endedBy = {};
+
+/** Notes that a promise was rejected, or that somebody asks it after all. */
+function rejected(promise, reason, asked) {
+  if (asked) rejections.delete(promise);
+  else if (rejections.size < MAX_REJECTIONS) rejections.set(promise, reason);
+}
+
+/** Notes what was thrown where nothing waits for it: an `async` function that is not awaited. */
+function unheard() {
+  const told = [endedBy];
+  for (const reason of rejections.values()) {
+    if (told.some((other) => other === reason)) continue;
+    told.push(reason);
+    ended(reason);
+  }
+}
+
 /** Notes that the code ended there. `what` and `help` say why, if its host knows better than the error. */
 function ended(error, what, help) {
+  endedBy = error;
   let stack;
   try {
     if (!Error.isError(error)) {
