@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_plan::{Engine, Error, Plan, Problem, Problems};
 use serde_json::{Map, Value, json};
 
-use crate::assemble::{Places, assemble};
+use crate::assemble::{Places, assemble, wrong_kinds};
 use crate::child::Worker;
 use crate::job::{EndpointName, Fault, Job, Made};
 use crate::make::make;
@@ -111,7 +111,12 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
     text.push('\n');
     let base = file.parent().unwrap_or(Path::new(""));
     let places = Places { made, plan, assembled: &assembled, ops, sources };
-    match engine.compile(&text, base) {
+    let compiled = engine.compile(&text, base);
+    if !faults.is_empty() || compiled.is_err() {
+        let kinds = wrong_kinds(&assembled.json, registries);
+        problems.errors.extend(kinds.iter().filter_map(|problem| places.find(problem, true)));
+    }
+    match compiled {
         Ok(compiled) if problems.is_fine() => {
             let warnings =
                 compiled.warnings().iter().filter_map(|warning| places.find(warning, false)).collect();
@@ -120,7 +125,7 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
         }
         Ok(_) => Err(in_order(problems)),
         Err(Error::Plan(found)) => {
-            let told = !problems.is_fine();
+            let told = !faults.is_empty();
             problems.errors.extend(found.errors.iter().filter_map(|problem| places.find(problem, told)));
             // Of a plan with errors that were told, the loader may have nothing new to say.
             if problems.is_fine() {

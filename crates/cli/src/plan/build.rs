@@ -24,7 +24,7 @@ from files of the plan folder. Their code runs in a process of its own that can 
 at most 2 s and 64 MiB.
 
   anabranch plan build                 all plans of the plan folder
-  anabranch plan build feed --watch    again whenever the plan, what it imports or the registry changes
+  anabranch plan build feed --watch    again whenever it changes, or what it imports, or the registry
   anabranch plan build --check         for CI: fails if a NAME.plan.json is missing or out of date
 
 Exit codes: 0 fine; 1 refused, or out of date; 2 wrong usage.";

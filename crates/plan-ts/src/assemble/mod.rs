@@ -1,6 +1,7 @@
 //! From the calls that a plan's code made to plan JSON. Names and tokens of TypeScript are checked here; the rest is
 //! checked where all plan JSON is.
 
+mod kinds;
 mod places;
 mod table;
 mod values;
@@ -15,6 +16,7 @@ use crate::surface;
 use table::Table;
 use values::Given;
 
+pub(crate) use kinds::wrong_kinds;
 pub(crate) use places::Places;
 
 /// A plan as JSON, and what it was made of.

@@ -31,6 +31,9 @@ return v.follow({ endpoint: store, fanot: 3 })
               6 |   .vm({ outKey: Key.scroe, expr: Key.title * 2 })
                 |                 ^^^^^^^^^
               help: did you mean `score`?
+            error: a.plan.ts:6:34: `mul` takes numbers, not a string
+              6 |   .vm({ outKey: Key.scroe, expr: Key.title * 2 })
+                |                                  ^^^^^^^^^
             error: a.plan.ts:7:46: there is no parameter `wieght`
               7 |   .filter({ pred: Key.topic == 3 || Key.id > P.wieght })
                 |                                              ^^^^^^^^
