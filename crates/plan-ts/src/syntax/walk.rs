@@ -6,9 +6,9 @@ use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, AwaitExpression, BindingIdentifier, CatchParameter, Class,
     ClassElement, Decorator, Directive, DoWhileStatement, Expression, ForStatement, FormalParameter,
     FormalParameterRest, Function, IdentifierReference, IfStatement, ImportExpression, ImportMeta,
-    MethodDefinition, NewExpression, PropertyDefinition, Statement, SwitchCase, SwitchStatement,
-    TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion, UnaryExpression,
-    VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
+    MethodDefinition, NewExpression, NumericLiteral, PropertyDefinition, Statement, SwitchCase,
+    SwitchStatement, TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion,
+    UnaryExpression, VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_parser::ParserReturn;
@@ -120,6 +120,10 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
 
     fn visit_expression(&mut self, it: &Expression<'a>) {
         self.expression(it, Place::Value);
+    }
+
+    fn visit_numeric_literal(&mut self, it: &NumericLiteral<'a>) {
+        self.exact(it);
     }
 
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {

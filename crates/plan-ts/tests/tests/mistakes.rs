@@ -178,3 +178,26 @@ fn what_async_functions_throw() {
     );
     check("async", "Promise.reject(1).catch(() => 2);\nreturn v;", expect![""]);
 }
+
+#[test]
+fn whole_numbers_are_exact() {
+    check(
+        "exact",
+        "return v.filter({ pred: Key.id in [9007199254740993] || Key.id == -0x20_0000_0000_0001 });",
+        expect![[r#"
+            error: a.plan.ts:4:36: JavaScript has no number 9007199254740993: it would be 9007199254740992
+              4 | return v.filter({ pred: Key.id in [9007199254740993] || Key.id == -0x20_0000_0000_0001 });
+                |                                    ^^^^^^^^^^^^^^^^
+              help: let requests bring it in a parameter; if it need not be exact, write it as `1.5e20`
+            error: a.plan.ts:4:68: JavaScript has no number 0x20000000000001: it would be 9007199254740992
+              4 | 07199254740993] || Key.id == -0x20_0000_0000_0001 });
+                |                               ^^^^^^^^^^^^^^^^^^^
+              help: let requests bring it in a parameter; if it need not be exact, write it as `1.5e20`
+        "#]],
+    );
+    check(
+        "exact",
+        "return v.filter({ pred: Key.id in [9007199254740992, 1_000, 0x10, 1e20, 0.1, 1.] });",
+        expect![""],
+    );
+}

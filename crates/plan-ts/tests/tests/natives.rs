@@ -66,6 +66,20 @@ fn what_is_looked_for_is_not_known() {
     );
     check(
         "finding",
+        "JSON.stringify({ v }) === '{}'",
+        expect![[r#"
+        error: a.plan.ts:4:16: rows have no value while the plan is built
+          help: `concat`, `union` and `join` put rows together"#]],
+    );
+    check(
+        "finding",
+        "['number'].includes(typeof Key.id)",
+        expect![[r#"
+        error: a.plan.ts:4:38: what `typeof` says of an expression is no part of an expression
+          help: an expression is made of keys, parameters, numbers, strings, true, false and null"#]],
+    );
+    check(
+        "finding",
         "JSON.stringify(Key.id) === '3'",
         expect![[r#"
         error: a.plan.ts:4:26: an expression has no value while the plan is built: it stands for one that a request brings

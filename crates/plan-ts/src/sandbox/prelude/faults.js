@@ -19,6 +19,7 @@ function short(text) {
 /** A value in few words; never runs code of the plan. */
 function shown(value) {
   const kind = Token.parts(value)?.kind;
+  if (value === TYPE) return "what `typeof` says of an expression";
   if (kind !== undefined) return kind === "endpoint" ? "an endpoint" : "an expression";
   if (Receiver.is(value)) return isRows(value) ? "rows" : "`ctx` or a namespace";
   switch (typeof value) {

@@ -30,6 +30,9 @@ class Receiver {
   [Symbol.toPrimitive]() {
     throw new Refusal("rows have no value while the plan is built", "`concat`, `union` and `join` put rows together");
   }
+  toJSON() {
+    return this[Symbol.toPrimitive]();
+  }
 }
 
 class Context extends Receiver {}
