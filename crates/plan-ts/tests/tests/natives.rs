@@ -23,6 +23,8 @@ fn what_decides_by_a_function_needs_an_answer() {
         "[1, 2].findIndex((x) => Key.id == x) >= 0",
         "[1, 2].findLast((x) => x == Key.id) === 1",
         "[1, 2].values().some((x) => x == Key.id)",
+        "[Key.id > 1, Key.id < 9].every(Boolean)",
+        "[false, Key.id < 9].some(Boolean)",
     ] {
         let told =
             problems_of("natives-deciding", &format!("const p = {source};\nreturn v.filter({{ pred: p }});"));
@@ -135,6 +137,13 @@ fn in_is_about_items() {
         expect![[r#"
         error: a.plan.ts:4:27: `in` asks a list of plain values for an index, not for an item
           help: write `list.includes(x)`"#]],
+    );
+    check(
+        "in",
+        "[Key.id > 1, Key.id > 2].includes(true)",
+        expect![[r#"
+        error: a.plan.ts:4:45: `includes` looks for an expression, and not for what it will be
+          help: for what a row or request brings write `x in [1, 2]`, or `condition ? a : b` for each case"#]],
     );
     check("in", "'a' in { a: 1 } && Symbol.iterator in [] && ['a'].includes('a')", expect![""]);
 }

@@ -20,14 +20,21 @@ for (const { prototype } of [Array, Set, Map, String]) {
 // Those that JavaScript decides by what a function says.
 const DECIDING = ["filter", "some", "every", "find", "findIndex", "findLast", "findLastIndex"];
 
+const TOGETHER = {
+  __proto__: null,
+  some: "write `Pred.or(...list.map((x) => ..))`",
+  every: "write `Pred.and(...list.map((x) => ..))`",
+};
+
 function deciding(name) {
   return (before) => ({ [name](decide, ...rest) {
     if (typeof decide !== "function") return Reflect.apply(before, this, [decide, ...rest]);
     const plain = function (...given) {
-      const said = Reflect.apply(decide, this, given);
+      // An expression is there, so that `Boolean` chooses it; but it need not be true.
+      const said = decide === Boolean && name in TOGETHER ? given[0] : Reflect.apply(decide, this, given);
       if (!isLifted(said)) return said;
-      const help = "choose rows with the `filter` op; to leave out what is not there, write `list.filter(Boolean)`";
-      if (!isBad(said)) fault(UNKNOWN, help);
+      const choose = "choose rows with the `filter` op; to leave out what is not there, write `list.filter(Boolean)`";
+      if (!isBad(said)) fault(UNKNOWN, TOGETHER[name] ?? choose);
       return false;
     };
     return Reflect.apply(before, this, [plain, ...rest]);
@@ -38,21 +45,23 @@ for (const owner of [Array.prototype, globalThis.Iterator?.prototype ?? {}]) {
   for (const name of DECIDING) replace(owner, name, deciding(name));
 }
 
-replace(Array.prototype, "includes", (before) => ({ includes(value, ...from) {
-  return isLifted(value) ? isIn(undefined, value, this) : Reflect.apply(before, this, [value, ...from]);
-} }).includes);
-
 // Those that look for a value: every mention of a key is one of its own, and what it stands for is not known.
 function finding(name, missing) {
   return (before) => ({ [name](value, ...rest) {
     const found = Reflect.apply(before, this, [value, ...rest]);
-    if (found !== missing || !isLifted(value)) return found;
-    if (isBad(value)) return BAD;
+    if (found !== missing) return found;
+    const within = Array.isArray(this) ? this.find(isLifted) : undefined;
+    if (!isLifted(value) && within === undefined) return found;
+    if (isBad(value) || isBad(within)) return BAD;
     const help = "for what a row or request brings write `x in [1, 2]`, or `condition ? a : b` for each case";
     return fault(`\`${name}\` looks for an expression, and not for what it will be`, help);
   } })[name];
 }
 
+replace(Array.prototype, "includes", finding("includes", false));
+replace(Array.prototype, "includes", (before) => ({ includes(value, ...from) {
+  return isLifted(value) ? isIn(undefined, value, this) : Reflect.apply(before, this, [value, ...from]);
+} }).includes);
 for (const name of ["indexOf", "lastIndexOf"]) replace(Array.prototype, name, finding(name, -1));
 for (const { prototype } of [Map, Set, WeakMap, WeakSet]) {
   replace(prototype, "has", finding("has", false));
