@@ -177,7 +177,7 @@ mod tests {
             expect!["the plan's code was killed: it computed for too long, or the machine is out of memory"],
         );
         check(
-            "while :; do printf '\\005'; /bin/sleep 0.01; done",
+            "printf '\\000\\000\\001\\000'; while :; do printf x; /bin/sleep 0.01; done",
             expect!["the plan's code took longer than 0.5 s"],
         );
         check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);

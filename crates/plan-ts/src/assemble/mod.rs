@@ -7,7 +7,7 @@ mod table;
 mod values;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
 use serde_json::{Map, Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::job::{At, Fault, Made, MadeNode, MadePlan};
 use crate::surface;
 use table::Table;
+use values::Given;
 
 pub(crate) use kinds::wrong_kinds;
 pub(crate) use places::Places;
@@ -28,6 +29,9 @@ pub(crate) struct Assembled {
     /// Parameters that something was told about already: the number of the node and the name in plan JSON.
     told: Vec<(usize, &'static str)>,
 }
+
+/// What the id of a node is called in plan JSON.
+const NODE_ID: &str = "node_id";
 
 /// Options of a plan: their names here, and in plan JSON.
 const OF_PLAN: [(&str, &str); 3] =
@@ -48,6 +52,7 @@ pub(crate) fn assemble(
         // The code can only name ops that it was given.
         nodes.extend(ops.get(&node.op).map(|op| assembler.node(number, node, op.spec())));
     }
+    assembler.same_ids(plan, ops);
     let mut json = assembler.plan_options(plan);
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("schema_version", json!(1));
@@ -153,10 +158,26 @@ impl Assembler<'_> {
         let mut json = fields;
         let inputs: Vec<&str> = node.inputs.iter().map(|input| self.id(*input)).collect();
         json.insert("inputs".to_owned(), json!(inputs));
-        json.insert("node_id".to_owned(), json!(self.ids[number]));
+        json.insert(NODE_ID.to_owned(), json!(self.ids[number]));
         json.insert("op".to_owned(), json!(spec.name));
         json.insert("params".to_owned(), Value::Object(params));
         Value::Object(json)
+    }
+
+    /// Tells about ids that are given to two nodes, where one is given.
+    fn same_ids(&mut self, plan: &MadePlan, ops: &Ops) {
+        let mut firsts = HashMap::new();
+        for (number, id) in self.ids.iter().enumerate() {
+            let Some(first) = firsts.insert(id, number) else { continue };
+            let of = |number: usize| plan.nodes.get(number).filter(|node| given_id(node, ops).is_some());
+            let Some(node) = of(number).or_else(|| of(first)) else { continue };
+            let at = value_at(self.made, node.site, "id");
+            let fault = Fault::maybe(at, format!("two nodes are called `{id}`"));
+            let counted = of(number).is_none() || of(first).is_none();
+            let help = "nodes without an `id` are called n0, n1, ... as they are called: choose another name";
+            self.faults.push(if counted { fault.help(help) } else { fault });
+            self.told.push((self.ids.iter().position(|other| other == id).unwrap_or(first), NODE_ID));
+        }
     }
 
     fn option(&mut self, draft: &mut Draft<'_>, name: &str, value: &Value) {
@@ -181,7 +202,13 @@ impl Assembler<'_> {
             return;
         }
         match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
-            Some((_, "node_id")) => {}
+            Some((_, NODE_ID)) => match Given::of(value) {
+                Given::Plain(Value::String(_)) | Given::Bad => {}
+                given => {
+                    let what = format!("`id` must be a string, not {}", given.shown());
+                    self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
+                }
+            },
             Some((_, "trace")) => {
                 draft.params.insert("trace".to_owned(), value.clone());
             }
@@ -232,10 +259,11 @@ impl Assembler<'_> {
 
 /// What a node is called: as its call says, or by its number.
 fn id_of(number: usize, node: &MadeNode, ops: &Ops) -> String {
-    match node.options.get("id").and_then(Value::as_str) {
-        Some(id) if !has_own_id(node, ops) => id.to_owned(),
-        _ => format!("n{number}"),
-    }
+    given_id(node, ops).map_or_else(|| format!("n{number}"), str::to_owned)
+}
+
+fn given_id<'n>(node: &'n MadeNode, ops: &Ops) -> Option<&'n str> {
+    node.options.get("id")?.as_str().filter(|_| !has_own_id(node, ops))
 }
 
 /// Whether `id` is something else to an op of somebody else: its own options come first.

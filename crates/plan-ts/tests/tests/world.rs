@@ -41,8 +41,8 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(test: &str, files: &[(&str, &str)]) -> Folder {
-        // Tests run beside one another, each on a thread that is called like it.
-        let thread = std::thread::current().name().unwrap_or_default().replace(':', "-");
+        // Tests run at once, each in a thread that is called as it is.
+        let thread = std::thread::current().name().unwrap_or_default().replace("::", "-");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plan-ts").join(thread).join(test);
         let _ = std::fs::remove_dir_all(&folder);
         for (name, text) in files {
