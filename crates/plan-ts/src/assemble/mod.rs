@@ -44,7 +44,8 @@ pub(crate) fn assemble(
     (ops, registries): (&Ops, &Registries),
     faults: &mut Vec<Fault>,
 ) -> Assembled {
-    let ids = plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, ops)).collect();
+    let ids =
+        plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, (ops, registries))).collect();
     let (exprs, preds) = (Table::new("e"), Table::new("p"));
     let mut assembler = Assembler { made, registries, exprs, preds, ids, told: Vec::new(), faults };
     let mut nodes = Vec::with_capacity(plan.nodes.len());
@@ -169,7 +170,9 @@ impl Assembler<'_> {
         let mut firsts = HashMap::new();
         for (number, id) in self.ids.iter().enumerate() {
             let Some(first) = firsts.insert(id, number) else { continue };
-            let of = |number: usize| plan.nodes.get(number).filter(|node| given_id(node, ops).is_some());
+            let of = |number: usize| {
+                plan.nodes.get(number).filter(|node| given_id(node, (ops, self.registries)).is_some())
+            };
             let Some(node) = of(number).or_else(|| of(first)) else { continue };
             let at = value_at(self.made, node.site, "id");
             let fault = Fault::maybe(at, format!("two nodes are called `{id}`"));
@@ -203,7 +206,14 @@ impl Assembler<'_> {
         }
         match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
             Some((_, NODE_ID)) => match Given::of(value) {
-                Given::Plain(Value::String(_)) | Given::Bad => {}
+                Given::Bad => {}
+                Given::Plain(Value::String(id)) => {
+                    let pattern = &self.registries.limits.node_id;
+                    if !pattern.is_match(id) {
+                        let what = format!("`id` must match {pattern}");
+                        self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
+                    }
+                }
                 given => {
                     let what = format!("`id` must be a string, not {}", given.shown());
                     self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
@@ -258,12 +268,14 @@ impl Assembler<'_> {
 }
 
 /// What a node is called: as its call says, or by its number.
-fn id_of(number: usize, node: &MadeNode, ops: &Ops) -> String {
-    given_id(node, ops).map_or_else(|| format!("n{number}"), str::to_owned)
+fn id_of(number: usize, node: &MadeNode, known: (&Ops, &Registries)) -> String {
+    given_id(node, known).map_or_else(|| format!("n{number}"), str::to_owned)
 }
 
-fn given_id<'n>(node: &'n MadeNode, ops: &Ops) -> Option<&'n str> {
-    node.options.get("id")?.as_str().filter(|_| !has_own_id(node, ops))
+/// What a call says, unless it is told about or means something else.
+fn given_id<'n>(node: &'n MadeNode, (ops, registries): (&Ops, &Registries)) -> Option<&'n str> {
+    let pattern = &registries.limits.node_id;
+    node.options.get("id")?.as_str().filter(|id| pattern.is_match(id) && !has_own_id(node, ops))
 }
 
 /// Whether `id` is something else to an op of somebody else: its own options come first.

@@ -113,7 +113,19 @@ fn names_of_options_and_ops() {
 }
 
 #[test]
-fn nodes_with_long_names() {
+fn nodes_with_odd_names() {
+    check(
+        "odd",
+        "return v.take({ id: 'a`b\\nc', count: -1 });",
+        expect![[r#"
+        error: a.plan.ts:4:21: `id` must match ^[A-Za-z0-9_]+$
+          4 | return v.take({ id: 'a`b\nc', count: -1 });
+            |                     ^^^^^^^^
+        error: a.plan.ts:4:38: `take`, `count`: must be a whole number from 1, not -1
+          4 | return v.take({ id: 'a`b\nc', count: -1 });
+            |                                      ^^
+    "#]],
+    );
     let id = "a".repeat(70);
     check(
         "long",
