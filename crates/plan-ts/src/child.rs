@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{Error, ErrorKind};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::scope;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::frames::{self, Told};
 use crate::job::{Files, Job, Made};
@@ -75,7 +75,8 @@ impl Worker {
 
     fn start(&self) -> Result<Child, Error> {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().current_dir("/");
+        // A group of its own, so that whatever it starts ends with it.
+        command.args(&self.arguments).env_clear().current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
     }
 }
@@ -100,7 +101,9 @@ fn converse(pipes: &mut (ChildStdin, ChildStdout), job: &Job, files: &mut dyn Fi
 /// Ends the child when it is done with or its time is over, and reaps it. Says whether its time was over.
 fn watch(mut child: Child, is_done: &Receiver<()>, wall: Duration) -> (Result<ExitStatus, Error>, bool) {
     let late = is_done.recv_timeout(wall) == Err(RecvTimeoutError::Timeout);
-    // One that has ended by itself keeps its status; one that has answered has no reason to go on.
+    // One that has ended by itself keeps its status; one that has answered has no reason to go on. What it started
+    // could hold on to the pipes.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.kill();
     (child.wait(), late)
 }
@@ -167,6 +170,16 @@ mod tests {
         check("kill -XCPU $$", expect!["the plan's code computed for too long"]);
         check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
         check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);
+        check("/bin/sleep 100 & exit 0", expect!["the plan's code took longer than 0.5 s"]);
+        check("/bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
+        check(
+            "exec 0<&- 1>&-; exec /bin/sleep 100",
+            expect!["the plan's code was killed: it computed for too long, or the machine is out of memory"],
+        );
+        check(
+            "printf '\\000\\000\\001\\000'; while :; do printf x; /bin/sleep 0.01; done",
+            expect!["the plan's code took longer than 0.5 s"],
+        );
         check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);
         check(
             "exec /bin/cat /dev/zero",

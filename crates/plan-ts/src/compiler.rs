@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_plan::{Engine, Error, Plan, Problem, Problems};
 use serde_json::{Map, Value, json};
 
-use crate::assemble::{Places, assemble, wrong_kinds};
+use crate::assemble::{Places, assemble, in_typescript, wrong_kinds};
 use crate::child::Worker;
 use crate::job::{EndpointName, Fault, Job, Made};
 use crate::make::make;
@@ -27,7 +27,7 @@ pub struct Compiler {
 
 /// What became of a file.
 pub struct Outcome {
-    /// The files that were read: the plan's own, then what it imports.
+    /// The files that it depends on: the plan's own, then what it imports, even if that was not there.
     pub files: Vec<PathBuf>,
     /// The plan, or all that is wrong with it.
     pub built: Result<Built, Problems>,
@@ -111,27 +111,27 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
     text.push('\n');
     let base = file.parent().unwrap_or(Path::new(""));
     let places = Places { made, plan, assembled: &assembled, ops, sources };
+    let find = |problem: &Problem, told| places.find(&in_typescript(problem, ops), told);
     let compiled = engine.compile(&text, base);
     if !faults.is_empty() || compiled.is_err() {
         let kinds = wrong_kinds(&assembled.json, registries);
-        problems.errors.extend(kinds.iter().filter_map(|problem| places.find(problem, true)));
+        problems.errors.extend(kinds.iter().filter_map(|problem| find(problem, true)));
     }
     match compiled {
         Ok(compiled) if problems.is_fine() => {
-            let warnings =
-                compiled.warnings().iter().filter_map(|warning| places.find(warning, false)).collect();
+            let warnings = compiled.warnings().iter().filter_map(|warning| find(warning, false)).collect();
             let warnings = in_order(Problems { warnings, ..Problems::default() }).warnings;
             Ok(Built { plan: compiled.warned(warnings), text })
         }
         Ok(_) => Err(in_order(problems)),
         Err(Error::Plan(found)) => {
             let told = !faults.is_empty();
-            problems.errors.extend(found.errors.iter().filter_map(|problem| places.find(problem, told)));
+            problems.errors.extend(found.errors.iter().filter_map(|problem| find(problem, told)));
             // Of a plan with errors that were told, the loader may have nothing new to say.
             if problems.is_fine() {
                 problems.errors.extend(found.errors);
             }
-            problems.warnings.extend(found.warnings.iter().filter_map(|problem| places.find(problem, told)));
+            problems.warnings.extend(found.warnings.iter().filter_map(|problem| find(problem, told)));
             Err(in_order(problems))
         }
         Err(error) => {

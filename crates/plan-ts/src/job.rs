@@ -119,8 +119,8 @@ pub(crate) struct MadePlan {
     pub(crate) nodes: Vec<MadeNode>,
     /// The nodes whose rows are the answer.
     pub(crate) outputs: Vec<u32>,
-    /// Capabilities that the plan requires, and their payloads.
-    pub(crate) capabilities: Vec<(String, Value)>,
+    /// Capabilities that the plan requires, their payloads, and the calls that say so.
+    pub(crate) capabilities: Vec<(String, Value, Option<u32>)>,
 }
 
 /// A call of an op.

@@ -12,6 +12,9 @@ use crate::job::{At, Files, Imported};
 /// The longest file.
 const LONGEST: u64 = 1 << 20;
 
+/// The longest path of an import.
+const LONGEST_PATH: usize = 4096;
+
 /// What the files of plans end in.
 pub(crate) const ENDING: &str = ".plan.ts";
 
@@ -21,6 +24,8 @@ pub(crate) struct Sources {
     root: PathBuf,
     /// By number.
     files: Vec<Source>,
+    /// Files that are imported but are not there, or cannot be read; as many as there are questions at most.
+    missing: Vec<PathBuf>,
 }
 
 struct Source {
@@ -40,7 +45,7 @@ impl Sources {
         let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         let root = root.canonicalize().map_err(unreadable)?;
         let text = read(&real).map_err(wrong)?;
-        Ok(Sources { root, files: vec![Source { name: file.to_owned(), real, text }] })
+        Ok(Sources { root, files: vec![Source { name: file.to_owned(), real, text }], missing: Vec::new() })
     }
 
     /// The text of the plan's own file.
@@ -48,9 +53,9 @@ impl Sources {
         &self.files[0].text
     }
 
-    /// All files read so far.
+    /// All files read so far, and those that would have been if they were there.
     pub(crate) fn names(&self) -> Vec<PathBuf> {
-        self.files.iter().map(|file| file.name.clone()).collect()
+        self.files.iter().map(|file| &file.name).chain(&self.missing).cloned().collect()
     }
 
     /// The plan's own file, as people see it.
@@ -91,74 +96,68 @@ impl Sources {
         problem
     }
 
-    fn resolve(&self, from: &Source, specifier: &str) -> Result<(PathBuf, PathBuf), Imported> {
+    /// The file that a path means, without links, or why it cannot be imported.
+    fn resolve(&self, path: &Path, specifier: &str) -> Result<PathBuf, Imported> {
         let refused = |what: String, help: &str| Imported::Refused { what, help: Some(help.to_owned()) };
-        if !specifier.starts_with("./") && !specifier.starts_with("../") {
-            let what = format!("there is no package `{specifier}`");
-            return Err(refused(
-                what,
-                "plans import from \"anabranch\", and from files of their folder: \"./...\"",
-            ));
-        }
-        let folder = from.name.parent().unwrap_or(Path::new(""));
-        let mut found = None;
-        for candidate in candidates(specifier) {
-            let name = plain(&folder.join(&candidate));
-            let real = from.real.parent().unwrap_or(Path::new("/")).join(&candidate).canonicalize();
-            if let Ok(real) = real.as_ref()
-                && real.is_file()
-            {
-                found = Some((name, real.clone()));
-                break;
-            }
-        }
-        let Some((name, real)) = found else {
-            let what = format!("there is no file `{specifier}`");
-            return Err(refused(
-                what,
-                "a path is relative to the file that imports it; `.ts` may be left out",
-            ));
+        let Some(real) = path.canonicalize().ok().filter(|real| real.is_file()) else {
+            let help = "a path is relative to the file that imports it; `.ts` may be left out";
+            return Err(refused(format!("there is no file `{specifier}`"), help));
         };
         if !real.starts_with(&self.root) {
             let what = format!("`{specifier}` is outside of the plans' folder");
             return Err(refused(what, "move what plans share into the folder"));
         }
-        if name.to_string_lossy().ends_with(ENDING) {
+        if path.to_string_lossy().ends_with(ENDING) {
             let what = format!("`{specifier}` is a plan, and plans do not import plans");
             return Err(refused(what, "move what they share into a file NAME.fragment.ts"));
         }
-        Ok((name, real))
+        Ok(real)
+    }
+
+    /// Reads a file, unless it is known already.
+    fn add(&mut self, name: &Path, path: &Path, specifier: &str) -> Result<Imported, Imported> {
+        let real = self.resolve(path, specifier)?;
+        let shown = name.display().to_string();
+        if let Some(number) = self.files.iter().position(|file| file.real == real) {
+            return Ok(Imported::File { number: number as u32, name: shown, text: None });
+        }
+        let unreadable = |what| Imported::Refused { what: format!("`{specifier}` {what}"), help: None };
+        let text = read(&real).map_err(unreadable)?;
+        self.files.push(Source { name: name.to_owned(), real, text: text.clone() });
+        Ok(Imported::File { number: self.files.len() as u32 - 1, name: shown, text: Some(text) })
     }
 }
 
 impl Files for Sources {
     fn import(&mut self, from: u32, specifier: &str) -> Imported {
+        let refused = |what: String, help: &str| Imported::Refused { what, help: Some(help.to_owned()) };
         let Some(importer) = self.files.get(from as usize) else {
             return Imported::Refused { what: format!("no file imports `{specifier}`"), help: None };
         };
-        let (name, real) = match self.resolve(importer, specifier) {
-            Ok(found) => found,
-            Err(refused) => return refused,
-        };
-        let shown = name.display().to_string();
-        if let Some(number) = self.files.iter().position(|file| file.real == real) {
-            return Imported::File { number: number as u32, name: shown, text: None };
+        if specifier.len() > LONGEST_PATH {
+            return refused("this is longer than a path can be".to_owned(), "plans import from \"./...\"");
         }
-        let text = match read(&real) {
-            Ok(text) => text,
-            Err(what) => return Imported::Refused { what: format!("`{specifier}` {what}"), help: None },
-        };
-        self.files.push(Source { name, real, text: text.clone() });
-        Imported::File { number: self.files.len() as u32 - 1, name: shown, text: Some(text) }
+        if !specifier.starts_with("./") && !specifier.starts_with("../") {
+            let what = format!("there is no package `{specifier}`");
+            let help = "plans import from \"anabranch\", and from files of their folder: \"./...\"";
+            return refused(what, help);
+        }
+        let file = file_of(specifier);
+        let name = plain(&importer.name.parent().unwrap_or(Path::new("")).join(&file));
+        let path = importer.real.parent().unwrap_or(Path::new("/")).join(&file);
+        self.add(&name, &path, specifier).unwrap_or_else(|refused| {
+            self.missing.push(name);
+            refused
+        })
     }
 }
 
-/// What a specifier may mean, as editors have it.
-fn candidates(specifier: &str) -> Vec<String> {
+/// The file that a specifier means, as editors have it.
+fn file_of(specifier: &str) -> String {
     match specifier.strip_suffix(".js") {
-        _ if specifier.ends_with(".ts") => vec![specifier.to_owned()],
-        Some(stem) => vec![format!("{stem}.ts")],
-        None => vec![format!("{specifier}.ts")],
+        _ if specifier.ends_with(".ts") => specifier.to_owned(),
+        Some(stem) => format!("{stem}.ts"),
+        None => format!("{specifier}.ts"),
     }
 }
 

@@ -41,8 +41,10 @@ fn try_serve() -> Result<(), Error> {
     running.join().unwrap_or_else(|_| Err(Error::other("the thread panicked")))
 }
 
-/// Gives up files, core dumps, and further processes.
+/// Gives up files, core dumps, and life without a parent.
 fn renounce() -> Result<(), Error> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
     // What is open stays open; nothing more can be.

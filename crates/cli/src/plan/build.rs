@@ -1,12 +1,13 @@
 //! `anabranch plan build`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_plan::{Engine, Problems};
+use anabranch_plan::{Engine, Problem, Problems};
 use anabranch_plan_ts::{Built, Outcome};
 use clap::Args;
 use serde_json::Value;
@@ -55,6 +56,8 @@ pub(crate) struct Build {
 pub(super) struct Done {
     /// All files it depends on.
     pub(super) files: Vec<PathBuf>,
+    /// What is odd about it.
+    warnings: Vec<Problem>,
     fate: Fate,
 }
 
@@ -116,7 +119,23 @@ impl Build {
                 Failure::of(format!("there is no plan `{name}` in TypeScript (NAME{SOURCE}){near}"))
             })
         };
-        self.names.iter().map(source).collect()
+        let sources: Vec<PathBuf> = self.names.iter().map(source).collect::<Result<_, _>>()?;
+        self.check_targets(&sources)?;
+        Ok(sources)
+    }
+
+    /// Fails if two sources would be written to one file.
+    fn check_targets(&self, sources: &[PathBuf]) -> Result<(), Failure> {
+        let mut firsts = BTreeMap::new();
+        for source in sources {
+            if let Some(first) = firsts.insert(self.target(source), source) {
+                let [target, first, source] =
+                    [&self.target(source), first, source].map(|file| file.display().to_string());
+                let what = format!("{target} would be written twice, from {first} and from {source}");
+                return Err(Failure::of(what));
+            }
+        }
+        Ok(())
     }
 
     /// Builds them, as many at once as there are cores.
@@ -143,14 +162,13 @@ impl Build {
 
     fn build_one(&self, engine: &Engine, source: &Path) -> Done {
         let Outcome { files, built } = from::compile(engine, source);
-        let fate = match built {
+        match built {
             Ok(built) => {
-                out::warnings(built.plan.warnings());
-                self.write(&self.target(source), &built)
+                let warnings = built.plan.warnings().to_vec();
+                Done { files, warnings, fate: self.write(&self.target(source), &built) }
             }
-            Err(problems) => Fate::Refused(problems),
-        };
-        Done { files, fate }
+            Err(problems) => Done { files, warnings: Vec::new(), fate: Fate::Refused(problems) },
+        }
     }
 
     fn target(&self, source: &Path) -> PathBuf {
@@ -194,6 +212,7 @@ impl Build {
     pub(super) fn tell(&self, sources: &[PathBuf], done: &[Done]) {
         for (source, done) in sources.iter().zip(done) {
             let target = self.target(source);
+            out::warnings(&done.warnings);
             match &done.fate {
                 Fate::Written => out::note(&format!("built {}", target.display())),
                 Fate::Unchanged => {}

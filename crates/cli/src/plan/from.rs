@@ -201,7 +201,8 @@ fn found(engine: &Engine, name: &str) -> Result<Found, Failure> {
     // A name is no path: nothing outside of the folder can be reached with it.
     let is_name = engine.registries().limits.plan_name.is_match(name);
     let source = engine.folder().filter(|_| is_name).map(|folder| folder.join(format!("{name}{SOURCE}")));
-    Ok(source.filter(|source| source.is_file()).map_or(Found::Name, Found::Source))
+    // Whatever it is, and be it a link to nowhere: what cannot be read is told when it is read.
+    Ok(source.filter(|source| source.symlink_metadata().is_ok()).map_or(Found::Name, Found::Source))
 }
 
 /// Compiles a plan from its source.
@@ -242,7 +243,9 @@ pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {
         let file = entry.map_err(fail)?.file_name();
-        let name = file.to_str().and_then(|file| endings.iter().find_map(|ending| file.strip_suffix(ending)));
+        // Editors keep locks and copies under names that begin with a dot.
+        let seen = file.to_str().filter(|file| !file.starts_with('.'));
+        let name = seen.and_then(|file| endings.iter().find_map(|ending| file.strip_suffix(ending)));
         found.extend(name.map(|name| (name.to_owned(), folder.join(&file))));
     }
     Ok(found)

@@ -30,11 +30,12 @@ struct Watched {
 pub(super) fn run(build: &Build) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+    let mut begun = false;
     loop {
         // What the registry says is in everything, so that it is all begun anew.
         let registry = looks(build.from.settings_files());
         match build.from.engine(None, Rows::Unneeded) {
-            Ok(engine) => runtime.block_on(watch(build, &engine, &registry))?,
+            Ok(engine) => runtime.block_on(watch(build, &engine, &registry, &mut begun))?,
             Err(failure) => {
                 failure.report();
                 runtime.block_on(until(|| changed(&registry)));
@@ -45,11 +46,29 @@ pub(super) fn run(build: &Build) -> Result<(), Failure> {
 }
 
 /// Builds what changed until the registry does.
-async fn watch(build: &Build, engine: &Engine, registry: &BTreeMap<PathBuf, Look>) -> Result<(), Failure> {
+async fn watch(
+    build: &Build,
+    engine: &Engine,
+    registry: &BTreeMap<PathBuf, Look>,
+    begun: &mut bool,
+) -> Result<(), Failure> {
     let mut watched = Watched { looks: BTreeMap::new(), needs: BTreeMap::new() };
     let mut first = true;
     loop {
-        let sources = build.sources(engine)?;
+        let sources = match build.sources(engine) {
+            Ok(sources) => sources,
+            // It may come back: editors and version control take files away for a moment.
+            Err(failure) if *begun => {
+                failure.report();
+                until(|| changed(registry) || build.sources(engine).is_ok()).await;
+                if changed(registry) {
+                    return Ok(());
+                }
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        *begun = true;
         watched.forget_all_but(&sources);
         let due: Vec<PathBuf> = sources.iter().filter(|source| watched.is_due(source)).cloned().collect();
         if !due.is_empty() {

@@ -238,6 +238,68 @@ fn what_changes_is_built_again() {
     child.wait().unwrap();
 }
 
+#[test]
+fn what_goes_away_and_comes_back_is_built_again() {
+    let text =
+        "import { LIMIT } from './limit';\n".to_owned() + &plan("a", "return v.take({ count: LIMIT });");
+    let folder = project("build-return", &[("a.plan.ts", &text), ("limit.ts", "export const LIMIT = 3;")]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(["plan", "build", "a", "--watch"]).current_dir(&folder);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut until = |end: &str| while !lines.next().unwrap().unwrap().contains(end) {};
+    let plans = folder.join("plans");
+    until("watching 1 plan");
+    std::fs::remove_file(plans.join("limit.ts")).unwrap();
+    until("there is no file `./limit`");
+    std::fs::write(plans.join("limit.ts"), "export const LIMIT = 42;").unwrap();
+    until("1 of 1 plan built");
+    std::fs::remove_file(plans.join("a.plan.ts")).unwrap();
+    until("there is no plan `a`");
+    std::fs::write(
+        plans.join("a.plan.ts"),
+        text.replace("LIMIT }", "LIMIT as MOST }").replace(": LIMIT", ": MOST"),
+    )
+    .unwrap();
+    until("1 of 1 plan built");
+    std::fs::rename(&plans, folder.join("elsewhere")).unwrap();
+    until("cannot read the folder");
+    std::fs::rename(folder.join("elsewhere"), &plans).unwrap();
+    std::fs::write(plans.join("limit.ts"), "export const LIMIT = 7;").unwrap();
+    until("1 of 1 plan built");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn odd_files_in_the_plan_folder() {
+    let folder = project("build-odd", &[("a.plan.ts", &plan("a", "return v;"))]);
+    let plans = folder.join("plans");
+    // As an editor's lock, and as something that is gone.
+    std::os::unix::fs::symlink("someone@somewhere.1", plans.join(".#a.plan.ts")).unwrap();
+    std::fs::create_dir(folder.join("other")).unwrap();
+    std::fs::copy(plans.join("a.plan.ts"), folder.join("other/a.plan.ts")).unwrap();
+    expect![[r#"
+        stderr: built FOLDER/plans/a.plan.json
+        stderr: 1 plan built, 1 changed
+        exit 0
+    "#]]
+    .assert_eq(&build(&folder, &[]).shown_from(&folder));
+    std::os::unix::fs::symlink("nowhere", plans.join("b.plan.ts")).unwrap();
+    expect![[r#"
+        stderr: b: error: FOLDER/plans/b.plan.ts: cannot be read: No such file or directory (os error 2)
+        stderr: b: refused, 1 error
+        exit 1
+    "#]]
+    .assert_eq(&in_folder(&folder, &["plan", "check", "b"], "").shown_from(&folder));
+    expect![[r#"
+        stderr: error: ./a.plan.json would be written twice, from plans/a.plan.ts and from other/a.plan.ts
+        exit 1
+    "#]]
+    .assert_eq(&build(&folder, &["plans/a.plan.ts", "other/a.plan.ts", "--out", "."]).shown_from(&folder));
+}
+
 /// What becomes of a hostile plan: an error, in time.
 fn hostile(test: &str, text: &str) -> String {
     let folder = project(&format!("hostile-{test}"), &[("a.plan.ts", text)]);

@@ -5,6 +5,9 @@ mod kinds;
 mod places;
 mod table;
 mod values;
+mod words;
+
+use std::collections::{BTreeSet, HashMap};
 
 use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
 use serde_json::{Map, Value, json};
@@ -12,9 +15,11 @@ use serde_json::{Map, Value, json};
 use crate::job::{At, Fault, Made, MadeNode, MadePlan};
 use crate::surface;
 use table::Table;
+use values::Given;
 
 pub(crate) use kinds::wrong_kinds;
 pub(crate) use places::Places;
+pub(crate) use words::in_typescript;
 
 /// A plan as JSON, and what it was made of.
 pub(crate) struct Assembled {
@@ -24,6 +29,9 @@ pub(crate) struct Assembled {
     /// Parameters that something was told about already: the number of the node and the name in plan JSON.
     told: Vec<(usize, &'static str)>,
 }
+
+/// What the id of a node is called in plan JSON.
+const NODE_ID: &str = "node_id";
 
 /// Options of a plan: their names here, and in plan JSON.
 const OF_PLAN: [(&str, &str); 3] =
@@ -36,7 +44,8 @@ pub(crate) fn assemble(
     (ops, registries): (&Ops, &Registries),
     faults: &mut Vec<Fault>,
 ) -> Assembled {
-    let ids = plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node)).collect();
+    let ids =
+        plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, (ops, registries))).collect();
     let (exprs, preds) = (Table::new("e"), Table::new("p"));
     let mut assembler = Assembler { made, registries, exprs, preds, ids, told: Vec::new(), faults };
     let mut nodes = Vec::with_capacity(plan.nodes.len());
@@ -44,16 +53,14 @@ pub(crate) fn assemble(
         // The code can only name ops that it was given.
         nodes.extend(ops.get(&node.op).map(|op| assembler.node(number, node, op.spec())));
     }
+    assembler.same_ids(plan, ops);
     let mut json = assembler.plan_options(plan);
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("schema_version", json!(1));
     put("nodes", Value::Array(nodes));
     put("outputs", plan.outputs.iter().map(|number| json!(assembler.id(*number))).collect());
-    let mut required: Vec<&str> = plan.capabilities.iter().map(|(id, _)| id.as_str()).collect();
-    required.sort_unstable();
-    required.dedup();
-    let payloads = plan.capabilities.iter().filter(|(_, payload)| !payload.is_null());
-    let extensions: Map<String, Value> = payloads.cloned().collect();
+    let required: BTreeSet<&str> = plan.capabilities.iter().map(|(id, ..)| id.as_str()).collect();
+    let extensions = assembler.extensions(plan);
     for (name, value) in [
         ("expr_table", Value::Object(assembler.exprs.entries)),
         ("pred_table", Value::Object(assembler.preds.entries)),
@@ -90,6 +97,24 @@ struct Draft<'a> {
 }
 
 impl Assembler<'_> {
+    /// What the capabilities that a plan requires are given.
+    fn extensions(&mut self, plan: &MadePlan) -> Map<String, Value> {
+        let mut extensions = Map::new();
+        for (id, payload, site) in plan.capabilities.iter().filter(|(_, payload, _)| !payload.is_null()) {
+            let what = match self.json(payload, 0) {
+                Ok(payload) if extensions.get(id).is_none_or(|other| *other == payload) => {
+                    extensions.insert(id.clone(), payload);
+                    continue;
+                }
+                Ok(_) => format!("`{id}` was given something else before"),
+                Err(None) => continue,
+                Err(Some(what)) => format!("`requireCapability`: {what}"),
+            };
+            self.faults.push(Fault::maybe(call_at(self.made, *site), what));
+        }
+        extensions
+    }
+
     fn plan_options(&mut self, plan: &MadePlan) -> Map<String, Value> {
         let mut json = Map::new();
         if is_bad(&plan.options) {
@@ -134,10 +159,28 @@ impl Assembler<'_> {
         let mut json = fields;
         let inputs: Vec<&str> = node.inputs.iter().map(|input| self.id(*input)).collect();
         json.insert("inputs".to_owned(), json!(inputs));
-        json.insert("node_id".to_owned(), json!(self.ids[number]));
+        json.insert(NODE_ID.to_owned(), json!(self.ids[number]));
         json.insert("op".to_owned(), json!(spec.name));
         json.insert("params".to_owned(), Value::Object(params));
         Value::Object(json)
+    }
+
+    /// Tells about ids that are given to two nodes, where one is given.
+    fn same_ids(&mut self, plan: &MadePlan, ops: &Ops) {
+        let mut firsts = HashMap::new();
+        for (number, id) in self.ids.iter().enumerate() {
+            let Some(first) = firsts.insert(id, number) else { continue };
+            let of = |number: usize| {
+                plan.nodes.get(number).filter(|node| given_id(node, (ops, self.registries)).is_some())
+            };
+            let Some(node) = of(number).or_else(|| of(first)) else { continue };
+            let at = value_at(self.made, node.site, "id");
+            let fault = Fault::maybe(at, format!("two nodes are called `{id}`"));
+            let counted = of(number).is_none() || of(first).is_none();
+            let help = "nodes without an `id` are called n0, n1, ... as they are called: choose another name";
+            self.faults.push(if counted { fault.help(help) } else { fault });
+            self.told.push((self.ids.iter().position(|other| other == id).unwrap_or(first), NODE_ID));
+        }
     }
 
     fn option(&mut self, draft: &mut Draft<'_>, name: &str, value: &Value) {
@@ -162,7 +205,20 @@ impl Assembler<'_> {
             return;
         }
         match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
-            Some((_, "node_id")) => {}
+            Some((_, NODE_ID)) => match Given::of(value) {
+                Given::Bad => {}
+                Given::Plain(Value::String(id)) => {
+                    let pattern = &self.registries.limits.node_id;
+                    if !pattern.is_match(id) {
+                        let what = format!("`id` must match {pattern}");
+                        self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
+                    }
+                }
+                given => {
+                    let what = format!("`id` must be a string, not {}", given.shown());
+                    self.faults.push(Fault::maybe(value_at(self.made, draft.node.site, name), what));
+                }
+            },
             Some((_, "trace")) => {
                 draft.params.insert("trace".to_owned(), value.clone());
             }
@@ -212,11 +268,19 @@ impl Assembler<'_> {
 }
 
 /// What a node is called: as its call says, or by its number.
-fn id_of(number: usize, node: &MadeNode) -> String {
-    match node.options.get("id").and_then(Value::as_str) {
-        Some(id) => id.to_owned(),
-        None => format!("n{number}"),
-    }
+fn id_of(number: usize, node: &MadeNode, known: (&Ops, &Registries)) -> String {
+    given_id(node, known).map_or_else(|| format!("n{number}"), str::to_owned)
+}
+
+/// What a call says, unless it is told about or means something else.
+fn given_id<'n>(node: &'n MadeNode, (ops, registries): (&Ops, &Registries)) -> Option<&'n str> {
+    let pattern = &registries.limits.node_id;
+    node.options.get("id")?.as_str().filter(|id| pattern.is_match(id) && !has_own_id(node, ops))
+}
+
+/// Whether `id` is something else to an op of somebody else: its own options come first.
+fn has_own_id(node: &MadeNode, ops: &Ops) -> bool {
+    ops.get(&node.op).is_some_and(|op| op.spec().params.iter().any(|param| surface::option(param) == "id"))
 }
 
 fn method(spec: &Spec) -> String {

@@ -1,9 +1,9 @@
 //! Where in the sources it is that the loader of plan JSON finds something wrong.
 
-use anabranch_plan::{Ops, Problem};
+use anabranch_plan::{Ops, ParamKind, Problem};
 use serde_json::Value;
 
-use super::{Assembled, OF_PLAN, call_at, method, value_at};
+use super::{Assembled, OF_PLAN, call_at, method, table, value_at};
 use crate::job::{At, Made, MadeNode, MadePlan};
 use crate::sources::Sources;
 use crate::surface;
@@ -29,24 +29,52 @@ struct Place<'p> {
     path: Vec<&'p str>,
 }
 
+/// Where it is in the sources, and what is to be said of it.
+struct Found {
+    at: Option<At>,
+    what: String,
+    help: Option<&'static str>,
+}
+
+const CONDITION: &str = "a condition is true or false: compare it, as in `x > 0`; to take something else instead of null write `x ?? y`";
+
 impl Places<'_> {
     /// A problem with its place in the sources, unless it was told already; `faults` says whether anything was.
     pub(crate) fn find(&self, problem: &Problem, faults: bool) -> Option<Problem> {
         let place = Place::parse(&problem.place);
-        let (at, what) = match self.node_of(&place) {
+        if let Some(found) = self.of_capability(problem) {
+            return Some(found);
+        }
+        let found = match self.node_of(&place) {
             Some((number, node)) => self.of_node(number, node, &place, &problem.what)?,
             // Code that came to no end has no name or outputs, and it was told why.
             None if faults && place.field.is_some_and(|field| self.is_missing(field)) => return None,
             None => self.of_plan(&place, problem),
         };
-        let at = at.or_else(|| call_at(self.made, self.plan.site));
-        Some(self.sources.problem(at, what, problem.help.clone()))
+        let at = found.at.or_else(|| call_at(self.made, self.plan.site));
+        let help = problem.help.clone().or_else(|| found.help.map(str::to_owned));
+        Some(self.sources.problem(at, found.what, help))
+    }
+
+    /// A problem of a capability, where the plan requires it.
+    fn of_capability(&self, problem: &Problem) -> Option<Problem> {
+        let of = |(id, ..): &&(String, Value, Option<u32>)| match problem.place.strip_prefix("extensions.") {
+            Some(place) => place.strip_prefix(id.as_str()).is_some_and(|rest| !rest.starts_with(is_part)),
+            None => problem.place == "capabilities_required" && problem.what.contains(&format!("`{id}`")),
+        };
+        let (id, _, site) = self.plan.capabilities.iter().find(of)?;
+        let path =
+            problem.place.strip_prefix("extensions.").and_then(|place| place.strip_prefix(id.as_str()));
+        let path = path.map(|path| path.trim_start_matches('.')).filter(|path| !path.is_empty());
+        let path = path.map(|path| format!(", `{path}`")).unwrap_or_default();
+        let what = format!("`requireCapability`{path}: {}", problem.what);
+        Some(self.sources.problem(call_at(self.made, *site), what, problem.help.clone()))
     }
 
     /// The node that a place is of; of an entry of a table the first that has it.
     fn node_of(&self, place: &Place<'_>) -> Option<(usize, &MadeNode)> {
         let number = match place.node {
-            Some(id) => self.assembled.ids.iter().position(|other| other == id)?,
+            Some(id) => self.assembled.ids.iter().position(|other| is_quoted(other, id))?,
             None => {
                 let entry = place.entry?;
                 let nodes = self.assembled.json.get("nodes")?.as_array()?;
@@ -59,17 +87,13 @@ impl Places<'_> {
         Some((number, self.plan.nodes.get(number)?))
     }
 
-    fn of_node(
-        &self,
-        number: usize,
-        node: &MadeNode,
-        place: &Place<'_>,
-        what: &str,
-    ) -> Option<(Option<At>, String)> {
+    fn of_node(&self, number: usize, node: &MadeNode, place: &Place<'_>, what: &str) -> Option<Found> {
         let spec = self.ops.get(&node.op)?.spec();
         let op = method(spec);
-        let Some(field) = place.field else {
-            return Some((call_at(self.made, node.site), format!("`{op}`: {what}")));
+        // What is wrong with the rows that a call is made on is wrong with the call.
+        let Some(field) = place.field.filter(|field| *field != "inputs") else {
+            let at = call_at(self.made, node.site);
+            return Some(Found { at, what: format!("`{op}`: {what}"), help: None });
         };
         let param = match place.entry {
             // A table's entry that is named without its node: whichever parameter has it.
@@ -81,8 +105,12 @@ impl Places<'_> {
         };
         let Some(param) = param else {
             let universal = surface::UNIVERSAL.iter().find(|(_, name)| *name == field);
+            if self.assembled.told.iter().any(|(told, name)| *told == number && *name == field) {
+                return None;
+            }
             let option = universal.map_or(field, |(option, _)| option);
-            return Some((value_at(self.made, node.site, option), format!("`{op}`, `{option}`: {what}")));
+            let at = value_at(self.made, node.site, option);
+            return Some(Found { at, what: format!("`{op}`, `{option}`: {what}"), help: None });
         };
         if self.assembled.told.contains(&(number, param.name)) {
             return None;
@@ -91,20 +119,22 @@ impl Places<'_> {
         let given = |name: &&String| node.options.get(name.as_str()).is_some_and(|value| !value.is_null());
         let name = names.iter().flatten().find(given).cloned().unwrap_or_else(|| surface::option(param));
         if place.entry.is_some() {
-            let inside = node.options.get(&name).and_then(|value| inside(value.get("ir")?, &place.path));
-            let at = inside.and_then(|site| call_at(self.made, Some(site)));
-            return Some((at.or_else(|| value_at(self.made, node.site, &name)), what.to_owned()));
+            let (site, implied) =
+                node.options.get(&name).map_or((None, false), |value| inside(value, param.kind, &place.path));
+            let at = site.and_then(|site| call_at(self.made, Some(site)));
+            let at = at.or_else(|| value_at(self.made, node.site, &name));
+            return Some(Found { at, what: what.to_owned(), help: implied.then_some(CONDITION) });
         }
-        Some((value_at(self.made, node.site, &name), format!("`{op}`, `{name}`: {what}")))
+        let at = value_at(self.made, node.site, &name);
+        Some(Found { at, what: format!("`{op}`, `{name}`: {what}"), help: None })
     }
 
-    fn of_plan(&self, place: &Place<'_>, problem: &Problem) -> (Option<At>, String) {
-        match OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field) {
-            Some((option, _)) => {
-                (value_at(self.made, self.plan.site, option), format!("`{option}`: {}", problem.what))
-            }
-            None => (None, format!("{}: {}", problem.place, problem.what)),
-        }
+    fn of_plan(&self, place: &Place<'_>, problem: &Problem) -> Found {
+        let (at, of) = match OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field) {
+            Some((option, _)) => (value_at(self.made, self.plan.site, option), format!("`{option}`")),
+            None => (None, problem.place.clone()),
+        };
+        Found { at, what: format!("{of}: {}", problem.what), help: None }
     }
 
     /// Whether the plan has nothing there.
@@ -120,16 +150,33 @@ impl Places<'_> {
     }
 }
 
-/// The site of the innermost part of an expression on the way down a path.
-fn inside(ir: &Value, path: &[&str]) -> Option<u32> {
+/// The site of the innermost part of an expression on the way down a path, and whether it is a comparison that nobody
+/// wrote. What stands where the other kind belongs is in plan JSON inside something that it is not inside here.
+fn inside(value: &Value, kind: ParamKind, path: &[&str]) -> (Option<u32>, bool) {
+    let Some(mut ir) = value.get("ir") else { return (None, false) };
     let site = |ir: &Value| ir.get("at").and_then(Value::as_u64).and_then(|site| u32::try_from(site).ok());
-    let (mut found, mut ir) = (site(ir), ir);
-    for part in path {
+    let around = match (value.get("$").and_then(Value::as_str), kind) {
+        (Some("pred"), ParamKind::Expr) => Some("cond"),
+        (Some("expr"), ParamKind::Pred) => Some("a"),
+        _ => None,
+    };
+    let implied = |ir: &Value| ir.get(table::IMPLIED).is_some();
+    let mut found = (site(ir), implied(ir) || (around == Some("a") && path.is_empty()));
+    for part in path.iter().skip(usize::from(around.is_some() && path.first().copied() == around)) {
         let Some(next) = ir.get(part) else { break };
         ir = next;
-        found = site(ir).or(found);
+        found = (site(ir).or(found.0), implied(ir));
     }
     found
+}
+
+/// Whether the loader means this id when it writes that: it shortens long ones.
+fn is_quoted(id: &str, written: &str) -> bool {
+    id == written || written.strip_suffix("...").is_some_and(|start| id.starts_with(start))
+}
+
+fn is_part(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
 }
 
 impl<'p> Place<'p> {

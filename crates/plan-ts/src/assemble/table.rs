@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use anabranch_plan::Registries;
 use serde_json::{Map, Value, json};
 
+/// What a comparison has that nobody wrote: of a value that stands where a predicate belongs.
+pub(super) const IMPLIED: &str = "implied";
+
 /// `expr_table` or `pred_table`; equal entries are there once, so that equal nodes are.
 pub(super) struct Table {
     prefix: &'static str,
@@ -33,7 +36,7 @@ pub(super) fn clean(ir: &Value, registries: &Registries) -> Value {
             let mut out = Map::new();
             for (name, value) in fields {
                 match (name.as_str(), value.as_str()) {
-                    ("at", _) => {}
+                    ("at" | IMPLIED, _) => {}
                     ("key", Some(key)) => match registries.keys.named(key) {
                         Some(entry) => drop(out.insert("key_id".to_owned(), json!(entry.key.0))),
                         None => drop(out.insert("key".to_owned(), json!(key))),

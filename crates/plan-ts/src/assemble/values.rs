@@ -13,7 +13,7 @@ const DEEPEST: usize = 64;
 type Wrong = Option<Fault>;
 
 /// What the code put where a value belongs.
-enum Given<'v> {
+pub(super) enum Given<'v> {
     Expr(&'v Value),
     Pred(&'v Value),
     Endpoint(&'v str),
@@ -23,7 +23,7 @@ enum Given<'v> {
 }
 
 impl<'v> Given<'v> {
-    fn of(value: &'v Value) -> Given<'v> {
+    pub(super) fn of(value: &'v Value) -> Given<'v> {
         let ir = || value.get("ir").unwrap_or(&Value::Null);
         match value.get("$").and_then(Value::as_str) {
             None => Given::Plain(value),
@@ -42,7 +42,7 @@ impl<'v> Given<'v> {
     }
 
     /// In words, for those who expected something else.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let name = |ir: &Value, field: &str| ir.get(field).and_then(Value::as_str).map(str::to_owned);
         match self {
             Given::Expr(ir) => match (name(ir, "key"), name(ir, "param")) {
@@ -171,6 +171,13 @@ impl Assembler<'_> {
                             };
                             terms.iter().map(|(name, value)| (snake(name), value.clone())).collect()
                         }
+                        ("default", Value::Object(columns)) => {
+                            let mut plain = Map::new();
+                            for (name, value) in columns {
+                                plain.insert(name.clone(), self.json(value, 0)?);
+                            }
+                            Value::Object(plain)
+                        }
                         (_, value) => self.json(value, 0)?,
                     };
                     out.insert(name.clone(), value);
@@ -181,8 +188,9 @@ impl Assembler<'_> {
         }
     }
 
-    /// A value of any shape: keys in it are told by their names.
-    fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
+    /// A value of any shape: keys in it are told by their names. A key that is the value itself is none: it is meant to
+    /// be what is in its column.
+    pub(super) fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
         if depth > DEEPEST {
             return Err(Some(format!("is nested deeper than {DEEPEST}")));
         }
@@ -197,7 +205,12 @@ impl Assembler<'_> {
             }
             Given::Plain(value) => Ok(value.clone()),
             Given::Expr(ir) => match ir.get("key") {
-                Some(key) if ir.get("op").and_then(Value::as_str) == Some("key_ref") => Ok(key.clone()),
+                Some(key) if depth > 0 && ir.get("op").and_then(Value::as_str) == Some("key_ref") => {
+                    Ok(key.clone())
+                }
+                Some(_) if depth == 0 => {
+                    Err(Some(format!("takes a plain value, not {}", Given::Expr(ir).shown())))
+                }
                 _ => Err(Some(format!("takes plain values and keys, not {}", Given::Expr(ir).shown()))),
             },
             Given::Bad => Err(None),

@@ -35,10 +35,11 @@ const PRELUDE: &str = concat!(
     include_str!("prelude/faults.js"),
     include_str!("prelude/tokens.js"),
     include_str!("prelude/operators.js"),
+    include_str!("prelude/natives.js"),
     include_str!("prelude/functions.js"),
     include_str!("prelude/plan.js"),
     include_str!("prelude/lockdown.js"),
-    "return { ended, finish };\n})",
+    "return { ended, rejected, unheard, finish };\n})",
 );
 
 /// The module that stands for every package that plans import from.
@@ -118,15 +119,20 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
     );
     let context = Context::custom::<Known>(&runtime)?;
     let prelude = context.with(|ctx| prelude(&ctx, job))?;
+    track_rejections(&runtime, &prelude);
     runtime.set_memory_limit(job.memory);
     let end = context.with(|ctx| evaluate(&ctx, &program, &watch));
     runtime.set_memory_limit(job.memory.saturating_add(GRACE_MEMORY));
+    runtime.set_host_promise_rejection_tracker(None);
     let late = watch.is_over();
     watch.start(GRACE_TIME);
     context.with(|ctx| {
         ctx.run_gc();
         let prelude = prelude.restore(&ctx)?;
-        let noted = note(&prelude, job, end, late);
+        let mut noted = note(&prelude, job, end, late);
+        if !late {
+            noted = noted.and_then(|()| prelude.get::<_, Function<'_>>("unheard")?.call(()));
+        }
         watch.start(GRACE_TIME);
         let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
         let recorded: Result<Recorded, _> = serde_json::from_str(&text);
@@ -161,6 +167,20 @@ fn prelude(ctx: &Ctx<'_>, job: &Job) -> Result<Persistent<Object<'static>>, Erro
     });
     let made: Object<'_> = prelude.call((ctx.json_parse(given.to_string())?,))?;
     Ok(Persistent::save(ctx, made))
+}
+
+/// Has the prelude know about promises that are rejected.
+fn track_rejections(runtime: &Runtime, prelude: &Persistent<Object<'static>>) {
+    let prelude = prelude.clone();
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, asked| {
+        let told = prelude.clone().restore(&ctx).and_then(|prelude| {
+            prelude.get::<_, Function<'_>>("rejected")?.call::<_, ()>((promise, reason, asked))
+        });
+        if told.is_err() {
+            // Out of time or memory, which ends the code anyway.
+            ctx.catch();
+        }
+    })));
 }
 
 /// Evaluates the first module and what it imports, and runs what promises still have to do.

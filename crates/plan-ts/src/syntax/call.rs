@@ -18,7 +18,7 @@ const FUNCTIONS: [&str; 11] =
 /// A call that tells where it is.
 enum Told {
     /// By its name and its options.
-    Name { name: Span, bare: bool },
+    Name(Span),
     /// As a whole.
     Whole,
 }
@@ -31,9 +31,13 @@ impl<'a> Walk<'_, 'a> {
         }
         let told = self.told(&it.callee);
         let last = match (it.arguments.split_last(), &told) {
-            (None, Some(Told::Name { name, bare: true })) => {
-                let site = self.site(*name);
-                self.edits.insert(it.span.end - 1, format_args!("__ab_at({site},void 0)"));
+            // No argument is added: it may be the method of a list.
+            (None, Some(told)) => {
+                let site = match told {
+                    Told::Whole => self.site(it.span),
+                    Told::Name(name) => self.site(*name),
+                };
+                self.edits.insert(it.span.end - 1, format_args!("...__ab_at({site},[])"));
                 return;
             }
             (Some((last, others)), Some(_)) => {
@@ -42,12 +46,16 @@ impl<'a> Walk<'_, 'a> {
             }
             _ => return self.visit_arguments(&it.arguments),
         };
-        let (Some(value), Some(told)) = (last.as_expression(), told) else {
+        let value = match last {
+            Argument::SpreadElement(spread) => Some(&spread.argument),
+            other => other.as_expression(),
+        };
+        let (Some(value), Some(told)) = (value, told) else {
             return self.visit_argument(last);
         };
         let site = match told {
             Told::Whole => self.site(it.span),
-            Told::Name { name, .. } => {
+            Told::Name(name) => {
                 let options = match bare(value) {
                     Expression::ObjectExpression(object) => self.options(object),
                     _ => Vec::new(),
@@ -64,9 +72,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn told(&self, callee: &Expression<'a>) -> Option<Told> {
         match callee {
-            Expression::Identifier(it) if it.name.as_str() == "definePlan" => {
-                Some(Told::Name { name: it.span, bare: false })
-            }
+            Expression::Identifier(it) if it.name.as_str() == "definePlan" => Some(Told::Name(it.span)),
             Expression::Identifier(it) => FUNCTIONS.contains(&it.name.as_str()).then_some(Told::Whole),
             Expression::StaticMemberExpression(it) => {
                 let of = match &it.object {
@@ -76,9 +82,11 @@ impl<'a> Walk<'_, 'a> {
                 if matches!(of, "E" | "Pred") {
                     return Some(Told::Whole);
                 }
-                let bare = *self.methods.get(it.property.name.as_str())?;
-                Some(Told::Name { name: it.property.span, bare })
+                let name = &it.property;
+                self.methods.contains(name.name.as_str()).then_some(Told::Name(name.span))
             }
+            // It may be any name.
+            Expression::ComputedMemberExpression(it) => Some(Told::Name(it.expression.span())),
             _ => None,
         }
     }

@@ -7,7 +7,8 @@ use std::fmt::{self, Display};
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, BinaryExpression, BinaryOperator, CallExpression, ChainElement,
     ComputedMemberExpression, ConditionalExpression, Expression, LogicalExpression, MemberExpression,
-    StaticMemberExpression, TSTypeAssertion, TaggedTemplateExpression, UnaryExpression, UnaryOperator,
+    NumericLiteral, StaticMemberExpression, TSTypeAssertion, TaggedTemplateExpression, UnaryExpression,
+    UnaryOperator,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_span::{GetSpan, Span};
@@ -230,16 +231,51 @@ impl<'a> Walk<'_, 'a> {
             UnaryOperator::LogicalNot | UnaryOperator::UnaryNegation | UnaryOperator::UnaryPlus => {
                 it.operator
             }
+            UnaryOperator::Typeof => return self.type_of(it),
             _ => return self.expression(&it.argument, place),
         };
         if is_literal(&it.argument) {
-            return;
+            return self.visit_expression(&it.argument);
         }
         let site = self.site(it.span);
         let start = it.argument.span().start;
         let gap = self.gap(it.span.start, start);
         let call = format_args!("__ab_unary({site},\"{}\",{gap}", operator.as_str());
         self.open(it.span.start, start, call);
+        self.visit_expression(&it.argument);
+        self.edits.insert(it.span.end, ")");
+    }
+
+    /// Ids have 64 bits and numbers of JavaScript 53: what is written out whole must not become its neighbour.
+    pub(super) fn exact(&mut self, it: &NumericLiteral<'a>) {
+        let text = it.raw.map(|raw| raw.as_str().replace('_', "")).unwrap_or_default();
+        let written = match text.get(..2) {
+            Some("0x" | "0X") => u128::from_str_radix(&text[2..], 16),
+            Some("0o" | "0O") => u128::from_str_radix(&text[2..], 8),
+            Some("0b" | "0B") => u128::from_str_radix(&text[2..], 2),
+            _ => text.parse(),
+        };
+        if written.is_ok_and(|written| written != it.value as u128) {
+            let what = format!("JavaScript has no number {text}: it would be {}", it.value);
+            self.fault(
+                it.span,
+                what,
+                "let requests bring it in a parameter; if it need not be exact, write it as `1.5e20`",
+            );
+        }
+    }
+
+    /// A name that is not there is no error for `typeof`, but it is one for a call.
+    fn type_of(&mut self, it: &UnaryExpression<'a>) {
+        let start = it.argument.span().start;
+        let gap = self.gap(it.span.start, start);
+        match bare(&it.argument) {
+            Expression::Identifier(name) => {
+                let call = format_args!("__ab_typeof({gap}typeof {0}===\"undefined\"?void 0:", name.name);
+                self.open(it.span.start, start, call);
+            }
+            _ => self.open(it.span.start, start, format_args!("__ab_typeof({gap}")),
+        }
         self.visit_expression(&it.argument);
         self.edits.insert(it.span.end, ")");
     }

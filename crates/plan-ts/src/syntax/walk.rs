@@ -1,14 +1,14 @@
 //! The walk over a file: who does what to which part.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use oxc_ast::ast::{
     ArrowFunctionExpression, AssignmentExpression, AwaitExpression, BindingIdentifier, CatchParameter, Class,
     ClassElement, Decorator, Directive, DoWhileStatement, Expression, ForStatement, FormalParameter,
     FormalParameterRest, Function, IdentifierReference, IfStatement, ImportExpression, ImportMeta,
-    MethodDefinition, NewExpression, PropertyDefinition, Statement, SwitchCase, SwitchStatement,
-    TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion, UnaryExpression,
-    VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
+    MethodDefinition, NewExpression, NumericLiteral, PropertyDefinition, Statement, SwitchCase,
+    SwitchStatement, TSAsExpression, TSNonNullExpression, TSSatisfiesExpression, TSTypeAssertion,
+    UnaryExpression, VariableDeclaration, VariableDeclarator, WhileStatement, YieldExpression,
 };
 use oxc_ast_visit::{VisitJs, walk_js};
 use oxc_parser::ParserReturn;
@@ -32,8 +32,8 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) file: u32,
     pub(super) text: &'s str,
     pub(super) words: Words<'s>,
-    /// The names of ops as methods, and whether one may be called without options.
-    pub(super) methods: HashMap<&'s str, bool>,
+    /// The names of ops as methods.
+    pub(super) methods: HashSet<&'s str>,
     pub(super) is_type: IsType<'s>,
     pub(super) names: Names<'a>,
     pub(super) sites: &'s mut Vec<Site>,
@@ -51,15 +51,12 @@ pub(super) fn walk(
     (methods, is_type): (&[Method], IsType<'_>),
     sites: &mut Vec<Site>,
 ) -> (Edits, Vec<Fault>) {
-    let mut bare = HashMap::from([("requireCapability", false), ("definePlan", false)]);
-    for method in methods {
-        *bare.entry(method.name.as_str()).or_default() |= method.bare;
-    }
+    let methods = methods.iter().map(|method| method.name.as_str());
     let mut walk = Walk {
         file,
         text,
         words: Words(text),
-        methods: bare,
+        methods: methods.chain(["requireCapability", "definePlan"]).collect(),
         is_type,
         names: Names::of(&parsed.program, is_type),
         sites,
@@ -123,6 +120,10 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
 
     fn visit_expression(&mut self, it: &Expression<'a>) {
         self.expression(it, Place::Value);
+    }
+
+    fn visit_numeric_literal(&mut self, it: &NumericLiteral<'a>) {
+        self.exact(it);
     }
 
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {

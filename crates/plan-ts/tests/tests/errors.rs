@@ -95,10 +95,10 @@ fn kinds_of_values() {
         "kinds",
         "return v.filter({ pred: 3 });",
         expect![[r#"
-        error: a.plan.ts:4:25: `pred` must be a predicate, as in Key.id > 5, not 3
-          4 | return v.filter({ pred: 3 });
-            |                         ^
-    "#]],
+            error: a.plan.ts:4:25: `pred` must be a predicate, as in Key.id > 5, not 3
+              4 | return v.filter({ pred: 3 });
+                |                         ^
+        "#]],
     );
 }
 
@@ -227,7 +227,7 @@ fn javascript_does_not_branch_on_requests_and_rows() {
             error: a.plan.ts:4:27: an expression has no value while the plan is built: it stands for one that a request brings
               4 | return v.take({ count: `${P.weight}`.length });
                 |                           ^
-              help: operators and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one
+              help: operators (but for `x++` and `a.b += x`) and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one
         "#]],
     );
     check(

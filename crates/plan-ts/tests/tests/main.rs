@@ -6,8 +6,12 @@
 mod world;
 mod seeds;
 mod surface;
+mod loader;
 mod modules;
+mod own_ops;
+mod natives;
 mod errors;
+mod mistakes;
 mod types;
 mod fuzz;
 mod hostile;

@@ -18,6 +18,13 @@ pub(crate) fn examples() -> PathBuf {
 
 /// An engine on the virtual clock, with the data of the examples and a store at some distance.
 pub(crate) fn engine(sim: &Sim) -> Engine {
+    let config = config(sim);
+    let runs = sim.engine(&config.runs);
+    Engine::on(runs, config)
+}
+
+/// What such an engine is made of.
+pub(crate) fn config(sim: &Sim) -> Config {
     let (registries, _) = Registries::load(&examples().join("registry"), None).unwrap();
     let mut data = MemoryData::default();
     data.add_file(&examples().join("data.json"), None).unwrap();
@@ -26,9 +33,7 @@ pub(crate) fn engine(sim: &Sim) -> Engine {
         memory.with_fault(prefix, Fault { delay: Duration::from_millis(delay), ..Fault::default() })
     };
     let source: Arc<dyn Source> = Arc::new(DELAYS.into_iter().fold(memory, slow));
-    let config = Config::new(registries, vec![source]);
-    let runs = sim.engine(&config.runs);
-    Engine::on(runs, config)
+    Config::new(registries, vec![source])
 }
 
 /// A folder with these files in it, and nothing else.
@@ -36,7 +41,9 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(test: &str, files: &[(&str, &str)]) -> Folder {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plan-ts").join(test);
+        // Tests run at once, each in a thread that is called as it is.
+        let thread = std::thread::current().name().unwrap_or_default().replace("::", "-");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plan-ts").join(thread).join(test);
         let _ = std::fs::remove_dir_all(&folder);
         for (name, text) in files {
             let file = folder.join(name);

@@ -7,6 +7,8 @@
 const MAX_FAULTS = 1000;
 const MAX_TEXT = 500;
 
+const MAX_REJECTIONS = 10;
+
 const faults = [];
 
 /** A text that fits into a message, and into JSON. */
@@ -17,6 +19,7 @@ function short(text) {
 /** A value in few words; never runs code of the plan. */
 function shown(value) {
   const kind = Token.parts(value)?.kind;
+  if (value === TYPE) return "what `typeof` says of an expression";
   if (kind !== undefined) return kind === "endpoint" ? "an endpoint" : "an expression";
   if (Receiver.is(value)) return isRows(value) ? "rows" : "`ctx` or a namespace";
   switch (typeof value) {
@@ -75,8 +78,29 @@ function stop(what, site) {
   throw new Refusal(what, null);
 }
 
+// What promises were rejected with that nobody has asked.
+const rejections = new Map();
+let endedBy = {};
+
+/** Notes that a promise was rejected, or that somebody asks it after all. */
+function rejected(promise, reason, asked) {
+  if (asked) rejections.delete(promise);
+  else if (rejections.size < MAX_REJECTIONS) rejections.set(promise, reason);
+}
+
+/** Notes what was thrown where nothing waits for it: an `async` function that is not awaited. */
+function unheard() {
+  const told = [endedBy];
+  for (const reason of rejections.values()) {
+    if (told.some((other) => other === reason)) continue;
+    told.push(reason);
+    ended(reason);
+  }
+}
+
 /** Notes that the code ended there. `what` and `help` say why, if its host knows better than the error. */
 function ended(error, what, help) {
+  endedBy = error;
   let stack;
   try {
     if (!Error.isError(error)) {

@@ -55,7 +55,7 @@ function cmpOf(site, cmp, a, b) {
 
 const E = {
   const: taking("const", 1, 1, (site, value) => new Token(asExpr(value, site))),
-  constNull: () => new Token(asExpr(null)),
+  constNull: taking("constNull", 0, 0, () => new Token(asExpr(null))),
   key: taking("key", 1, 1, (site, key) => reference("key_ref", "a key, as `Key.id`", site, key)),
   param: taking("param", 1, 1, (site, param) => reference("param_ref", "a parameter, as `P.weight`", site, param)),
   clamp: taking("clamp", 3, 3, (site, x, lo, hi) => {

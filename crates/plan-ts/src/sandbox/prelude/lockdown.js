@@ -13,7 +13,7 @@ for (const name of TYPES) exported[name] = typeOnly(name);
 const hide = (object, name, value) => Object.defineProperty(object, name, { value });
 
 for (const [name, value] of Object.entries(surface)) hide(globalThis, name, value);
-const helpers = { __ab_get, __ab_op, __ab_logic, __ab_if, __ab_unary, __ab_test, __ab_at };
+const helpers = { __ab_get, __ab_op, __ab_logic, __ab_if, __ab_unary, __ab_test, __ab_typeof, __ab_at };
 for (const [name, value] of Object.entries(helpers)) hide(globalThis, name, value);
 hide(globalThis, "__ab_exports", exported);
 

@@ -2,7 +2,9 @@
 
 const ARITHMETIC = { __proto__: null, "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow" };
 
-function native(op, a, b) {
+const INDEX = "`in` asks a list of plain values for an index, not for an item";
+
+function native(site, op, a, b) {
   switch (op) {
     case "+": return a + b;
     case "-": return a - b;
@@ -18,17 +20,19 @@ function native(op, a, b) {
     case "<=": return a <= b;
     case ">": return a > b;
     case ">=": return a >= b;
-    case "in": return a in b;
+    case "in": return Array.isArray(b) && typeof a !== "symbol" ? fault(INDEX, "write `list.includes(x)`", site) : a in b;
   }
 }
 
 function __ab_get(site, object, name) {
-  const look = registries.get(object);
+  const look = isLifted(object) ? undefined : registries.get(object);
   return look === undefined || typeof name !== "string" ? object[name] : look(name, site);
 }
 
 function __ab_op(site, op, a, b) {
-  if (!isLifted(a) && !isLifted(b)) return native(op, a, b);
+  if (!isLifted(a) && !isLifted(b)) return native(site, op, a, b);
+  if (isBad(a) || isBad(b)) return BAD;
+  if (a === TYPE || b === TYPE) return compareType(site, op, a === TYPE ? b : a);
   if (op in ARITHMETIC) return expr(site, ARITHMETIC[op], { a: asExpr(a, site), b: asExpr(b, site) });
   if (op === "%") return fault("expressions have no `%`", undefined, site);
   if (op === "in") return isIn(site, a, b);
@@ -90,15 +94,32 @@ function __ab_unary(site, op, a) {
   }
 }
 
+const UNKNOWN = "this is known only when a request comes; JavaScript has run by then";
+
 function __ab_test(site, value) {
   if (!isLifted(value)) return value;
-  if (Token.parts(value).kind === "bad") return false;
-  fault(
-    "this is known only when a request comes; JavaScript has run by then",
-    "to choose between rows write `rows.if({ pred, then, else })`; inside an expression `condition ? a : b`",
-    site,
-  );
+  if (isBad(value)) return false;
+  const given = ["is_null", "not_null"].includes(Token.parts(value).ir?.op);
+  const help = given
+    ? "if the question is whether something was given at all, write `typeof x === \"undefined\"`, or `x ?? value`"
+    : "to choose between rows write `rows.if({ pred, then, else })`; inside an expression `condition ? a : b`";
+  fault(UNKNOWN, help, site);
   return false;
+}
+
+// What `typeof` says of an expression. To the type checker it is a number, a string or a boolean, so that no answer but
+// that it is something would be true.
+const TYPE = new Token({ kind: "type" });
+
+function __ab_typeof(value) {
+  return isBad(value) ? BAD : isLifted(value) ? TYPE : typeof value;
+}
+
+function compareType(site, op, type) {
+  const never = ["undefined", "function", "symbol"].includes(type);
+  if (never && (op === "==" || op === "===")) return false;
+  if (never && (op === "!=" || op === "!==")) return true;
+  return fault("`typeof` cannot tell what an expression will be", "write a function for each kind of values", site);
 }
 
 // The site of the call that is about to happen.
@@ -114,12 +135,3 @@ function takeSite() {
   callSite = undefined;
   return site;
 }
-
-const includes = Array.prototype.includes;
-Object.defineProperty(Array.prototype, "includes", {
-  value: {
-    includes(value, ...from) {
-      return isLifted(value) ? isIn(undefined, value, this) : Reflect.apply(includes, this, [value, ...from]);
-    },
-  }.includes,
-});

@@ -30,6 +30,9 @@ class Receiver {
   [Symbol.toPrimitive]() {
     throw new Refusal("rows have no value while the plan is built", "`concat`, `union` and `join` put rows together");
   }
+  toJSON() {
+    return this[Symbol.toPrimitive]();
+  }
 }
 
 class Context extends Receiver {}
@@ -79,6 +82,7 @@ function copyToken({ kind, id, ir, size, depth: deep }, place, depth, wrong) {
   switch (kind) {
     case "bad": return { $: "bad" };
     case "endpoint": return { $: "endpoint", id };
+    case "type": return wrong("is known only when a request comes");
   }
   values += size;
   if (depth + deep > MAX_DEPTH + 4) return wrong("is nested too deep");
@@ -96,7 +100,8 @@ function copyOptions(options, name, site, but) {
   const copied = { __proto__: null };
   if (options === undefined) return copied;
   if (!isPlain(options) || Token.parts(options) !== undefined || Receiver.is(options)) {
-    fault(`\`${name}\` takes an object of options, not ${shown(options)}`, `write \`${name}({ option: value })\``, site);
+    const given = shown(options) === "an object" ? "an object of a class" : shown(options);
+    fault(`\`${name}\` takes an object of options, not ${given}`, `write \`${name}({ option: value })\``, site);
     return copied;
   }
   for (const option of Object.keys(options)) {
@@ -127,11 +132,11 @@ function call(method, receiver, given) {
 
 /** Gives a prototype its methods, and tells about those that it does not have. */
 function equip(prototype, what, methods) {
+  delete prototype.constructor;
   for (const method of methods) {
     const value = { [method.name](...given) { return call(method, this, given); } }[method.name];
     Object.defineProperty(prototype, method.name, { value, configurable: true });
   }
-  delete prototype.constructor;
   const names = () => Object.getOwnPropertyNames(prototype);
   Object.setPrototypeOf(prototype, new Proxy(Receiver.prototype, {
     get(target, name, receiver) {
@@ -174,7 +179,7 @@ Object.defineProperty(Context.prototype, "requireCapability", {
       ? copyOptions(payload, "requireCapability", site)
       : copy(payload ?? null, { site, option: "payload" }, 1, []);
     if (capabilities.length >= MAX_NODES) stop(`a plan has at most ${MAX_NODES} capabilities`, site);
-    capabilities.push([id, given]);
+    capabilities.push([id, given, site]);
   },
 });
 equipAll(Context.prototype, "`ctx`", sources);
@@ -185,7 +190,7 @@ delete Receiver.prototype.constructor;
 function outputsOf(returned, site) {
   const help = "return rows, or a list of rows";
   const wrong = (what) => (fault(what, help, site, "build"), []);
-  if (Token.parts(returned)?.kind === "bad") return [];
+  if (isBad(returned)) return [];
   if (isRows(returned)) return outputsOf([returned], site);
   if (returned === undefined) return wrong("`build` returns nothing");
   if (returned instanceof Promise) return wrong("`build` returns a promise");

@@ -26,13 +26,16 @@ class Token {
     }
     throw new Refusal(
       "an expression has no value while the plan is built: it stands for one that a request brings",
-      `operators and ${FUNCTIONS} make expressions; text and property names cannot be made of one`,
+      `operators (but for \`x++\` and \`a.b += x\`) and ${FUNCTIONS} make expressions; text and property names cannot be made of one`,
     );
   }
   toString() {
     return this[Symbol.toPrimitive]();
   }
   valueOf() {
+    return this[Symbol.toPrimitive]();
+  }
+  toJSON() {
     return this[Symbol.toPrimitive]();
   }
 }
@@ -52,9 +55,9 @@ const INSTEAD = {
 // What an expression has no method for is told when it is asked for; calls of it then do nothing more.
 Object.setPrototypeOf(Token.prototype, new Proxy(Object.prototype, {
   get(target, name, receiver) {
-    if (typeof name === "symbol" || name === "then" || name === "toJSON") return undefined;
+    if (typeof name === "symbol" || name === "then") return undefined;
     if (name in target) return Reflect.get(target, name, receiver);
-    if (Token.parts(receiver)?.kind !== "bad") {
+    if (!isBad(receiver)) {
       fault(`an expression has no \`${name}\``, INSTEAD[name], undefined, undefined, name);
     }
     return ABSENT;
@@ -68,6 +71,11 @@ const ABSENT = Object.freeze(() => BAD);
 function isLifted(value) {
   const parts = Token.parts(value);
   return parts !== undefined && parts.kind !== "endpoint";
+}
+
+/** Whether a fault was told about it. */
+function isBad(value) {
+  return Token.parts(value)?.kind === "bad";
 }
 
 /** An expression or predicate with these children (parts of tokens) and other fields. */
@@ -121,7 +129,7 @@ function asPred(value, site) {
   const parts = Token.parts(value);
   switch (parts?.kind) {
     case "pred": case "bad": return parts;
-    case "expr": return Token.parts(pred(site, "cmp", { a: parts, b: asExpr(true) }, { cmp: "==" }));
+    case "expr": return Token.parts(pred(site, "cmp", { a: parts, b: asExpr(true) }, { cmp: "==", implied: true }));
   }
   if (typeof value === "boolean") return Token.parts(pred(undefined, "const_bool", {}, { value }));
   const help = "compare it; if it is what to take instead of null, write `x ?? value`";
@@ -135,7 +143,7 @@ function isIn(site, value, list) {
   const items = Array.from(list);
   if (items.length > MAX_PARTS) return fault(`a list of more than ${MAX_PARTS} items`, undefined, site);
   for (const item of items) {
-    const fine = typeof item === "string" ? item.isWellFormed() : Number.isFinite(item);
+    const fine = typeof item === "string" ? item.isWellFormed() : typeof item === "number" && Number.isFinite(item);
     if (!fine) return fault(`a list of \`in\` has numbers or strings, not ${shown(item)}`, help, site);
   }
   const token = pred(site, "in", { lhs: asExpr(value, site) }, { list: items });

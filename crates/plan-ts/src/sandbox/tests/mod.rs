@@ -68,7 +68,7 @@ fn told(recorded: &Recorded) -> String {
             writeln!(text, "{}{:?} {}", node.op, node.inputs, node.options).unwrap();
         }
         writeln!(text, "{} -> {:?}", plan.options, plan.outputs).unwrap();
-        for (id, payload) in &plan.capabilities {
+        for (id, payload, _) in &plan.capabilities {
             writeln!(text, "requires {id} {payload}").unwrap();
         }
     }

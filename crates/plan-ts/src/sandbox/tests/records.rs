@@ -62,7 +62,7 @@ fn operators_make_expressions_of_tokens() {
             ['a'].includes(Key.country)
                 pred {lhs:{key:country,op:key_ref},list:[a],op:in}
             __ab_logic(0, '&&', Key.id, () => __ab_op(1, '>', Key.id, 3))
-                pred {a:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,op:cmp},at:0,b:{a:{key:id,op:key_ref},at:1,b:{op:const_number,value:3},cmp:>,op:cmp},op:and}
+                pred {a:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,implied:true,op:cmp},at:0,b:{a:{key:id,op:key_ref},at:1,b:{op:const_number,value:3},cmp:>,op:cmp},op:and}
             __ab_logic(0, '??', P.weight, () => 0.5)
                 expr {a:{op:param_ref,param:weight},at:0,b:{op:const_number,value:0.5},op:coalesce}
             __ab_logic(0, '&&', true, () => Key.id)
@@ -70,7 +70,7 @@ fn operators_make_expressions_of_tokens() {
             __ab_if(0, __ab_op(1, '<', Key.id, 3), () => 1, () => Key.score)
                 expr {at:0,cond:{a:{key:id,op:key_ref},at:1,b:{op:const_number,value:3},cmp:<,op:cmp},else:{key:score,op:key_ref},op:if,then:{op:const_number,value:1}}
             __ab_unary(0, '!', Key.id)
-                pred {at:0,op:not,x:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,op:cmp}}
+                pred {at:0,op:not,x:{a:{key:id,op:key_ref},at:0,b:{op:const_bool,value:true},cmp:==,implied:true,op:cmp}}
             __ab_unary(0, '-', Key.id)
                 expr {at:0,op:neg,x:{key:id,op:key_ref}}
             __ab_op(0, '+', __ab_op(0, '<', Key.id, 3), 1)
@@ -99,7 +99,7 @@ fn functions_make_expressions_of_tokens() {
             E.clamp(E.key(Key.id), 0, E.param(P.weight))
                 expr {hi:{op:param_ref,param:weight},lo:{op:const_number,value:0},op:clamp,x:{key:id,op:key_ref}}
             Pred.and(Pred.cmp('>', Key.id, 1), Pred.not(Key.id), Pred.in(Key.id, [3]))
-                pred {a:{a:{a:{key:id,op:key_ref},b:{op:const_number,value:1},cmp:>,op:cmp},b:{op:not,x:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,op:cmp}},op:and},b:{lhs:{key:id,op:key_ref},list:[3],op:in},op:and}
+                pred {a:{a:{a:{key:id,op:key_ref},b:{op:const_number,value:1},cmp:>,op:cmp},b:{op:not,x:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,implied:true,op:cmp}},op:and},b:{lhs:{key:id,op:key_ref},list:[3],op:in},op:and}
             Pred.or(Pred.isNull(Key.id), Pred.notNull(Key.id), Pred.constBool(true))
                 pred {a:{a:{op:is_null,x:{key:id,op:key_ref}},b:{op:not_null,x:{key:id,op:key_ref}},op:or},b:{op:const_bool,value:true},op:or}
             regex(Key.country, '^d', 'i')
@@ -109,7 +109,7 @@ fn functions_make_expressions_of_tokens() {
             max(Key.id, 1, min(3, 2))
                 expr {a:{a:{key:id,op:key_ref},b:{op:const_number,value:1},op:max},b:{op:const_number,value:2},op:max}
             E.if(Key.id, 1, 'x')
-                expr {cond:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,op:cmp},else:{op:const_string,value:x},op:if,then:{op:const_number,value:1}}
+                expr {cond:{a:{key:id,op:key_ref},b:{op:const_bool,value:true},cmp:==,implied:true,op:cmp},else:{op:const_string,value:x},op:if,then:{op:const_number,value:1}}
             coalesce(Key.id, null)
                 expr {a:{key:id,op:key_ref},b:{op:const_null},op:coalesce}
         "#]],
@@ -183,11 +183,11 @@ fn wrong_parts_of_expressions_are_told_with_their_site() {
             regex(Key.country, 'a', __ab_at(7, 'g'))
                 site 7: the flags of a pattern are "" or "i", not "g"
             `${Key.id}`
-                0:1:20: an expression has no value while the plan is built: it stands for one that a request brings (operators and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)
+                0:1:20: an expression has no value while the plan is built: it stands for one that a request brings (operators (but for `x++` and `a.b += x`) and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)
             Math.log(Key.id)
                 0:1:26: Math.log takes numbers, and this is an expression (write `log(x)`)
             Math.sqrt(Key.id)
-                0:1:27: an expression has no value while the plan is built: it stands for one that a request brings (operators and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)
+                0:1:27: an expression has no value while the plan is built: it stands for one that a request brings (operators (but for `x++` and `a.b += x`) and log, exp, min, max, abs, pow, clamp, lower, upper make expressions; text and property names cannot be made of one)
             Key.country.toLowerCase()
                 0:1:17: an expression has no `toLowerCase` (write `lower(x)`)
             Key.country.length

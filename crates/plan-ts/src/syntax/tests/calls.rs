@@ -29,7 +29,7 @@ fn calls() {
     check(
         "x.concat(); x.take(); x.concat(a); x.concat(...a); x.take(...a, b); take(a)",
         &expect![
-            "x.concat(__ab_at(0,void 0)); x.take(); x.concat(__ab_at(1,a)); x.concat(...a); x.take(...a, __ab_at(2,b)); take(a);"
+            "x.concat(...__ab_at(0,[])); x.take(...__ab_at(1,[])); x.concat(__ab_at(2,a)); x.concat(...__ab_at(3,a)); x.take(...a, __ab_at(4,b)); take(a);"
         ],
     );
     check(
@@ -38,7 +38,9 @@ fn calls() {
     );
     check(
         "E.const(1); Pred.cmp('<', a, b); E.constNull(); e.E.x(a)",
-        &expect!["E.const(__ab_at(0,1)); Pred.cmp('<', a, __ab_at(1,b)); E.constNull(); e.E.x(a);"],
+        &expect![
+            "E.const(__ab_at(0,1)); Pred.cmp('<', a, __ab_at(1,b)); E.constNull(...__ab_at(2,[])); e.E.x(a);"
+        ],
     );
     check(
         "coalesce(P.a, 1); min(a, b); Math.min(a, b); regex(a, 'b')",
@@ -48,7 +50,7 @@ fn calls() {
     );
     check(
         "x.take<T>({ a: 1 } as B); x['take'](a); new x.take(a)",
-        &expect!["x.take (__ab_at(0,{ a: 1 } )); x['take'](a); new (x.take)(a);"],
+        &expect!["x.take (__ab_at(0,{ a: 1 } )); x['take'](__ab_at(1,a)); new (x.take)(a);"],
     );
     check(
         "x.take(a, () => b + c); x.take(yield_, a = b)",

@@ -18,6 +18,7 @@ const min = (x, y) => [x, y].length;
 const Key = { x: 3 }, P = { y: { z: 4 }, f(x) { return [this === P, x]; } }, EP = { k: { n: 5 } };
 const o = { x: 1, n: null, f(x) { return [this === o, x]; }, take(x, y) { return [this === o, x, y]; }, C: class { constructor(x) { this.x = x; } } };
 const __ab_get = (site, object, name) => object[name], __ab_at = (site, value) => value, __ab_test = __ab_at;
+const __ab_typeof = (value) => typeof value;
 const __ab_if = (site, test, yes, no) => test ? yes() : no();
 const __ab_logic = (site, operator, x, y) =>
     operator === "&&" ? x && y() : operator === "||" ? x || y() : x ?? y();

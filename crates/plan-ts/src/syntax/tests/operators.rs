@@ -100,7 +100,7 @@ fn unary() {
     check(
         "!a; -a; +a; - 1; !0; -1n; ~a; typeof a; void a; !(a); - -a; !!a",
         &expect![[
-            r#"__ab_unary(0,"!",a); __ab_unary(1,"-",a); __ab_unary(2,"+",a); - 1; !0; -1n; ~a; typeof a; void a; __ab_unary(3,"!",(a)); __ab_unary(4,"-",__ab_unary(5,"-",a)); __ab_unary(6,"!",__ab_unary(7,"!",a));"#
+            r#"__ab_unary(0,"!",a); __ab_unary(1,"-",a); __ab_unary(2,"+",a); - 1; !0; -1n; ~a; __ab_typeof(typeof a==="undefined"?void 0:a); void a; __ab_unary(3,"!",(a)); __ab_unary(4,"-",__ab_unary(5,"-",a)); __ab_unary(6,"!",__ab_unary(7,"!",a));"#
         ]],
     );
     check(
@@ -120,7 +120,7 @@ fn words_stay_apart() {
     check(
         "typeof-a; void!a; if (a) b; else-c",
         &expect![[
-            r#"typeof __ab_unary(0,"-",a); void __ab_unary(1,"!",a); if (__ab_test(2,a)) b; else __ab_unary(3,"-",c);"#
+            r#"__ab_typeof( __ab_unary(0,"-",a)); void __ab_unary(1,"!",a); if (__ab_test(2,a)) b; else __ab_unary(3,"-",c);"#
         ]],
     );
     check("function* f() { yield-a }", &expect![[r#"function* f() { yield __ab_unary(0,"-",a); }"#]]);

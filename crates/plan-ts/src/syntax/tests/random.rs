@@ -24,8 +24,9 @@ fn names_map_back(source: &str, unit: &Unit) {
         last = original;
         let there = &source[original as usize..];
         if word.kind() == Kind::Ident && !name.starts_with("__ab_") {
-            // The name that a compound assignment is written out with is new.
-            let new = there.find('=').is_some_and(|at| at < 4) && !there.starts_with(char::is_alphabetic);
+            // The name that a compound assignment is written out with is new, and so is that which `typeof` asks first.
+            let new = there.starts_with("typeof")
+                || there.find('=').is_some_and(|at| at < 4) && !there.starts_with(char::is_alphabetic);
             assert!(there.starts_with(name) || new, "{name} is not at {there:?}\n--\n{}", unit.code);
         }
     }

@@ -139,8 +139,8 @@ fn comments_stay() {
     check(
         "x.concat(// a\n)",
         &expect![[r#"
-        x.concat(// a
-        __ab_at(0,void 0));"#]],
+            x.concat(// a
+            ...__ab_at(0,[]));"#]],
     );
     check(
         "a // b\n as C",
