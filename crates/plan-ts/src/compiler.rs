@@ -1,7 +1,7 @@
 //! The compiler: a file in, a checked plan and its JSON out.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch_plan::{Engine, Error, Plan, Problem, Problems};
@@ -11,7 +11,7 @@ use crate::assemble::{Places, assemble, in_typescript, wrong_kinds};
 use crate::child::Worker;
 use crate::job::{EndpointName, Fault, Job, Made};
 use crate::make::make;
-use crate::sources::{ENDING, Sources};
+use crate::sources::{ENDING, SourceFile, Sources, look};
 use crate::surface;
 
 /// How long a plan's code may run, and how much memory it may take.
@@ -28,7 +28,7 @@ pub struct Compiler {
 /// What became of a file.
 pub struct Outcome {
     /// The files that it depends on: the plan's own, then what it imports, even if that was not there.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<SourceFile>,
     /// The plan, or all that is wrong with it.
     pub built: Result<Built, Problems>,
 }
@@ -54,9 +54,13 @@ impl Compiler {
 
     /// Compiles a file. What it imports must be in `root`, the folder of all plans.
     pub fn compile(&self, engine: &Engine, file: &Path, root: &Path) -> Outcome {
+        let look = look(file);
         let mut sources = match Sources::open(file, root) {
             Ok(sources) => sources,
-            Err(problem) => return Outcome { files: vec![file.to_owned()], built: Err(problem.into()) },
+            Err(problem) => {
+                let file = SourceFile { path: file.to_owned(), look };
+                return Outcome { files: vec![file], built: Err(problem.into()) };
+            }
         };
         let job = job(engine, &sources);
         let made = match &self.worker {
@@ -67,7 +71,7 @@ impl Compiler {
             Ok(made) => check(engine, file, &sources, &made),
             Err(trouble) => Err(sources.problem(None, trouble.to_string(), None).into()),
         };
-        Outcome { files: sources.names(), built }
+        Outcome { files: sources.into_looked_at(), built }
     }
 }
 

@@ -24,5 +24,6 @@ pub mod fuzz;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};
+pub use sources::{Look, SourceFile, look};
 pub use types::declarations;
 pub use worker::serve;

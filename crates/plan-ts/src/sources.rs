@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 use anabranch_plan::{Excerpt, Problem};
 use sha2::{Digest as _, Sha256};
@@ -24,8 +25,26 @@ pub(crate) struct Sources {
     root: PathBuf,
     /// By number.
     files: Vec<Source>,
-    /// Files that are imported but are not there, or cannot be read; as many as there are questions at most.
-    missing: Vec<PathBuf>,
+    /// All files that were asked for, as they were just before; as many as there are questions at most.
+    looked_at: Vec<SourceFile>,
+}
+
+/// A file that a plan is made of, or would be if it could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What was to be seen of it just before it was read.
+    pub look: Look,
+}
+
+/// What can be seen of a file without reading it: when it was changed, and its length; nothing if it is not there.
+pub type Look = Option<(SystemTime, u64)>;
+
+/// Looks at a file.
+pub fn look(file: &Path) -> Look {
+    let seen = std::fs::metadata(file).ok()?;
+    Some((seen.modified().ok()?, seen.len()))
 }
 
 struct Source {
@@ -39,13 +58,14 @@ struct Source {
 impl Sources {
     /// The plan's own file, and the folder that all others must be in.
     pub(crate) fn open(file: &Path, root: &Path) -> Result<Sources, Problem> {
+        let looked_at = vec![SourceFile { path: file.to_owned(), look: look(file) }];
         let wrong = |what: String| Problem::new(file.display().to_string(), what);
         let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let real = file.canonicalize().map_err(unreadable)?;
         let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         let root = root.canonicalize().map_err(unreadable)?;
         let text = read(&real).map_err(wrong)?;
-        Ok(Sources { root, files: vec![Source { name: file.to_owned(), real, text }], missing: Vec::new() })
+        Ok(Sources { root, files: vec![Source { name: file.to_owned(), real, text }], looked_at })
     }
 
     /// The text of the plan's own file.
@@ -54,8 +74,8 @@ impl Sources {
     }
 
     /// All files read so far, and those that would have been if they were there.
-    pub(crate) fn names(&self) -> Vec<PathBuf> {
-        self.files.iter().map(|file| &file.name).chain(&self.missing).cloned().collect()
+    pub(crate) fn into_looked_at(self) -> Vec<SourceFile> {
+        self.looked_at
     }
 
     /// The plan's own file, as people see it.
@@ -145,10 +165,13 @@ impl Files for Sources {
         let file = file_of(specifier);
         let name = plain(&importer.name.parent().unwrap_or(Path::new("")).join(&file));
         let path = importer.real.parent().unwrap_or(Path::new("/")).join(&file);
-        self.add(&name, &path, specifier).unwrap_or_else(|refused| {
-            self.missing.push(name);
-            refused
-        })
+        let look = look(&path);
+        let imported = self.add(&name, &path, specifier).unwrap_or_else(|refused| refused);
+        // Of a file that is known already, what counts is how it was when it was read.
+        if !matches!(imported, Imported::File { text: None, .. }) {
+            self.looked_at.push(SourceFile { path: name, look });
+        }
+        imported
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_plan::{Engine, Problem, Problems};
-use anabranch_plan_ts::{Built, Outcome};
+use anabranch_plan_ts::{Built, Outcome, SourceFile};
 use clap::Args;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub(crate) struct Build {
 /// What became of one plan.
 pub(super) struct Done {
     /// All files it depends on.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<SourceFile>,
     /// What is odd about it.
     warnings: Vec<Problem>,
     fate: Fate,
