@@ -2,7 +2,10 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use expect_test::{expect, expect_file};
 
@@ -198,20 +201,49 @@ fn sources_run_without_being_built() {
     }
 }
 
+/// A `plan build --watch` that is ended with the test.
+struct Watching {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watching {
+    fn new(folder: &Path, args: &[&str]) -> Watching {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(["plan", "build"]).args(args).current_dir(folder);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (said, lines) = channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        // It ends with the child.
+        let reading =
+            Builder::new().spawn(move || stderr.lines().try_for_each(|line| said.send(line.unwrap())));
+        drop(reading.unwrap());
+        Watching { child, lines }
+    }
+
+    /// Waits for a line with this in it.
+    fn until(&self, end: &str) {
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|line: &String| !line.contains(end)) {
+            let line = self.lines.recv_timeout(Duration::from_secs(60));
+            seen.push(line.unwrap_or_else(|_| panic!("no `{end}` in {seen:#?}")));
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
 #[test]
 fn what_changes_is_built_again() {
     let folder = project("build-watch", &[("a.plan.ts", &plan("a", "return v;"))]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command.args(["plan", "build", "--watch"]).current_dir(&folder);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut until = |end: &str| loop {
-        let line = lines.next().unwrap().unwrap();
-        if line.contains(end) {
-            return;
-        }
-    };
+    let watching = Watching::new(&folder, &["--watch"]);
+    let until = |end| watching.until(end);
     let plans = folder.join("plans");
     until("watching 1 plan");
     std::fs::write(plans.join("a.plan.ts"), plan("a", "return v.tkae({ count: 1 });")).unwrap();
@@ -234,8 +266,6 @@ fn what_changes_is_built_again() {
     std::fs::write(folder.join("anabranch.toml"), "# As before.\n".to_owned() + &toml).unwrap();
     until("the registry or the project changed");
     until("1 of 1 plan built");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -243,12 +273,8 @@ fn what_goes_away_and_comes_back_is_built_again() {
     let text =
         "import { LIMIT } from './limit';\n".to_owned() + &plan("a", "return v.take({ count: LIMIT });");
     let folder = project("build-return", &[("a.plan.ts", &text), ("limit.ts", "export const LIMIT = 3;")]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command.args(["plan", "build", "a", "--watch"]).current_dir(&folder);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let mut until = |end: &str| while !lines.next().unwrap().unwrap().contains(end) {};
+    let watching = Watching::new(&folder, &["a", "--watch"]);
+    let until = |end| watching.until(end);
     let plans = folder.join("plans");
     until("watching 1 plan");
     std::fs::remove_file(plans.join("limit.ts")).unwrap();
@@ -268,8 +294,6 @@ fn what_goes_away_and_comes_back_is_built_again() {
     std::fs::rename(folder.join("elsewhere"), &plans).unwrap();
     std::fs::write(plans.join("limit.ts"), "export const LIMIT = 7;").unwrap();
     until("1 of 1 plan built");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
