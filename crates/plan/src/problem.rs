@@ -136,18 +136,22 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits between two words.
+/// Edits between two words; two letters that changed places are one.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut above = vec![0; b.len() + 1];
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let swap = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = swap.min(row[j] + 1).min(diagonal + 1);
+    for i in 0..a.len() {
+        let mut next = vec![i + 1];
+        for j in 0..b.len() {
+            let changed = row[j] + usize::from(a[i] != b[j]);
+            let mut least = changed.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && (a[i], a[i - 1]) == (b[j - 1], b[j]) {
+                least = least.min(above[j - 1] + 1);
+            }
+            next.push(least);
         }
+        above = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -171,6 +175,7 @@ mod tests {
         check("i", None);
         check("ix", Some("id"));
         check("tke", Some("take"));
+        check("tkae", Some("take"));
         check("time", None);
         check("contri", Some("country"));
         check("county_name", None);

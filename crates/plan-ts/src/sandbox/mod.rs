@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::thread::{Builder, ScopedJoinHandle, scope};
 use std::time::Duration;
 
+use anabranch_plan::closest;
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
@@ -31,7 +32,7 @@ const GRACE_MEMORY: usize = 64 << 20;
 const GRACE_TIME: Duration = Duration::from_millis(500);
 
 const PRELUDE: &str = concat!(
-    "(function (job) {\n\"use strict\";\n",
+    "(function (job, nearest) {\n\"use strict\";\n",
     include_str!("prelude/faults.js"),
     include_str!("prelude/tokens.js"),
     include_str!("prelude/operators.js"),
@@ -165,7 +166,11 @@ fn prelude(ctx: &Ctx<'_>, job: &Job) -> Result<Persistent<Object<'static>>, Erro
         "methods": job.methods,
         "root": ROOT,
     });
-    let made: Object<'_> = prelude.call((ctx.json_parse(given.to_string())?,))?;
+    let nearest = |name: String, names: Vec<String>| {
+        closest(&name, names.iter().map(String::as_str)).map(str::to_owned)
+    };
+    let nearest = Function::new(ctx.clone(), nearest)?;
+    let made: Object<'_> = prelude.call((ctx.json_parse(given.to_string())?, nearest))?;
     Ok(Persistent::save(ctx, made))
 }
 

@@ -120,29 +120,7 @@ function ended(error, what, help) {
 
 /** `did you mean ..?`, if one of the names is close; else all, if they are few. */
 function closest(name, names) {
-  let best;
-  let least = name.length < 5 ? 2 : name.length < 8 ? 3 : 4;
-  if (name.length > 100) return undefined;
-  for (const known of names) {
-    if (Math.abs(known.length - name.length) >= least) continue;
-    const far = distance(name, known);
-    if (far < least) [best, least] = [known, far];
-  }
-  if (best !== undefined) return `did you mean \`${best}\`?`;
+  const near = name.length > 100 ? undefined : nearest(name, names);
+  if (near !== undefined) return `did you mean \`${near}\`?`;
   return names.length > 0 && names.length <= 5 ? `there is ${names.map((known) => `\`${known}\``).join(", ")}` : undefined;
-}
-
-/** How many letters two names differ in; two that changed places count as one. */
-function distance(a, b) {
-  let [above, row] = [[], Array.from({ length: b.length + 1 }, (_, at) => at)];
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? above[j - 2] + 1 : Infinity;
-      const changed = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(row[j] + 1, next[j - 1] + 1, changed, swapped));
-    }
-    [above, row] = [row, next];
-  }
-  return row[b.length];
 }
