@@ -201,6 +201,25 @@ fn sources_run_without_being_built() {
     }
 }
 
+#[test]
+fn a_full_disk_leaves_what_was_built() {
+    let folder = project("build-full", &[("a.plan.ts", &plan("a", "return v;"))]);
+    let (source, target) = (folder.join("plans/a.plan.ts"), folder.join("plans/a.plan.json"));
+    assert_eq!(build(&folder, &[]).code, 0);
+    let before = std::fs::read_to_string(&target).unwrap();
+    std::fs::write(source, plan("a", "return v.take({ count: 1 });")).unwrap();
+    // No file may grow, and who tries is told instead of killed.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" plan build";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_anabranch")]).current_dir(&folder);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("a.plan.json: File too large") && !output.status.success(), "{said}");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.join("plans")).unwrap().count(), 2, "nothing is left lying about");
+    assert_eq!(build(&folder, &["--check"]).code, 1);
+}
+
 /// A `plan build --watch` that is ended with the test.
 struct Watching {
     child: Child,
