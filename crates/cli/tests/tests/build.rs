@@ -48,6 +48,8 @@ fn the_examples_are_as_they_are_built() {
         exit 0
     "#]]
     .assert_eq(&anabranch(&["plan", "build", "--check"], "").shown());
+    let types = anabranch(&["plan", "types", "--check"], "");
+    assert_eq!(types.code, 0, "{}", types.shown());
 }
 
 #[test]
