@@ -31,12 +31,8 @@ pub struct Worker {
 /// Why a process came to no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    #[error("the process for the plan's code could not be started ({program})")]
-    Start {
-        program: String,
-        #[source]
-        cause: Error,
-    },
+    #[error("the process for the plan's code could not be started ({program}): {cause}")]
+    Start { program: String, cause: Error },
     #[error("the plan's code took longer than {} s", .wall.as_secs_f64())]
     TooLong { wall: Duration },
     #[error("the plan's code computed for too long")]
@@ -47,8 +43,8 @@ pub(crate) enum Trouble {
     OutOfMemory(ExitStatus),
     #[error("the process for the plan's code ended without an answer ({0})")]
     Died(ExitStatus),
-    #[error("the process for the plan's code said something unreadable")]
-    Unreadable(#[source] Error),
+    #[error("the process for the plan's code said something unreadable: {0}")]
+    Unreadable(Error),
 }
 
 impl Worker {
@@ -169,7 +165,12 @@ mod tests {
         );
         check("kill -XCPU $$", expect!["the plan's code computed for too long"]);
         check("exec /bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
-        check("exec /bin/cat", expect!["the process for the plan's code said something unreadable"]);
+        check(
+            "exec /bin/cat",
+            expect![
+                "the process for the plan's code said something unreadable: unknown variant `keys`, expected `Import` or `Made` at line 1 column 7"
+            ],
+        );
         check("/bin/sleep 100 & exit 0", expect!["the plan's code took longer than 0.5 s"]);
         check("/bin/sleep 100", expect!["the plan's code took longer than 0.5 s"]);
         check(
@@ -183,15 +184,19 @@ mod tests {
         check("while :; do :; done", expect!["the plan's code took longer than 0.5 s"]);
         check(
             "exec /bin/cat /dev/zero",
-            expect!["the process for the plan's code said something unreadable"],
+            expect![
+                "the process for the plan's code said something unreadable: EOF while parsing a value at line 1 column 0"
+            ],
         );
         check(
             "printf '\\377\\377\\377\\377'",
-            expect!["the process for the plan's code said something unreadable"],
+            expect!["the process for the plan's code said something unreadable: longer than a frame may be"],
         );
         check(
             "printf '\\005\\000\\000\\000hello'",
-            expect!["the process for the plan's code said something unreadable"],
+            expect![
+                "the process for the plan's code said something unreadable: expected value at line 1 column 1"
+            ],
         );
         check(
             "printf '\\005\\000\\000\\000he'",
@@ -199,7 +204,9 @@ mod tests {
         );
         check(
             "while :; do printf '\\046\\000\\000\\000{\"Import\":{\"from\":7,\"specifier\":\"./x\"}}'; done",
-            expect!["the process for the plan's code said something unreadable"],
+            expect![
+                "the process for the plan's code said something unreadable: EOF while parsing an object at line 1 column 38"
+            ],
         );
         let made = "printf '\\041\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[]}}'";
         check(made, expect!["Made { faults: [], plan: None, sites: [] }"]);
@@ -211,7 +218,7 @@ mod tests {
         let worker =
             Worker { program: "/nowhere/at/all".into(), arguments: Vec::new(), wall: Duration::from_secs(1) };
         let trouble = worker.make(&Job::default(), &mut NoFiles).unwrap_err();
-        expect!["the process for the plan's code could not be started (/nowhere/at/all)"]
+        expect!["the process for the plan's code could not be started (/nowhere/at/all): No such file or directory (os error 2)"]
             .assert_eq(&trouble.to_string());
     }
 }

@@ -7,9 +7,9 @@ mod table;
 mod values;
 mod words;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use anabranch_plan::{Ops, ParamSpec, Registries, Spec, closest};
+use anabranch_plan::{Ops, ParamKind, ParamSpec, Registries, Spec, closest};
 use serde_json::{Map, Value, json};
 
 use crate::job::{At, Fault, Made, MadeNode, MadePlan};
@@ -24,10 +24,12 @@ pub(crate) use words::in_typescript;
 /// A plan as JSON, and what it was made of.
 pub(crate) struct Assembled {
     pub(crate) json: Map<String, Value>,
-    /// The ids of the nodes, by number.
-    ids: Vec<String>,
+    /// The numbers of the nodes, by id.
+    by_id: HashMap<String, usize>,
+    /// The first node that has an entry of a table, by the entry's id.
+    by_entry: HashMap<String, usize>,
     /// Parameters that something was told about already: the number of the node and the name in plan JSON.
-    told: Vec<(usize, &'static str)>,
+    told: HashSet<(usize, &'static str)>,
 }
 
 /// What the id of a node is called in plan JSON.
@@ -47,7 +49,8 @@ pub(crate) fn assemble(
     let ids =
         plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, (ops, registries))).collect();
     let (exprs, preds) = (Table::new("e"), Table::new("p"));
-    let mut assembler = Assembler { made, registries, exprs, preds, ids, told: Vec::new(), faults };
+    let (by_entry, told) = (HashMap::new(), HashSet::new());
+    let mut assembler = Assembler { made, registries, exprs, preds, ids, by_entry, told, faults };
     let mut nodes = Vec::with_capacity(plan.nodes.len());
     for (number, node) in plan.nodes.iter().enumerate() {
         // The code can only name ops that it was given.
@@ -73,7 +76,11 @@ pub(crate) fn assemble(
             put(name, value);
         }
     }
-    Assembled { json, ids: assembler.ids, told: assembler.told }
+    let mut by_id = HashMap::new();
+    for (number, id) in assembler.ids.into_iter().enumerate() {
+        by_id.entry(id).or_insert(number);
+    }
+    Assembled { json, by_id, by_entry: assembler.by_entry, told: assembler.told }
 }
 
 struct Assembler<'a> {
@@ -82,7 +89,8 @@ struct Assembler<'a> {
     exprs: Table,
     preds: Table,
     ids: Vec<String>,
-    told: Vec<(usize, &'static str)>,
+    by_entry: HashMap<String, usize>,
+    told: HashSet<(usize, &'static str)>,
     faults: &'a mut Vec<Fault>,
 }
 
@@ -169,7 +177,10 @@ impl Assembler<'_> {
     fn same_ids(&mut self, plan: &MadePlan, ops: &Ops) {
         let mut firsts = HashMap::new();
         for (number, id) in self.ids.iter().enumerate() {
-            let Some(first) = firsts.insert(id, number) else { continue };
+            let first = *firsts.entry(id).or_insert(number);
+            if first == number {
+                continue;
+            }
             let of = |number: usize| {
                 plan.nodes.get(number).filter(|node| given_id(node, (ops, self.registries)).is_some())
             };
@@ -179,7 +190,7 @@ impl Assembler<'_> {
             let counted = of(number).is_none() || of(first).is_none();
             let help = "nodes without an `id` are called n0, n1, ... as they are called: choose another name";
             self.faults.push(if counted { fault.help(help) } else { fault });
-            self.told.push((self.ids.iter().position(|other| other == id).unwrap_or(first), NODE_ID));
+            self.told.insert((first, NODE_ID));
         }
     }
 
@@ -195,11 +206,14 @@ impl Assembler<'_> {
             }
             match self.value(param.kind, name, value, draft.node.site) {
                 Ok(value) => {
+                    if let (ParamKind::Expr | ParamKind::Pred, Some(entry)) = (param.kind, value.as_str()) {
+                        self.by_entry.entry(entry.to_owned()).or_insert(draft.number);
+                    }
                     draft.params.insert(param.name.to_owned(), value);
                 }
                 Err(fault) => {
                     self.faults.extend(fault);
-                    self.told.push((draft.number, param.name));
+                    self.told.insert((draft.number, param.name));
                 }
             }
             return;
@@ -257,7 +271,7 @@ impl Assembler<'_> {
             };
             let what = format!("`{}` needs {name}: {}", method(draft.spec), values::described(param.kind));
             self.faults.push(Fault::maybe(call_at(self.made, draft.node.site), what));
-            self.told.push((draft.number, param.name));
+            self.told.insert((draft.number, param.name));
         }
     }
 

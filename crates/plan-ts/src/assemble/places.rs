@@ -74,17 +74,19 @@ impl Places<'_> {
     /// The node that a place is of; of an entry of a table the first that has it.
     fn node_of(&self, place: &Place<'_>) -> Option<(usize, &MadeNode)> {
         let number = match place.node {
-            Some(id) => self.assembled.ids.iter().position(|other| is_quoted(other, id))?,
-            None => {
-                let entry = place.entry?;
-                let nodes = self.assembled.json.get("nodes")?.as_array()?;
-                let params = |node: &Value| node.get("params").and_then(Value::as_object).cloned();
-                nodes.iter().position(|node| {
-                    params(node).is_some_and(|params| params.values().any(|value| value == entry))
-                })?
-            }
+            Some(id) => self.numbered(id)?,
+            None => *self.assembled.by_entry.get(place.entry?)?,
         };
         Some((number, self.plan.nodes.get(number)?))
+    }
+
+    /// The node that the loader means: it shortens long ids.
+    fn numbered(&self, written: &str) -> Option<usize> {
+        let by_id = &self.assembled.by_id;
+        by_id.get(written).copied().or_else(|| {
+            let start = written.strip_suffix("...")?;
+            by_id.iter().filter(|(id, _)| id.starts_with(start)).map(|(_, number)| *number).min()
+        })
     }
 
     fn of_node(&self, number: usize, node: &MadeNode, place: &Place<'_>, what: &str) -> Option<Found> {
@@ -105,7 +107,7 @@ impl Places<'_> {
         };
         let Some(param) = param else {
             let universal = surface::UNIVERSAL.iter().find(|(_, name)| *name == field);
-            if self.assembled.told.iter().any(|(told, name)| *told == number && *name == field) {
+            if universal.is_some_and(|(_, name)| self.assembled.told.contains(&(number, *name))) {
                 return None;
             }
             let option = universal.map_or(field, |(option, _)| option);
@@ -168,11 +170,6 @@ fn inside(value: &Value, kind: ParamKind, path: &[&str]) -> (Option<u32>, bool) 
         found = (site(ir).or(found.0), implied(ir));
     }
     found
-}
-
-/// Whether the loader means this id when it writes that: it shortens long ones.
-fn is_quoted(id: &str, written: &str) -> bool {
-    id == written || written.strip_suffix("...").is_some_and(|start| id.starts_with(start))
 }
 
 fn is_part(letter: char) -> bool {
