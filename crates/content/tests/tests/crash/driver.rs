@@ -107,7 +107,7 @@ impl Driver {
             model: self.model.clone(),
             store: None,
             lease: None,
-            lost_index: false,
+            lost_index: self.lost_index,
         }
     }
 
@@ -141,9 +141,11 @@ impl Driver {
     }
 
     /// Does opening report what a crash leaves, and no more?
-    fn sensible(&self, crash: Crash) {
-        let opened = self.store().opened();
+    fn sensible(&mut self, crash: Crash) {
+        let opened = self.store().opened().clone();
         assert!(opened.rebuilt.is_none() || self.lost_index, "{opened:?}");
+        // A process may die before the index it made anew is on disk: then the next one makes it once more.
+        self.lost_index &= opened.rebuilt.is_some();
         assert_eq!(opened.strays, [""; 0]);
         let last = self.disk.files().into_iter().map(|(path, _)| path).filter(|path| path.starts_with("log"));
         let last = last.max().map(|path| path.display().to_string());
