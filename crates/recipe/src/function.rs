@@ -1,0 +1,274 @@
+//! What a function is: chunks in, chunks out, no matter where they are cut.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::recipe::{FunctionId, Params};
+
+/// A function that recipes can name. One value serves all calls.
+pub trait Function: Send + Sync + 'static {
+    /// What it is called, takes and gives.
+    fn signature(&self) -> &Signature;
+
+    /// Begins a call. Parameters were checked against the signature, and so was the number of inputs.
+    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault>;
+}
+
+/// One call under way. It waits for nothing itself: it is given chunks of its inputs and gives chunks of its output.
+///
+/// What it gives in all must not depend on where its inputs are cut into chunks; a chunk is never empty.
+pub trait Kernel: Send {
+    /// The input it wants to go on with, of those that have not ended; nothing: it needs no more, and is finished.
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.first()
+    }
+
+    /// Takes the next bytes of an input.
+    fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault>;
+
+    /// Learns that an input has no more bytes.
+    fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
+        let _ = (input, out);
+        Ok(())
+    }
+
+    /// Gives what is left to give: nothing more will come.
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        let _ = out;
+        Ok(())
+    }
+
+    /// Goes on giving, after it said [`Out::pause`].
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        let _ = out;
+        Ok(())
+    }
+}
+
+/// Which inputs of a call have not ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'a> {
+    pub(crate) ended: &'a [bool],
+    /// All before have ended.
+    pub(crate) first: usize,
+}
+
+impl Open<'_> {
+    /// The first that has not ended.
+    pub fn first(&self) -> Option<usize> {
+        (self.first < self.ended.len()).then_some(self.first)
+    }
+
+    /// Whether this one has not ended.
+    pub fn has(&self, input: usize) -> bool {
+        self.ended.get(input).is_some_and(|ended| !ended)
+    }
+}
+
+/// Where a kernel's output goes.
+#[derive(Debug, Default)]
+pub struct Out {
+    chunks: Vec<Bytes>,
+    small: BytesMut,
+    len: usize,
+    paused: bool,
+}
+
+impl Out {
+    /// Enough to give at once: a kernel that can give more should [`pause`](Out::pause).
+    pub const FULL: usize = 256 << 10;
+
+    /// Small pieces are gathered up to this size.
+    const GATHERED: usize = 64 << 10;
+
+    /// Gives a chunk as it is.
+    pub fn push(&mut self, chunk: Bytes) {
+        if chunk.len() < 1024 {
+            return self.write(&chunk);
+        }
+        self.len += chunk.len();
+        self.gather();
+        self.chunks.push(chunk);
+    }
+
+    /// Gives a copy of some bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.len += bytes.len();
+        self.small.extend_from_slice(bytes);
+        if self.small.len() >= Out::GATHERED {
+            self.gather();
+        }
+    }
+
+    /// How many bytes wait to be taken away.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// So much waits that a kernel with more to give should pause.
+    pub fn is_full(&self) -> bool {
+        self.len >= Out::FULL
+    }
+
+    /// There is more to give: once this is taken away, [`Kernel::resume`] is called.
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    fn gather(&mut self) {
+        if !self.small.is_empty() {
+            self.chunks.push(self.small.split().freeze());
+        }
+    }
+
+    /// What was given since the last time, in order; and whether the kernel paused.
+    pub fn take(&mut self) -> (Vec<Bytes>, bool) {
+        self.gather();
+        self.len = 0;
+        (std::mem::take(&mut self.chunks), std::mem::take(&mut self.paused))
+    }
+}
+
+/// What a call is given before its inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Its parameters.
+    pub params: &'a Params,
+    /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
+    pub sizes: &'a [u64],
+}
+
+/// What a function is called, takes and gives.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// Its name and version.
+    pub id: FunctionId,
+    /// What it gives, in a sentence.
+    pub about: Cow<'static, str>,
+    /// How many inputs it takes.
+    pub inputs: Arity,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// It takes parameters that are not listed, too.
+    pub other_params: bool,
+    /// How much of its inputs it holds.
+    pub holds: Holds,
+    /// What a kilobyte of input costs, in nanoseconds of CPU time, about.
+    pub nanos_per_kib: u32,
+}
+
+/// How many inputs a function takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// At least so many.
+    pub least: usize,
+    /// At most so many, or any number.
+    pub most: Option<usize>,
+}
+
+impl Arity {
+    /// Just so many.
+    pub const fn exactly(count: usize) -> Arity {
+        Arity { least: count, most: Some(count) }
+    }
+
+    /// So many or more.
+    pub const fn at_least(least: usize) -> Arity {
+        Arity { least, most: None }
+    }
+
+    /// Whether it takes so many.
+    pub fn takes(&self, count: usize) -> bool {
+        count >= self.least && self.most.is_none_or(|most| count <= most)
+    }
+}
+
+/// `1`, `2 or more`, `1 to 3`.
+impl std::fmt::Display for Arity {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.least, self.most) {
+            (0, None) => out.write_str("any number of"),
+            (least, None) => write!(out, "{least} or more"),
+            (least, Some(most)) if least == most => write!(out, "{least}"),
+            (least, Some(most)) => write!(out, "{least} to {most}"),
+        }
+    }
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What it may be, and what it means.
+    pub about: Cow<'static, str>,
+    /// A call must give it.
+    pub needed: bool,
+}
+
+/// How much of its inputs a function holds in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// A few chunks: it streams, and can be fused with others.
+    Chunks,
+    /// All of its inputs, and as much again for its output.
+    Everything,
+}
+
+/// Why a call did not come to a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The number of inputs is wrong.
+    #[error("it takes {takes} inputs, the recipe has {got}")]
+    Inputs {
+        /// How many it takes.
+        takes: Arity,
+        /// How many it got.
+        got: usize,
+    },
+    /// A parameter is missing, unknown or wrong.
+    #[error("parameter `{name}`: {problem}")]
+    Param {
+        /// Which one.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The bytes of an input are none that it can work on.
+    #[error("input {}: {problem}", .input + 1)]
+    Input {
+        /// Which input, from 0.
+        input: usize,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+    /// Something would be larger than it may.
+    #[error("{what} would have more than {most} bytes")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// The bound.
+        most: u64,
+    },
+    /// It failed for a reason that may pass.
+    #[error("{0}")]
+    Passing(String),
+}
+
+impl Fault {
+    /// A parameter is wrong.
+    pub fn param(name: &str, problem: impl Into<String>) -> Fault {
+        Fault::Param { name: name.to_owned(), problem: problem.into() }
+    }
+
+    /// An input is wrong.
+    pub fn input(input: usize, problem: impl Into<String>) -> Fault {
+        Fault::Input { input, problem: problem.into() }
+    }
+}

@@ -1,0 +1,5 @@
+//! Functions of data.
+
+use crate::registry::Functions;
+
+pub(super) fn add(_: &mut Functions) {}

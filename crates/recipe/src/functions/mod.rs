@@ -1,0 +1,13 @@
+//! The functions that come with this crate, a family a module.
+
+mod plain;
+mod text;
+mod data;
+
+use crate::registry::Functions;
+
+pub(crate) fn add_all(functions: &mut Functions) {
+    plain::add(functions);
+    text::add(functions);
+    data::add(functions);
+}

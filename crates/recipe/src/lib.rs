@@ -1,0 +1,12 @@
+//! Content-addressed computation: a function, what it reads and its parameters make an address; what it comes to is
+//! computed once.
+
+mod recipe;
+mod function;
+mod registry;
+mod functions;
+
+pub use anabranch_content::{Address, Value};
+pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
+pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
+pub use registry::{Functions, check};

@@ -1,0 +1,157 @@
+//! What a recipe is, and its address.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use anabranch_content::{Address, Context, Value};
+
+/// What addresses of recipes are derived in.
+pub const CONTEXT: Context<'static> = Context("anabranch 2026-11 recipe");
+
+/// Parameters of a call, by name. Null and addresses are none: what a recipe reads is its inputs.
+pub type Params = BTreeMap<String, Value>;
+
+/// A function's name and version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId {
+    /// What it is called.
+    pub name: String,
+    /// Which of them: another version may answer other bytes.
+    pub version: String,
+}
+
+impl FunctionId {
+    /// The id with this name and version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> FunctionId {
+        FunctionId { name: name.into(), version: version.into() }
+    }
+}
+
+impl fmt::Display for FunctionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.name, self.version)
+    }
+}
+
+impl FromStr for FunctionId {
+    type Err = Malformed;
+
+    /// Reads `name/version`.
+    fn from_str(text: &str) -> Result<FunctionId, Malformed> {
+        match text.split_once('/') {
+            Some((name, version)) => {
+                let id = FunctionId::new(name, version);
+                id.check()?;
+                Ok(id)
+            }
+            None => Err(Malformed(format!("{text:?} is not a function; write `name/version`"))),
+        }
+    }
+}
+
+/// Why something is not a recipe.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub String);
+
+/// A computation: a function, what it reads, and its parameters. Equal recipes have equal addresses.
+///
+/// ```
+/// # use anabranch_recipe::{Address, FunctionId, Recipe};
+/// let one = Recipe::new(FunctionId::new("concat", "1.0.0"), vec![Address::of(b"a"), Address::of(b"b")]);
+/// let other = one.clone().with("separator", ", ");
+/// assert_ne!(one.address()?, other.address()?);
+/// assert_eq!(Recipe::decode(&one.encode()?)?, one);
+/// # Ok::<(), anabranch_recipe::Malformed>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// The function.
+    pub function: FunctionId,
+    /// Blobs and recipes it reads, in order; one may be there twice.
+    pub inputs: Vec<Address>,
+    /// Its parameters.
+    pub params: Params,
+}
+
+impl Recipe {
+    /// A recipe without parameters.
+    pub fn new(function: FunctionId, inputs: Vec<Address>) -> Recipe {
+        Recipe { function, inputs, params: Params::new() }
+    }
+
+    /// The same with a text parameter more.
+    pub fn with(mut self, name: &str, text: &str) -> Recipe {
+        self.params.insert(name.to_owned(), Value::Text(text.to_owned()));
+        self
+    }
+
+    /// The recipe's address.
+    pub fn address(&self) -> Result<Address, Malformed> {
+        Ok(Address::derive(CONTEXT, &self.encode()?))
+    }
+
+    /// The recipe's one encoding.
+    pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
+        self.function.check()?;
+        self.params.iter().try_for_each(|(name, value)| check_param(name, value))?;
+        let described = Value::List(vec![
+            Value::Text(self.function.name.clone()),
+            Value::Text(self.function.version.clone()),
+            Value::List(self.inputs.iter().copied().map(Value::Address).collect()),
+            Value::Map(self.params.clone()),
+        ]);
+        described.encode().map_err(|_| Malformed(TOO_DEEP.to_owned()))
+    }
+
+    /// The recipe that has this encoding.
+    pub fn decode(encoding: &[u8]) -> Result<Recipe, Malformed> {
+        let broken = || Malformed("not the encoding of a recipe".to_owned());
+        let value = Value::decode(encoding).map_err(|_| broken())?;
+        let Value::List(parts) = value else { return Err(broken()) };
+        let Ok([Value::Text(name), Value::Text(version), Value::List(inputs), Value::Map(params)]) =
+            <[Value; 4]>::try_from(parts)
+        else {
+            return Err(broken());
+        };
+        let address = |input: Value| match input {
+            Value::Address(address) => Ok(address),
+            _ => Err(broken()),
+        };
+        let inputs = inputs.into_iter().map(address).collect::<Result<_, _>>()?;
+        Ok(Recipe { function: FunctionId { name, version }, inputs, params })
+    }
+}
+
+const TOO_DEEP: &str = "the parameters are nested too deep; 60 lists and maps may be around a value";
+
+/// The most bytes of a function's name, or of its version.
+const NAME_MOST: usize = 255;
+
+impl FunctionId {
+    /// Whether it can name a function.
+    pub fn check(&self) -> Result<(), Malformed> {
+        for (what, text) in [("name", &self.name), ("version", &self.version)] {
+            if text.is_empty() || text.len() > NAME_MOST || text.chars().any(char::is_control) {
+                return Err(Malformed(format!(
+                    "{text:?} is not a function's {what}: 1 to {NAME_MOST} bytes without control characters"
+                )));
+            }
+        }
+        match self.name.contains('/') {
+            true => Err(Malformed(format!("{:?} is not a function's name: it has a `/`", self.name))),
+            false => Ok(()),
+        }
+    }
+}
+
+fn check_param(name: &str, value: &Value) -> Result<(), Malformed> {
+    match value {
+        Value::Null => Err(Malformed(format!("parameter `{name}` is null; leave it out instead"))),
+        Value::Address(_) => Err(Malformed(format!("parameter `{name}` is an address; make it an input"))),
+        Value::List(values) => values.iter().try_for_each(|value| check_param(name, value)),
+        Value::Map(values) => values.values().try_for_each(|value| check_param(name, value)),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Bytes(_) => Ok(()),
+    }
+}

@@ -1,0 +1,144 @@
+//! The functions that recipes may name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
+use crate::recipe::{FunctionId, Params};
+
+/// Functions by id.
+#[derive(Clone, Default)]
+pub struct Functions {
+    by_id: BTreeMap<FunctionId, Arc<dyn Function>>,
+}
+
+impl Functions {
+    /// None.
+    pub fn none() -> Functions {
+        Functions::default()
+    }
+
+    /// Those that come with this crate.
+    pub fn builtin() -> Functions {
+        let mut functions = Functions::none();
+        crate::functions::add_all(&mut functions);
+        functions
+    }
+
+    /// Adds a function, in the place of one with the same id.
+    pub fn add(&mut self, function: impl Function) -> &mut Functions {
+        let function: Arc<dyn Function> = Arc::new(function);
+        self.by_id.insert(function.signature().id.clone(), function);
+        self
+    }
+
+    /// Adds a function of whole inputs.
+    ///
+    /// ```
+    /// # use anabranch_recipe::{Arity, Functions};
+    /// let mut functions = Functions::none();
+    /// functions.add_whole("first", "1", Arity::at_least(1), |inputs, _| Ok(inputs[0].clone()));
+    /// assert_eq!(functions.list().count(), 1);
+    /// ```
+    pub fn add_whole(
+        &mut self,
+        name: &str,
+        version: &str,
+        inputs: Arity,
+        body: impl Fn(&[Bytes], &Params) -> Result<Bytes, Fault> + Send + Sync + 'static,
+    ) -> &mut Functions {
+        let signature = Signature {
+            id: FunctionId::new(name, version),
+            about: "A function of whole inputs.".into(),
+            inputs,
+            params: Vec::new(),
+            other_params: true,
+            holds: Holds::Everything,
+            nanos_per_kib: 1000,
+        };
+        self.add(OfWhole { signature, body: Arc::new(body) })
+    }
+
+    /// The function with this id.
+    pub fn get(&self, id: &FunctionId) -> Option<&Arc<dyn Function>> {
+        self.by_id.get(id)
+    }
+
+    /// All of them, by name.
+    pub fn list(&self) -> impl Iterator<Item = &Arc<dyn Function>> {
+        self.by_id.values()
+    }
+}
+
+/// The body of a function of whole inputs.
+pub(crate) type Body = dyn Fn(&[Bytes], &Params) -> Result<Bytes, Fault> + Send + Sync;
+
+/// A function that sees its inputs whole.
+pub(crate) struct OfWhole {
+    pub(crate) signature: Signature,
+    pub(crate) body: Arc<Body>,
+}
+
+impl Function for OfWhole {
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+        let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
+        Ok(Box::new(Gathered { inputs, params: call.params.clone(), body: Arc::clone(&self.body) }))
+    }
+}
+
+/// Inputs on their way to a function of whole ones.
+struct Gathered {
+    inputs: Vec<Vec<Bytes>>,
+    params: Params,
+    body: Arc<Body>,
+}
+
+impl Kernel for Gathered {
+    fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
+        self.inputs[input].push(chunk);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        let whole: Vec<Bytes> = self.inputs.drain(..).map(join).collect();
+        out.push((self.body)(&whole, &self.params)?);
+        Ok(())
+    }
+}
+
+/// Chunks as one; a single one is not copied.
+pub(crate) fn join(mut chunks: Vec<Bytes>) -> Bytes {
+    match chunks.len() {
+        0 => Bytes::new(),
+        1 => chunks.remove(0),
+        _ => chunks.concat().into(),
+    }
+}
+
+/// Whether a call has what the signature asks for, as far as that can be told before its inputs are there.
+pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
+    if !signature.inputs.takes(inputs) {
+        return Err(Fault::Inputs { takes: signature.inputs, got: inputs });
+    }
+    let known = |name: &str| signature.params.iter().any(|param| param.name == name);
+    if let Some(name) = params.keys().find(|name| !signature.other_params && !known(name)) {
+        let names: Vec<&str> = signature.params.iter().map(|param| &*param.name).collect();
+        let has = if names.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("it takes {}", names.join(", "))
+        };
+        return Err(Fault::param(name, format!("unknown; {has}")));
+    }
+    let missing = |param: &&Param| param.needed && !params.contains_key(&*param.name);
+    match signature.params.iter().find(missing) {
+        Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
+        None => Ok(()),
+    }
+}

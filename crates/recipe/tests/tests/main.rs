@@ -1,0 +1,2 @@
+//! Tests of recipes.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
