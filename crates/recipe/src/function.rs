@@ -121,6 +121,10 @@ impl Out {
         self.paused = true;
     }
 
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     fn gather(&mut self) {
         if !self.small.is_empty() {
             self.chunks.push(self.small.split().freeze());

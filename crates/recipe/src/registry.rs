@@ -66,6 +66,13 @@ impl Functions {
         self.by_id.get(id)
     }
 
+    /// The one whose name is nearest: another version, or a letter or two away.
+    pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
+        let distance = |other: &FunctionId| letters_between(&id.name, &other.name);
+        let near = self.by_id.keys().min_by_key(|other| distance(other))?;
+        (distance(near) <= 2).then(|| near.clone())
+    }
+
     /// All of them, by name.
     pub fn list(&self) -> impl Iterator<Item = &Arc<dyn Function>> {
         self.by_id.values()
@@ -141,4 +148,19 @@ pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<()
         Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
         None => Ok(()),
     }
+}
+
+/// How many letters one has to change, add or leave out to make one word of another.
+fn letters_between(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, letter) in one.chars().take(64).enumerate() {
+        let mut before = std::mem::replace(&mut row[0], place + 1);
+        for (column, &there) in other.iter().enumerate() {
+            let change = before + usize::from(letter != there);
+            before = row[column + 1];
+            row[column + 1] = change.min(before + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }

@@ -1,2 +1,4 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod seed;
