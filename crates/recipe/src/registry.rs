@@ -34,7 +34,7 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs.
+    /// Adds a function of whole inputs. It may take its time: it is called on a thread for such work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -56,7 +56,7 @@ impl Functions {
             params: Vec::new(),
             other_params: true,
             holds: Holds::Everything,
-            nanos_per_kib: 1000,
+            nanos_per_kib: Signature::OPAQUE,
         };
         self.add(OfWhole { signature, body: Arc::new(body) })
     }

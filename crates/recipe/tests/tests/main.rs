@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod deriva;
+mod edges;
 mod seed;
+mod world;
