@@ -78,11 +78,16 @@ impl Writer {
                 let key = Table::Memo.key(derivation);
                 let row = self.row::<MemoRow>(key)?;
                 nothing(row.is_none() && !self.fresh.contains_key(&key));
-                if let Some(Fresh::There(class)) = self.fresh.get(&key) {
+                let fresh = self.fresh.get(&key).copied();
+                if let Some(Fresh::There(class)) = fresh {
                     // What was promised earlier in this batch is promised.
-                    record.class = record.class.max(*class);
+                    record.class = record.class.max(class);
                 }
-                match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
+                // After another one in this batch, what the index has is not so any more.
+                match row
+                    .filter(|_| fresh.is_none())
+                    .filter(|row| row.memo.output == *output && row.class >= record.class)
+                {
                     Some(row) if self.is_recent(row.memo.at, record) => true,
                     Some(row) => {
                         // It counts as young again, and keeps the promise.

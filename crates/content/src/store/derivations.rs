@@ -1,11 +1,14 @@
 //! Derivations, and the memo of what they came to.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Put, Store};
+use crate::address::BuildAddress;
 use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
 use crate::index::Key;
 use crate::log::{BODY_MOST, Fact, Record, Removed, What};
@@ -216,11 +219,15 @@ impl Store {
         // So many hashes take milliseconds.
         let (records, addresses) = self.blocking(move |_| Ok(addressed(&context, records))).await?;
         let inputs = part.iter().flat_map(|it| it.inputs);
-        let _wanted = core.guard.want(addresses.iter().chain(inputs).copied().collect());
+        let _wanted =
+            core.guard.want(addresses.iter().map(|(address, _)| address).chain(inputs).copied().collect());
         let size = records.iter().map(|record| record.fact.size_hint()).sum();
-        let new = core.submit(Order::WriteAll(records), size).await?.each_written;
-        let puts = addresses.into_iter().zip(part).zip(new);
-        Ok(puts.map(|((address, it), new)| Put { address, len: it.bytes.len() as u64, new }).collect())
+        let mut written = core.submit(Order::WriteAll(records), size).await?.each_written.into_iter();
+        let put = |((address, is_first), it): ((Address, bool), &Described<'_>)| {
+            let new = is_first && written.next().unwrap_or(false);
+            Put { address, len: it.bytes.len() as u64, new }
+        };
+        Ok(addresses.into_iter().zip(part).map(put).collect())
     }
 
     /// Writes a derivation unless it is there; says whether it did.
@@ -256,16 +263,19 @@ fn part_of(described: &[Described<'_>]) -> usize {
     fits.count().max(1)
 }
 
-/// Gives records of derivations their addresses.
-fn addressed(context: &str, mut records: Vec<Record>) -> (Vec<Record>, Vec<Address>) {
+/// Gives records of derivations their addresses. Says for each whether it is the first with its address; of the others
+/// there is no record any more.
+fn addressed(context: &str, mut records: Vec<Record>) -> (Vec<Record>, Vec<(Address, bool)>) {
     let mut derive = Address::derive_each(Context(context));
+    let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
     let mut addresses = Vec::with_capacity(records.len());
-    for record in &mut records {
-        if let Fact::Derivation { address, bytes, .. } = &mut record.fact {
-            *address = derive(bytes);
-            addresses.push(*address);
-        }
-    }
+    records.retain_mut(|record| {
+        let Fact::Derivation { address, bytes, .. } = &mut record.fact else { return false };
+        *address = derive(bytes);
+        let is_first = seen.insert(*address);
+        addresses.push((*address, is_first));
+        is_first
+    });
     (records, addresses)
 }
 
