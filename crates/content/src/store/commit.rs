@@ -238,6 +238,7 @@ impl Writer {
         }
         let (changes, orphans) = batch.done();
         core.index.apply(changes, self.append.end().pair(), || tally.encode());
+        core.used.store(tally.used_bytes(), Ordering::Relaxed);
         drop(tally);
         entries.iter().for_each(|entry| core.keep_recalled(&entry.record));
         core.background.orphans(orphans);

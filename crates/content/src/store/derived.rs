@@ -1,7 +1,5 @@
 //! Values that are known at once and written behind: what was derived can be derived again.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -14,9 +12,11 @@ use crate::facts::{Class, Memo};
 use crate::log::{Fact, Record, What};
 use crate::{Address, Error};
 
-/// What an entry takes beside its bytes, in the queue and in tables: so there are never more than the queue's bytes
-/// divided by this.
+/// What an entry takes beside its bytes, in the queue and in tables.
 const ENTRY_BYTES: usize = 1024;
+
+/// So many values fill the queue, however small they are: whoever waits for an answer waits behind them.
+const VALUES_MOST: usize = 8192;
 
 /// A value for the writer, with the memo that leads to it.
 #[derive(Debug)]
@@ -65,12 +65,13 @@ impl Store {
 
 impl Core {
     /// Says whether it is new; else the same is on its way already.
-    async fn derived(self: &Arc<Core>, made: Made<'_>, bytes: Bytes) -> Result<bool, Error> {
+    async fn derived(&self, made: Made<'_>, bytes: Bytes) -> Result<bool, Error> {
         let Made { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         self.segments.check()?;
         self.room_for(self.pending.bytes() + bytes.len() as u64).await?;
-        let room = self.queue_room(ENTRY_BYTES + bytes.len() + 64 * inputs.len()).await?;
+        let units = ENTRY_BYTES + bytes.len() + 64 * inputs.len();
+        let room = self.queue_room(units.max(self.config.queue_bytes as usize / VALUES_MOST)).await?;
         let at = self.now();
         // Held first: whoever finds the memo may rely on what it leads to.
         let wanted = [&[output, derivation], inputs].concat();

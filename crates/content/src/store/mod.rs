@@ -94,6 +94,8 @@ pub(crate) struct Core {
     pending: Pending,
     recalled: Recalled,
     tally: Mutex<Tally>,
+    /// The tally's bytes in use, for who may not wait for it.
+    used: AtomicU64,
     counters: Counters,
     orders: Gather<Request>,
     room: Arc<Semaphore>,

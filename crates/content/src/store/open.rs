@@ -57,6 +57,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         guard: Guard::new(),
         pending: Pending::new(),
         recalled: Recalled::new(config.cache_bytes),
+        used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
         orders: Gather::new(),

@@ -27,6 +27,7 @@ pub(crate) struct Recalled {
 struct Shard {
     /// Counts what the writer did here.
     version: u64,
+    /// None until the first memo comes.
     pairs: Vec<[Option<Memo>; 2]>,
 }
 
@@ -37,9 +38,7 @@ pub(crate) struct Version(u64);
 impl Recalled {
     pub(crate) fn new(cache_bytes: u64) -> Recalled {
         let most = (cache_bytes / CACHE_BYTES).min(MOST) as usize;
-        let pairs = most / 2 / SHARDS;
-        let shard = || Shard { version: 0, pairs: vec![[None, None]; pairs] };
-        Recalled { shards: (0..SHARDS).map(|_| RwLock::new(shard())).collect(), pairs }
+        Recalled { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), pairs: most / 2 / SHARDS }
     }
 
     pub(crate) fn get(&self, derivation: &Address) -> Option<Memo> {
@@ -79,6 +78,9 @@ impl Recalled {
 
     fn put(&self, shard: &mut Shard, memo: &Memo) {
         let place = self.place(&memo.derivation);
+        if shard.pairs.is_empty() {
+            shard.pairs.resize_with(self.pairs, Default::default);
+        }
         let Some([first, second]) = place.and_then(|place| shard.pairs.get_mut(place)) else { return };
         let is_other = |held: &mut Memo| held.derivation != memo.derivation;
         // One derivation has one place: a second memo of it would be an old one.
