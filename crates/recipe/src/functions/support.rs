@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use crate::Value;
 use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
 use crate::recipe::FunctionId;
-use crate::registry::join;
+use crate::registry::{Functions, join};
 
 /// The most bytes a function makes out of few, if the recipe does not say.
 pub(super) const MOST_BYTES: u64 = 1 << 30;
@@ -168,6 +168,13 @@ impl Function for Streamed {
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         (self.1)(call)
     }
+}
+
+/// Adds functions that are a signature and how they begin.
+pub(super) fn add_streamed<const COUNT: usize>(functions: &mut Functions, rows: [(Signature, Begin); COUNT]) {
+    rows.into_iter().for_each(|(signature, begin)| {
+        functions.add(Streamed(signature, begin));
+    });
 }
 
 /// A function of whole inputs.
