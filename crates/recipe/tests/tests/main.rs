@@ -3,3 +3,6 @@
 
 mod kit;
 mod plain;
+mod plain_compress;
+mod plain_cuts;
+mod plain_digests;
