@@ -1,11 +1,11 @@
 //! The compressors and decompressors that stream, in one shape.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, CompressorWriter};
 use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateError, InflateFlush, Status};
-use zstd::stream::raw::{Decoder, Encoder, Operation, OutBuffer};
+use zstd::stream::raw::{CParameter, Decoder, Encoder, Operation, OutBuffer};
 
 use crate::function::{Fault, Out};
 
@@ -126,8 +126,18 @@ pub(super) struct Zstd {
 }
 
 impl Zstd {
+    /// The window of level 19, as a power of two. The levels above would take hundreds of megabytes for theirs.
+    const WINDOW: u32 = 23;
+
     pub(super) fn new(level: u64) -> Result<Zstd, Fault> {
-        let encoder = Encoder::new(level as i32).map_err(|error| Fault::Passing(error.to_string()))?;
+        let begin = || {
+            let mut encoder = Encoder::new(level as i32)?;
+            if level > 19 {
+                encoder.set_parameter(CParameter::WindowLog(Zstd::WINDOW))?;
+            }
+            Ok(encoder)
+        };
+        let encoder = begin().map_err(|error: io::Error| Fault::Passing(error.to_string()))?;
         Ok(Zstd { encoder, piece: vec![0; PIECE] })
     }
 }

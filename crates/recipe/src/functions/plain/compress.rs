@@ -19,8 +19,12 @@ pub(super) fn add(functions: &mut Functions) {
             |call| Ok(packed(Gzip::new(call.number_or("level", 1..=9, 6)?))),
         ),
         (
-            packs("zstd_compress/1.0.0", "A zstd frame without size and checksum.", 3000)
-                .may("level", "1 (fast) to 22 (small); 3 unless said"),
+            packs(
+                "zstd_compress/1.0.0",
+                "A zstd frame without size and checksum, with a window of at most 8 MiB.",
+                3000,
+            )
+            .may("level", "1 (fast) to 22 (small); 3 unless said"),
             |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?)?)),
         ),
         (
