@@ -108,6 +108,10 @@ const ROWS: &[(&str, &[(&str, &str)], Source)] = &[
     ("chunk_hash/1.0.0", &[("block_size", "1")], any),
     ("chunk_hash/1.0.0", &[("block_size", "1")], long),
     ("chunk_hash/1.0.0", &[("block_size", "17")], any),
+    ("encrypt/1.0.0", &[("key", ZERO), ("nonce", NONCE)], any),
+    ("decrypt/1.0.0", &[("key", ZERO), ("nonce", NONCE)], any),
+    ("aead_encrypt/1.0.0", &[("key", ZERO), ("nonce", "000102030405060708090a0b")], any),
+    ("aead_decrypt/1.0.0", &[("key", ZERO), ("nonce", "000102030405060708090a0b")], any),
     ("size_limit/1.0.0", &[("max_bytes", "200")], any),
     ("non_empty/1.0.0", WITHOUT, any),
     ("magic_bytes/1.0.0", &[("expected", "61")], text),
@@ -126,6 +130,7 @@ const ROWS: &[(&str, &[(&str, &str)], Source)] = &[
     ("content_type/2.0.0", WITHOUT, brackets),
 ];
 
+const NONCE: &str = "000102030405060708090a0b0c0d0e0f";
 const ZERO: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Digests, and inputs that must have them.
+//! Digests, inputs that must have them, and ciphers.
 
 use anabranch_recipe::{Functions, Params};
 use bytes::Bytes;
@@ -135,4 +135,46 @@ fn a_tree_is_as_built_level_by_level() {
             assert_eq!(given(&functions, id, &inputs, &Params::new()).unwrap(), level[0], "{id} of {count}");
         }
     }
+}
+
+#[test]
+fn ciphers() {
+    let key = ("key", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+    let counted = [key, ("nonce", "000102030405060708090a0b0c0d0e0f")];
+    let wraps = [key, ("nonce", "0001020304050607ffffffffffffffff")];
+    let zeros = [("key", "00".repeat(32)), ("nonce", "00".repeat(12))];
+    let zeros = [("key", &*zeros[0].1), ("nonce", &*zeros[1].1)];
+    let sealed = b"\xce\xa7\x40\x3d\x4d\x60\x6b\x6e\x07\x4e\xc5\xd3\xba\xf3\x9d\x18\xd0\xd1\xc8\xa7\x99\x99\x6b\xf0\x26\
+                   \x5b\x98\xb5\xd4\x8a\xb9\x19";
+    let unlike = "! input 1: its tag is not that of its bytes with this key and nonce";
+    golden(&[
+        (
+            "encrypt/1.0.0",
+            &[b"all at sea, and no ship"],
+            &counted,
+            "0x3b026877698f51e5954f791d63adc2b20e9c30a6abec28",
+        ),
+        ("decrypt/1.0.0", &[b"\x3b\x02\x68\x77\x69\x8f"], &counted, "all at"),
+        (
+            "encrypt/1.0.0",
+            &[&[0; 32]],
+            &wraps,
+            "0x2270807a14280a165c7f692ef2ab529215a77748ec643a1a2a351261464309a7",
+        ),
+        (
+            "encrypt/1.0.0",
+            &[b""],
+            &[key, ("nonce", "00")],
+            "! parameter `nonce`: has 1 bytes; 16 are 32 hex digits",
+        ),
+        (
+            "aead_encrypt/1.0.0",
+            &[&[0; 16]],
+            &zeros,
+            "0xcea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919",
+        ),
+        ("aead_decrypt/1.0.0", &[sealed], &zeros, "0x00000000000000000000000000000000"),
+        ("aead_decrypt/1.0.0", &[&sealed[..31]], &zeros, unlike),
+        ("aead_decrypt/1.0.0", &[b"short"], &zeros, unlike),
+    ]);
 }

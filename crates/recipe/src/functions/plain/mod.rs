@@ -9,6 +9,7 @@ mod compress;
 mod codecs;
 mod hash;
 mod verify;
+mod cipher;
 mod count;
 mod content_type;
 
@@ -22,6 +23,7 @@ pub(super) fn add(functions: &mut Functions) {
     compress::add(functions);
     hash::add(functions);
     verify::add(functions);
+    cipher::add(functions);
     count::add(functions);
     content_type::add(functions);
 }
