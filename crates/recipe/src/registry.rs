@@ -34,7 +34,7 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs.
+    /// Adds a function of whole inputs. It may take its time: it is called on a thread for such work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -56,7 +56,7 @@ impl Functions {
             params: Vec::new(),
             other_params: true,
             holds: Holds::Everything,
-            nanos_per_kib: 1000,
+            nanos_per_kib: Signature::OPAQUE,
         };
         self.add(OfWhole { signature, body: Arc::new(body) })
     }
@@ -64,6 +64,13 @@ impl Functions {
     /// The function with this id.
     pub fn get(&self, id: &FunctionId) -> Option<&Arc<dyn Function>> {
         self.by_id.get(id)
+    }
+
+    /// The one whose name is nearest: another version, or a letter or two away.
+    pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
+        let distance = |other: &FunctionId| letters_between(&id.name, &other.name);
+        let near = self.by_id.keys().min_by_key(|other| distance(other))?;
+        (distance(near) <= 2).then(|| near.clone())
     }
 
     /// All of them, by name.
@@ -141,4 +148,19 @@ pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<()
         Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
         None => Ok(()),
     }
+}
+
+/// How many letters one has to change, add or leave out to make one word of another.
+fn letters_between(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, letter) in one.chars().take(64).enumerate() {
+        let mut before = std::mem::replace(&mut row[0], place + 1);
+        for (column, &there) in other.iter().enumerate() {
+            let change = before + usize::from(letter != there);
+            before = row[column + 1];
+            row[column + 1] = change.min(before + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }

@@ -76,6 +76,18 @@ impl Store {
         self.inner.core.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
     }
 
+    /// The same, without waiting: nothing if it cannot be told at once.
+    pub fn recall_now(&self, derivation: &Address) -> Option<Memo> {
+        let key = Table::Memo.key(derivation);
+        self.inner.core.row::<MemoRow>(&key, Wait::No).ok()?.map(|row| row.memo)
+    }
+
+    /// Keeps a small value and what it came from.
+    pub async fn derived(&self, made: Made<'_>, bytes: Bytes) -> Result<(), Error> {
+        self.put(bytes, Class::Derivable).await?;
+        self.remember(made, Class::Derivable).await
+    }
+
     /// The same for many at once, in their order.
     pub async fn recall_many(&self, derivations: &[Address]) -> Result<Vec<Option<Memo>>, Error> {
         let keys: Vec<Key> = derivations.iter().map(|address| Table::Memo.key(address)).collect();

@@ -8,7 +8,10 @@ use bytes::Bytes;
 
 /// An id, its inputs, its parameters; and what it gives, or its error behind `! `. Bytes are as in
 /// `escape_ascii`, or hex digits behind `0x`.
-pub(crate) type Row<'a> = (&'a str, &'a [&'a [u8]], &'a [(&'a str, &'a str)], &'a str);
+pub(crate) type Row<'a> = (&'a str, &'a [&'a [u8]], Texts<'a>, &'a str);
+
+/// Parameters that are texts, by name.
+pub(crate) type Texts<'a> = &'a [(&'a str, &'a str)];
 
 /// All rows are as they say.
 #[track_caller]
@@ -55,7 +58,7 @@ pub(crate) fn shown(given: &Result<Vec<u8>, Fault>) -> String {
 }
 
 /// Parameters that are texts.
-pub(crate) fn texts(params: &[(&str, &str)]) -> Params {
+pub(crate) fn texts(params: Texts<'_>) -> Params {
     params.iter().map(|(name, text)| ((*name).to_owned(), Value::Text((*text).to_owned()))).collect()
 }
 

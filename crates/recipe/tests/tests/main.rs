@@ -1,8 +1,12 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod deriva;
+mod edges;
 mod kit;
 mod plain;
 mod plain_compress;
 mod plain_cuts;
 mod plain_digests;
+mod seed;
+mod world;

@@ -6,8 +6,11 @@ use bytes::Bytes;
 
 use crate::kit::{given, golden, one, shown, texts};
 
-/// Compressor, decompressor, and the parameter that says how hard to try, with its bounds.
-const PAIRS: [(&str, &str, Option<(&str, u64, u64)>); 6] = [
+/// The parameter that says how hard to try, and its bounds.
+type Effort = (&'static str, u64, u64);
+
+/// Compressor, decompressor, and the effort it takes.
+const PAIRS: [(&str, &str, Option<Effort>); 6] = [
     ("compress/1.0.0", "decompress/1.0.0", None),
     ("gzip_compress/1.0.0", "gzip_decompress/1.0.0", Some(("level", 1, 9))),
     ("zstd_compress/1.0.0", "zstd_decompress/1.0.0", Some(("level", 1, 22))),
@@ -23,7 +26,7 @@ fn mixed(rng: &mut Rng, len: usize) -> Vec<u8> {
     let words = [&b"all "[..], b"at ", b"sea\n", b"ship "];
     let mut bytes = Vec::new();
     while bytes.len() < len / 2 {
-        let word: &[u8] = *rng.choose(&words);
+        let word = *rng.choose(&words);
         bytes.extend_from_slice(word);
     }
     bytes.extend((bytes.len()..len).map(|_| rng.bits() as u8));

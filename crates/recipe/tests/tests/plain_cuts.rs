@@ -3,7 +3,7 @@
 use anabranch_recipe::{Functions, Params};
 use anabranch_testkit::Rng;
 
-use crate::kit::{given, one, same_however_cut, texts};
+use crate::kit::{Texts, given, one, same_however_cut, texts};
 
 type Source = fn(&mut Rng) -> Vec<u8>;
 
@@ -38,7 +38,7 @@ fn text(rng: &mut Rng) -> Vec<u8> {
 
 fn brackets(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = symbols(rng, b" [[]]{}", 1);
-    let end: &str = *rng.choose(&["]", "] \n", "}", "] \u{e9}"]);
+    let end = *rng.choose(&["]", "] \n", "}", "] \u{e9}"]);
     bytes.extend_from_slice(end.as_bytes());
     bytes
 }
@@ -54,9 +54,9 @@ fn symbols(rng: &mut Rng, from: &[u8], group: u64) -> Vec<u8> {
     bytes
 }
 
-const WITHOUT: &[(&str, &str)] = &[];
+const WITHOUT: Texts<'static> = &[];
 
-const ROWS: &[(&str, &[(&str, &str)], Source)] = &[
+const ROWS: &[(&str, Texts<'static>, Source)] = &[
     ("identity/1.0.0", WITHOUT, any),
     ("concat/1.0.0", WITHOUT, any),
     ("xor/1.0.0", &[("key", "77")], any),
@@ -142,7 +142,7 @@ fn plain_functions() {
     }
 }
 
-const COMPRESSORS: &[(&str, &[(&str, &str)])] = &[
+const COMPRESSORS: &[(&str, Texts<'static>)] = &[
     ("compress/1.0.0", WITHOUT),
     ("gzip_compress/1.0.0", &[("level", "1")]),
     ("gzip_compress/1.0.0", &[("level", "2")]),
