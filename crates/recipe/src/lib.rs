@@ -3,6 +3,7 @@
 
 mod recipe;
 mod function;
+mod whole;
 mod registry;
 mod drive;
 mod functions;
