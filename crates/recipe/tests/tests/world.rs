@@ -70,7 +70,8 @@ impl World {
     /// Until so many wait at the gate.
     pub(crate) fn wait_for(&self, count: u32) {
         let state = self.gate.0.lock().unwrap();
-        let (_state, late) = self.gate.1.wait_timeout_while(state, LONG, |state| state.waiting < count).unwrap();
+        let (_state, late) =
+            self.gate.1.wait_timeout_while(state, LONG, |state| state.waiting < count).unwrap();
         assert!(!late.timed_out(), "nobody came to the gate");
     }
 
