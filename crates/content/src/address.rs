@@ -25,7 +25,8 @@ pub struct Address([u8; 32]);
 pub struct Context<'a>(pub &'a str);
 
 impl Context<'_> {
-    /// Whether its derivations are entries of a table rather than work, and are counted apart: it begins with `#`.
+    /// Whether its derivations are entries of a table rather than work: it begins with `#`. They are counted apart,
+    /// and are nobody's dependents.
     pub fn is_table(&self) -> bool {
         self.0.starts_with('#')
     }

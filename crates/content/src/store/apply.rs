@@ -88,9 +88,12 @@ impl<'a> Batch<'a> {
                 None => Ok(()),
             },
             Fact::Derivation { address, context, inputs, .. } => {
-                self.edges(inputs, address);
-                self.revive(address)?;
                 let apart = Context(context).is_table();
+                // An entry of a table is made from nothing.
+                if !apart {
+                    self.edges(inputs, address);
+                }
+                self.revive(address)?;
                 self.put(derivations(apart), Table::Derivation.key(address), Some(Noted { place, at, apart }))
             }
             Fact::Memo { derivation, output, size, cost, inputs } => {
