@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::chain::Chain;
+use crate::closure;
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Inner;
@@ -86,13 +87,8 @@ pub(crate) fn join(
     inputs: Vec<Given>,
 ) -> Waiter<Address, Result<Made, Error>> {
     let address = stages.last().expect("there is something to compute").address;
-    let (looking, working) = (Arc::clone(inner), Arc::clone(inner));
-    let look = move || {
-        let memo = looking.store.recall_now(&address)?;
-        let given = Given { output: memo.output, size: memo.size, bytes: None };
-        Some(Ok(Made { given, _lease: None, fresh: false }))
-    };
-    inner.flights.join(address, look, move || execute(working, stages, lasting, inputs))
+    let working = Arc::clone(inner);
+    inner.flights.join(address, || None, move || execute(working, stages, lasting, inputs))
 }
 
 /// Computes as many of the stages together as nobody else reads between; says which was the last of them.
@@ -128,6 +124,13 @@ async fn execute(
     inputs: Vec<Given>,
 ) -> Result<Made, Error> {
     let address = stages[stages.len() - 1].address;
+    // Another flight may have landed since this one was asked for.
+    if inner.store.recall_now(&address).is_some() {
+        let mut lease = inner.store.lease();
+        if let Some(given) = closure::remembered(&inner, &address, &mut lease).await? {
+            return Ok(Made { given, _lease: Some(Arc::new(lease)), fresh: false });
+        }
+    }
     let counters = &inner.counters;
     let result = compute(&inner, stages, lasting, inputs).await;
     match &result {
