@@ -5,6 +5,7 @@ mod crowd;
 mod depth;
 mod deriva;
 mod edges;
+mod fused;
 mod kit;
 mod plain;
 mod plain_compress;
