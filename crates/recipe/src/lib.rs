@@ -4,9 +4,11 @@
 mod recipe;
 mod function;
 mod registry;
+mod drive;
 mod functions;
 
 pub use anabranch_content::{Address, Value};
+pub use drive::call;
 pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 pub use registry::{Functions, check};

@@ -1,2 +1,5 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod kit;
+mod plain;
