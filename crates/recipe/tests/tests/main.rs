@@ -3,3 +3,4 @@
 
 mod kit;
 mod plain;
+mod text;
