@@ -5,6 +5,7 @@ mod chars;
 mod lines;
 mod order;
 mod several;
+mod select;
 mod replace;
 mod diff;
 mod patch;
@@ -12,13 +13,14 @@ mod patch;
 use crate::function::Fault;
 use crate::registry::Functions;
 
-pub(super) use split::{Lines, OfLines, of_lines, shown};
+pub(super) use split::{OfLines, of_lines, shown};
 
 pub(super) fn add(functions: &mut Functions) {
     chars::add(functions);
     lines::add(functions);
     order::add(functions);
     several::add(functions);
+    select::add(functions);
     replace::add(functions);
     diff::add(functions);
     patch::add(functions);
