@@ -223,7 +223,7 @@ fn a_diff_makes_the_second_out_of_the_first() {
         let mut rng = Rng::new(seed);
         let words: [&[u8]; 6] = [b"a", b"b", b"c", b"", b"@@ -1 +1 @@", b"\\ No"];
         let ends: [&[u8]; 4] = [b"\n", b"\r\n", b"\n", b"\xff\n"];
-        let mut text = |rng: &mut Rng| {
+        let text = |rng: &mut Rng| {
             let mut text = Vec::new();
             for _ in 0..rng.within(0..30) {
                 text.extend_from_slice(*rng.choose(&words));

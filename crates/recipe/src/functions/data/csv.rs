@@ -21,7 +21,7 @@ pub(super) fn add(functions: &mut Functions) {
             "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
              the order of their bytes.",
         ))
-        .nanos_per_kib(6000),
+        .nanos_per_kib(5000),
         |_| Ok(of_records(ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() })),
     ));
     functions.add(Streamed(
@@ -39,7 +39,7 @@ pub(super) fn add(functions: &mut Functions) {
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
              What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
         ))
-        .nanos_per_kib(8000),
+        .nanos_per_kib(25_000),
         |_| Ok(Box::new(|inputs| from_json(&inputs[0]))),
     ));
 }

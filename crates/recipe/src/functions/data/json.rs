@@ -22,13 +22,13 @@ pub(super) fn keyed(mut signature: Signature) -> Signature {
 
 pub(super) fn add(functions: &mut Functions) {
     let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.");
-    functions.add(whole(keyed(pretty).nanos_per_kib(8000), |_| {
+    functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |_| {
         changed(|input| {
             Ok(serde_json::to_vec_pretty(&parsed(0, input)?).expect("text takes any value").into())
         })
     }));
     let minified = signature("minify_json/1.0.0", "The JSON without white space.");
-    functions.add(whole(keyed(minified).nanos_per_kib(7000), |_| {
+    functions.add(whole(keyed(minified).nanos_per_kib(13_000), |_| {
         changed(|input| Ok(compact(&parsed(0, input)?)))
     }));
     let lines = signature(
@@ -36,7 +36,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The elements of a JSON list, each without white space in a line of its own; LF is between them, and \
          none behind the last.",
     );
-    functions.add(whole(keyed(lines).nanos_per_kib(7000), |_| changed(lines_of)));
+    functions.add(whole(keyed(lines).nanos_per_kib(13_000), |_| changed(lines_of)));
     functions.add(whole(
         signature(
             "json_validate/1.0.0",
@@ -59,7 +59,7 @@ pub(super) fn add(functions: &mut Functions) {
             "A JSON list of what the lines are, which is JSON each; without white space. Blank lines are left out. A \
              line has at most 16 MiB.",
         ))
-        .nanos_per_kib(7000),
+        .nanos_per_kib(13_000),
         |_| Ok(of_lines(FromLines { begun: false })),
     ));
 }

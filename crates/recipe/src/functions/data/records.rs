@@ -1,6 +1,6 @@
 //! Records of CSV out of chunks, wherever these are cut.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
 
 use crate::function::{Fault, Kernel, Open, Out};
@@ -29,7 +29,6 @@ struct Records {
     ends: Vec<usize>,
     /// How much of the two is there.
     held: (usize, usize),
-    line: u64,
 }
 
 impl Records {
@@ -42,7 +41,6 @@ impl Records {
             fields: vec![0; 4 << 10],
             ends: vec![0; 64],
             held: (0, 0),
-            line: 1,
         }
     }
 
@@ -76,13 +74,11 @@ impl Records {
         if self.chunk.is_empty() && !self.ended {
             return Ok(None);
         }
-        if self.held == (0, 0) {
-            self.line = self.reader.line();
-        }
         loop {
             let (fields, ends) = (&mut self.fields[self.held.0..], &mut self.ends[self.held.1..]);
             let (result, read, bytes, fields) = self.reader.read_record(&self.chunk, fields, ends);
-            bytes::Buf::advance(&mut self.chunk, read);
+            let fed = self.chunk[..read].last() == Some(&b'\n');
+            self.chunk.advance(read);
             self.held = (self.held.0 + bytes, self.held.1 + fields);
             match result {
                 ReadRecordResult::InputEmpty if self.ended => {}
@@ -92,11 +88,13 @@ impl Records {
                 }
                 ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull if self.ends.len() >= FIELDS_MOST => {
-                    let problem = format!("line {}: a record has more than {FIELDS_MOST} fields", self.line);
+                    let problem =
+                        format!("line {}: a record has more than {FIELDS_MOST} fields", self.reader.line());
                     return Err(Fault::input(0, problem));
                 }
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
                 ReadRecordResult::Record => {
+                    let line = self.reader.line() - u64::from(fed);
                     let (bytes, fields) = std::mem::take(&mut self.held);
                     let (fields, ends) = (&self.fields[..bytes], &self.ends[..fields]);
                     let text = std::str::from_utf8(fields).ok();
@@ -105,10 +103,10 @@ impl Records {
                     let Some(text) = text else {
                         return Err(Fault::input(
                             0,
-                            format!("the record in line {} is not UTF-8", self.line),
+                            format!("the record that ends in line {line} is not UTF-8"),
                         ));
                     };
-                    return Ok(Some(Record { text, ends, line: self.line }));
+                    return Ok(Some(Record { text, ends, line }));
                 }
             }
         }
@@ -191,8 +189,9 @@ impl<T: OfRecords> Kernel for Each<T> {
                 Some(columns) if columns == record.len() => self.each.record(record, out)?,
                 Some(columns) => {
                     let (line, len) = (record.line, record.len());
-                    let problem =
-                        format!("the record in line {line} has {len} fields; the header has {columns}");
+                    let problem = format!(
+                        "the record that ends in line {line} has {len} fields; the header has {columns}"
+                    );
                     return Err(Fault::input(0, problem));
                 }
             }

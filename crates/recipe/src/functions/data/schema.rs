@@ -1,8 +1,6 @@
 //! Checks JSON against a schema.
 
-use std::fmt::Write;
-
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value as Json;
 
 use super::parsed;
@@ -31,10 +29,8 @@ fn validating(call: &Call<'_>) -> Result<Body, Fault> {
     let refused = |problem: String| Fault::param("schema", problem);
     let schema: Json =
         serde_json::from_str(call.text("schema")?).map_err(|error| refused(format!("not JSON: {error}")))?;
-    let validator = jsonschema::options()
-        .offline()
-        .build(&schema)
-        .map_err(|error| refused(format!("{error}, at {:?} of the schema", error.schema_path().as_str())))?;
+    let validator =
+        jsonschema::options().offline().build(&schema).map_err(|error| refused(described(&error)))?;
     Ok(Box::new(move |mut inputs| {
         let input = inputs.remove(0);
         validate(&validator, &parsed(0, &input)?)?;
@@ -49,11 +45,22 @@ fn validate(validator: &Validator, value: &Json) -> Result<(), Fault> {
     let mut problem = String::from("the schema does not allow it");
     let mut errors = validator.iter_errors(value);
     for error in errors.by_ref().take(LISTED) {
-        let place = error.instance_path().as_str();
-        write!(problem, "; at {place:?}: {error}").expect("text takes more text");
+        problem.push_str("; ");
+        problem.push_str(&described(&error));
     }
     if errors.next().is_some() {
         problem.push_str("; and more");
     }
     Err(Fault::input(0, problem))
+}
+
+/// Where and what, as far as a message has room: a violation names the whole value.
+fn described(error: &ValidationError<'_>) -> String {
+    const MOST: usize = 300;
+    let mut text = format!("at {:?}: {error}", error.instance_path().as_str());
+    if text.len() > MOST {
+        text.truncate(text.floor_char_boundary(MOST));
+        text.push_str("...");
+    }
+    text
 }

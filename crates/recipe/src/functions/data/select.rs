@@ -35,7 +35,7 @@ fn select(signature: Signature) -> Signature {
              `[\"a name\"]`)",
         )
         .may("as", "`json`, or `text` to give a text without its quotes; `json` unless said")
-        .nanos_per_kib(8000)
+        .nanos_per_kib(15_000)
 }
 
 fn selecting(call: &Call<'_>, read: fn(&Bytes) -> Result<Json, Fault>) -> Result<Body, Fault> {

@@ -11,7 +11,7 @@ use super::parsed;
 use crate::Value;
 use crate::function::{Arity, Call, Fault};
 use crate::functions::support::{Body, MOST_BYTES, signature, unlike, whole};
-use crate::functions::text::text;
+use crate::functions::text::{shown, text};
 use crate::registry::Functions;
 
 /// Steps that a template may take, if the recipe does not say.
@@ -44,15 +44,15 @@ enum Format {
 }
 
 fn rendering(call: &Call<'_>) -> Result<Body, Fault> {
+    let source = call.text("template")?.to_owned();
     let mut environment = Environment::new();
+    environment.set_debug(false);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
     environment.set_syntax(syntax.expect("the delimiters are the usual ones"));
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(call.number_or("fuel", 1..=1_000_000_000, FUEL)?));
-    environment
-        .add_template_owned("template", call.text("template")?.to_owned())
-        .map_err(|error| fault(&error))?;
+    environment.add_template_owned("template", source.clone()).map_err(|error| fault(&source, &error))?;
     let format = match call.params.get("format") {
         None => Format::Text,
         Some(_) => match call.text("format")? {
@@ -75,23 +75,24 @@ fn rendering(call: &Call<'_>) -> Result<Body, Fault> {
         variables.extend(names.into_iter().zip(inputs.iter().cloned()));
         variables.insert("inputs".to_owned(), Variable::from(inputs));
         let mut made = Bounded(Vec::new());
-        let template = environment.get_template("template").map_err(|error| fault(&error))?;
+        let template = environment.get_template("template").map_err(|error| fault(&source, &error))?;
         match template.render_captured_to(Variable::from(variables), &mut made) {
             Ok(_) => Ok(made.0.into()),
             Err(error) if error.kind() == ErrorKind::WriteFailure => {
                 Err(Fault::TooLarge { what: "the output", most: MOST_BYTES })
             }
-            Err(error) => Err(fault(&error)),
+            Err(error) => Err(fault(&source, &error)),
         }
     }))
 }
 
-fn fault(error: &Error) -> Fault {
+fn fault(source: &str, error: &Error) -> Fault {
     let place = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
-    let more = match error.kind() {
-        ErrorKind::OutOfFuel => "; `fuel` allows more",
-        _ => "",
+    let more = match (error.kind(), error.range().and_then(|range| source.get(range))) {
+        (ErrorKind::OutOfFuel, _) => "; `fuel` allows more".to_owned(),
+        (_, Some(part)) => format!(", in {}", shown(part)),
+        (_, None) => String::new(),
     };
     Fault::param("template", format!("{place}{}{detail}{more}", error.kind()))
 }

@@ -17,7 +17,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The TOML as JSON without white space, keys in the order of their bytes. Refused are dates and times (2.0.0 \
          takes them), `nan` and `inf`.",
     );
-    functions.add(whole(without_dates.nanos_per_kib(15_000), |_| {
+    functions.add(whole(without_dates.nanos_per_kib(80_000), |_| {
         changed(|input| Ok(compact(&read(input, Dates::Refused)?)))
     }));
     let with_dates = signature(
@@ -25,14 +25,15 @@ pub(super) fn add(functions: &mut Functions) {
         "The TOML as JSON without white space, keys in the order of their bytes; dates and times are texts, as RFC 3339 \
          writes them. Refused are `nan` and `inf`.",
     );
-    functions.add(whole(with_dates.nanos_per_kib(15_000), |_| {
+    functions.add(whole(with_dates.nanos_per_kib(80_000), |_| {
         changed(|input| Ok(compact(&read(input, Dates::Text)?)))
     }));
     let to_toml = signature(
         "json_to_toml/1.0.0",
-        "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 bits with a sign.",
+        "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
+             bits with a sign.",
     );
-    functions.add(whole(keyed(to_toml).nanos_per_kib(15_000), |_| changed(written)));
+    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |_| changed(written)));
 }
 
 /// What becomes of dates and times.
@@ -44,9 +45,11 @@ pub(super) enum Dates {
 
 /// A whole input as TOML.
 pub(super) fn read(input: &Bytes, dates: Dates) -> Result<Json, Fault> {
-    let table: Table = text(0, input)?.parse().map_err(|error: toml::de::Error| {
-        let problem = error.to_string();
-        Fault::input(0, format!("not TOML: {}", problem.trim_end()))
+    let text = text(0, input)?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Fault::input(0, format!("not TOML, in line {line}: {}", error.message()))
     })?;
     json_of(Toml::Table(table), dates, &mut Vec::new())
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Number, Value as Json};
+use serde_saphyr::UserMessageFormatter;
 
 use super::json::{changed, keyed};
 use super::parsed;
@@ -16,6 +17,7 @@ use crate::registry::Functions;
 
 /// How YAML is read, for all functions that do.
 pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merges, and keys are texts or are read as such. \
+    Integers beyond 64 bits become floats. \
     Refused are keys that are there twice, tags beyond those of the core schema, `.nan` and `.inf`, more than 1000000 \
     nodes from aliases, and more than 127 lists and maps around a value.";
 
@@ -25,7 +27,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The YAML as JSON without white space; keys keep their order, and nothing is null.",
     );
     to_json.about.to_mut().push_str(YAML);
-    functions.add(whole(to_json.nanos_per_kib(20_000), |_| {
+    functions.add(whole(to_json.nanos_per_kib(120_000), |_| {
         changed(|input| {
             let document: Ordered = read(input)?;
             let made = serde_json::to_vec(&document).expect("text takes any value");
@@ -40,7 +42,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
          reader takes for something else; else it is as in JSON.",
     );
-    functions.add(whole(keyed(to_yaml).nanos_per_kib(10_000), |_| {
+    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |_| {
         changed(|input| Ok(written(&parsed(0, input)?).into()))
     }));
 }
@@ -60,8 +62,9 @@ pub(super) fn read<T: DeserializeOwned>(input: &Bytes) -> Result<T, Fault> {
         reject_unsupported_tags: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| Fault::input(0, format!("not YAML: {error}")))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        Fault::input(0, format!("not YAML: {}", error.render_with_formatter(&UserMessageFormatter)))
+    })
 }
 
 /// A document whose keys keep their order.

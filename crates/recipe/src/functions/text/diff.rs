@@ -27,7 +27,7 @@ pub(super) fn add(functions: &mut Functions) {
              another order take time that grows with its square.",
         )
         .inputs(Arity::exactly(2))
-        .nanos_per_kib(5000),
+        .nanos_per_kib(6000),
         |_| Ok(Box::new(|inputs| Ok(unified(&inputs[0], &inputs[1])))),
     ));
 }

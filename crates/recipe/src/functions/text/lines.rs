@@ -25,7 +25,7 @@ pub(super) fn lined(mut signature: Signature) -> Signature {
 
 pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, begin: Begin| {
-        functions.add(Streamed(lined(signature.nanos_per_kib(400)), begin));
+        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
         signature("head/1.0.0", "The first lines; what comes behind them is not read.")
@@ -69,7 +69,7 @@ pub(super) fn add(functions: &mut Functions) {
 
 fn add_changed(functions: &mut Functions) {
     let mut add = |signature: Signature, begin: Begin| {
-        functions.add(Streamed(lined(signature.nanos_per_kib(400)), begin));
+        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
         signature("line_prefix/1.0.0", "The lines, each behind the same text.")

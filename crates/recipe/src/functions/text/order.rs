@@ -14,10 +14,10 @@ pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, nanos: u32, begin: fn(&Call<'_>) -> Result<Body, Fault>| {
         functions.add(whole(lined(signature.nanos_per_kib(nanos)), begin));
     };
-    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 5000, |_| {
+    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 4000, |_| {
         ordered(|lines| lines.sort_unstable())
     });
-    add(signature("sort_unique/1.0.0", "The lines in the order of their bytes, each once."), 5000, |_| {
+    add(signature("sort_unique/1.0.0", "The lines in the order of their bytes, each once."), 4000, |_| {
         ordered(|lines| {
             lines.sort_unstable();
             lines.dedup();
@@ -25,7 +25,11 @@ pub(super) fn add(functions: &mut Functions) {
     });
     add(signature("tail/1.0.0", "The last lines.").needs("n", "how many lines"), 100, |call| {
         let most = usize::try_from(call.number("n", 0..=u64::MAX)?).unwrap_or(usize::MAX);
-        ordered(move |lines| drop(lines.drain(..lines.len().saturating_sub(most))))
+        Ok(Box::new(move |inputs| {
+            let mut lines: Vec<&str> = text(0, &inputs[0])?.lines().rev().take(most).collect();
+            lines.reverse();
+            Ok(lines.join("\n").into())
+        }))
     });
     add(
         signature(
@@ -34,7 +38,7 @@ pub(super) fn add(functions: &mut Functions) {
              with one that ChaCha12 draws, itself included.",
         )
         .needs("seed", "a whole number, up to 64 bits"),
-        1000,
+        2000,
         |call| {
             let seed = call.number("seed", 0..=u64::MAX)?;
             ordered(move |lines| shuffle(lines, &mut ChaCha12Rng::seed_from_u64(seed)))
@@ -48,7 +52,7 @@ pub(super) fn add(functions: &mut Functions) {
         )
         .needs("lines", "how many lines")
         .needs("seed", "a whole number, up to 64 bits"),
-        500,
+        1000,
         |call| {
             let (most, seed) = (call.number("lines", 0..=u64::MAX)?, call.number("seed", 0..=u64::MAX)?);
             let most = usize::try_from(most).unwrap_or(usize::MAX);

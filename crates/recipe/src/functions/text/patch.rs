@@ -15,7 +15,7 @@ pub(super) fn add(functions: &mut Functions) {
              it names must be where it says, byte by byte; an empty diff changes nothing.",
         )
         .inputs(Arity::exactly(2))
-        .nanos_per_kib(500),
+        .nanos_per_kib(800),
         |_| Ok(Box::new(|inputs| patched(&inputs[0], &inputs[1]))),
     ));
 }

@@ -24,7 +24,7 @@ pub(super) fn add(functions: &mut Functions) {
                 "replacement",
                 "the text for each match; `$1` and `${name}` stand for groups, `$$` for `$`",
             )
-            .nanos_per_kib(3000);
+            .nanos_per_kib(4000);
         functions.add(whole(signature, replacing));
     }
     let listed = signature(
@@ -44,7 +44,7 @@ pub(super) fn add(functions: &mut Functions) {
          counts. The input is UTF-8.",
     );
     functions.add(whole(
-        once.needs("patterns", "a list of regular expressions in Rust's syntax").nanos_per_kib(3000),
+        once.needs("patterns", "a list of regular expressions in Rust's syntax").nanos_per_kib(4000),
         redacting,
     ));
 }

@@ -20,7 +20,7 @@ pub(super) fn add(functions: &mut Functions) {
         ))
         .inputs(Arity::exactly(2))
         .needs("separator", "the text between two lines")
-        .nanos_per_kib(500),
+        .nanos_per_kib(1000),
         |call| {
             let sides = [Lines::of(0), Lines::of(1)];
             let separator = call.text("separator")?.to_owned();
@@ -35,7 +35,7 @@ pub(super) fn add(functions: &mut Functions) {
              held.",
         ))
         .inputs(Arity::at_least(1))
-        .nanos_per_kib(800),
+        .nanos_per_kib(2500),
         |call| Ok(Box::new(Merge::of(call))),
     ));
 }
