@@ -174,6 +174,19 @@ impl Engine {
         Run::new(self, graph, policies, work, options)
     }
 
+    /// The threads for CPU work of a class, for work that several runs share.
+    pub fn pool(&self, class: Class) -> &Arc<dyn Pool> {
+        match class {
+            Class::Latency => &self.seams.latency,
+            Class::Batch => &self.seams.batch,
+        }
+    }
+
+    /// What is expected to cost at most this much is done in place.
+    pub fn inline_threshold(&self) -> Duration {
+        self.inline_threshold
+    }
+
     /// The clock that runs go by.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.seams.clock

@@ -3,12 +3,33 @@
 
 mod recipe;
 mod function;
+mod whole;
 mod registry;
 mod drive;
 mod functions;
+mod error;
+mod events;
+mod status;
+mod executor;
+mod closure;
+mod run;
+mod execute;
+mod chain;
+mod get;
+mod invalidate;
+mod deriva;
+mod blocking;
 
 pub use anabranch_content::{Address, Value};
+pub use blocking::Blocking;
+pub use deriva::{Deriva, Theirs};
 pub use drive::call;
+pub use error::Error;
+pub use events::{Event, Heard, Listener};
+pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
 pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
+pub use get::{Get, Got, Source};
+pub use invalidate::{Invalidate, Invalidated, Reach};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 pub use registry::{Functions, check};
+pub use status::Status;

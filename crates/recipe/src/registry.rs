@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
+use crate::function::{Arity, Fault, Function, Holds, Param, Signature};
 use crate::recipe::{FunctionId, Params};
+use crate::whole::whole;
 
 /// Functions by id.
 #[derive(Clone, Default)]
@@ -34,7 +35,7 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs.
+    /// Adds a function of whole inputs. It may take its time: it is called on a thread for such work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -56,9 +57,13 @@ impl Functions {
             params: Vec::new(),
             other_params: true,
             holds: Holds::Everything,
-            nanos_per_kib: 1000,
+            nanos_per_kib: Signature::OPAQUE,
         };
-        self.add(OfWhole { signature, body: Arc::new(body) })
+        let body = Arc::new(body);
+        self.add(whole(signature, move |call| {
+            let (body, params) = (Arc::clone(&body), call.params.clone());
+            Ok(Box::new(move |inputs| body(&inputs, &params)))
+        }))
     }
 
     /// The function with this id.
@@ -66,49 +71,16 @@ impl Functions {
         self.by_id.get(id)
     }
 
+    /// The one whose name is nearest: another version, or a letter or two away.
+    pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
+        let distance = |other: &FunctionId| letters_between(&id.name, &other.name);
+        let near = self.by_id.keys().min_by_key(|other| distance(other))?;
+        (distance(near) <= 2).then(|| near.clone())
+    }
+
     /// All of them, by name.
     pub fn list(&self) -> impl Iterator<Item = &Arc<dyn Function>> {
         self.by_id.values()
-    }
-}
-
-/// The body of a function of whole inputs.
-pub(crate) type Body = dyn Fn(&[Bytes], &Params) -> Result<Bytes, Fault> + Send + Sync;
-
-/// A function that sees its inputs whole.
-pub(crate) struct OfWhole {
-    pub(crate) signature: Signature,
-    pub(crate) body: Arc<Body>,
-}
-
-impl Function for OfWhole {
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
-        Ok(Box::new(Gathered { inputs, params: call.params.clone(), body: Arc::clone(&self.body) }))
-    }
-}
-
-/// Inputs on their way to a function of whole ones.
-struct Gathered {
-    inputs: Vec<Vec<Bytes>>,
-    params: Params,
-    body: Arc<Body>,
-}
-
-impl Kernel for Gathered {
-    fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
-        self.inputs[input].push(chunk);
-        Ok(())
-    }
-
-    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
-        let whole: Vec<Bytes> = self.inputs.drain(..).map(join).collect();
-        out.push((self.body)(&whole, &self.params)?);
-        Ok(())
     }
 }
 
@@ -141,4 +113,19 @@ pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<()
         Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
         None => Ok(()),
     }
+}
+
+/// How many letters one has to change, add or leave out to make one word of another.
+fn letters_between(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, letter) in one.chars().take(64).enumerate() {
+        let mut before = std::mem::replace(&mut row[0], place + 1);
+        for (column, &there) in other.iter().enumerate() {
+            let change = before + usize::from(letter != there);
+            before = row[column + 1];
+            row[column + 1] = change.min(before + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }

@@ -5,6 +5,7 @@
 
 use super::apply::{Known, name_key};
 use super::commit::{Answer, Doomed, Group, When, Writer};
+use super::derived::Derived;
 use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
 use crate::facts::{Class, Time, Why};
 use crate::index::Key;
@@ -77,11 +78,16 @@ impl Writer {
                 let key = Table::Memo.key(derivation);
                 let row = self.row::<MemoRow>(key)?;
                 nothing(row.is_none() && !self.fresh.contains_key(&key));
-                if let Some(Fresh::There(class)) = self.fresh.get(&key) {
+                let fresh = self.fresh.get(&key).copied();
+                if let Some(Fresh::There(class)) = fresh {
                     // What was promised earlier in this batch is promised.
-                    record.class = record.class.max(*class);
+                    record.class = record.class.max(class);
                 }
-                match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
+                // After another one in this batch, what the index has is not so any more.
+                match row
+                    .filter(|_| fresh.is_none())
+                    .filter(|row| row.memo.output == *output && row.class >= record.class)
+                {
                     Some(row) if self.is_recent(row.memo.at, record) => true,
                     Some(row) => {
                         // It counts as young again, and keeps the promise.
@@ -100,7 +106,37 @@ impl Writer {
             self.note_fresh(record);
             self.enter_known(record.take(), crc, known, entries);
         }
-        Ok(Answer { written: !present, removed: Vec::new() })
+        Ok(Answer { written: !present, ..Answer::default() })
+    }
+
+    /// Takes records into the batch that are answered together.
+    pub(super) fn admit_all(
+        &mut self,
+        records: &mut [Record],
+        entries: &mut Vec<Entry>,
+    ) -> Result<Answer, Error> {
+        let mut each_written = Vec::with_capacity(records.len());
+        for record in records {
+            each_written.push(self.admit(record, None, entries)?.written);
+        }
+        Ok(Answer { each_written, ..Answer::default() })
+    }
+
+    /// Takes a value into the batch before the memo that leads to it, so that the log never ends between the two the
+    /// wrong way round.
+    pub(super) fn admit_derived(
+        &mut self,
+        derived: &mut Derived,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Answer, Error> {
+        let key = Table::Blob.key(derived.output());
+        let is_old = |blob: Blob| !self.is_recent(blob.at, &derived.blob);
+        if !self.fresh.contains_key(&key) && self.row::<Blob>(key)?.is_some_and(is_old) {
+            derived.blob.fact = Fact::Touch { address: *derived.output() };
+            derived.crc = None;
+        }
+        self.admit(&mut derived.blob, derived.crc, entries)?;
+        self.admit(&mut derived.memo, None, entries)
     }
 
     fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
@@ -165,7 +201,7 @@ impl Writer {
             self.note_fresh(&record);
         }
         self.enter(record, entries);
-        Ok(Answer { written: true, removed: Vec::new() })
+        Ok(Answer { written: true, ..Answer::default() })
     }
 
     /// Does the index still mean this record when it says what the record says?
@@ -236,7 +272,7 @@ impl Writer {
         if !items.is_empty() {
             self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
         }
-        Ok(Answer { written: true, removed })
+        Ok(Answer { written: true, removed, ..Answer::default() })
     }
 
     /// Is it as it was when it was doomed?

@@ -7,7 +7,8 @@ use bytes::{Bytes, BytesMut};
 use crate::Value;
 use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
 use crate::recipe::FunctionId;
-use crate::registry::join;
+use crate::registry::Functions;
+pub(super) use crate::whole::{Body, whole};
 
 /// The most bytes a function makes out of few, if the recipe does not say.
 pub(super) const MOST_BYTES: u64 = 1 << 30;
@@ -170,49 +171,11 @@ impl Function for Streamed {
     }
 }
 
-/// A function of whole inputs.
-pub(super) fn whole(mut signature: Signature, begin: fn(&Call<'_>) -> Result<Body, Fault>) -> impl Function {
-    signature.holds = Holds::Everything;
-    Whole { signature, begin }
-}
-
-/// What is done with whole inputs, once they are there.
-pub(super) type Body = Box<dyn FnOnce(Vec<Bytes>) -> Result<Bytes, Fault> + Send>;
-
-struct Whole {
-    signature: Signature,
-    begin: fn(&Call<'_>) -> Result<Body, Fault>,
-}
-
-impl Function for Whole {
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        let body = (self.begin)(call)?;
-        let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
-        Ok(Box::new(Gathered { inputs, body: Some(body) }))
-    }
-}
-
-/// Inputs on their way to a function of whole ones.
-struct Gathered {
-    inputs: Vec<Vec<Bytes>>,
-    body: Option<Body>,
-}
-
-impl Kernel for Gathered {
-    fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
-        self.inputs[input].push(chunk);
-        Ok(())
-    }
-
-    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
-        let body = self.body.take().expect("a kernel is finished once");
-        out.push(body(self.inputs.drain(..).map(join).collect())?);
-        Ok(())
-    }
+/// Adds functions that are a signature and how they begin.
+pub(super) fn add_streamed<const COUNT: usize>(functions: &mut Functions, rows: [(Signature, Begin); COUNT]) {
+    rows.into_iter().for_each(|(signature, begin)| {
+        functions.add(Streamed(signature, begin));
+    });
 }
 
 /// The kernel that changes chunks in place.

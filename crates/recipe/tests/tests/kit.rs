@@ -6,8 +6,12 @@ use anabranch_recipe::{Fault, Function, FunctionId, Functions, Params, Value, ca
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
-/// An id, its inputs, its parameters; and what it gives, or its error behind `! `. Bytes are as in `escape_ascii`.
-pub(crate) type Row<'a> = (&'a str, &'a [&'a [u8]], &'a [(&'a str, &'a str)], &'a str);
+/// An id, its inputs, its parameters; and what it gives, or its error behind `! `. Bytes are as in
+/// `escape_ascii`, or hex digits behind `0x`.
+pub(crate) type Row<'a> = (&'a str, &'a [&'a [u8]], Texts<'a>, &'a str);
+
+/// Parameters that are texts, by name.
+pub(crate) type Texts<'a> = &'a [(&'a str, &'a str)];
 
 /// All rows are as they say.
 #[track_caller]
@@ -19,7 +23,12 @@ pub(crate) fn golden(rows: &[Row<'_>]) {
 
 fn wrong(functions: &Functions, (id, inputs, params, expected): &Row<'_>) -> Option<String> {
     let inputs: Vec<Vec<Bytes>> = inputs.iter().map(|input| vec![Bytes::copy_from_slice(input)]).collect();
-    let got = shown(&given(functions, id, &inputs, &texts(params)));
+    let got = match given(functions, id, &inputs, &texts(params)) {
+        Ok(bytes) if expected.starts_with("0x") => {
+            bytes.iter().fold("0x".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+        }
+        given => shown(&given),
+    };
     (got != *expected).then(|| format!("{id} {params:?}\n  expected {expected}\n  got      {got}"))
 }
 
@@ -35,6 +44,11 @@ pub(crate) fn given(
     call(&**function, inputs, params).map(|chunks| chunks.concat())
 }
 
+/// An input in one chunk.
+pub(crate) fn one(bytes: &[u8]) -> Vec<Vec<Bytes>> {
+    vec![vec![Bytes::copy_from_slice(bytes)]]
+}
+
 /// Bytes with escapes, or `! ` and the error.
 pub(crate) fn shown(given: &Result<Vec<u8>, Fault>) -> String {
     match given {
@@ -44,7 +58,7 @@ pub(crate) fn shown(given: &Result<Vec<u8>, Fault>) -> String {
 }
 
 /// Parameters that are texts.
-pub(crate) fn texts(params: &[(&str, &str)]) -> Params {
+pub(crate) fn texts(params: Texts<'_>) -> Params {
     params.iter().map(|(name, text)| ((*name).to_owned(), Value::Text((*text).to_owned()))).collect()
 }
 

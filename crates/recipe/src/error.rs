@@ -1,0 +1,147 @@
+//! What can go wrong, by what a caller can do about it.
+
+use std::fmt;
+
+use anabranch_content::{Address, Gone};
+use anabranch_engine::{Classified, Refused};
+
+use crate::function::Fault;
+use crate::recipe::{FunctionId, Malformed};
+
+/// An error of the executor. Cheap to clone: one failed call may be many callers' error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing is known under an address.
+    #[error("{address} is neither a blob nor a recipe here{}{}", For(*.needed_by), Went(*.gone))]
+    NotFound {
+        /// The address.
+        address: Address,
+        /// The recipe that reads it, if that was asked for.
+        needed_by: Option<Address>,
+        /// What became of it, if it was there once.
+        gone: Option<Gone>,
+    },
+    /// An address is known, but not as a recipe.
+    #[error("{address} is not a recipe")]
+    NotARecipe {
+        /// The address.
+        address: Address,
+    },
+    /// Nothing has this name.
+    #[error("nothing is named {name:?}, and it is no address of 64 hex digits")]
+    NoSuchName {
+        /// The name.
+        name: String,
+    },
+    /// A recipe names a function that is not here.
+    #[error("function `{function}` is not known here{}", Near(.near))]
+    NoSuchFunction {
+        /// The function.
+        function: FunctionId,
+        /// One with nearly this name.
+        near: Option<FunctionId>,
+    },
+    /// Something is not a recipe that can be kept.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// A function refused what it was given.
+    #[error("`{function}` of {address:?} failed: {fault}")]
+    Function {
+        /// The recipe.
+        address: Address,
+        /// Its function.
+        function: Box<FunctionId>,
+        /// Why.
+        #[source]
+        fault: Fault,
+    },
+    /// A function panicked.
+    #[error("`{function}` of {address:?} panicked: {message}")]
+    Panicked {
+        /// The recipe.
+        address: Address,
+        /// Its function.
+        function: Box<FunctionId>,
+        /// What it said.
+        message: String,
+    },
+    /// There is more of something than the executor was set up for.
+    #[error("{what}: more than {most}; {way_out}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The bound.
+        most: u64,
+        /// What can be done.
+        way_out: &'static str,
+    },
+    /// A value went away again and again while it was needed.
+    #[error(
+        "the value of {address} went away {rounds} times while it was needed; pin it, or collect less often"
+    )]
+    Lost {
+        /// Whose value.
+        address: Address,
+        /// How often everything was begun anew.
+        rounds: u32,
+    },
+    /// The deadline passed.
+    #[error("the deadline passed before the value was there")]
+    Deadline,
+    /// The executor takes no more work now.
+    #[error(transparent)]
+    Refused(Refused),
+    /// The executor came to rest.
+    #[error("the executor was stopped")]
+    Stopped,
+    /// A blocking call was made where other tasks would have to wait for it.
+    #[error("a blocking call was made from async code; use the async call there")]
+    InsideRuntime,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] anabranch_content::Error),
+}
+
+impl Error {
+    /// Whether the same call may succeed later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Error::Function { fault, .. } => matches!(fault, Fault::Passing(_)),
+            Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped | Error::Store(_) => {
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The executor tries again itself where that helps.
+impl Classified for Error {}
+
+struct For(Option<Address>);
+
+impl fmt::Display for For {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |by| write!(out, "; recipe {by} reads it"))
+    }
+}
+
+struct Went(Option<Gone>);
+
+impl fmt::Display for Went {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |gone| write!(out, "; it was {}", gone.why))
+    }
+}
+
+struct Near<'a>(&'a Option<FunctionId>);
+
+impl fmt::Display for Near<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(near) => write!(out, "; did you mean `{near}`?"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Values on their way out.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use anabranch_content::{Address, Memo, Reader};
+use bytes::Bytes;
+use futures_util::Stream;
+
+use crate::closure::{Closure, Found};
+use crate::error::Error;
+use crate::executor::Executor;
+use crate::run::{Given, Made, materialise};
+
+/// What is wanted of a value, and until when.
+#[derive(Clone, Debug)]
+pub struct Get {
+    /// Which bytes of it. Default all.
+    pub range: Range<u64>,
+    /// When it must be there. Default whenever it is.
+    pub deadline: Option<Instant>,
+}
+
+impl Default for Get {
+    fn default() -> Get {
+        Get { range: 0..u64::MAX, deadline: None }
+    }
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The address is that of a blob.
+    Blob,
+    /// It was computed before.
+    Memo,
+    /// It was computed now, with so many recipes, fused ones included.
+    Computed(u32),
+}
+
+/// A value.
+#[derive(Debug)]
+pub struct Got {
+    /// The blob that the address came to; the address itself if it is a blob's.
+    pub output: Address,
+    /// How many bytes the whole value has.
+    pub size: u64,
+    /// Where it came from.
+    pub source: Source,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Bytes(Option<Bytes>),
+    Reader(Box<Reader>),
+}
+
+impl Got {
+    /// The next piece, verified; nothing at the end.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
+        match &mut self.body {
+            Body::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
+            Body::Reader(reader) => reader.next().await.map(|piece| piece.map_err(Error::from)),
+        }
+    }
+
+    /// All pieces that are wanted, if they are in memory.
+    pub fn whole(&mut self) -> Option<Bytes> {
+        match &mut self.body {
+            Body::Bytes(bytes) => Some(bytes.take().unwrap_or_default()),
+            Body::Reader(_) => None,
+        }
+    }
+
+    /// All pieces as one.
+    pub async fn bytes(mut self) -> Result<Bytes, Error> {
+        if let Some(whole) = self.whole() {
+            return Ok(whole);
+        }
+        let mut pieces = Vec::new();
+        while let Some(piece) = self.next().await {
+            pieces.push(piece?);
+        }
+        Ok(crate::registry::join(pieces))
+    }
+
+    /// The pieces as a stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+        futures_util::stream::unfold(self, |mut got| async move {
+            let piece = got.next().await?;
+            Some((piece, got))
+        })
+    }
+}
+
+/// Values up to this size are answered as one piece.
+const WHOLE_MOST: u64 = 64 << 10;
+
+impl Executor {
+    /// The value of an address: a blob's bytes, or what a recipe comes to, computed unless that was done before.
+    ///
+    /// One computation serves all who ask at the same time, and stops when the last of them drops this future.
+    pub async fn get(&self, address: &Address, terms: &Get) -> Result<Got, Error> {
+        let inner = &self.inner;
+        inner.count(&inner.counters.gets, 1);
+        if let Some(got) = self.hit(address, terms).await? {
+            return Ok(got);
+        }
+        for _ in 0..inner.config.rounds.max(1) {
+            let mut lease = inner.store.lease();
+            let found = Closure::find(inner, address, &mut lease).await?;
+            let (made, source) = match found {
+                Found::Blob(given) => (Made { given, _lease: None, fresh: false }, Source::Blob),
+                Found::Memo(given) => (Made { given, _lease: None, fresh: false }, Source::Memo),
+                Found::Closure(closure) => match materialise(inner, *closure, terms.deadline).await {
+                    Ok((made, computed)) => (made, Source::Computed(computed)),
+                    Err(error) if is_loss(&error) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            if !matches!(source, Source::Computed(_)) {
+                inner.count(&inner.counters.hits, 1);
+            }
+            let Given { output, size, .. } = made.given;
+            match self.body(&made.given, &terms.range).await {
+                Ok(Some(body)) => return Ok(Got { output, size, source, body }),
+                Ok(None) => {}
+                Err(error) if is_loss(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Lost { address: *address, rounds: inner.config.rounds })
+    }
+
+    /// A small value that is remembered and there.
+    async fn hit(&self, address: &Address, terms: &Get) -> Result<Option<Got>, Error> {
+        let inner = &self.inner;
+        let Some(Memo { output, size, .. }) = inner.store.recall_now(address) else { return Ok(None) };
+        if size > WHOLE_MOST {
+            return Ok(None);
+        }
+        let body = match self.body(&Given { output, size, bytes: None }, &terms.range).await {
+            Err(error) if is_loss(&error) => None,
+            other => other?,
+        };
+        Ok(body.map(|body| {
+            inner.count(&inner.counters.hits, 1);
+            Got { output, size, source: Source::Memo, body }
+        }))
+    }
+
+    async fn body(&self, given: &Given, range: &Range<u64>) -> Result<Option<Body>, Error> {
+        let store = &self.inner.store;
+        if given.size <= WHOLE_MOST {
+            let bytes = match &given.bytes {
+                Some(bytes) => Some(bytes.clone()),
+                None => store.get(&given.output).await?,
+            };
+            return Ok(bytes.map(|bytes| {
+                let len = bytes.len() as u64;
+                let start = range.start.min(len);
+                Body::Bytes(Some(bytes.slice(start as usize..range.end.clamp(start, len) as usize)))
+            }));
+        }
+        let reader = store.read(&given.output, range.clone()).await?;
+        Ok(reader.map(|reader| Body::Reader(Box::new(reader))))
+    }
+}
+
+/// Whether a value went away that was there: worth another round.
+fn is_loss(error: &Error) -> bool {
+    use anabranch_content::Error as Kept;
+    matches!(error, Error::Store(Kept::Corrupt { .. } | Kept::Missing { .. }))
+}
