@@ -55,9 +55,13 @@ impl Writer {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
                 match self.present_blob(&key)? {
-                    Some((class, _)) if class >= record.class => true,
-                    Some((_, Some(Home::Packed))) => {
-                        // The bytes are in the log already; what they lack is the promise.
+                    Some((class, blob))
+                        if class >= record.class && blob.is_none_or(|it| self.is_recent(it.at, record)) =>
+                    {
+                        true
+                    }
+                    Some((class, Some(blob))) if class >= record.class || blob.home == Home::Packed => {
+                        // The bytes are in the log already; what they lack is the promise, or to be young again.
                         let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
                         self.note_fresh(&touch);
                         self.enter(touch, entries);
@@ -129,12 +133,6 @@ impl Writer {
         derived: &mut Derived,
         entries: &mut Vec<Entry>,
     ) -> Result<Answer, Error> {
-        let key = Table::Blob.key(derived.output());
-        let is_old = |blob: Blob| !self.is_recent(blob.at, &derived.blob);
-        if !self.fresh.contains_key(&key) && self.row::<Blob>(key)?.is_some_and(is_old) {
-            derived.blob.fact = Fact::Touch { address: *derived.output() };
-            derived.crc = None;
-        }
         self.admit(&mut derived.blob, derived.crc, entries)?;
         self.admit(&mut derived.memo, None, entries)
     }
@@ -168,9 +166,9 @@ impl Writer {
         record.at.since(at) < self.core.config.touch_after
     }
 
-    /// The class of a blob that is there, or will be when this batch is, and where it is in the former case.
-    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Home>)>, Error> {
-        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob.home))));
+    /// The class of a blob that is there, or will be when this batch is, and its row in the former case.
+    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Blob>)>, Error> {
+        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob))));
         match self.fresh.get(key) {
             Some(Fresh::There(class)) => Ok(Some((*class, None))),
             Some(Fresh::Touched(class)) => there(*class),

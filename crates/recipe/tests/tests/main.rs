@@ -6,6 +6,7 @@ mod data;
 mod depth;
 mod deriva;
 mod edges;
+mod fused;
 mod kit;
 mod plain;
 mod plain_compress;
