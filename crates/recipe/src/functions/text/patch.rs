@@ -31,7 +31,7 @@ fn patched(original: &[u8], diff: &[u8]) -> Result<Bytes, Fault> {
     diff.skip_headers()?;
     while let Some(header) = diff.next() {
         let hunk = Hunk::read(header).ok_or_else(|| {
-            diff.fault(format!("{} is not `@@ -line,count +line,count @@`", quoted(header)))
+            diff.fault(&format!("{} is not `@@ -line,count +line,count @@`", quoted(header)))
         })?;
         text.apply(&hunk, &mut diff)?;
     }
@@ -62,30 +62,28 @@ impl Text<'_> {
         let lines = self.original.len();
         if hunk.old.first < self.at || hunk.old.first > lines {
             let allowed = format!("it may begin behind line {} to {lines} of the original", self.at);
-            return Err(diff.fault(format!("the change begins behind line {}; {allowed}", hunk.old.first)));
+            return Err(diff.fault(&format!("the change begins behind line {}; {allowed}", hunk.old.first)));
         }
         self.keep(hunk.old.first);
         if hunk.new.first != self.count {
-            return Err(diff.fault(format!(
+            return Err(diff.fault(&format!(
                 "the change is to come behind line {} and comes behind line {}",
                 hunk.new.first, self.count
             )));
         }
         let (old_end, new_end) = (hunk.old.first + hunk.old.count, hunk.new.first + hunk.new.count);
         while self.at < old_end || self.count < new_end {
-            let Some(line) = diff.next() else { return Err(diff.fault("the change ends early".to_owned())) };
+            let Some(line) = diff.next() else { return Err(diff.fault("the change ends early")) };
             let (mark, line) = match line {
                 // Some programs leave out a space at the end of a line.
                 b"\n" => (b' ', line),
                 [mark @ (b' ' | b'-' | b'+'), line @ ..] => (*mark, line),
-                _ => return Err(diff.fault(format!("{} begins with none of ` `, `-`, `+`", quoted(line)))),
+                _ => return Err(diff.fault(&format!("{} begins with none of ` `, `-`, `+`", quoted(line)))),
             };
             let line = diff.without_end(line);
             let fits = (mark == b'+' || self.at < old_end) && (mark == b'-' || self.count < new_end);
             if !fits {
-                return Err(
-                    diff.fault("the change has other numbers of lines than its header says".to_owned())
-                );
+                return Err(diff.fault("the change has other numbers of lines than its header says"));
             }
             if mark != b'+' {
                 self.expect(line, diff)?;
@@ -102,13 +100,13 @@ impl Text<'_> {
     fn expect(&self, line: &[u8], diff: &Diff<'_>) -> Result<(), Fault> {
         match self.original.get(self.at) {
             Some(original) if *original == line => Ok(()),
-            Some(original) => Err(diff.fault(format!(
+            Some(original) => Err(diff.fault(&format!(
                 "{} is not line {} of the original: {}",
                 quoted(line),
                 self.at + 1,
                 quoted(original)
             ))),
-            None => Err(diff.fault(format!("the original has no line {}: {}", self.at + 1, quoted(line)))),
+            None => Err(diff.fault(&format!("the original has no line {}: {}", self.at + 1, quoted(line)))),
         }
     }
 }
@@ -142,9 +140,7 @@ impl<'a> Diff<'a> {
         }
         match self.line == 0 {
             true => Ok(()),
-            false => {
-                Err(self.fault("not a unified diff: no `--- ` and `+++ ` before the changes".to_owned()))
-            }
+            false => Err(self.fault("not a unified diff: no `--- ` and `+++ ` before the changes")),
         }
     }
 
@@ -159,7 +155,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    fn fault(&self, problem: String) -> Fault {
+    fn fault(&self, problem: &str) -> Fault {
         Fault::input(1, format!("line {}: {problem}", self.line))
     }
 }

@@ -68,8 +68,8 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     const ALLOWED: &str = "a list of texts, one or more";
     let value = &call.params["patterns"];
     let Value::List(values) = value else { return Err(unlike("patterns", ALLOWED, value)) };
-    let text = |value| match value {
-        &Value::Text(ref text) => not_empty(text).map(|_| format!("(?:{text})")),
+    let text = |value: &Value| match value {
+        Value::Text(text) => not_empty(text).map(|_| format!("(?:{text})")),
         other => Err(unlike("patterns", ALLOWED, other)),
     };
     let each = values.iter().map(text).collect::<Result<Vec<String>, Fault>>()?;
