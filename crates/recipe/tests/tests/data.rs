@@ -313,6 +313,12 @@ fn selections() {
             &[("path", ""), ("as", "yaml")],
             r#"! parameter `as`: "yaml" is not `json` or `text`"#,
         ),
+    ]);
+}
+
+#[test]
+fn selections_of_other_formats() {
+    golden(&[
         ("yaml_select/1", &[b"a:\n- b: 1\n"], &[("path", "a[0].b")], "1"),
         ("toml_select/1", &[b"[a]\nb = 1979-05-27\n"], &[("path", "/a/b"), ("as", "text")], "1979-05-27"),
         ("lines_select/1", &[b"1\r\n2\n3\n4\n5"], &[("lines", "1,3-4,9-")], r"1\r\n3\n4\n"),

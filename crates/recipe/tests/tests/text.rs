@@ -226,8 +226,8 @@ fn a_diff_makes_the_second_out_of_the_first() {
         let text = |rng: &mut Rng| {
             let mut text = Vec::new();
             for _ in 0..rng.within(0..30) {
-                text.extend_from_slice(*rng.choose(&words));
-                text.extend_from_slice(*rng.choose(&ends));
+                text.extend_from_slice(rng.choose::<&[u8]>(&words));
+                text.extend_from_slice(rng.choose::<&[u8]>(&ends));
             }
             text.truncate(text.len() - rng.within(0..2).min(text.len() as u64) as usize);
             text
