@@ -77,51 +77,6 @@ fn json() {
 }
 
 #[test]
-fn schemas() {
-    let schema = r##"{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"tags":{"items":{"$ref":"#/$defs/tag"}}},"$defs":{"tag":{"maxLength":2}}}"##;
-    let params: &[(&str, &str)] = &[("schema", schema)];
-    golden(&[
-        ("schema_validate/1.0.0", &[b"{\"id\": 1}"], params, r#"{\"id\": 1}"#),
-        (
-            "schema_validate/1.0.0",
-            &[b"{\"id\": \"a\", \"tags\": [\"xyz\"]}"],
-            params,
-            r#"! input 1: the schema does not allow it; at "/id": "a" is not of type "integer"; at "/tags/0": "xyz" is longer than 2 characters"#,
-        ),
-        (
-            "schema_validate/1.0.0",
-            &[b"{"],
-            params,
-            "! input 1: not JSON: EOF while parsing an object at line 1 column 1",
-        ),
-        (
-            "schema_validate/1.0.0",
-            &[b"1"],
-            &[("schema", "{")],
-            "! parameter `schema`: not JSON: EOF while parsing an object at line 1 column 1",
-        ),
-        (
-            "schema_validate/1.0.0",
-            &[b"1"],
-            &[("schema", r#"{"type": "nothing"}"#)],
-            r#"! parameter `schema`: at "/type": "nothing" is not valid under any of the schemas listed in the 'anyOf' keyword"#,
-        ),
-        (
-            "schema_validate/1.0.0",
-            &[b"1"],
-            &[("schema", r#"{"$ref": "file:///etc/hostname"}"#)],
-            r#"! parameter `schema`: at "": Resource 'file:///etc/hostname' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot fetch file:///etc/hostname"#,
-        ),
-        (
-            "schema_validate/1.0.0",
-            &[b"1"],
-            &[("schema", r#"{"$ref": "http://127.0.0.1:9/s.json"}"#)],
-            r#"! parameter `schema`: at "": Resource 'http://127.0.0.1:9/s.json' is not present in a registry and retrieving it failed: Retrieval is disabled, cannot fetch http://127.0.0.1:9/s.json"#,
-        ),
-    ]);
-}
-
-#[test]
 fn csv() {
     golden(&[
         (
@@ -480,7 +435,6 @@ fn no_cut_shows() {
         ("minify_json/1.0.0", &[]),
         ("json_lines/1.0.0", &[]),
         ("json_from_lines/1", &[]),
-        ("schema_validate/1.0.0", &[("schema", "{\"type\":\"object\"}")]),
         ("csv_to_json/1.0.0", &[]),
         ("csv_select/1", &[("columns", "b")]),
         ("json_to_csv/1.0.0", &[]),

@@ -1,7 +1,6 @@
 //! Functions of JSON, CSV, YAML and TOML.
 
 mod json;
-mod schema;
 mod records;
 mod csv;
 mod yaml;
@@ -17,7 +16,6 @@ use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
     json::add(functions);
-    schema::add(functions);
     csv::add(functions);
     yaml::add(functions);
     toml::add(functions);
