@@ -58,7 +58,8 @@ pub enum Event {
         /// Why not.
         error: Error,
     },
-    /// Something in the background failed; it is tried again.
+    /// Something in the background failed; it is tried again. Derived values that could not be written are not known
+    /// any more.
     Failed {
         /// What was tried.
         doing: &'static str,

@@ -1,5 +1,15 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod crowd;
+mod depth;
 mod deriva;
+mod edges;
+mod fused;
+mod kit;
+mod plain;
+mod plain_compress;
+mod plain_cuts;
+mod plain_digests;
 mod seed;
+mod world;
