@@ -11,5 +11,6 @@ mod plain;
 mod plain_compress;
 mod plain_cuts;
 mod plain_digests;
+mod plain_rows;
 mod seed;
 mod world;
