@@ -16,12 +16,16 @@ mod chain;
 mod get;
 mod invalidate;
 mod blocking;
+mod file;
 
 pub use anabranch_content::{Address, Value};
 pub use blocking::Blocking;
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
+pub use file::{
+    FileBlob, FileBytes, FileFormat, FileInput, FileProblem, FileProblems, FileRecipe, RecipeFile,
+};
 pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
