@@ -7,10 +7,11 @@ use std::sync::Arc;
 use anabranch_content::{Address, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
+use crate::deriva;
 use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::{Function, Holds};
-use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
+use crate::recipe::{FunctionId, Malformed, Params, Recipe};
 use crate::run::Given;
 
 /// What is known about an address that is asked for.
@@ -101,10 +102,8 @@ async fn look(inner: &Inner, address: &Address, needed_by: Option<Address>) -> R
         store.invalidate(&[*address]).await?;
     }
     if let Some(found) = store.derivation(address).await? {
-        if found.context == CONTEXT.0 {
-            return Ok(Look::Recipe(Recipe::decode(&found.bytes)?));
-        }
-        return Err(Error::NotARecipe { address: *address });
+        let recipe = deriva::described(store, &found).await?;
+        return recipe.map(Look::Recipe).ok_or(Error::NotARecipe { address: *address });
     }
     match store.size(address).await? {
         Some(size) => Ok(Look::Blob(Given { output: *address, size, bytes: None })),

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::Semaphore;
 
+use crate::deriva;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
 use crate::recipe::{CONTEXT, FunctionId, Params, Recipe};
@@ -195,8 +196,8 @@ impl Executor {
     /// The recipe at an address; nothing if there is none.
     pub async fn resolve(&self, address: &Address) -> Result<Option<Recipe>, Error> {
         match self.inner.store.derivation(address).await? {
-            Some(found) if found.context == CONTEXT.0 => Ok(Some(Recipe::decode(&found.bytes)?)),
-            _ => Ok(None),
+            Some(found) => deriva::described(&self.inner.store, &found).await,
+            None => Ok(None),
         }
     }
 

@@ -15,11 +15,13 @@ mod execute;
 mod chain;
 mod get;
 mod invalidate;
+mod deriva;
 mod blocking;
 mod file;
 
 pub use anabranch_content::{Address, Value};
 pub use blocking::Blocking;
+pub use deriva::{Deriva, Theirs};
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};

@@ -45,6 +45,8 @@ pub enum Scope {
     All,
     /// Of that, what was put as derivable.
     Derivable,
+    /// Blobs that no derivation reads and none came to: every derivation counts as held.
+    KeepDerivations,
 }
 
 impl Default for Collect {

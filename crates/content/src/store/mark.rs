@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::Core;
 use super::event::is_young;
 use super::tables::{MemoRow, Noted, Table};
+use super::{Core, Scope};
 use crate::{Address, Error, Wait};
 
 /// What is held. Addresses are kept as 64 of their bits: two that share them are both held, which is safe.
@@ -32,9 +32,9 @@ impl Marks {
     }
 }
 
-pub(super) fn mark(core: &Core, grace: Duration) -> Result<Marks, Error> {
+pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, Error> {
     let mut marks = Marks::default();
-    let mut stack: Vec<(Address, Need)> = young(core, grace)?;
+    let mut stack: Vec<(Address, Need)> = young(core, grace, scope)?;
     for pin in core.pinned(None)? {
         stack.push((pin?, Need::Value));
     }
@@ -63,13 +63,16 @@ pub(super) fn touch_all(core: &Core, address: Address) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is young holds what it needs, as if it were pinned: somebody is about to build on it.
-fn young(core: &Core, grace: Duration) -> Result<Vec<(Address, Need)>, Error> {
+/// What is young holds what it needs, as if it were pinned: somebody is about to build on it. So does every derivation,
+/// if that is asked for.
+fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Need)>, Error> {
     let now = core.now();
     let mut found = Vec::new();
     for row in core.rows(Table::Derivation)? {
         let (address, row) = row?;
-        if is_young(core.decoded::<Noted>(&row)?.at, now, grace) {
+        if scope == Scope::KeepDerivations {
+            found.push((address, Need::Value));
+        } else if is_young(core.decoded::<Noted>(&row)?.at, now, grace) {
             found.push((address, Need::Means));
         }
     }

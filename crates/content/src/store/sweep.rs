@@ -49,7 +49,7 @@ impl<'a> Sweep<'a> {
             terms,
             why,
             now: core.now(),
-            marks: mark(core, terms.grace)?,
+            marks: mark(core, terms.grace, terms.scope)?,
             producers: Producers::find(core)?,
             to_go,
             batch: Vec::new(),

@@ -129,7 +129,9 @@ impl World {
         }
         for (number, derived) in self.derivations.iter().enumerate() {
             let address = self.derivation(number);
-            if derived.described && derived.young {
+            if derived.described && scope == Scope::KeepDerivations {
+                self.hold(address, true, &mut held);
+            } else if derived.described && derived.young {
                 self.hold(address, false, &mut held);
             }
             if derived.memo.is_some_and(|memo| memo.1) {
@@ -280,9 +282,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_stays_is_what_the_model_says(world in worlds(), all in any::<bool>()) {
+    fn what_stays_is_what_the_model_says(world in worlds(), scope in 0..3usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let scope = if all { Scope::All } else { Scope::Derivable };
+        let scope = [Scope::All, Scope::Derivable, Scope::KeepDerivations][scope];
         runtime.block_on(agree(world, scope));
     }
 }

@@ -1,0 +1,108 @@
+//! Deriva's recipes and addresses.
+
+use std::collections::BTreeMap;
+
+use anabranch_recipe::{
+    Address, Error, Executor, FunctionId, Functions, Get, Recipe, Source, Theirs, UnknownFunction,
+};
+
+fn executor() -> Executor {
+    Executor::in_memory(Functions::builtin()).unwrap()
+}
+
+fn theirs(function: &str, inputs: &[Address]) -> Theirs {
+    let (inputs, params) = (inputs.to_vec(), BTreeMap::new());
+    Theirs { function: FunctionId::new(function, "1.0.0"), inputs, params }
+}
+
+async fn get(executor: &Executor, theirs: &Address) -> Result<String, Error> {
+    let ours = executor.deriva().find(theirs).await?;
+    let bytes = executor.get(&ours, &Get::default()).await?.bytes().await?;
+    Ok(String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// Little endian, eight bytes a length, four bytes a tag: as Deriva's serialiser has it.
+#[test]
+fn an_address_is_the_hash_of_derivas_encoding() {
+    let mut recipe = theirs("take", &[Address::of(b"x")]);
+    recipe.params.insert("bytes".to_owned(), "5".to_owned());
+    let mut bytes = Vec::new();
+    bytes.extend(4u64.to_le_bytes());
+    bytes.extend(b"take");
+    bytes.extend(5u64.to_le_bytes());
+    bytes.extend(b"1.0.0");
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend(Address::of(b"x").as_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend(5u64.to_le_bytes());
+    bytes.extend(b"bytes");
+    bytes.extend(0u32.to_le_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend(b"5");
+    assert_eq!(recipe.encode(), bytes);
+    assert_eq!(recipe.address(), Address::of(&bytes));
+    assert_eq!(Theirs::decode(&bytes), Some(recipe));
+    bytes.pop();
+    assert_eq!(Theirs::decode(&bytes), None);
+}
+
+#[tokio::test]
+async fn what_both_put_is_computed_once() {
+    let executor = executor();
+    let leaf = executor.put("same").await.unwrap().address;
+    let recipe = theirs("identity", &[leaf]);
+    let address = executor.deriva().put_recipe(&recipe).await.unwrap();
+    assert_eq!(address, recipe.address());
+    assert_eq!(get(&executor, &address).await.unwrap(), "same");
+    let ours = Recipe::new(FunctionId::new("identity", "1.0.0"), vec![leaf]);
+    let added = executor.add(&ours, UnknownFunction::Refuse).await.unwrap();
+    assert!(!added.new);
+    let got = executor.get(&added.address, &Get::default()).await.unwrap();
+    assert_eq!(got.source, Source::Memo);
+    assert_eq!(executor.deriva().theirs(&added.address).await.unwrap(), address);
+}
+
+/// In Deriva a leaf with a recipe's canonical bytes is served in the recipe's place.
+#[tokio::test]
+async fn no_blob_takes_a_recipes_place() {
+    let executor = executor();
+    let leaf = executor.put("right").await.unwrap().address;
+    let recipe = theirs("identity", &[leaf]);
+    let shadow = executor.put(recipe.encode()).await.unwrap().address;
+    assert_eq!(shadow, recipe.address());
+    let address = executor.deriva().put_recipe(&recipe).await.unwrap();
+    assert_eq!(get(&executor, &address).await.unwrap(), "right");
+    assert_eq!(executor.deriva().resolve(&address).await.unwrap(), Some(recipe));
+    assert_eq!(executor.deriva().resolve(&leaf).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn inputs_may_come_later() {
+    let executor = executor();
+    let deriva = executor.deriva();
+    let leaf = Address::of(b"late");
+    let below = theirs("identity", &[leaf]);
+    let above = deriva.put_recipe(&theirs("concat", &[below.address(), leaf])).await.unwrap();
+    assert!(matches!(get(&executor, &above).await, Err(Error::NotFound { .. })));
+    deriva.put_recipe(&below).await.unwrap();
+    executor.put("late").await.unwrap();
+    assert_eq!(get(&executor, &above).await.unwrap(), "latelate");
+}
+
+#[tokio::test]
+async fn pins_are_told_in_derivas_addresses() {
+    let executor = executor();
+    let deriva = executor.deriva();
+    let leaf = executor.put("pinned").await.unwrap().address;
+    let recipe = deriva.put_recipe(&theirs("identity", &[leaf])).await.unwrap();
+    assert!(deriva.pin(&recipe).await.unwrap());
+    assert!(!deriva.pin(&recipe).await.unwrap());
+    assert!(deriva.pin(&leaf).await.unwrap());
+    let mut expected = vec![recipe, leaf];
+    expected.sort();
+    let mut pins = deriva.pins(100).await.unwrap();
+    pins.sort();
+    assert_eq!(pins, expected);
+    assert!(deriva.unpin(&recipe).await.unwrap());
+    assert_eq!(deriva.pins(100).await.unwrap(), [leaf]);
+}
