@@ -77,6 +77,7 @@ pub(crate) fn collect(request: &proto::CollectRequest) -> Result<Collect, Bad> {
     let scope = match known("scope", request.scope)? {
         proto::Scope::All => Scope::All,
         proto::Scope::Derivable => Scope::Derivable,
+        proto::Scope::KeepDerivations => Scope::KeepDerivations,
     };
     Ok(Collect {
         grace: Duration::from_millis(request.grace_millis),
@@ -92,6 +93,7 @@ pub(crate) fn from_collect(terms: &Collect) -> proto::CollectRequest {
     let scope = match terms.scope {
         Scope::All => proto::Scope::All,
         Scope::Derivable => proto::Scope::Derivable,
+        Scope::KeepDerivations => proto::Scope::KeepDerivations,
     };
     proto::CollectRequest {
         grace_millis: u64::try_from(terms.grace.as_millis()).unwrap_or(u64::MAX),

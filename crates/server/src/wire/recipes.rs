@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anabranch_content::{Address, Cost, Memo, Time, Value};
 use anabranch_recipe::{
-    Added, Arity, Draft, FunctionId, Holds, Param, Params, Recipe, Ref, Signature, Source, UnknownFunction,
+    Added, Arity, Draft, FunctionId, Got, Holds, Param, Params, Recipe, Ref, Signature, Source,
+    UnknownFunction,
 };
 
 use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
@@ -161,6 +162,12 @@ pub(crate) struct Part {
     pub(crate) output: Address,
     pub(crate) size: u64,
     pub(crate) source: Source,
+}
+
+impl Part {
+    pub(crate) fn of(got: &Got) -> Part {
+        Part { output: got.output, size: got.size, source: got.source }
+    }
 }
 
 pub(crate) fn header(header: &proto::Header) -> Result<Part, Bad> {
