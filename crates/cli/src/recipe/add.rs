@@ -51,8 +51,7 @@ pub(crate) struct Add {
 
 impl Add {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let unknown =
-            if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
+        let unknown = if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
         let Some(function) = &self.function else {
             let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
             return self.at.run(Missing::Make, async |backend| {
@@ -60,8 +59,9 @@ impl Add {
                 if self.json { show::json(&graph::as_json(&put)) } else { out::data(&graph::text(&put)) }
             });
         };
-        let function: FunctionId =
-            function.parse().map_err(|error: anabranch_recipe::Malformed| Failure::Wrong(error.to_string()))?;
+        let function: FunctionId = function
+            .parse()
+            .map_err(|error: anabranch_recipe::Malformed| Failure::Wrong(error.to_string()))?;
         let mut params = Params::new();
         for (name, value) in &self.params {
             if params.insert(name.clone(), value.clone()).is_some() {
@@ -81,7 +81,9 @@ impl Add {
                 let address = added.address.to_string();
                 return show::json(&json!({"address": address, "new": added.new, "dangling": dangling}));
             }
-            dangling.iter().for_each(|address| out::note(&format!("warning: input {address} is not here yet")));
+            dangling
+                .iter()
+                .for_each(|address| out::note(&format!("warning: input {address} is not here yet")));
             out::data(&format!("{}\n", added.address))
         })
     }

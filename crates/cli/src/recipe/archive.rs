@@ -59,7 +59,8 @@ impl Export {
             let to: Box<dyn Write + Send> = match to_stdout {
                 true => Box::new(io::stdout()),
                 false => {
-                    let failed = |error| Failure::of(format!("cannot write {}: {error}", self.file.display()));
+                    let failed =
+                        |error| Failure::of(format!("cannot write {}: {error}", self.file.display()));
                     Box::new(File::create(&self.file).map_err(failed)?)
                 }
             };

@@ -16,7 +16,13 @@ use crate::failure::Failure;
 #[derive(Args)]
 pub(crate) struct At {
     /// The folder of the store; if a server has it, that is talked to.
-    #[arg(long, value_name = "DIR", env = "ANABRANCH_DATA", default_value = ".anabranch", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "ANABRANCH_DATA",
+        default_value = ".anabranch",
+        hide_env_values = true
+    )]
     data: PathBuf,
     /// The server to talk to, http://HOST:PORT, whatever --data says.
     #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
@@ -73,7 +79,7 @@ impl At {
             let refused = match Executor::open(folder, Functions::builtin()) {
                 Ok(executor) => return Ok(Backend::Local(executor)),
                 Err(Error::Store(error @ StoreError::Owned { .. })) => error,
-                Err(error) => return Err(in_folder(folder, &error)),
+                Err(error) => return Err(unopened(folder, &error)),
             };
             let StoreError::Owned { listens_on, .. } = &refused else { unreachable!("matched above") };
             if let Some(listens_on) = listens_on {
@@ -109,7 +115,7 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     }
 }
 
-fn in_folder(folder: &Path, error: &Error) -> Failure {
+pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     Failure::of(format!("{}: {error}{cause}", folder.display()))
 }

@@ -4,12 +4,10 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use anabranch_content::{
-    Address, Collect, Collected, Exported, Imported, Named, Put, Scrub, Scrubbed,
-};
+use anabranch_content::{Address, Collect, Collected, Exported, Imported, Named, Put, Scrub, Scrubbed};
 use anabranch_engine::{Clock as _, SystemClock};
 use anabranch_recipe::{
-    Added, Draft, Executor, Get, Heard, Invalidate, Invalidated, Listener, Signature, Source, Status,
+    Added, Draft, Executor, Get, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Source, Status,
     UnknownFunction,
 };
 use anabranch_server::{Client, Hearing, Resolved, Target};
@@ -88,7 +86,7 @@ impl Backend {
     ) -> Result<Vec<Added>, Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.add_all(drafts, unknown).await?),
-            Backend::Remote(client) => Ok(client.add_all(drafts, unknown).await?),
+            Backend::Remote(client) => in_parts(client, drafts, unknown).await,
         }
     }
 
@@ -281,6 +279,33 @@ impl Backend {
             Backend::Remote(_) => Ok(()),
         }
     }
+}
+
+/// So many recipes are sent at once; a server bounds what one call may bring.
+const SENT: usize = 20_000;
+
+async fn in_parts(
+    client: &Client,
+    drafts: &[Draft],
+    unknown: UnknownFunction,
+) -> Result<Vec<Added>, Failure> {
+    let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
+    for part in drafts.chunks(SENT) {
+        let before = added.len();
+        let input = |input: &Ref| match *input {
+            Ref::Earlier(place) if place < before => Ref::Address(added[place].address),
+            Ref::Earlier(place) => Ref::Earlier(place - before),
+            Ref::Address(address) => Ref::Address(address),
+        };
+        let moved = |draft: &Draft| Draft {
+            inputs: draft.inputs.iter().map(input).collect(),
+            function: draft.function.clone(),
+            params: draft.params.clone(),
+        };
+        let part: Vec<Draft> = part.iter().map(moved).collect();
+        added.extend(client.add_all(&part, unknown).await?);
+    }
+    Ok(added)
 }
 
 fn unwritten(error: std::io::Error) -> Failure {

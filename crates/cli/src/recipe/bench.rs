@@ -38,7 +38,8 @@ impl Bench {
             rows
         })?;
         if self.json {
-            let one = |(what, took): &(&str, Duration)| json!({"what": what, "micros": micros(*took, self.count)});
+            let one =
+                |(what, took): &(&str, Duration)| json!({"what": what, "micros": micros(*took, self.count)});
             return show::json(&rows.iter().map(one).collect::<Json>());
         }
         let mut table = Table::new(["what", "times", "each (us)"]);

@@ -81,8 +81,9 @@ fn text(signature: &Signature) -> String {
 
 fn as_json(signature: &Signature) -> Json {
     let params = signature.params.iter();
-    let params: Vec<Json> =
-        params.map(|param| json!({"name": param.name, "about": param.about, "needed": param.needed})).collect();
+    let params: Vec<Json> = params
+        .map(|param| json!({"name": param.name, "about": param.about, "needed": param.needed}))
+        .collect();
     json!({
         "function": signature.id.to_string(), "about": signature.about,
         "inputs": {"least": signature.inputs.least, "most": signature.inputs.most},

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_content::Address;
-use anabranch_recipe::{Executor, FileBytes, FileProblem, FileProblems, Functions, RecipeFile, UnknownFunction};
 use anabranch_plan::{Excerpt, Problem, Problems};
+use anabranch_recipe::{
+    Executor, FileBytes, FileProblem, FileProblems, Functions, RecipeFile, UnknownFunction,
+};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;

@@ -22,7 +22,7 @@ mod bench;
 
 use clap::Subcommand;
 
-pub(crate) use at::runtime;
+pub(crate) use at::{runtime, unopened};
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;

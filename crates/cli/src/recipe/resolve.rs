@@ -33,7 +33,9 @@ impl Resolve {
                 // None of its bytes are asked for, so just their number comes.
                 let size = backend.get(address, 0..0, None).await?.size;
                 return match self.json {
-                    true => show::json(&json!({"address": address.to_string(), "kind": "blob", "size": size})),
+                    true => {
+                        show::json(&json!({"address": address.to_string(), "kind": "blob", "size": size}))
+                    }
                     false => show::facts(&[("blob", address.to_string()), ("size", show::size(size))]),
                 };
             };
@@ -66,8 +68,9 @@ fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Fa
 }
 
 fn as_json(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Json {
-    let params: Json =
-        Json::Object(recipe.params.iter().map(|(name, value)| (name.clone(), show::value_json(value))).collect());
+    let params: Json = Json::Object(
+        recipe.params.iter().map(|(name, value)| (name.clone(), show::value_json(value))).collect(),
+    );
     let memo = memo.map(|memo| {
         json!({
             "output": memo.output.to_string(), "size": memo.size, "at_millis": memo.at.0,

@@ -40,7 +40,10 @@ impl Status {
                 return show::json(&json);
             }
             let mut facts = vec![
-                ("recipes", format!("{}, {} of them with a remembered value", store.derivations, store.memos)),
+                (
+                    "recipes",
+                    format!("{}, {} of them with a remembered value", store.derivations, store.memos),
+                ),
                 ("blobs", format!("{}, {}", store.blobs, show::size(store.blob_bytes))),
                 ("on disk", show::size(store.used_bytes)),
                 ("pins", store.pins.to_string()),
