@@ -1,6 +1,7 @@
 //! A 32-byte name: of bytes, or of what derives them.
 
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 /// A 32-byte BLAKE3 name of bytes (a blob's) or of a derivation.
@@ -23,6 +24,14 @@ pub struct Address([u8; 32]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context<'a>(pub &'a str);
 
+impl Context<'_> {
+    /// Whether its derivations are entries of a table rather than work: it begins with `#`. They are counted apart,
+    /// and are nobody's dependents.
+    pub fn is_table(&self) -> bool {
+        self.0.starts_with('#')
+    }
+}
+
 impl Address {
     /// The address of a blob: what `b3sum` prints.
     pub fn of(bytes: &[u8]) -> Address {
@@ -32,6 +41,12 @@ impl Address {
     /// The address of what `bytes` describe, a canonical encoding, in its context.
     pub fn derive(context: Context<'_>, bytes: &[u8]) -> Address {
         Address(blake3::derive_key(context.0, bytes))
+    }
+
+    /// The addresses of many, in one context: that is hashed once.
+    pub(crate) fn derive_each(context: Context<'_>) -> impl FnMut(&[u8]) -> Address {
+        let mut hasher = blake3::Hasher::new_derive_key(context.0);
+        move |bytes| hasher.reset().update(bytes).finalize().into()
     }
 
     /// The address with these bytes.
@@ -47,6 +62,25 @@ impl Address {
     /// Eight of the address's bytes as a number: as even as a hash.
     pub(crate) fn bits(&self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight of 32 bytes"))
+    }
+}
+
+/// Makes [`AddressHasher`].
+pub(crate) type BuildAddress = BuildHasherDefault<AddressHasher>;
+
+/// An address is a hash already: eight of its bytes are taken as they are. They are others than the ones that choose a
+/// shard ([`Address::bits`]), or all of a shard would crowd in a part of its map.
+#[derive(Default)]
+pub(crate) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    /// The length comes first, the address last: the last counts.
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.last_chunk().map_or(0, |last| u64::from_ne_bytes(*last));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use anabranch_content::{Address, Memo};
+use anabranch_content::{Address, Lease, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
 use crate::deriva;
@@ -48,13 +48,15 @@ pub(crate) enum Input {
 }
 
 impl Closure {
-    /// Looks an address up, and what it takes to compute it.
-    pub(crate) async fn find(inner: &Inner, address: &Address) -> Result<Found, Error> {
-        match look(inner, address, None).await? {
+    /// Looks an address up, and what it takes to compute it. What is found stays as long as the lease lives.
+    pub(crate) async fn find(inner: &Inner, address: &Address, lease: &mut Lease) -> Result<Found, Error> {
+        // Held, it holds all that it takes to derive it.
+        lease.hold(*address).await?;
+        match look(inner, address, None, lease).await? {
             Look::Blob(given) => Ok(Found::Blob(given)),
             Look::Memo(given) => Ok(Found::Memo(given)),
             Look::Recipe(recipe) => {
-                let mut search = Search::new(inner);
+                let mut search = Search::new(inner, lease);
                 search.enter(*address, recipe)?;
                 search.finish().await.map(|closure| Found::Closure(Box::new(closure)))
             }
@@ -92,14 +94,32 @@ enum Look {
     Recipe(Recipe),
 }
 
-async fn look(inner: &Inner, address: &Address, needed_by: Option<Address>) -> Result<Look, Error> {
+/// The value that a recipe came to before, held by the lease; nothing if it has to be computed.
+pub(crate) async fn remembered(
+    inner: &Inner,
+    address: &Address,
+    lease: &mut Lease,
+) -> Result<Option<Given>, Error> {
     let store = &inner.store;
-    if let Some(Memo { output, size, .. }) = store.recall(address).await? {
-        // A memo whose value is gone is as good as none.
-        if store.size(&output).await?.is_some() {
-            return Ok(Look::Memo(Given { output, size, bytes: None }));
-        }
-        store.invalidate(&[*address]).await?;
+    let Some(Memo { output, size, .. }) = store.recall(address).await? else { return Ok(None) };
+    if lease.hold(output).await? && store.size(&output).await?.is_some() {
+        return Ok(Some(Given { output, size, bytes: None }));
+    }
+    // A memo whose value is gone is as good as none.
+    lease.release(&output);
+    store.invalidate(&[*address]).await?;
+    Ok(None)
+}
+
+async fn look(
+    inner: &Inner,
+    address: &Address,
+    needed_by: Option<Address>,
+    lease: &mut Lease,
+) -> Result<Look, Error> {
+    let store = &inner.store;
+    if let Some(given) = remembered(inner, address, lease).await? {
+        return Ok(Look::Memo(given));
     }
     if let Some(found) = store.derivation(address).await? {
         let recipe = deriva::described(store, &found).await?;
@@ -117,6 +137,7 @@ async fn look(inner: &Inner, address: &Address, needed_by: Option<Address>) -> R
 /// A search for all that it takes to compute one recipe: depth first, in flat stack.
 struct Search<'a> {
     inner: &'a Inner,
+    lease: &'a mut Lease,
     /// Nodes as they are met; their inputs are addresses' places in `met`.
     nodes: Vec<Node>,
     inputs: Vec<Input>,
@@ -133,9 +154,10 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(inner: &'a Inner) -> Search<'a> {
+    fn new(inner: &'a Inner, lease: &'a mut Lease) -> Search<'a> {
         Search {
             inner,
+            lease,
             nodes: Vec::new(),
             inputs: Vec::new(),
             given: Vec::new(),
@@ -191,7 +213,7 @@ impl<'a> Search<'a> {
             let by = self.nodes[node as usize].address;
             let input = match self.met.entry(address) {
                 Entry::Occupied(met) => *met.get(),
-                Entry::Vacant(_) => match look(self.inner, &address, Some(by)).await? {
+                Entry::Vacant(_) => match look(self.inner, &address, Some(by), self.lease).await? {
                     Look::Recipe(recipe) => self.enter(address, recipe)?,
                     Look::Blob(given) | Look::Memo(given) => {
                         let input = Input::Given(self.given.len() as u32);

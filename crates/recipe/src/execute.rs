@@ -12,10 +12,11 @@ use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::chain::Chain;
+use crate::closure;
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Inner;
-use crate::function::{Call, Fault, Function, Holds, Kernel, Open, Out};
+use crate::function::{Call, Fault, Function, Holds, Kernel, Open, Out, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::registry;
 use crate::run::{Given, Made};
@@ -86,13 +87,8 @@ pub(crate) fn join(
     inputs: Vec<Given>,
 ) -> Waiter<Address, Result<Made, Error>> {
     let address = stages.last().expect("there is something to compute").address;
-    let (looking, working) = (Arc::clone(inner), Arc::clone(inner));
-    let look = move || {
-        let memo = looking.store.recall_now(&address)?;
-        let given = Given { output: memo.output, size: memo.size, bytes: None };
-        Some(Ok(Made { given, _lease: None, fresh: false }))
-    };
-    inner.flights.join(address, look, move || execute(working, stages, lasting, inputs))
+    let working = Arc::clone(inner);
+    inner.flights.join(address, || None, move || execute(working, stages, lasting, inputs))
 }
 
 /// Computes as many of the stages together as nobody else reads between; says which was the last of them.
@@ -128,6 +124,13 @@ async fn execute(
     inputs: Vec<Given>,
 ) -> Result<Made, Error> {
     let address = stages[stages.len() - 1].address;
+    // Another flight may have landed since this one was asked for.
+    if inner.store.recall_now(&address).is_some() {
+        let mut lease = inner.store.lease();
+        if let Some(given) = closure::remembered(&inner, &address, &mut lease).await? {
+            return Ok(Made { given, _lease: Some(Arc::new(lease)), fresh: false });
+        }
+    }
     let counters = &inner.counters;
     let result = compute(&inner, stages, lasting, inputs).await;
     match &result {
@@ -202,7 +205,7 @@ async fn room(
 async fn advance(inner: &Inner, mut drive: Drive, spent: &mut Duration) -> Result<(Drive, Stop), Error> {
     let effort = drive.effort();
     let clock = inner.engine.clock();
-    if effort <= inner.engine.inline_threshold() {
+    if effort.is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
         let began = clock.now();
         let stop = drive.advance();
         *spent += clock.now().saturating_duration_since(began);
@@ -219,7 +222,7 @@ async fn advance(inner: &Inner, mut drive: Drive, spent: &mut Duration) -> Resul
         // Whoever waited may be gone by now.
         let _ = done.send((drive, stop, clock.now().saturating_duration_since(began)));
     });
-    inner.engine.pool(Pace::Batch).submit(Task { cost: Effort::About(effort), run });
+    inner.engine.pool(Pace::Batch).submit(Task { cost: effort.map_or(Effort::Unknown, Effort::About), run });
     let (drive, stop, took) = back.await.map_err(|_| Error::Stopped)?;
     *spent += took;
     stop.map(|stop| (drive, stop))
@@ -274,16 +277,19 @@ impl Drive {
         Ok(Drive { stages, kernel, feeds, ended, first: 0, out, paused: false, finishing: false, total })
     }
 
-    /// How long going on will take, about.
-    fn effort(&self) -> Duration {
+    /// How long going on will take, about; nothing if nobody knows.
+    fn effort(&self) -> Option<Duration> {
+        let nanos = |stage: &Stage| stage.function.signature().nanos_per_kib;
+        if self.stages.iter().any(|stage| nanos(stage) == Signature::OPAQUE) {
+            return None;
+        }
         let ready: u64 = match self.stages[0].function.signature().holds {
             // It works once it has everything.
             Holds::Everything => self.total,
             Holds::Chunks => self.feeds.get(self.first).map_or(0, |feed| feed.ready_bytes as u64),
         };
-        let nanos: u64 =
-            self.stages.iter().map(|stage| u64::from(stage.function.signature().nanos_per_kib)).sum();
-        Duration::from_nanos((ready.saturating_mul(nanos)) >> 10)
+        let nanos: u64 = self.stages.iter().map(|stage| u64::from(nanos(stage))).sum();
+        Some(Duration::from_nanos(ready.saturating_mul(nanos) >> 10))
     }
 
     fn advance(&mut self) -> Result<Stop, Error> {

@@ -1,10 +1,12 @@
 //! The executor: what users of this crate call.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_content::{Address, Class, Put, Store};
+use anabranch_content::{Address, Class, Described, Put, Store};
 use anabranch_engine::{Engine, Flights};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -13,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::deriva;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
-use crate::recipe::{CONTEXT, FunctionId, Params, Recipe};
+use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 use crate::registry::Functions;
 use crate::run::Made;
 use crate::status::{Counters, Status};
@@ -159,36 +161,55 @@ impl Executor {
     /// Keeps a recipe; durable when answered. Its inputs may come later.
     pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<Added, Error> {
         self.check_function(&recipe.function, unknown)?;
-        let encoding = recipe.encode()?;
-        let known = self.inner.store.derivation(&Address::derive(CONTEXT, &encoding)).await?.is_some();
-        let address = self.inner.store.put_derivation(CONTEXT, encoding, &recipe.inputs).await?;
-        let mut dangling = Vec::new();
-        for input in &recipe.inputs {
-            if !self.is_known(input).await? {
-                dangling.push(*input);
-            }
-        }
-        if !known {
-            self.inner.events.tell(|| Event::Added { address });
-        }
-        Ok(Added { address, new: !known, dangling })
+        let described = Described { bytes: recipe.encode()?.into(), inputs: &recipe.inputs };
+        let mut added = self.keep(&[described]).await?;
+        Ok(added.pop().expect("one answer for one recipe"))
     }
 
     /// Keeps several recipes that may read each other, in one go.
     pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
-        let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
+        let mut addresses: Vec<Address> = Vec::with_capacity(drafts.len());
+        let mut encoded = Vec::with_capacity(drafts.len());
         for (place, draft) in drafts.iter().enumerate() {
+            self.check_function(&draft.function, unknown)?;
             let resolve = |input: &Ref| match *input {
                 Ref::Address(address) => Ok(address),
-                Ref::Earlier(earlier) => added.get(earlier).map(|added| added.address).ok_or_else(|| {
-                    crate::Malformed(format!(
-                        "recipe {place} reads recipe {earlier} of the list, which is not before it"
+                Ref::Earlier(earlier) => addresses.get(earlier).copied().ok_or_else(|| {
+                    Malformed(format!(
+                        "recipe {place} reads recipe {earlier}, which is not before it in the list"
                     ))
                 }),
             };
-            let inputs = draft.inputs.iter().map(resolve).collect::<Result<_, _>>()?;
+            let inputs = draft.inputs.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
             let recipe = Recipe { function: draft.function.clone(), inputs, params: draft.params.clone() };
-            added.push(self.add(&recipe, unknown).await?);
+            let encoding: Bytes = recipe.encode()?.into();
+            addresses.push(Address::derive(CONTEXT, &encoding));
+            encoded.push((encoding, recipe.inputs));
+        }
+        let described: Vec<_> =
+            encoded.iter().map(|(bytes, inputs)| Described { bytes: bytes.clone(), inputs }).collect();
+        self.keep(&described).await
+    }
+
+    async fn keep(&self, described: &[Described<'_>]) -> Result<Vec<Added>, Error> {
+        let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
+        let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
+        let mut added = Vec::with_capacity(puts.len());
+        for (put, described) in puts.iter().zip(described) {
+            let mut dangling = Vec::new();
+            for input in described.inputs {
+                let is_known = match known.entry(*input) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(open) => *open.insert(self.is_known(input).await?),
+                };
+                if !is_known {
+                    dangling.push(*input);
+                }
+            }
+            if put.new {
+                self.inner.events.tell(|| Event::Added { address: put.address });
+            }
+            added.push(Added { address: put.address, new: put.new, dangling });
         }
         Ok(added)
     }

@@ -163,8 +163,13 @@ pub struct Signature {
     pub other_params: bool,
     /// How much of its inputs it holds.
     pub holds: Holds,
-    /// What a kilobyte of input costs, in nanoseconds of CPU time, about.
+    /// What a kilobyte of input costs, in nanoseconds of CPU time, about; [`Signature::OPAQUE`] if nobody knows.
     pub nanos_per_kib: u32,
+}
+
+impl Signature {
+    /// The cost of a function that may take any time: it is never called in place.
+    pub const OPAQUE: u32 = u32::MAX;
 }
 
 /// How many inputs a function takes.

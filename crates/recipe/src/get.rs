@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use anabranch_content::{Address, Reader};
+use anabranch_content::{Address, Memo, Reader};
 use bytes::Bytes;
 use futures_util::Stream;
 
@@ -11,7 +11,7 @@ use crate::closure::{Closure, Found};
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
-use crate::run::{Given, materialise};
+use crate::run::{Given, Made, materialise};
 
 /// What is wanted of a value, and until when.
 #[derive(Clone, Debug)]
@@ -105,13 +105,17 @@ impl Executor {
     pub async fn get(&self, address: &Address, terms: &Get) -> Result<Got, Error> {
         let inner = &self.inner;
         inner.count(&inner.counters.gets, 1);
+        if let Some(got) = self.hit(address, terms).await? {
+            return Ok(got);
+        }
         for _ in 0..inner.config.rounds.max(1) {
-            let found = Closure::find(inner, address).await?;
-            let (given, source) = match found {
-                Found::Blob(given) => (given, Source::Blob),
-                Found::Memo(given) => (given, Source::Memo),
+            let mut lease = inner.store.lease();
+            let found = Closure::find(inner, address, &mut lease).await?;
+            let (made, source) = match found {
+                Found::Blob(given) => (Made { given, _lease: None, fresh: false }, Source::Blob),
+                Found::Memo(given) => (Made { given, _lease: None, fresh: false }, Source::Memo),
                 Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
-                    Ok((given, computed)) => (given, Source::Computed(computed)),
+                    Ok((made, computed)) => (made, Source::Computed(computed)),
                     Err(error) if is_loss(&error) => continue,
                     Err(error) => return Err(error),
                 },
@@ -119,8 +123,9 @@ impl Executor {
             if !matches!(source, Source::Computed(_)) {
                 inner.count(&inner.counters.hits, 1);
             }
-            match self.body(&given, &terms.range).await {
-                Ok(Some(body)) => return Ok(Got { output: given.output, size: given.size, source, body }),
+            let Given { output, size, .. } = made.given;
+            match self.body(&made.given, &terms.range).await {
+                Ok(Some(body)) => return Ok(Got { output, size, source, body }),
                 Ok(None) => {}
                 Err(error) if is_loss(&error) => {}
                 Err(error) => return Err(error),
@@ -134,10 +139,27 @@ impl Executor {
         address: &Address,
         closure: Closure,
         deadline: Option<Instant>,
-    ) -> Result<(Given, u32), Error> {
+    ) -> Result<(Made, u32), Error> {
         let (address, recipes) = (*address, closure.nodes.len() as u64);
         self.inner.events.tell(|| Event::Begun { address, recipes });
         materialise(&self.inner, closure, deadline).await
+    }
+
+    /// A small value that is remembered and there.
+    async fn hit(&self, address: &Address, terms: &Get) -> Result<Option<Got>, Error> {
+        let inner = &self.inner;
+        let Some(Memo { output, size, .. }) = inner.store.recall_now(address) else { return Ok(None) };
+        if size > WHOLE_MOST {
+            return Ok(None);
+        }
+        let body = match self.body(&Given { output, size, bytes: None }, &terms.range).await {
+            Err(error) if is_loss(&error) => None,
+            other => other?,
+        };
+        Ok(body.map(|body| {
+            inner.count(&inner.counters.hits, 1);
+            Got { output, size, source: Source::Memo, body }
+        }))
     }
 
     async fn body(&self, given: &Given, range: &Range<u64>) -> Result<Option<Body>, Error> {

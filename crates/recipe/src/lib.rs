@@ -3,7 +3,9 @@
 
 mod recipe;
 mod function;
+mod whole;
 mod registry;
+mod drive;
 mod functions;
 mod error;
 mod events;
@@ -22,6 +24,7 @@ mod file;
 pub use anabranch_content::{Address, Value};
 pub use blocking::Blocking;
 pub use deriva::{Deriva, Theirs};
+pub use drive::call;
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};

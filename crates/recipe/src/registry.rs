@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
+use crate::function::{Arity, Fault, Function, Holds, Param, Signature};
 use crate::recipe::{FunctionId, Params};
+use crate::whole::whole;
 
 /// Functions by id.
 #[derive(Clone, Default)]
@@ -34,7 +35,7 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs.
+    /// Adds a function of whole inputs. It may take its time: it is called on a thread for such work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -56,9 +57,13 @@ impl Functions {
             params: Vec::new(),
             other_params: true,
             holds: Holds::Everything,
-            nanos_per_kib: 1000,
+            nanos_per_kib: Signature::OPAQUE,
         };
-        self.add(OfWhole { signature, body: Arc::new(body) })
+        let body = Arc::new(body);
+        self.add(whole(signature, move |call| {
+            let (body, params) = (Arc::clone(&body), call.params.clone());
+            Ok(Box::new(move |inputs| body(&inputs, &params)))
+        }))
     }
 
     /// The function with this id.
@@ -75,46 +80,6 @@ impl Functions {
     /// All of them, by name.
     pub fn list(&self) -> impl Iterator<Item = &Arc<dyn Function>> {
         self.by_id.values()
-    }
-}
-
-/// The body of a function of whole inputs.
-pub(crate) type Body = dyn Fn(&[Bytes], &Params) -> Result<Bytes, Fault> + Send + Sync;
-
-/// A function that sees its inputs whole.
-pub(crate) struct OfWhole {
-    pub(crate) signature: Signature,
-    pub(crate) body: Arc<Body>,
-}
-
-impl Function for OfWhole {
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
-        Ok(Box::new(Gathered { inputs, params: call.params.clone(), body: Arc::clone(&self.body) }))
-    }
-}
-
-/// Inputs on their way to a function of whole ones.
-struct Gathered {
-    inputs: Vec<Vec<Bytes>>,
-    params: Params,
-    body: Arc<Body>,
-}
-
-impl Kernel for Gathered {
-    fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
-        self.inputs[input].push(chunk);
-        Ok(())
-    }
-
-    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
-        let whole: Vec<Bytes> = self.inputs.drain(..).map(join).collect();
-        out.push((self.body)(&whole, &self.params)?);
-        Ok(())
     }
 }
 

@@ -37,16 +37,13 @@ pub(crate) struct Made {
     pub fresh: bool,
 }
 
-/// Computes the recipes of a closure; answers the last one's value, and how many were computed.
+/// Computes the recipes of a closure, whose given values are held; answers the last one's value, and how many were
+/// computed.
 pub(crate) async fn materialise(
     inner: &Arc<Inner>,
     closure: Closure,
     deadline: Option<Instant>,
-) -> Result<(Given, u32), Error> {
-    let mut lease = inner.store.lease();
-    for given in &closure.given {
-        lease.hold(given.output).await?;
-    }
+) -> Result<(Made, u32), Error> {
     let last = NodeId(closure.nodes.len() as u32 - 1);
     let values = closure.nodes.iter().map(|_| None).collect();
     let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, computed: 0 };
@@ -67,7 +64,7 @@ pub(crate) async fn materialise(
     }
     let computed = work.computed;
     let value = work.values[last.index()].take().expect("a run that ended well finished its last node");
-    Ok((value.made.given, computed))
+    Ok((value.made, computed))
 }
 
 fn failed(closure: &Closure, node: NodeId, failure: Failure<Error>) -> Error {

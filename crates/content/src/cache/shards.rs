@@ -2,7 +2,6 @@
 
 use std::array;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use super::held::Held;
 use super::stats::CacheStats;
 use crate::Address;
+use crate::address::BuildAddress;
 
 pub(super) struct Shards {
     shards: [Shard; SHARDS],
@@ -28,7 +28,7 @@ struct Shard {
     misses: AtomicU64,
 }
 
-type Values = HashMap<Address, Held, BuildHasherDefault<AddressHasher>>;
+type Values = HashMap<Address, Held, BuildAddress>;
 
 /// Bits of the cache's age; on a line of its own, as all hits read it.
 #[derive(Default)]
@@ -96,21 +96,5 @@ impl Shard {
 
     fn write(&self) -> RwLockWriteGuard<'_, Values> {
         self.values.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An address is a hash already: eight of its bytes are taken as they are. They are others than the shard's, or
-/// all values of a shard would crowd in a part of its map.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    /// The length comes first, the address last: the last counts.
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.last_chunk().map_or(0, |last| u64::from_ne_bytes(*last));
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

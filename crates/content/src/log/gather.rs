@@ -4,6 +4,8 @@
 //! two cohorts that take turns, each half as large as it could be. So the writer waits for as many as came the last
 //! time, as long as they keep coming; one caller alone never waits. Of many callers it does not wait for all: what a
 //! sync costs is then spread thin, and they had better prepare while it writes.
+//!
+//! What nobody waits for may lie a while, so that the writer is not woken for each.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +19,12 @@ const COMPANY: usize = 256;
 /// How often it does so for one batch.
 const WAITS_MOST: u32 = 100;
 
-/// A queue that is emptied at one go. Its bound is its callers' number: each waits for its answer.
+/// How long what nobody waits for may lie, and how much of it.
+const LEISURE: Duration = Duration::from_millis(1);
+const LEISURE_MOST: usize = 4096;
+
+/// A queue that is emptied at one go. Its bound is its callers' number, as each waits for its answer; of what nobody
+/// waits for, the bound is the room that it takes.
 #[derive(Debug)]
 pub(crate) struct Gather<T> {
     state: Mutex<State<T>>,
@@ -27,26 +34,39 @@ pub(crate) struct Gather<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: Vec<T>,
-    /// The writer wants to be woken at this many.
+    /// How many of those somebody waits for.
+    urgent: usize,
+    /// The writer wants to be woken at this many urgent ones, and at this many of all.
     wanted: usize,
+    wanted_of_all: usize,
     closed: bool,
 }
 
 impl<T> Gather<T> {
     pub(crate) fn new() -> Gather<T> {
-        let state = State { waiting: Vec::new(), wanted: 1, closed: false };
+        let state = State { waiting: Vec::new(), urgent: 0, wanted: 1, wanted_of_all: 1, closed: false };
         Gather { state: Mutex::new(state), arrived: Condvar::new() }
     }
 
     /// Leaves something for the writer; gives it back when the queue is closed.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
+        self.push_counted(item, 1)
+    }
+
+    /// The same for something that nobody waits for.
+    pub(crate) fn push_leisurely(&self, item: T) -> Result<(), T> {
+        self.push_counted(item, 0)
+    }
+
+    fn push_counted(&self, item: T, urgent: usize) -> Result<(), T> {
         let mut state = self.lock();
         if state.closed {
             return Err(item);
         }
         state.waiting.push(item);
-        if state.waiting.len() >= state.wanted {
-            state.wanted = usize::MAX;
+        state.urgent += urgent;
+        if state.urgent >= state.wanted || state.waiting.len() >= state.wanted_of_all {
+            state.no_more();
             drop(state);
             self.arrived.notify_one();
         }
@@ -54,30 +74,38 @@ impl<T> Gather<T> {
     }
 
     /// Everything there is, at least one, into an empty list; false once the queue is closed and empty. `last` is how
-    /// many came the last time.
+    /// many urgent ones came the last time.
     pub(crate) fn take(&self, last: usize, batch: &mut Vec<T>) -> bool {
         let mut state = self.lock();
         while state.waiting.is_empty() {
             if state.closed {
                 return false;
             }
-            state.wanted = 1;
+            (state.wanted, state.wanted_of_all) = (1, 1);
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.urgent == 0 && state.waiting.len() < LEISURE_MOST && !state.closed {
+            (state.wanted, state.wanted_of_all) = (1, LEISURE_MOST);
+            let waited = self.arrived.wait_timeout_while(state, LEISURE, |state| {
+                state.urgent == 0 && state.waiting.len() < LEISURE_MOST && !state.closed
+            });
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let wanted = last.min(COMPANY);
         for _ in 0..WAITS_MOST {
-            let there = state.waiting.len();
-            if there >= wanted || state.closed {
+            let there = state.urgent;
+            if there >= wanted || there == 0 || state.closed {
                 break;
             }
-            state.wanted = wanted;
+            (state.wanted, state.wanted_of_all) = (wanted, usize::MAX);
             let waited = self.arrived.wait_timeout(state, PATIENCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if state.waiting.len() == there {
+            if state.urgent == there {
                 break;
             }
         }
-        state.wanted = usize::MAX;
+        state.no_more();
+        state.urgent = 0;
         std::mem::swap(&mut state.waiting, batch);
         true
     }
@@ -90,5 +118,12 @@ impl<T> Gather<T> {
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    /// The writer is awake: it need not be woken.
+    fn no_more(&mut self) {
+        (self.wanted, self.wanted_of_all) = (usize::MAX, usize::MAX);
     }
 }

@@ -189,3 +189,34 @@ fn callers_are_gathered() {
     batch.clear();
     assert!(!gather.take(1, &mut batch));
 }
+
+#[test]
+fn what_nobody_waits_for_comes_along() {
+    let gather = Gather::new();
+    let mut batch = Vec::new();
+    gather.push_leisurely(1).unwrap();
+    gather.push(2).unwrap();
+    gather.push_leisurely(3).unwrap();
+    assert!(gather.take(1, &mut batch) && batch == [1, 2, 3]);
+    // By itself it comes too, after a while.
+    batch.clear();
+    gather.push_leisurely(4).unwrap();
+    assert!(gather.take(1, &mut batch) && batch == [4]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..20_000).for_each(|number| gather.push_leisurely(number).unwrap()));
+        let mut all = Vec::new();
+        while all.len() < 20_000 {
+            batch.clear();
+            assert!(gather.take(0, &mut batch));
+            all.append(&mut batch);
+        }
+        assert!(all.into_iter().eq(0..20_000));
+    });
+    gather.push_leisurely(5).unwrap();
+    gather.close();
+    assert_eq!(gather.push_leisurely(6), Err(6));
+    batch.clear();
+    assert!(gather.take(0, &mut batch) && batch == [5]);
+    batch.clear();
+    assert!(!gather.take(0, &mut batch));
+}

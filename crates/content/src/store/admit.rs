@@ -5,6 +5,7 @@
 
 use super::apply::{Known, name_key};
 use super::commit::{Answer, Doomed, Group, When, Writer};
+use super::derived::Derived;
 use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
 use crate::facts::{Class, Time, Why};
 use crate::index::Key;
@@ -54,9 +55,10 @@ impl Writer {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
                 match self.present_blob(&key)? {
-                    Some((class, _)) if class >= record.class => true,
-                    Some((_, Some(Home::Packed))) => {
-                        // The bytes are in the log already; what they lack is the promise.
+                    Some((class, None)) if class >= record.class => true,
+                    Some((class, Some(it))) if class >= record.class && self.is_recent(it.at, record) => true,
+                    Some((class, Some(blob))) if class >= record.class || blob.home == Home::Packed => {
+                        // The bytes are in the log already; what they lack is the promise, or to be young again.
                         let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
                         self.note_fresh(&touch);
                         self.enter(touch, entries);
@@ -77,10 +79,13 @@ impl Writer {
                 let key = Table::Memo.key(derivation);
                 let row = self.row::<MemoRow>(key)?;
                 nothing(row.is_none() && !self.fresh.contains_key(&key));
-                if let Some(Fresh::There(class)) = self.fresh.get(&key) {
+                let fresh = self.fresh.get(&key).copied();
+                if let Some(Fresh::There(class)) = fresh {
                     // What was promised earlier in this batch is promised.
-                    record.class = record.class.max(*class);
+                    record.class = record.class.max(class);
                 }
+                // After another one in this batch, what the index has is not so any more.
+                let row = row.filter(|_| fresh.is_none());
                 match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
                     Some(row) if self.is_recent(row.memo.at, record) => true,
                     Some(row) => {
@@ -100,7 +105,31 @@ impl Writer {
             self.note_fresh(record);
             self.enter_known(record.take(), crc, known, entries);
         }
-        Ok(Answer { written: !present, removed: Vec::new() })
+        Ok(Answer { written: !present, ..Answer::default() })
+    }
+
+    /// Takes records into the batch that are answered together.
+    pub(super) fn admit_all(
+        &mut self,
+        records: &mut [Record],
+        entries: &mut Vec<Entry>,
+    ) -> Result<Answer, Error> {
+        let mut each_written = Vec::with_capacity(records.len());
+        for record in records {
+            each_written.push(self.admit(record, None, entries)?.written);
+        }
+        Ok(Answer { each_written, ..Answer::default() })
+    }
+
+    /// Takes a value into the batch before the memo that leads to it, so that the log never ends between the two the
+    /// wrong way round.
+    pub(super) fn admit_derived(
+        &mut self,
+        derived: &mut Derived,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Answer, Error> {
+        self.admit(&mut derived.blob, derived.crc, entries)?;
+        self.admit(&mut derived.memo, None, entries)
     }
 
     fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
@@ -132,9 +161,9 @@ impl Writer {
         record.at.since(at) < self.core.config.touch_after
     }
 
-    /// The class of a blob that is there, or will be when this batch is, and where it is in the former case.
-    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Home>)>, Error> {
-        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob.home))));
+    /// The class of a blob that is there, or will be when this batch is, and its row in the former case.
+    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Blob>)>, Error> {
+        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob))));
         match self.fresh.get(key) {
             Some(Fresh::There(class)) => Ok(Some((*class, None))),
             Some(Fresh::Touched(class)) => there(*class),
@@ -165,7 +194,7 @@ impl Writer {
             self.note_fresh(&record);
         }
         self.enter(record, entries);
-        Ok(Answer { written: true, removed: Vec::new() })
+        Ok(Answer { written: true, ..Answer::default() })
     }
 
     /// Does the index still mean this record when it says what the record says?
@@ -236,7 +265,7 @@ impl Writer {
         if !items.is_empty() {
             self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
         }
-        Ok(Answer { written: true, removed })
+        Ok(Answer { written: true, removed, ..Answer::default() })
     }
 
     /// Is it as it was when it was doomed?

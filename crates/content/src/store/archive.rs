@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::commit::Order;
 use super::counters::Kind;
 use super::pipeline::Pipeline;
 use super::put::Unsettled;
@@ -61,6 +62,10 @@ impl Store {
     ) -> Result<Exported, Error> {
         let addresses = addresses.to_vec();
         let result = self.blocking(move |core| {
+            if !core.pending.is_empty() {
+                // What was derived before is in the index then, or not known any more.
+                let _ = core.submit_blocking(Order::Pass);
+            }
             let to = io::BufWriter::with_capacity(256 << 10, to);
             Export { core, to, seen: HashSet::new(), written: HashSet::new(), exported: Exported::default() }
                 .run(addresses)

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::Core;
 use super::admit::{Entry, Fresh};
 use super::apply::Batch;
+use super::derived::{Derived, Settling};
 use super::tables::RowBytes;
 use crate::facts::{Class, Why};
 use crate::index::{BuildBits, Key};
@@ -20,21 +21,28 @@ use crate::{Address, Error};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub order: Order,
-    pub done: oneshot::Sender<Result<Answer, Error>>,
+    /// Who waits for the answer, if anybody does.
+    pub done: Option<oneshot::Sender<Result<Answer, Error>>>,
     /// The caller's share of the queue, given back with the answer.
-    pub _room: Option<OwnedSemaphorePermit>,
+    pub room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Order {
     /// A record, and its body's checksum if its caller made it.
     Write(Record, Option<u32>),
+    /// Records that are answered together.
+    WriteAll(Vec<Record>),
+    /// A value that is known already; nobody waits for it.
+    Derived(Box<Derived>),
     /// Removes things, group by group.
     Remove(Why, Vec<Group>),
     /// Takes a record to the log's end, if it still holds at its old place.
     Move(Place, Record),
     /// Forgets tombstones that a record carried.
     Forget(Place, Vec<Address>),
+    /// Nothing: its answer says that all orders before it were served.
+    Pass,
     /// Makes the whole log durable.
     Sync,
     /// The same, and begins a new segment.
@@ -67,6 +75,8 @@ pub(crate) enum When {
 pub(crate) struct Answer {
     /// Something was written; else it was there already.
     pub written: bool,
+    /// The same for each of many records.
+    pub each_written: Vec<bool>,
     /// What was removed.
     pub removed: Vec<(Address, What)>,
 }
@@ -91,7 +101,7 @@ const MANY: usize = 256;
 fn answer(answers: Answers) {
     for (request, answer) in answers {
         // A caller that went away does not want to know.
-        let _ = request.done.send(answer);
+        let _ = request.done.map(|done| done.send(answer));
     }
 }
 
@@ -131,7 +141,7 @@ impl Writer {
             let mut batch = Vec::new();
             let mut last = 0;
             while self.core.orders.take(last, &mut batch) {
-                last = batch.len();
+                last = batch.iter().filter(|request| request.done.is_some()).count();
                 let answers = self.serve(&mut batch);
                 match answers.len() {
                     MANY.. if has_herald => _ = herald.push(answers),
@@ -150,12 +160,13 @@ impl Writer {
         let mut sync = false;
         let mut rotate = false;
         let mut answers: Answers = Vec::with_capacity(batch.len());
+        let mut settling = Settling::default();
         let core = &self.core;
         let ready = core.segments.check().and_then(|()| core.background.wait_for_index(&core.index));
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
             let answer = ready.clone().and_then(|()| match &mut request.order {
-                Order::Sync => Ok(Answer::default()),
+                Order::Sync | Order::Pass => Ok(Answer::default()),
                 Order::Rotate => {
                     rotate = true;
                     Ok(Answer::default())
@@ -165,10 +176,15 @@ impl Writer {
                     Ok(Answer::default())
                 }
                 Order::Write(record, crc) => self.admit(record, *crc, &mut entries),
+                Order::WriteAll(records) => self.admit_all(records, &mut entries),
+                Order::Derived(derived) => self.admit_derived(derived, &mut entries),
                 Order::Move(from, record) => self.admit_move(*from, record, &mut entries),
                 Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed), &mut entries),
             });
-            answers.push((request, answer));
+            match request.order {
+                Order::Derived(derived) => settling.add(derived, request.room, answer.err()),
+                _ => answers.push((request, answer)),
+            }
         }
         let result = self.write(&entries, sync, rotate).and_then(|base| {
             let indexed = self.index(&entries, base, &forgotten);
@@ -176,6 +192,7 @@ impl Writer {
             indexed.inspect_err(|error| self.core.segments.break_off(error))
         });
         self.absolve(&entries);
+        settling.settle(&self.core, result.as_ref().err());
         if let Err(error) = result {
             answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
         }
@@ -221,6 +238,9 @@ impl Writer {
         }
         let (changes, orphans) = batch.done();
         core.index.apply(changes, self.append.end().pair(), || tally.encode());
+        core.used.store(tally.used_bytes(), Ordering::Relaxed);
+        drop(tally);
+        entries.iter().for_each(|entry| core.keep_recalled(&entry.record));
         core.background.orphans(orphans);
         Ok(())
     }
@@ -238,8 +258,9 @@ impl Order {
     fn is_durable(&self) -> bool {
         match self {
             Order::Write(record, _) => record.class == Class::Acknowledged,
+            Order::WriteAll(records) => records.iter().any(|record| record.class == Class::Acknowledged),
             Order::Remove(..) | Order::Sync | Order::Rotate => true,
-            Order::Move(..) | Order::Forget(..) => false,
+            Order::Derived(_) | Order::Move(..) | Order::Forget(..) | Order::Pass => false,
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) enum Kind {
     Derivation,
     Memo,
     Recall,
+    Derived,
     Pin,
     Name,
     Collect,
@@ -20,8 +21,20 @@ pub(crate) enum Kind {
     Import,
 }
 
-const NAMES: [&str; 11] =
-    ["put", "get", "derivation", "memo", "recall", "pin", "name", "collect", "scrub", "export", "import"];
+const NAMES: [&str; 12] = [
+    "put",
+    "get",
+    "derivation",
+    "memo",
+    "recall",
+    "derived",
+    "pin",
+    "name",
+    "collect",
+    "scrub",
+    "export",
+    "import",
+];
 
 impl Kind {
     pub(crate) fn name(self) -> &'static str {

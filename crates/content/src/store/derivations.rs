@@ -1,14 +1,17 @@
 //! Derivations, and the memo of what they came to.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
-use super::{Core, Event, Store};
+use super::{Core, Event, Put, Store};
+use crate::address::BuildAddress;
 use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
 use crate::index::Key;
-use crate::log::{BODY_MOST, Fact, Removed, What};
+use crate::log::{BODY_MOST, Fact, Record, Removed, What};
 use crate::{Address, Context, Error, Wait};
 
 /// What a derivation came to, to be remembered.
@@ -23,6 +26,15 @@ pub struct Made<'a> {
     /// What it cost.
     pub cost: Cost,
     /// What it read, if no [`Store::put_derivation`] said so.
+    pub inputs: &'a [Address],
+}
+
+/// A derivation to be kept: what describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// Canonical bytes.
+    pub bytes: Bytes,
+    /// What it reads, in order.
     pub inputs: &'a [Address],
 }
 
@@ -56,6 +68,28 @@ impl Store {
         self.inner.core.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
     }
 
+    /// The same for many of one context, in their order: far quicker than one by one. Of many thousands, an error may
+    /// leave the first ones kept.
+    pub async fn put_derivations(
+        &self,
+        context: Context<'_>,
+        described: &[Described<'_>],
+    ) -> Result<Vec<Put>, Error> {
+        let mut puts = Vec::with_capacity(described.len());
+        let mut rest = described;
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(part_of(rest));
+            rest = behind;
+            let kept = self.keep_derivations(context, part).await;
+            let kept = self
+                .inner
+                .core
+                .count(Kind::Derivation, kept, |kept| kept.iter().any(|put| put.new).then_some(0));
+            puts.extend(kept?);
+        }
+        Ok(puts)
+    }
+
     /// The description of a derivation, verified; nothing when it is not there.
     pub async fn derivation(&self, address: &Address) -> Result<Option<Derivation>, Error> {
         let address = *address;
@@ -70,34 +104,25 @@ impl Store {
 
     /// What a derivation came to; nothing when that is not known.
     pub async fn recall(&self, derivation: &Address) -> Result<Option<Memo>, Error> {
-        let key = Table::Memo.key(derivation);
-        let result = self.quick(move |core, wait| core.row::<MemoRow>(&key, wait)).await;
-        let result = result.map(|row| row.map(|row| row.memo));
+        let derivation = *derivation;
+        let result = self.quick(move |core, wait| core.memo(&derivation, wait)).await;
         self.inner.core.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
-    }
-
-    /// The same, without waiting: nothing if it cannot be told at once.
-    pub fn recall_now(&self, derivation: &Address) -> Option<Memo> {
-        let key = Table::Memo.key(derivation);
-        self.inner.core.row::<MemoRow>(&key, Wait::No).ok()?.map(|row| row.memo)
-    }
-
-    /// Keeps a small value and what it came from.
-    pub async fn derived(&self, made: Made<'_>, bytes: Bytes) -> Result<(), Error> {
-        self.put(bytes, Class::Derivable).await?;
-        self.remember(made, Class::Derivable).await
     }
 
     /// The same for many at once, in their order.
     pub async fn recall_many(&self, derivations: &[Address]) -> Result<Vec<Option<Memo>>, Error> {
-        let keys: Vec<Key> = derivations.iter().map(|address| Table::Memo.key(address)).collect();
-        self.quick(move |core, wait| core.memos(&keys, wait)).await
+        let derivations = derivations.to_vec();
+        self.quick(move |core, wait| core.memos(&derivations, wait)).await
     }
 
     /// Forgets what derivations came to; says how many were remembered. The outputs stay, for collection to find.
     pub async fn invalidate(&self, derivations: &[Address]) -> Result<usize, Error> {
         let derivations = derivations.to_vec();
         self.blocking(move |core| {
+            // What was derived before goes too: once the index has it.
+            if derivations.iter().any(|derivation| core.pending.memo(derivation).is_some()) {
+                core.submit_blocking(Order::Pass)?;
+            }
             let mut doomed = Vec::new();
             for address in &derivations {
                 if let Some((row, _)) = core.memo_row(address)? {
@@ -160,12 +185,49 @@ impl Store {
         let core = &self.inner.core;
         let wanted = core.guard.want([&[output, derivation], inputs].concat());
         // A look that never waits: it misses one in a hundred memos without an output, which then is derived again.
-        if wanted.is_leaving(0) || !core.index.may_have(&Table::Blob.key(&output)) {
+        let is_there =
+            || core.pending.blob(&output).is_some() || core.index.may_have(&Table::Blob.key(&output));
+        if wanted.is_leaving(0) || !is_there() {
             return Err(Error::Missing { address: output });
         }
         check_inputs(inputs)?;
         let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
         Ok(core.write(fact, class).await?.written)
+    }
+
+    /// Writes those of some derivations that are not there.
+    async fn keep_derivations(
+        &self,
+        context: Context<'_>,
+        part: &[Described<'_>],
+    ) -> Result<Vec<Put>, Error> {
+        let core = &self.inner.core;
+        for Described { bytes, inputs } in part {
+            check_inputs(inputs)?;
+            check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
+        }
+        let at = core.now();
+        let fact = |it: &Described<'_>| Fact::Derivation {
+            address: Address::from_bytes([0; 32]),
+            context: context.0.to_owned(),
+            inputs: it.inputs.to_vec(),
+            bytes: it.bytes.clone(),
+        };
+        let records = part.iter().map(|it| Record { at, class: Class::Acknowledged, fact: fact(it) });
+        let records: Vec<Record> = records.collect();
+        let context = context.0.to_owned();
+        // So many hashes take milliseconds.
+        let (records, addresses) = self.blocking(move |_| Ok(addressed(&context, records))).await?;
+        let inputs = part.iter().flat_map(|it| it.inputs);
+        let _wanted =
+            core.guard.want(addresses.iter().map(|(address, _)| address).chain(inputs).copied().collect());
+        let size = records.iter().map(|record| record.fact.size_hint()).sum();
+        let mut written = core.submit(Order::WriteAll(records), size).await?.each_written.into_iter();
+        let put = |((address, is_first), it): ((Address, bool), &Described<'_>)| {
+            let new = is_first && written.next().unwrap_or(false);
+            Put { address, len: it.bytes.len() as u64, new }
+        };
+        Ok(addresses.into_iter().zip(part).map(put).collect())
     }
 
     /// Writes a derivation unless it is there; says whether it did.
@@ -187,10 +249,40 @@ impl Store {
     }
 }
 
+/// How many derivations are written together, and about how many bytes of them.
+const PART: usize = 4096;
+const PART_BYTES: usize = 8 << 20;
+
+/// How many of some derivations, at least one, are written together.
+fn part_of(described: &[Described<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = described.iter().take(PART).take_while(|it| {
+        bytes += it.bytes.len() + 32 * it.inputs.len();
+        bytes <= PART_BYTES
+    });
+    fits.count().max(1)
+}
+
+/// Gives records of derivations their addresses. Says for each whether it is the first with its address; of the others
+/// there is no record any more.
+fn addressed(context: &str, mut records: Vec<Record>) -> (Vec<Record>, Vec<(Address, bool)>) {
+    let mut derive = Address::derive_each(Context(context));
+    let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
+    let mut addresses = Vec::with_capacity(records.len());
+    records.retain_mut(|record| {
+        let Fact::Derivation { address, bytes, .. } = &mut record.fact else { return false };
+        *address = derive(bytes);
+        let is_first = seen.insert(*address);
+        addresses.push((*address, is_first));
+        is_first
+    });
+    (records, addresses)
+}
+
 /// So many inputs fit into a record, with room to spare.
 const INPUTS_MOST: usize = 400_000;
 
-fn check_inputs(inputs: &[Address]) -> Result<(), Error> {
+pub(super) fn check_inputs(inputs: &[Address]) -> Result<(), Error> {
     check_size("the list of a derivation's inputs", inputs.len() * 32, INPUTS_MOST * 32)
 }
 
@@ -244,11 +336,29 @@ impl Core {
         Err(Error::Corrupt { address: *address, what })
     }
 
-    fn memos(&self, keys: &[Key], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
-        let rows = self.index.get_many(keys, wait).map_err(|error| self.index_error(error))?;
-        rows.into_iter()
-            .map(|row| Ok(row.map(|row| self.decoded::<MemoRow>(&row)).transpose()?.map(|row| row.memo)))
-            .collect()
+    /// A derivation's memo: one on its way to the log, one in memory, or the index's.
+    pub(super) fn memo(&self, derivation: &Address, wait: Wait) -> Result<Option<Memo>, Error> {
+        if let Some(memo) = self.pending.memo(derivation).or_else(|| self.recalled.get(derivation)) {
+            return Ok(Some(memo));
+        }
+        let version = self.recalled.version(derivation);
+        let Some(row) = self.row::<MemoRow>(&Table::Memo.key(derivation), wait)? else { return Ok(None) };
+        self.recalled.found(version, &row.memo);
+        Ok(Some(row.memo))
+    }
+
+    fn memos(&self, derivations: &[Address], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
+        // Looked for before the index is: it has what is not pending any more.
+        let mut memos: Vec<Option<Memo>> = match self.pending.is_empty() {
+            true => vec![None; derivations.len()],
+            false => derivations.iter().map(|derivation| self.pending.memo(derivation)).collect(),
+        };
+        let keys: Vec<Key> = derivations.iter().map(|derivation| Table::Memo.key(derivation)).collect();
+        let rows = self.index.get_many(&keys, wait).map_err(|error| self.index_error(error))?;
+        for (memo, row) in memos.iter_mut().zip(rows).filter(|(memo, _)| memo.is_none()) {
+            *memo = row.map(|row| self.decoded::<MemoRow>(&row)).transpose()?.map(|row| row.memo);
+        }
+        Ok(memos)
     }
 
     /// A memo's row, decoded and as it is.

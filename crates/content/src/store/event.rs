@@ -58,7 +58,8 @@ pub enum Event {
         /// Why not.
         error: Error,
     },
-    /// Something in the background failed; it is tried again.
+    /// Something in the background failed; it is tried again. Derived values that could not be written are not known
+    /// any more.
     Failed {
         /// What was tried.
         doing: &'static str,
@@ -119,6 +120,8 @@ pub struct Stats {
     pub blob_bytes: u64,
     /// Derivations known.
     pub derivations: u64,
+    /// Derivations that are entries of tables ([`crate::Context::is_table`]), which are not counted as such.
+    pub entries: u64,
     /// Memos.
     pub memos: u64,
     /// Pins.

@@ -27,7 +27,7 @@ impl Store {
     /// A blob's bytes, verified; nothing when it is not there. Blobs too large for one piece of memory
     /// ([`super::Config::whole_most`]) are for [`Store::read`].
     pub async fn get(&self, address: &Address) -> Result<Option<Bytes>, Error> {
-        if let Some(bytes) = self.inner.core.cache.get(address) {
+        if let Some(bytes) = self.inner.core.known(address) {
             return Ok(Some(bytes));
         }
         let address = *address;
@@ -37,7 +37,7 @@ impl Store {
 
     /// A part of a blob, verified, as far as the blob goes; nothing when it is not there.
     pub async fn get_range(&self, address: &Address, range: Range<u64>) -> Result<Option<Bytes>, Error> {
-        if let Some(bytes) = self.inner.core.cache.get(address) {
+        if let Some(bytes) = self.inner.core.known(address) {
             return Ok(Some(slice(&bytes, &range)));
         }
         let address = *address;
@@ -48,6 +48,11 @@ impl Store {
     /// A part of a blob (`0..u64::MAX`: the whole), piece by piece, each verified; nothing when it is not there.
     pub async fn read(&self, address: &Address, range: Range<u64>) -> Result<Option<Reader>, Error> {
         let core = &self.inner.core;
+        let reader = |size, source| Reader { store: self.clone(), address: *address, size, source };
+        if let Some(bytes) = core.pending.blob(address) {
+            let source = Source::Bytes(Some(slice(&bytes, &range)));
+            return Ok(Some(reader(bytes.len() as u64, source)));
+        }
         let key = Table::Blob.key(address);
         for _ in 0..LOOKS_MOST {
             let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
@@ -55,18 +60,12 @@ impl Store {
             };
             let Home::File { number, len } = blob.home else {
                 let bytes = self.get_range(address, range).await?;
-                return Ok(bytes.map(|bytes| Reader {
-                    store: self.clone(),
-                    blob,
-                    address: *address,
-                    source: Source::Bytes(Some(bytes)),
-                }));
+                return Ok(bytes.map(|bytes| reader(blob.size(), Source::Bytes(Some(bytes)))));
             };
             let name = Name { address: *address, number };
             match files::Stream::open(&self.inner.pool, &core.files, name, len, range.clone()).await {
                 Ok(stream) => {
-                    let source = Source::File(Box::new(stream));
-                    return Ok(Some(Reader { store: self.clone(), blob, address: *address, source }));
+                    return Ok(Some(reader(len, Source::File(Box::new(stream), blob))));
                 }
                 Err(error) => self.file_failed(*address, blob, error).await?,
             }
@@ -76,6 +75,9 @@ impl Store {
 
     /// How many bytes a blob has; nothing when it is not there.
     pub async fn size(&self, address: &Address) -> Result<Option<u64>, Error> {
+        if let Some(bytes) = self.inner.core.pending.blob(address) {
+            return Ok(Some(bytes.len() as u64));
+        }
         let key = Table::Blob.key(address);
         let blob = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?;
         Ok(blob.map(|blob| blob.size()))
@@ -92,30 +94,30 @@ impl Store {
 pub struct Reader {
     store: Store,
     address: Address,
-    blob: Blob,
+    size: u64,
     source: Source,
 }
 
 #[derive(Debug)]
 enum Source {
     Bytes(Option<Bytes>),
-    File(Box<files::Stream>),
+    File(Box<files::Stream>, Blob),
 }
 
 impl Reader {
     /// How many bytes the whole blob has.
     pub fn size(&self) -> u64 {
-        self.blob.size()
+        self.size
     }
 
     /// The next piece; nothing at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match &mut self.source {
             Source::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
-            Source::File(stream) => match stream.next().await? {
+            Source::File(stream, blob) => match stream.next().await? {
                 Ok(bytes) => Some(Ok(bytes)),
                 Err(error) => {
-                    let failed = self.store.file_failed(self.address, self.blob, error).await;
+                    let failed = self.store.file_failed(self.address, *blob, error).await;
                     Some(Err(failed.err().unwrap_or(Error::Missing { address: self.address })))
                 }
             },
@@ -133,6 +135,11 @@ impl Reader {
 }
 
 impl Core {
+    /// A blob's bytes, if they are in memory.
+    fn known(&self, address: &Address) -> Option<Bytes> {
+        self.cache.get(address).or_else(|| self.pending.blob(address))
+    }
+
     /// Puts verified bytes into the cache. What it is worth there is what reading it again would cost.
     pub(super) fn admit(&self, address: Address, bytes: &Bytes) {
         let worth = 20_000 + bytes.len() as u64;

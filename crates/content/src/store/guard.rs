@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Address;
+use crate::address::BuildAddress;
 
 const SHARDS: usize = 64;
 
@@ -20,11 +21,32 @@ pub(crate) struct Guard {
 #[derive(Debug, Default)]
 struct Shard {
     /// Touched since the collection began, if one is going on.
-    touched: Option<HashSet<Address>>,
+    touched: Option<HashSet<Address, BuildAddress>>,
     /// Being removed now.
-    leaving: HashSet<Address>,
+    leaving: HashSet<Address, BuildAddress>,
     /// Leases, counted.
-    held: HashMap<Address, u32>,
+    held: HashMap<Address, u32, BuildAddress>,
+}
+
+impl Shard {
+    fn touch(&mut self, address: &Address) -> Touch {
+        if self.leaving.contains(address) {
+            return Touch::Leaving;
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.insert(*address);
+        }
+        Touch::Stays
+    }
+
+    fn release(&mut self, address: &Address) {
+        if let Some(count) = self.held.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(address);
+            }
+        }
+    }
 }
 
 /// What a touch found.
@@ -43,14 +65,7 @@ impl Guard {
 
     /// Says that an address is wanted.
     pub(crate) fn touch(&self, address: &Address) -> Touch {
-        let mut shard = self.shard(address);
-        if shard.leaving.contains(address) {
-            return Touch::Leaving;
-        }
-        if let Some(touched) = &mut shard.touched {
-            touched.insert(*address);
-        }
-        Touch::Stays
+        self.shard(address).touch(address)
     }
 
     pub(crate) fn hold(&self, address: &Address) -> Touch {
@@ -60,13 +75,14 @@ impl Guard {
     }
 
     pub(crate) fn release(&self, address: &Address) {
+        self.shard(address).release(address);
+    }
+
+    /// Releases an address that something just written leads to: a collection that began before has not seen that.
+    pub(crate) fn written(&self, address: &Address) {
         let mut shard = self.shard(address);
-        if let Some(count) = shard.held.get_mut(address) {
-            *count -= 1;
-            if *count == 0 {
-                shard.held.remove(address);
-            }
-        }
+        shard.touch(address);
+        shard.release(address);
     }
 
     /// Holds addresses that something about to be written will lead to, and touches them when that is in: a collection
@@ -89,7 +105,7 @@ impl Guard {
     /// From now on touches are remembered, until the collection ends.
     pub(crate) fn begin(&self) -> Collecting<'_> {
         for shard in &self.shards {
-            lock(shard).touched = Some(HashSet::new());
+            lock(shard).touched = Some(HashSet::default());
         }
         Collecting { guard: self }
     }
@@ -137,8 +153,7 @@ impl Wanted<'_> {
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
         for address in &self.addresses {
-            self.guard.touch(address);
-            self.guard.release(address);
+            self.guard.written(address);
         }
     }
 }

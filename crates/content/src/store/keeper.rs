@@ -147,7 +147,7 @@ impl Core {
     /// Waits until so many more bytes fit the quota; an error if room cannot be made.
     pub(super) async fn room_for(&self, bytes: u64) -> Result<(), Error> {
         let Some(quota) = self.config.quota_bytes else { return Ok(()) };
-        let fits = || self.tally().used_bytes().saturating_add(bytes) <= quota;
+        let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
         if fits() {
             return Ok(());
         }

@@ -7,6 +7,8 @@ mod tables;
 mod tally;
 mod apply;
 mod guard;
+mod pending;
+mod recalled;
 mod commit;
 mod admit;
 mod background;
@@ -17,6 +19,7 @@ mod open;
 mod put;
 mod get;
 mod derivations;
+mod derived;
 mod roots;
 mod collect;
 mod mark;
@@ -30,12 +33,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub use archive::{Exported, Imported};
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::{Config, Listener};
-pub use derivations::{Made, Standing};
+pub use derivations::{Described, Made, Standing};
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use get::Reader;
 pub use put::{Put, Writer};
@@ -51,6 +54,8 @@ use counters::{Counters, Kind};
 use guard::Guard;
 use keeper::Keeper;
 use owner::Owner;
+use pending::Pending;
+use recalled::Recalled;
 use tables::{Row, RowBytes, Table, last_address};
 use tally::Tally;
 
@@ -86,7 +91,11 @@ pub(crate) struct Core {
     files: Arc<Files>,
     cache: Cache,
     guard: Guard,
+    pending: Pending,
+    recalled: Recalled,
     tally: Mutex<Tally>,
+    /// The tally's bytes in use, for who may not wait for it.
+    used: AtomicU64,
     counters: Counters,
     orders: Gather<Request>,
     room: Arc<Semaphore>,
@@ -161,6 +170,7 @@ impl Store {
             blobs: tally.blobs,
             blob_bytes: tally.blob_bytes,
             derivations: tally.derivations,
+            entries: tally.entries,
             memos: tally.memos,
             pins: tally.pins,
             names: tally.names,
@@ -282,17 +292,22 @@ impl Core {
 
     /// Leaves an order with the writer and waits for its answer.
     async fn submit(&self, order: Order, bytes: usize) -> Result<Answer, Error> {
-        let units = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, self.config.queue_bytes);
-        let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)?;
+        let room = self.queue_room(bytes).await?;
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done, _room: Some(room) })?;
+        self.leave(Request { order, done: Some(done), room: Some(room) })?;
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// The same, from a thread that may wait.
+    /// Waits for room in the queue.
+    async fn queue_room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let units = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, self.config.queue_bytes);
+        Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)
+    }
+
+    /// Leaves an order with the writer and waits for its answer, on a thread that may wait.
     fn submit_blocking(&self, order: Order) -> Result<Answer, Error> {
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done, _room: None })?;
+        self.leave(Request { order, done: Some(done), room: None })?;
         answer.blocking_recv().unwrap_or(Err(Error::Closed))
     }
 

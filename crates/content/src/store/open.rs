@@ -15,7 +15,8 @@ use super::background::Background;
 use super::commit::Writer;
 use super::tables::{Blob, Home, Row, Table, last_address};
 use super::{
-    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Store, Tally, Unreadable, keeper,
+    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Pending, Recalled, Store, Tally,
+    Unreadable, keeper,
 };
 use crate::cache::Cache;
 use crate::files::{Files, Listed};
@@ -54,6 +55,9 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
         guard: Guard::new(),
+        pending: Pending::new(),
+        recalled: Recalled::new(config.cache_bytes),
+        used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
         orders: Gather::new(),
@@ -92,6 +96,7 @@ fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) 
         while shared.orders.take(0, &mut unserved) {
             unserved.clear();
         }
+        shared.pending.clear();
         shared.background.writer_ended();
         ended.unwrap_or(Err(Error::Panicked))
     });

@@ -35,7 +35,7 @@ impl<'a> Pipeline<'a> {
             self.settle_one()?;
         }
         let (done, answer) = oneshot::channel();
-        self.core.leave(Request { order, done, _room: None })?;
+        self.core.leave(Request { order, done: Some(done), room: None })?;
         self.bytes += bytes;
         self.answers.push_back((bytes, answer));
         Ok(())

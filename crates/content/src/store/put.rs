@@ -15,7 +15,7 @@ use crate::files::{Durability, Name, Sink};
 use crate::log::Fact;
 use crate::{Address, Error};
 
-/// What putting a blob came to.
+/// What putting a blob, or the description of a derivation, came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Put {
     /// Its address.

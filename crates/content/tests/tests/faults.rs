@@ -9,6 +9,7 @@ mod full;
 mod counts;
 mod quarantine;
 mod crowd;
+mod derived;
 
 use anabranch_content::{Config, Store};
 use anabranch_testkit::CrashDisk;

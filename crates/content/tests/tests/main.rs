@@ -13,3 +13,4 @@ mod crash;
 mod flips;
 mod faults;
 mod meet;
+mod derived;

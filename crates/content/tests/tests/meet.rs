@@ -17,7 +17,7 @@ type Shared = Arc<(Mutex<(bool, u32)>, Condvar)>;
 
 /// A disk in memory whose syncs of the log wait while the gate is shut.
 #[derive(Debug, Default)]
-struct Gate {
+pub(crate) struct Gate {
     inner: Memory,
     gate: Shared,
 }
@@ -25,10 +25,10 @@ struct Gate {
 struct GateFile(Arc<dyn File>, Option<Shared>);
 
 impl Gate {
-    fn shut(&self) {
+    pub(crate) fn shut(&self) {
         *self.gate.0.lock().unwrap() = (true, 0);
     }
-    fn open_up(&self) {
+    pub(crate) fn open_up(&self) {
         self.gate.0.lock().unwrap().0 = false;
         self.gate.1.notify_all();
     }
@@ -87,7 +87,7 @@ impl File for GateFile {
 }
 
 /// Has the writer wait in the sync of a put, so that what is asked for next meets in one batch.
-fn block_writer<'a>(store: &'a Store, disk: &Gate) -> impl Future<Output = ()> + 'a {
+pub(crate) fn block_writer<'a>(store: &'a Store, disk: &Gate) -> impl Future<Output = ()> + 'a {
     disk.shut();
     let mut put = Box::pin(store.put("other", Class::Acknowledged));
     assert!((&mut put).now_or_never().is_none());

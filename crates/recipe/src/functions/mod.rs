@@ -1,5 +1,6 @@
 //! The functions that come with this crate, a family a module.
 
+mod support;
 mod plain;
 mod text;
 mod data;

@@ -1,6 +1,17 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod crowd;
+mod depth;
 mod deriva;
+mod edges;
 mod file;
+mod fused;
+mod kit;
+mod plain;
+mod plain_compress;
+mod plain_cuts;
+mod plain_digests;
+mod plain_rows;
 mod seed;
+mod world;

@@ -25,6 +25,8 @@ pub(crate) enum Op {
     Describe(usize),
     /// A derivation came to one of two blobs.
     Remember(usize, usize, Class),
+    /// The same, with the blob's bytes, to be written behind.
+    Derive(usize, usize),
     Invalidate(usize),
     Pin(Thing),
     Unpin(Thing),
@@ -174,6 +176,7 @@ impl Driver {
                 answered(&mut self.model.derivations[derivation], put, Lasts::Now, |_| true)
             }
             Op::Remember(derivation, variant, class) => self.remember(derivation, variant, class).await,
+            Op::Derive(derivation, variant) => self.derive(derivation, variant).await,
             Op::Invalidate(derivation) => {
                 let done = store.invalidate(&[Thing::Derivation(derivation).address()]).await;
                 answered(&mut self.model.memos[derivation], done, Lasts::Now, |_| None)
@@ -263,6 +266,23 @@ impl Driver {
         answered(&mut self.model.memos[derivation], done, lasts(class), |_| Some(blob))
     }
 
+    async fn derive(&mut self, derivation: usize, variant: usize) -> Result<(), Error> {
+        let blob = output(derivation, variant);
+        let inputs = addresses(inputs(derivation));
+        let made = Made {
+            derivation: Thing::Derivation(derivation).address(),
+            output: Thing::Blob(blob).address(),
+            size: LENS[blob] as u64,
+            cost: cost(derivation),
+            inputs: &inputs,
+        };
+        let done = self.store().derived(made, bytes(blob)).await;
+        // Answered or not, it is written later or never.
+        self.model.blobs[blob].tried(|old| (*old).max(Some(Class::Derivable)));
+        self.model.memos[derivation].tried(|_| Some(blob));
+        done
+    }
+
     async fn collect(&mut self) -> Result<(), Error> {
         let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
         let seen = match self.store().collect(terms).await {
@@ -288,6 +308,8 @@ impl Driver {
     /// Looks at everything. No bytes are wrong.
     pub(crate) async fn look(&self) -> Result<Seen, Error> {
         let store = self.store();
+        // An answer says that what was derived before is written, or failed.
+        let _ = store.invalidate(&[]).await;
         let mut seen = Seen::default();
         for blob in 0..LENS.len() {
             seen.blobs.push(self.look_at_blob(blob, &mut seen.damaged).await?);

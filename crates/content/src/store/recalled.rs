@@ -1,0 +1,109 @@
+//! Memos in memory, so that one that is recalled often is not read from the index each time.
+//!
+//! The writer keeps them right: it puts what it wrote and removes what it removed. A memo that a reader found in the
+//! index comes in only if the writer changed nothing near it meanwhile, as it may be old by then.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::Address;
+use crate::facts::Memo;
+
+const SHARDS: usize = 64;
+
+/// No more memos are held, however large the cache of values is; about 10 MiB.
+const MOST: u64 = 1 << 16;
+
+/// Of a store with a cache of so many bytes for each, one memo is held.
+const CACHE_BYTES: u64 = 4096;
+
+/// Memos by derivation. An address has two places; whoever comes third takes the older one's.
+#[derive(Debug)]
+pub(crate) struct Recalled {
+    shards: Box<[RwLock<Shard>]>,
+    pairs: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// Counts what the writer did here.
+    version: u64,
+    /// None until the first memo comes.
+    pairs: Vec<[Option<Memo>; 2]>,
+}
+
+/// The state of what is near an address at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Recalled {
+    pub(crate) fn new(cache_bytes: u64) -> Recalled {
+        let most = (cache_bytes / CACHE_BYTES).min(MOST) as usize;
+        Recalled { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), pairs: most / 2 / SHARDS }
+    }
+
+    pub(crate) fn get(&self, derivation: &Address) -> Option<Memo> {
+        let shard = self.read(derivation);
+        let pair = shard.pairs.get(self.place(derivation)?)?;
+        pair.iter().flatten().find(|memo| memo.derivation == *derivation).cloned()
+    }
+
+    pub(crate) fn version(&self, derivation: &Address) -> Version {
+        Version(self.read(derivation).version)
+    }
+
+    /// Takes in what the index had at this version or later.
+    pub(crate) fn found(&self, version: Version, memo: &Memo) {
+        let mut shard = self.write(&memo.derivation);
+        if shard.version == version.0 {
+            self.put(&mut shard, memo);
+        }
+    }
+
+    /// The writer's: this is what the index has now.
+    pub(crate) fn written(&self, memo: &Memo) {
+        let mut shard = self.write(&memo.derivation);
+        shard.version += 1;
+        self.put(&mut shard, memo);
+    }
+
+    /// The writer's: the index has none now.
+    pub(crate) fn removed(&self, derivation: &Address) {
+        let mut shard = self.write(derivation);
+        shard.version += 1;
+        if let Some(pair) = self.place(derivation).and_then(|place| shard.pairs.get_mut(place)) {
+            let is_it = |memo: &mut Memo| memo.derivation == *derivation;
+            pair.iter_mut().for_each(|held| _ = held.take_if(is_it));
+        }
+    }
+
+    fn put(&self, shard: &mut Shard, memo: &Memo) {
+        let place = self.place(&memo.derivation);
+        if shard.pairs.is_empty() {
+            shard.pairs.resize_with(self.pairs, Default::default);
+        }
+        let Some([first, second]) = place.and_then(|place| shard.pairs.get_mut(place)) else { return };
+        let is_other = |held: &mut Memo| held.derivation != memo.derivation;
+        // One derivation has one place: a second memo of it would be an old one.
+        match first.take_if(is_other) {
+            Some(other) => *second = Some(other),
+            None => *second = second.take_if(is_other),
+        }
+        *first = Some(memo.clone());
+    }
+
+    fn place(&self, derivation: &Address) -> Option<usize> {
+        (derivation.bits() as usize / SHARDS).checked_rem(self.pairs)
+    }
+
+    fn read(&self, derivation: &Address) -> RwLockReadGuard<'_, Shard> {
+        self.shard(derivation).read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, derivation: &Address) -> RwLockWriteGuard<'_, Shard> {
+        self.shard(derivation).write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shard(&self, derivation: &Address) -> &RwLock<Shard> {
+        &self.shards[derivation.bits() as usize % SHARDS]
+    }
+}

@@ -1,0 +1,290 @@
+//! The compressors and decompressors that stream, in one shape.
+
+use std::io::{self, Write};
+
+use brotli::enc::StandardAlloc;
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, CompressorWriter};
+use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateError, InflateFlush, Status};
+use zstd::stream::raw::{CParameter, Decoder, Encoder, Operation, OutBuffer};
+
+use crate::function::{Fault, Out};
+
+/// Makes a stream of its input.
+pub(super) trait Pack: Send {
+    fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault>;
+    fn end(&mut self, out: &mut Out) -> Result<(), Fault>;
+}
+
+/// Makes the input of a stream.
+pub(super) trait Unpack: Send {
+    /// Reads some, writes some; if it neither fills the piece nor ends, it has read all.
+    fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault>;
+
+    /// Begins another stream behind one that ended, if there can be one.
+    fn begin_again(&mut self) -> bool {
+        false
+    }
+}
+
+/// How far a step went, and whether the stream ended.
+pub(super) struct Step {
+    pub(super) read: usize,
+    pub(super) written: usize,
+    pub(super) ended: bool,
+}
+
+/// What a compressor gives at a time.
+const PIECE: usize = 32 << 10;
+
+/// The largest window of deflate, as a power of two.
+const WINDOW: u8 = 15;
+
+pub(super) struct Zlib {
+    deflate: Deflate,
+    piece: Vec<u8>,
+}
+
+impl Zlib {
+    pub(super) fn new(level: i32) -> Zlib {
+        Zlib { deflate: Deflate::new(level, true, WINDOW), piece: vec![0; PIECE] }
+    }
+
+    fn run(&mut self, mut input: &[u8], flush: DeflateFlush, out: &mut Out) -> Result<(), Fault> {
+        loop {
+            let (read, written) = (self.deflate.total_in(), self.deflate.total_out());
+            let status = self.deflate.compress(input, &mut self.piece, flush);
+            let status = status.map_err(|error| Fault::input(0, error.as_str()))?;
+            input = &input[(self.deflate.total_in() - read) as usize..];
+            let written = (self.deflate.total_out() - written) as usize;
+            out.write(&self.piece[..written]);
+            if status == Status::StreamEnd || (input.is_empty() && written < PIECE) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Pack for Zlib {
+    fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
+        self.run(block, DeflateFlush::NoFlush, out)
+    }
+
+    fn end(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.run(&[], DeflateFlush::Finish, out)
+    }
+}
+
+/// One member with the plainest of headers.
+pub(super) struct Gzip {
+    header: [u8; 10],
+    begun: bool,
+    raw: Zlib,
+    crc32: crc32fast::Hasher,
+    len: u32,
+}
+
+impl Gzip {
+    pub(super) fn new(level: u64) -> Gzip {
+        let strength = match level {
+            1 => 4,
+            9 => 2,
+            _ => 0,
+        };
+        let raw = Zlib { deflate: Deflate::new(level as i32, false, WINDOW), piece: vec![0; PIECE] };
+        let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, strength, 255];
+        Gzip { header, begun: false, raw, crc32: crc32fast::Hasher::new(), len: 0 }
+    }
+
+    fn begin(&mut self, out: &mut Out) {
+        if !std::mem::replace(&mut self.begun, true) {
+            out.write(&self.header);
+        }
+    }
+}
+
+impl Pack for Gzip {
+    fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
+        self.begin(out);
+        self.crc32.update(block);
+        // The format keeps the length modulo 2^32.
+        self.len = self.len.wrapping_add(block.len() as u32);
+        self.raw.pack(block, out)
+    }
+
+    fn end(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.begin(out);
+        self.raw.end(out)?;
+        out.write(&self.crc32.clone().finalize().to_le_bytes());
+        out.write(&self.len.to_le_bytes());
+        Ok(())
+    }
+}
+
+pub(super) struct Zstd {
+    encoder: Encoder<'static>,
+    piece: Vec<u8>,
+}
+
+impl Zstd {
+    /// The window of level 19, as a power of two. The levels above would take hundreds of megabytes for theirs.
+    const WINDOW: u32 = 23;
+
+    pub(super) fn new(level: u64) -> Result<Zstd, Fault> {
+        let begin = || {
+            let mut encoder = Encoder::new(level as i32)?;
+            if level > 19 {
+                encoder.set_parameter(CParameter::WindowLog(Zstd::WINDOW))?;
+            }
+            Ok(encoder)
+        };
+        let encoder = begin().map_err(|error: io::Error| Fault::Passing(error.to_string()))?;
+        Ok(Zstd { encoder, piece: vec![0; PIECE] })
+    }
+}
+
+impl Pack for Zstd {
+    fn pack(&mut self, mut block: &[u8], out: &mut Out) -> Result<(), Fault> {
+        while !block.is_empty() {
+            let status = self.encoder.run_on_buffers(block, &mut self.piece);
+            let status = status.map_err(|error| Fault::input(0, error.to_string()))?;
+            block = &block[status.bytes_read..];
+            out.write(&self.piece[..status.bytes_written]);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Out) -> Result<(), Fault> {
+        loop {
+            let mut piece = OutBuffer::around(&mut self.piece[..]);
+            let left = self.encoder.finish(&mut piece, true);
+            let left = left.map_err(|error| Fault::input(0, error.to_string()))?;
+            out.write(piece.as_slice());
+            if left == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+pub(super) struct Brotli(Option<CompressorWriter<Vec<u8>>>);
+
+impl Brotli {
+    pub(super) fn new(quality: u64) -> Brotli {
+        const WINDOW: u32 = 22;
+        Brotli(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW)))
+    }
+}
+
+impl Pack for Brotli {
+    fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
+        let writer = self.0.as_mut().expect("nothing comes after the end");
+        writer.write_all(block).map_err(|error| Fault::input(0, error.to_string()))?;
+        out.push(std::mem::take(writer.get_mut()).into());
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Out) -> Result<(), Fault> {
+        let writer = self.0.take().expect("nothing comes after the end");
+        out.push(writer.into_inner().into());
+        Ok(())
+    }
+}
+
+/// Zlib or gzip.
+pub(super) struct Unzlib {
+    inflate: Inflate,
+    /// Makes another one; a zlib stream stands alone.
+    again: Option<fn() -> Inflate>,
+    name: &'static str,
+}
+
+impl Unzlib {
+    pub(super) fn zlib() -> Unzlib {
+        Unzlib { inflate: Inflate::new(true, WINDOW), again: None, name: "zlib" }
+    }
+
+    pub(super) fn gzip() -> Unzlib {
+        // 16 more stand for gzip's header and checksum.
+        let begin = || Inflate::new(true, WINDOW + 16);
+        Unzlib { inflate: begin(), again: Some(begin), name: "gzip" }
+    }
+}
+
+impl Unpack for Unzlib {
+    fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
+        let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self.inflate.decompress(input, piece, InflateFlush::NoFlush);
+        let status = status.map_err(|error| match error {
+            InflateError::NeedDict { .. } => Fault::input(0, "needs a dictionary, which is not supported"),
+            _ => Fault::input(0, format!("is no {} stream: corrupt", self.name)),
+        })?;
+        Ok(Step {
+            read: (self.inflate.total_in() - read) as usize,
+            written: (self.inflate.total_out() - written) as usize,
+            ended: status == Status::StreamEnd,
+        })
+    }
+
+    fn begin_again(&mut self) -> bool {
+        match self.again {
+            Some(again) => {
+                self.inflate = again();
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+pub(super) struct Unzstd(Decoder<'static>);
+
+impl Unzstd {
+    pub(super) fn new() -> Result<Unzstd, Fault> {
+        Decoder::new().map(Unzstd).map_err(|error| Fault::Passing(error.to_string()))
+    }
+}
+
+impl Unpack for Unzstd {
+    fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
+        let status = self.0.run_on_buffers(input, piece);
+        let status = status.map_err(|error| Fault::input(0, format!("is no zstd stream: {error}")))?;
+        Ok(Step { read: status.bytes_read, written: status.bytes_written, ended: status.remaining == 0 })
+    }
+
+    fn begin_again(&mut self) -> bool {
+        true
+    }
+}
+
+pub(super) struct Unbrotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
+
+impl Unbrotli {
+    pub(super) fn new() -> Unbrotli {
+        let alloc = StandardAlloc::default;
+        Unbrotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())))
+    }
+}
+
+impl Unpack for Unbrotli {
+    fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
+        let (mut unread, mut read) = (input.len(), 0);
+        let (mut unwritten, mut written, mut total) = (piece.len(), 0, 0);
+        let result = BrotliDecompressStream(
+            &mut unread,
+            &mut read,
+            input,
+            &mut unwritten,
+            &mut written,
+            piece,
+            &mut total,
+            &mut self.0,
+        );
+        match result {
+            BrotliResult::ResultFailure => Err(Fault::input(0, "is no brotli stream: corrupt")),
+            BrotliResult::ResultSuccess => Ok(Step { read, written, ended: true }),
+            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
+                Ok(Step { read, written, ended: false })
+            }
+        }
+    }
+}

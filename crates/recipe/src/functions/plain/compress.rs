@@ -1,0 +1,225 @@
+//! Compression, and back.
+//!
+//! A decompressor takes its input whole and exactly: what is cut short or followed by something else is an error.
+
+use bytes::Bytes;
+
+use super::blocks::Blocks;
+use super::codecs::{Brotli, Gzip, Pack, Step, Unbrotli, Unpack, Unzlib, Unzstd, Zlib, Zstd};
+use crate::function::{Call, Fault, Kernel, Out, Signature};
+use crate::functions::support::{Begin, Body, MAX_BYTES, add_streamed, signature, whole};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let rows: [(Signature, Begin); 8] = [
+        (packs("compress/1.0.0", "A zlib stream of level 6.", COSTLY), |_| Ok(packed(Zlib::new(6)))),
+        (
+            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", COSTLY)
+                .may("level", "1 (fast) to 9 (small); 6 unless said"),
+            |call| Ok(packed(Gzip::new(call.number_or("level", 1..=9, 6)?))),
+        ),
+        (
+            packs(
+                "zstd_compress/1.0.0",
+                "A zstd frame without size and checksum, with a window of at most 8 MiB.",
+                COSTLY,
+            )
+            .may("level", "1 (fast) to 22 (small); 3 unless said"),
+            |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?)?)),
+        ),
+        (
+            packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY)
+                .may("quality", "0 (fast) to 11 (small); 6 unless said"),
+            |call| Ok(packed(Brotli::new(call.number_or("quality", 0..=11, 6)?))),
+        ),
+        (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
+        (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
+            unpacked(Unzlib::gzip(), call)
+        }),
+        (unpacks("zstd_decompress/1.0.0", "The bytes of all zstd frames; windows up to 128 MiB."), |call| {
+            unpacked(Unzstd::new()?, call)
+        }),
+        (unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB."), |call| {
+            unpacked(Unbrotli::new(), call)
+        }),
+    ];
+    add_streamed(functions, rows);
+    functions.add(whole(
+        packs("lz4_compress/1.0.0", "The size as 4 bytes, least significant first, then an LZ4 block.", 2000),
+        |_| Ok(Box::new(|inputs| lz4(&inputs[0]))),
+    ));
+    functions.add(whole(unpacks("lz4_decompress/1.0.0", "The bytes of a size and an LZ4 block."), unlz4));
+    functions.add(whole(packs("snappy_compress/1.0.0", "A raw snappy block.", 2000), |_| {
+        Ok(Box::new(|inputs| snappy(&inputs[0])))
+    }));
+    functions.add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block."), unsnappy));
+}
+
+/// How hard a compressor tries is said in the call, and a few bytes may decompress to a thousand times as many.
+const COSTLY: u32 = Signature::OPAQUE;
+
+fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
+    let mut signature = signature(id, about).nanos_per_kib(nanos);
+    signature.about =
+        format!("{about} Its bytes may change with the version of the library that makes it.").into();
+    signature
+}
+
+fn unpacks(id: &'static str, about: &'static str) -> Signature {
+    let mut signature = signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(COSTLY);
+    signature.about =
+        format!("{about} A cut-off end is an error, and so is something behind the end.").into();
+    signature
+}
+
+/// What a compressor is given at a time: some look at how their input comes, and it must not show.
+const BLOCK: usize = 64 << 10;
+
+fn packed(codec: impl Pack + 'static) -> Box<dyn Kernel> {
+    Box::new(Packed { codec, blocks: Blocks::new(BLOCK) })
+}
+
+struct Packed<C> {
+    codec: C,
+    blocks: Blocks,
+}
+
+impl<C: Pack> Kernel for Packed<C> {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        let codec = &mut self.codec;
+        self.blocks.take(&chunk, |blocks| blocks.chunks(BLOCK).try_for_each(|block| codec.pack(block, out)))
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        let rest = self.blocks.rest();
+        if !rest.is_empty() {
+            self.codec.pack(&rest, out)?;
+        }
+        self.codec.end(out)
+    }
+}
+
+/// What a decompressor gives at a time.
+const PIECE: usize = 64 << 10;
+
+fn unpacked(codec: impl Unpack + 'static, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let (piece, chunk) = (vec![0; PIECE], Bytes::new());
+    let unpacked =
+        Unpacked { codec, piece, chunk, read: 0, written: 0, ended: false, most: call.max_bytes()? };
+    Ok(Box::new(unpacked))
+}
+
+struct Unpacked<C> {
+    codec: C,
+    piece: Vec<u8>,
+    /// What has not been decompressed yet.
+    chunk: Bytes,
+    read: u64,
+    written: u64,
+    /// A stream was read to its end.
+    ended: bool,
+    most: u64,
+}
+
+impl<C: Unpack> Kernel for Unpacked<C> {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.chunk = chunk;
+        self.resume(out)
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        loop {
+            if out.is_full() {
+                out.pause();
+                return Ok(());
+            }
+            if self.ended {
+                if self.chunk.is_empty() {
+                    return Ok(());
+                }
+                if !self.codec.begin_again() {
+                    let problem = format!("byte {}: something comes after the end of the stream", self.read);
+                    return Err(Fault::input(0, problem));
+                }
+                self.ended = false;
+            }
+            let Step { read, written, ended } = self.codec.step(&self.chunk, &mut self.piece)?;
+            bytes::Buf::advance(&mut self.chunk, read);
+            self.ended = ended;
+            self.read += read as u64;
+            self.written += written as u64;
+            if self.written > self.most {
+                return Err(Fault::TooLarge { what: "the output", most: self.most });
+            }
+            out.write(&self.piece[..written]);
+            if !ended && self.chunk.is_empty() && written < self.piece.len() {
+                return Ok(());
+            }
+            if (read, written, ended) == (0, 0, false) {
+                return Err(Fault::input(0, "is corrupt: the decompressor stands still"));
+            }
+        }
+    }
+
+    fn finish(&mut self, _: &mut Out) -> Result<(), Fault> {
+        match self.ended {
+            true => Ok(()),
+            false => Err(Fault::input(0, format!("ends at byte {}, before the stream does", self.read))),
+        }
+    }
+}
+
+fn lz4(input: &[u8]) -> Result<Bytes, Fault> {
+    if u32::try_from(input.len()).is_err() {
+        return Err(Fault::input(
+            0,
+            format!("has {} bytes, an LZ4 block has at most {}", input.len(), u32::MAX),
+        ));
+    }
+    Ok(lz4_flex::block::compress_prepend_size(input).into())
+}
+
+fn unlz4(call: &Call<'_>) -> Result<Body, Fault> {
+    let most = call.max_bytes()?;
+    Ok(Box::new(move |inputs| {
+        let corrupt = |problem: &str| Fault::input(0, format!("is no size and LZ4 block: {problem}"));
+        let Some((size, block)) = inputs[0].split_first_chunk::<4>() else {
+            return Err(corrupt("it has fewer than 4 bytes"));
+        };
+        let size = declared(u64::from(u32::from_le_bytes(*size)), most, block.len(), 255)?;
+        let bytes = lz4_flex::block::decompress(block, size).map_err(|error| corrupt(&error.to_string()))?;
+        match bytes.len() == size {
+            true => Ok(bytes.into()),
+            false => Err(corrupt(&format!("it says {size} bytes and has {}", bytes.len()))),
+        }
+    }))
+}
+
+fn snappy(input: &[u8]) -> Result<Bytes, Fault> {
+    let packed = snap::raw::Encoder::new().compress_vec(input);
+    packed.map(Bytes::from).map_err(|error| Fault::input(0, error.to_string()))
+}
+
+fn unsnappy(call: &Call<'_>) -> Result<Body, Fault> {
+    let most = call.max_bytes()?;
+    Ok(Box::new(move |inputs| {
+        let corrupt = |error: snap::Error| Fault::input(0, format!("is no snappy block: {error}"));
+        if inputs[0].is_empty() {
+            return Err(Fault::input(0, "is no snappy block: it is empty"));
+        }
+        let size = snap::raw::decompress_len(&inputs[0]).map_err(corrupt)?;
+        declared(size as u64, most, inputs[0].len(), 64)?;
+        snap::raw::Decoder::new().decompress_vec(&inputs[0]).map(Bytes::from).map_err(corrupt)
+    }))
+}
+
+/// A size that the input says, if memory of that size can be taken: bytes become at most `ratio` times as many.
+fn declared(size: u64, most: u64, packed: usize, ratio: u64) -> Result<usize, Fault> {
+    if size > packed as u64 * ratio {
+        return Err(Fault::input(0, format!("says it has {size} bytes, {packed} cannot hold so many")));
+    }
+    match usize::try_from(size) {
+        Ok(len) if size <= most => Ok(len),
+        _ => Err(Fault::TooLarge { what: "the output", most }),
+    }
+}

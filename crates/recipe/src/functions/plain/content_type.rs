@@ -1,0 +1,117 @@
+//! What bytes seem to be.
+
+use std::str;
+
+use crate::function::{Fault, Out};
+use crate::functions::support::{Streamed, signature, summed};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(Streamed(
+        signature(
+            "content_type/1.0.0",
+            "The media type by how the input begins: image/png, image/jpeg, image/gif, application/zip, \
+             application/gzip, application/pdf, application/zstd; application/json for `{` or `[`; else text/plain for \
+             UTF-8, also if empty, and application/octet-stream.",
+        )
+        .nanos_per_kib(60),
+        |_| Ok(summed(Seen::default(), Seen::see, |seen, out| seen.give(out, Seen::simple))),
+    ));
+    functions.add(Streamed(
+        signature(
+            "content_type/2.0.0",
+            "The media type by how the input begins, as 1.0.0; application/json for UTF-8 that begins with `{` or `[` \
+             and ends with its counterpart, white space aside; text/plain for other UTF-8; application/octet-stream for \
+             the rest and for no bytes.",
+        )
+        .nanos_per_kib(60),
+        |_| Ok(summed(Seen::default(), Seen::see, |seen, out| seen.give(out, Seen::careful))),
+    ));
+}
+
+const BEGINNINGS: [(&[u8], &str); 7] = [
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"%PDF", "application/pdf"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+];
+
+/// The bytes of the longest of [`BEGINNINGS`].
+const HEAD: usize = 4;
+
+#[derive(Default)]
+struct Seen {
+    head: Vec<u8>,
+    /// The first and the last byte that is not white space.
+    first: Option<u8>,
+    last: Option<u8>,
+    utf8: Utf8,
+}
+
+impl Seen {
+    fn see(&mut self, chunk: &[u8]) {
+        let missing = HEAD - self.head.len();
+        self.head.extend_from_slice(&chunk[..missing.min(chunk.len())]);
+        let trimmed = chunk.trim_ascii();
+        self.first = self.first.or(trimmed.first().copied());
+        self.last = trimmed.last().copied().or(self.last);
+        self.utf8.see(chunk);
+    }
+
+    fn give(&self, out: &mut Out, otherwise: fn(&Seen) -> &'static str) -> Result<(), Fault> {
+        let beginning = BEGINNINGS.iter().find(|(beginning, _)| self.head.starts_with(beginning));
+        out.write(beginning.map_or_else(|| otherwise(self), |(_, name)| name).as_bytes());
+        Ok(())
+    }
+
+    fn simple(&self) -> &'static str {
+        match (self.head.first(), self.utf8.whole()) {
+            (Some(b'{' | b'['), _) => "application/json",
+            (_, true) => "text/plain",
+            (_, false) => "application/octet-stream",
+        }
+    }
+
+    fn careful(&self) -> &'static str {
+        match (self.first, self.last) {
+            _ if self.head.is_empty() || !self.utf8.whole() => "application/octet-stream",
+            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => "application/json",
+            _ => "text/plain",
+        }
+    }
+}
+
+/// Whether all was UTF-8 so far, and a character that has begun.
+#[derive(Default)]
+struct Utf8 {
+    broken: bool,
+    begun: Vec<u8>,
+}
+
+impl Utf8 {
+    fn see(&mut self, mut chunk: &[u8]) {
+        while !self.broken && !self.begun.is_empty() && !chunk.is_empty() {
+            self.begun.push(chunk[0]);
+            chunk = &chunk[1..];
+            match str::from_utf8(&self.begun) {
+                Ok(_) => self.begun.clear(),
+                Err(error) => self.broken = error.error_len().is_some(),
+            }
+        }
+        if self.broken {
+            return;
+        }
+        if let Err(error) = str::from_utf8(chunk) {
+            self.broken = error.error_len().is_some();
+            self.begun
+                .extend_from_slice(&chunk[error.valid_up_to()..][..3.min(chunk.len() - error.valid_up_to())]);
+        }
+    }
+
+    fn whole(&self) -> bool {
+        !self.broken && self.begun.is_empty()
+    }
+}

@@ -1,0 +1,115 @@
+//! What can be counted.
+
+use crate::function::{Call, Fault, Kernel, Out, Signature};
+use crate::functions::support::{Begin, add_streamed, signature, summed};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let rows: [(Signature, Begin); 6] = [
+        (
+            signature("byte_count/1.0.0", "How many bytes there are: 8 bytes, most significant first.")
+                .nanos_per_kib(2),
+            |_| {
+                Ok(summed(0_u64, |count, chunk| *count += chunk.len() as u64, |count, out| {
+                    out.write(&count.to_be_bytes());
+                    Ok(())
+                }))
+            },
+        ),
+        (
+            signature(
+                "line_count/1.0.0",
+                "How many line feeds there are, in decimal digits; a last line without one does not count.",
+            )
+            .nanos_per_kib(40),
+            |_| {
+                let see = |count: &mut u64, chunk: &[u8]| {
+                    *count += memchr::memchr_iter(b'\n', chunk).count() as u64;
+                };
+                Ok(summed(0, see, digits))
+            },
+        ),
+        (
+            signature(
+                "word_count/1.0.0",
+                "How many words there are, in decimal digits; between two are spaces, tabs, line feeds, form feeds, \
+                 carriage returns.",
+            )
+            .nanos_per_kib(900),
+            word_count,
+        ),
+        (
+            signature(
+                "histogram/1.0.0",
+                "How often each of the 256 bytes is there: 8 bytes for each, most significant first.",
+            )
+            .nanos_per_kib(700),
+            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
+                counts.iter().for_each(|count| out.write(&count.to_be_bytes()));
+                Ok(())
+            })),
+        ),
+        (
+            signature(
+                "entropy/2.0.0",
+                "Shannon's entropy in bits per byte, as text with six decimals; of no bytes, 0.000000. The same on \
+                 every machine, which the eight bytes of 1.0.0 are not.",
+            )
+            .nanos_per_kib(700),
+            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
+                out.write(format!("{:.6}", entropy(counts)).as_bytes());
+                Ok(())
+            })),
+        ),
+        (
+            signature("min_max/1.0.0", "The smallest and the largest byte: 2 bytes; of no bytes, an error.")
+                .nanos_per_kib(80),
+            min_max,
+        ),
+    ];
+    add_streamed(functions, rows);
+}
+
+fn digits(count: &mut u64, out: &mut Out) -> Result<(), Fault> {
+    out.write(count.to_string().as_bytes());
+    Ok(())
+}
+
+fn word_count(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let see = |(count, inside): &mut (u64, bool), chunk: &[u8]| {
+        for byte in chunk {
+            let word = !byte.is_ascii_whitespace();
+            *count += u64::from(word && !*inside);
+            *inside = word;
+        }
+    };
+    Ok(summed((0, false), see, |(count, _), out| digits(count, out)))
+}
+
+fn tally(counts: &mut [u64; 256], chunk: &[u8]) {
+    chunk.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+}
+
+fn entropy(counts: &[u64; 256]) -> f64 {
+    let total = counts.iter().sum::<u64>() as f64;
+    let of = |count: &u64| {
+        let share = *count as f64 / total;
+        // A logarithm in software, whose last bit does not change with the platform.
+        share * libm::log2(1.0 / share)
+    };
+    counts.iter().filter(|count| **count > 0).map(of).sum::<f64>().max(0.0)
+}
+
+fn min_max(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let see = |(least, most): &mut (u8, u8), chunk: &[u8]| {
+        *least = chunk.iter().fold(*least, |least, byte| least.min(*byte));
+        *most = chunk.iter().fold(*most, |most, byte| most.max(*byte));
+    };
+    Ok(summed((u8::MAX, u8::MIN), see, |(least, most), out| match *least <= *most {
+        true => {
+            out.write(&[*least, *most]);
+            Ok(())
+        }
+        false => Err(Fault::input(0, "is empty: it has no smallest byte")),
+    }))
+}

@@ -1,0 +1,197 @@
+//! Parts of inputs, and inputs put together.
+
+use bytes::Bytes;
+
+use crate::function::{Arity, Call, Fault, Kernel, Open, Out, Signature};
+use crate::functions::support::{Begin, Body, add_streamed, passed, signature, whole};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let rows: [(Signature, Begin); 7] = [
+        (
+            part("take/1.0.0", "The first bytes; all, if there are fewer.").needs("bytes", COUNT),
+            |call| Ok(Part::begin(0, call.number("bytes", 0..=u64::MAX)?)),
+        ),
+        (
+            part("skip/1.0.0", "All but the first bytes.").needs("bytes", COUNT),
+            |call| Ok(Part::begin(call.number("bytes", 0..=u64::MAX)?, u64::MAX)),
+        ),
+        (
+            part("slice/1.0.0", "Some bytes from an offset on, as far as there are any.")
+                .needs("offset", COUNT)
+                .needs("length", COUNT),
+            |call| Ok(Part::begin(call.number("offset", 0..=u64::MAX)?, call.number("length", 0..=u64::MAX)?)),
+        ),
+        (
+            part("select/1.0.0", "One of the inputs; the others are not read.")
+                .inputs(Arity::at_least(1))
+                .needs("index", "which one: a whole number, the first is 0"),
+            select,
+        ),
+        (part("prefix/1.0.0", "The prefix, then the input.").needs("prefix", LITERAL), |call| {
+            Ok(Box::new(Prefixed(call.literal("prefix")?)))
+        }),
+        (part("suffix/1.0.0", "The input, then the suffix.").needs("suffix", LITERAL), |call| {
+            let suffix = call.literal("suffix")?;
+            Ok(passed(suffix, |_, _| Ok(()), |suffix, out| {
+                out.push(std::mem::take(suffix));
+                Ok(())
+            }))
+        }),
+        (
+            part(
+                "chunk_split/1.0.0",
+                "Blocks of a size, with a zero byte between two of them; zero bytes of the input look the same.",
+            )
+            .needs("size", "bytes of a block: a whole number, 1 or more"),
+            |call| {
+                let size = call.number("size", 1..=u64::MAX)?;
+                Ok(Box::new(Split { size, left: size }))
+            },
+        ),
+    ];
+    add_streamed(functions, rows);
+    let interleaved = "A block of each input in turn; inputs that have ended are passed over.";
+    functions.add(whole(
+        signature("interleave/1.0.0", interleaved)
+            .inputs(Arity::at_least(2))
+            .may("block_size", "bytes of a block: a whole number, 1 or more; 1 unless said")
+            .nanos_per_kib(2000),
+        interleave,
+    ));
+    let zipped =
+        "Both lengths as 4 bytes, most significant first, then both inputs; 4 GiB or more is an error.";
+    functions.add(whole(
+        signature("zip_concat/1.0.0", zipped).inputs(Arity::exactly(2)).nanos_per_kib(60),
+        |_| Ok(Box::new(|inputs| zip_concat(&inputs))),
+    ));
+}
+
+const COUNT: &str = "a whole number, 0 or more";
+const LITERAL: &str = "text or bytes";
+
+fn part(id: &'static str, about: &'static str) -> Signature {
+    signature(id, about).nanos_per_kib(4)
+}
+
+/// So many bytes to leave out, then so many to give.
+struct Part {
+    skip: u64,
+    take: u64,
+}
+
+impl Part {
+    fn begin(skip: u64, take: u64) -> Box<dyn Kernel> {
+        Box::new(Part { skip, take })
+    }
+}
+
+impl Kernel for Part {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        if self.take > 0 { open.first() } else { None }
+    }
+
+    fn push(&mut self, _: usize, mut chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        let skipped = self.skip.min(chunk.len() as u64);
+        self.skip -= skipped;
+        let _ = chunk.split_to(skipped as usize);
+        let taken = self.take.min(chunk.len() as u64);
+        self.take -= taken;
+        chunk.truncate(taken as usize);
+        out.push(chunk);
+        Ok(())
+    }
+}
+
+fn select(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let index = call.number("index", 0..=u64::MAX)?;
+    let count = call.sizes.len();
+    match usize::try_from(index) {
+        Ok(index) if index < count => Ok(Box::new(Selected(index))),
+        _ => Err(Fault::param("index", format!("{index} is past the last input, which is {}", count - 1))),
+    }
+}
+
+struct Selected(usize);
+
+impl Kernel for Selected {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.has(self.0).then_some(self.0)
+    }
+
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        out.push(chunk);
+        Ok(())
+    }
+}
+
+/// What is still to be given before the input.
+struct Prefixed(Bytes);
+
+impl Kernel for Prefixed {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.finish(out)?;
+        out.push(chunk);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        if !self.0.is_empty() {
+            out.push(std::mem::take(&mut self.0));
+        }
+        Ok(())
+    }
+}
+
+/// A block size, and how much the block under way lacks.
+struct Split {
+    size: u64,
+    left: u64,
+}
+
+impl Kernel for Split {
+    fn push(&mut self, _: usize, mut chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        while !chunk.is_empty() {
+            if self.left == 0 {
+                out.write(&[0]);
+                self.left = self.size;
+            }
+            let some = self.left.min(chunk.len() as u64);
+            self.left -= some;
+            out.push(chunk.split_to(some as usize));
+        }
+        Ok(())
+    }
+}
+
+fn interleave(call: &Call<'_>) -> Result<Body, Fault> {
+    let size = call.number_or("block_size", 1..=u64::MAX, 1)?;
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    Ok(Box::new(move |mut left| {
+        let mut mixed = Vec::with_capacity(left.iter().map(Bytes::len).sum());
+        while !left.is_empty() {
+            left.retain(|input| !input.is_empty());
+            for input in &mut left {
+                let some = size.min(input.len());
+                mixed.extend_from_slice(&input[..some]);
+                bytes::Buf::advance(input, some);
+            }
+        }
+        Ok(mixed.into())
+    }))
+}
+
+fn zip_concat(inputs: &[Bytes]) -> Result<Bytes, Fault> {
+    let mut zipped = Vec::with_capacity(8 + inputs.iter().map(Bytes::len).sum::<usize>());
+    for (input, bytes) in inputs.iter().enumerate() {
+        let len = u32::try_from(bytes.len()).map_err(|_| {
+            Fault::input(
+                input,
+                format!("has {} bytes, a length of 4 bytes says at most {}", bytes.len(), u32::MAX),
+            )
+        })?;
+        zipped.extend_from_slice(&len.to_be_bytes());
+    }
+    inputs.iter().for_each(|input| zipped.extend_from_slice(input));
+    Ok(zipped.into())
+}

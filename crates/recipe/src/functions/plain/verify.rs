@@ -1,0 +1,143 @@
+//! Inputs that pass as they are, if they are what they should be.
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use crate::function::{Call, Fault, Kernel, Signature};
+use crate::functions::support::{Begin, add_streamed, passed, signature};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let rows: [(Signature, Begin); 6] = [
+        (
+            signature("size_limit/1.0.0", "The input as it is; more bytes than max_bytes are an error.")
+                .needs("max_bytes", "a whole number, 0 or more")
+                .nanos_per_kib(4),
+            size_limit,
+        ),
+        (
+            signature("non_empty/1.0.0", "The input as it is; no bytes are an error.").nanos_per_kib(4),
+            non_empty,
+        ),
+        (
+            signature("magic_bytes/1.0.0", "The input as it is; another beginning is an error.")
+                .needs("expected", "how it begins: bytes, or hex digits, not empty")
+                .nanos_per_kib(4),
+            magic_bytes,
+        ),
+        (
+            signature("sha256_verify/1.0.0", "The input as it is; another SHA-256 digest is an error.")
+                .needs("expected_hash", "32 bytes, or 64 hex digits")
+                .nanos_per_kib(700),
+            |call| {
+                let expected = call.array::<32>("expected_hash")?;
+                Ok(digested(
+                    "SHA-256",
+                    expected,
+                    Sha256::new(),
+                    |hasher, chunk| hasher.update(chunk),
+                    |hasher| hasher.finalize_reset().into(),
+                ))
+            },
+        ),
+        (
+            signature("crc32_verify/1.0.0", "The input as it is; another CRC-32 is an error.")
+                .needs("expected_crc32", "4 bytes, or 8 hex digits, most significant first")
+                .nanos_per_kib(80),
+            |call| {
+                let expected = call.array::<4>("expected_crc32")?;
+                Ok(digested(
+                    "CRC-32",
+                    expected,
+                    crc32fast::Hasher::new(),
+                    crc32fast::Hasher::update,
+                    |hasher| hasher.clone().finalize().to_be_bytes(),
+                ))
+            },
+        ),
+        (
+            signature(
+                "caddr_verify/1.0.0",
+                "The input as it is; another address (BLAKE3 digest) is an error.",
+            )
+            .needs("expected_caddr", "32 bytes, or 64 hex digits")
+            .nanos_per_kib(300),
+            |call| {
+                let expected = call.array::<32>("expected_caddr")?;
+                let see = |hasher: &mut blake3::Hasher, chunk: &[u8]| {
+                    hasher.update(chunk);
+                };
+                Ok(digested("address", expected, blake3::Hasher::new(), see, |hasher| {
+                    hasher.finalize().into()
+                }))
+            },
+        ),
+    ];
+    add_streamed(functions, rows);
+}
+
+fn size_limit(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let most = call.number("max_bytes", 0..=u64::MAX)?;
+    let see = move |seen: &mut u64, chunk: &[u8]| {
+        *seen += chunk.len() as u64;
+        match *seen <= most {
+            true => Ok(()),
+            false => Err(Fault::input(0, format!("has more than {most} bytes"))),
+        }
+    };
+    Ok(passed(0, see, |_, _| Ok(())))
+}
+
+fn non_empty(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let see = |seen: &mut bool, _: &[u8]| {
+        *seen = true;
+        Ok(())
+    };
+    Ok(passed(false, see, |seen, _| match seen {
+        true => Ok(()),
+        false => Err(Fault::input(0, "is empty")),
+    }))
+}
+
+fn magic_bytes(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+    let expected = call.bytes("expected")?;
+    if expected.is_empty() {
+        return Err(Fault::param("expected", "is empty: every input begins so"));
+    }
+    let unlike =
+        |expected: &[u8]| Fault::input(0, format!("does not begin with {}", HEXLOWER.encode(expected)));
+    let left = expected.clone();
+    let whole = expected.clone();
+    let see = move |left: &mut bytes::Bytes, chunk: &[u8]| {
+        let some = left.len().min(chunk.len());
+        match left.split_to(some) == chunk[..some] {
+            true => Ok(()),
+            false => Err(unlike(&expected)),
+        }
+    };
+    Ok(passed(left, see, move |left, _| if left.is_empty() { Ok(()) } else { Err(unlike(&whole)) }))
+}
+
+/// The kernel that passes an input with this digest.
+fn digested<H: Send + 'static, const LEN: usize>(
+    name: &'static str,
+    expected: [u8; LEN],
+    hasher: H,
+    see: fn(&mut H, &[u8]),
+    digest: fn(&mut H) -> [u8; LEN],
+) -> Box<dyn Kernel> {
+    let pass = move |hasher: &mut H, chunk: &[u8]| {
+        see(hasher, chunk);
+        Ok(())
+    };
+    passed(hasher, pass, move |hasher, _| {
+        let got = digest(hasher);
+        match got == expected {
+            true => Ok(()),
+            false => {
+                let (got, expected) = (HEXLOWER.encode(&got), HEXLOWER.encode(&expected));
+                Err(Fault::input(0, format!("its {name} is {got}, not {expected}")))
+            }
+        }
+    })
+}

@@ -1,0 +1,85 @@
+//! Deep and wide graphs: in linear time, in flat stack, in bounded memory.
+
+use anabranch_content::Store;
+use anabranch_engine::Engine;
+use anabranch_recipe::{
+    Address, Config, Draft, Error, Executor, FunctionId, Params, Ref, Source, UnknownFunction,
+};
+
+use crate::world::{World, get, leaf, recipe, source};
+
+/// Adds a chain of so many recipes over a leaf; answers its tip.
+async fn chain(executor: &Executor, leaf: Address, depth: usize) -> Address {
+    let function = FunctionId::new("identity", "1.0.0");
+    let draft = |place: usize| Draft {
+        function: function.clone(),
+        inputs: vec![if place == 0 { Ref::Address(leaf) } else { Ref::Earlier(place - 1) }],
+        params: Params::new(),
+    };
+    let drafts: Vec<Draft> = (0..depth).map(draft).collect();
+    let added = executor.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
+    assert!(added.iter().all(|added| added.dangling.is_empty()));
+    added.last().unwrap().address
+}
+
+/// Deriva's stack ends at 866.
+#[tokio::test]
+async fn chains_of_any_depth() {
+    let executor = World::default().executor();
+    for depth in [50, 1_000, 10_000, 100_000] {
+        let leaf = leaf(&executor, format!("below {depth}")).await;
+        let tip = chain(&executor, leaf, depth).await;
+        assert_eq!(source(&executor, tip).await, Source::Computed(depth as u32));
+        assert_eq!(get(&executor, tip).await.unwrap(), format!("below {depth}"));
+    }
+}
+
+#[tokio::test]
+async fn a_fan_of_a_hundred_thousand() {
+    let executor = World::default().executor();
+    let leaf = leaf(&executor, "x").await;
+    let same = recipe(&executor, "identity", &[leaf]).await;
+    let inputs: Vec<Address> = (0..100_000).map(|place| if place % 2 == 0 { leaf } else { same }).collect();
+    let wide = recipe(&executor, "concat", &inputs).await;
+    assert_eq!(get(&executor, wide).await.unwrap(), "x".repeat(100_000));
+}
+
+fn small(world: &World, config: Config) -> Executor {
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    Executor::new(store, world.functions(), engine, config)
+}
+
+#[tokio::test]
+async fn a_graph_larger_than_allowed_is_refused() {
+    let executor = small(&World::default(), Config { recipes_most: 100, ..Config::default() });
+    let leaf = leaf(&executor, "x").await;
+    let tip = chain(&executor, leaf, 101).await;
+    let error = get(&executor, tip).await.unwrap_err();
+    assert!(matches!(error, Error::TooMany { most: 100, .. }), "{error}");
+    let fits = chain(&executor, leaf, 100).await;
+    assert_eq!(get(&executor, fits).await.unwrap(), "x");
+    // What is remembered is not counted.
+    assert_eq!(get(&executor, tip).await.unwrap(), "x");
+}
+
+/// With no room for values at hand, all of them go through the store.
+#[tokio::test]
+async fn values_at_hand_are_bounded() {
+    let executor = small(&World::default(), Config { value_bytes: 100, ..Config::default() });
+    let mut level = Vec::new();
+    for number in 0..64 {
+        let leaf = leaf(&executor, format!("{number:03}").repeat(100)).await;
+        level.push(recipe(&executor, "identity", &[leaf]).await);
+    }
+    while level.len() > 1 {
+        let mut next = Vec::new();
+        for pair in level.chunks(2) {
+            next.push(recipe(&executor, "concat", pair).await);
+        }
+        level = next;
+    }
+    let value = get(&executor, level[0]).await.unwrap();
+    assert_eq!(value.len(), 64 * 300);
+    assert!(value.starts_with(b"000000") && value.ends_with(b"063063"));
+}

@@ -1,0 +1,156 @@
+//! Streaming functions in a row are fused, and nobody can tell by the bytes.
+
+use anabranch_content::Store;
+use anabranch_engine::Engine;
+use anabranch_recipe::{Address, Config, Executor, Functions, Recipe, Source, UnknownFunction};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use crate::world::{get, leaf, recipe, recipe_of, source};
+
+fn executor(fuse_from: u64) -> Executor {
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    Executor::new(store, Functions::builtin(), engine, Config { fuse_from, ..Config::default() })
+}
+
+fn patterned(len: usize) -> Bytes {
+    (0..len).map(|place| (place * 7 % 251) as u8).collect::<Vec<_>>().into()
+}
+
+async fn is_remembered(executor: &Executor, address: Address) -> bool {
+    executor.store().recall(&address).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn only_the_end_of_a_row_is_kept() {
+    let executor = executor(1 << 20);
+    for (len, kept) in [(1 << 20, false), (1000, true)] {
+        let data = leaf(&executor, patterned(len)).await;
+        let first = recipe(&executor, "bitwise_not", &[data]).await;
+        let second = recipe(&executor, "hex_encode", &[first]).await;
+        let third = recipe(&executor, "sha256", &[second]).await;
+        assert_eq!(source(&executor, third).await, Source::Computed(3));
+        assert_eq!(is_remembered(&executor, first).await, kept);
+        assert_eq!(is_remembered(&executor, second).await, kept);
+        let digest = get(&executor, third).await.unwrap();
+        // By itself, each is what it would have been.
+        get(&executor, first).await.unwrap();
+        get(&executor, second).await.unwrap();
+        executor.invalidate(&third, &Default::default()).await.unwrap();
+        assert_eq!(source(&executor, third).await, Source::Computed(1));
+        assert_eq!(get(&executor, third).await.unwrap(), digest);
+    }
+}
+
+/// What two recipes of the store read is kept, even if only one of them is asked for.
+#[tokio::test]
+async fn what_others_read_as_well_is_kept() {
+    let executor = executor(1 << 20);
+    let data = leaf(&executor, patterned(1 << 20)).await;
+    let shared = recipe(&executor, "bitwise_not", &[data]).await;
+    let one = recipe(&executor, "sha256", &[shared]).await;
+    recipe(&executor, "md5", &[shared]).await;
+    assert_eq!(source(&executor, one).await, Source::Computed(2));
+    assert!(is_remembered(&executor, shared).await);
+}
+
+/// In Deriva, a value that a streaming graph reads twice is a panic.
+#[tokio::test]
+async fn a_large_diamond_comes_together() {
+    let executor = executor(1);
+    let data = patterned(3 << 20);
+    let leaf = leaf(&executor, data.clone()).await;
+    let same = recipe(&executor, "identity", &[leaf]).await;
+    let left = recipe(&executor, "bitwise_not", &[same]).await;
+    let right = recipe(&executor, "identity", &[same]).await;
+    let top = recipe(&executor, "concat", &[left, right, left]).await;
+    let value = get(&executor, top).await.unwrap();
+    assert_eq!(value.len(), 3 * data.len());
+    assert!(value[data.len()..2 * data.len()] == data);
+    let twice = recipe(&executor, "concat", &[leaf, leaf]).await;
+    assert!(get(&executor, twice).await.unwrap() == [&data[..], &data[..]].concat());
+}
+
+/// In Deriva, a function that needs whole inputs cannot read one that streams.
+#[tokio::test]
+async fn whole_functions_read_streaming_ones() {
+    let executor = executor(1);
+    let data = leaf(&executor, patterned(2 << 20)).await;
+    let same = recipe(&executor, "identity", &[data]).await;
+    let turned = recipe(&executor, "reverse", &[same]).await;
+    let back = recipe(&executor, "reverse", &[turned]).await;
+    let again = recipe(&executor, "identity", &[back]).await;
+    assert!(get(&executor, again).await.unwrap() == patterned(2 << 20));
+}
+
+#[tokio::test]
+async fn a_fault_in_a_row_is_told_of_its_own_recipe() {
+    let executor = executor(1);
+    let data = leaf(&executor, patterned(1 << 20)).await;
+    let fine = recipe(&executor, "bitwise_not", &[data]).await;
+    let bad = recipe(&executor, "hex_decode", &[fine]).await;
+    let above = recipe(&executor, "sha256", &[bad]).await;
+    let error = get(&executor, above).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("`hex_decode/1.0.0` of {bad:?} failed: input 1:")), "{error}");
+    assert_eq!(executor.status().computing, 0);
+}
+
+/// A bomb that is fused goes through memory piece by piece.
+#[tokio::test]
+async fn what_grows_in_a_row_is_bounded() {
+    let executor = executor(1);
+    let data = leaf(&executor, patterned(64 << 10)).await;
+    let many = recipe_of("repeat", &[data]).with("count", "4000");
+    let many = executor.add(&many, UnknownFunction::Refuse).await.unwrap().address;
+    let small = recipe(&executor, "sha256", &[many]).await;
+    assert_eq!(get(&executor, small).await.unwrap().len(), 32);
+}
+
+fn stages() -> impl Strategy<Value = Vec<Recipe>> {
+    let plain = prop_oneof![
+        Just("identity"),
+        Just("concat"),
+        Just("bitwise_not"),
+        Just("hex_encode"),
+        Just("hex_decode"),
+        Just("base64_encode"),
+        Just("base64_decode"),
+        Just("non_empty"),
+        Just("sha256"),
+        Just("byte_count"),
+        Just("reverse"),
+        Just("gzip_compress"),
+        Just("gzip_decompress"),
+        Just("utf8_validate"),
+    ]
+    .prop_map(|name| recipe_of(name, &[]));
+    let cut = (prop_oneof![Just("take"), Just("skip")], 0..3000u32)
+        .prop_map(|(name, bytes)| recipe_of(name, &[]).with("bytes", &bytes.to_string()));
+    let repeat = (1..40u32).prop_map(|count| recipe_of("repeat", &[]).with("count", &count.to_string()));
+    let prefix = Just(recipe_of("prefix", &[]).with("prefix", "before "));
+    prop::collection::vec(prop_oneof![6 => plain, 2 => cut, 1 => repeat, 1 => prefix], 1..7)
+}
+
+async fn outcome(fuse_from: u64, data: Bytes, stages: &[Recipe]) -> Result<Bytes, String> {
+    let executor = executor(fuse_from);
+    let mut tip = leaf(&executor, data).await;
+    for stage in stages {
+        let stage = Recipe { inputs: vec![tip], ..stage.clone() };
+        tip = executor.add(&stage, UnknownFunction::Accept).await.unwrap().address;
+    }
+    get(&executor, tip).await.map_err(|error| error.to_string())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rows_come_to_the_same_fused_or_not(len in 0..40_000usize, stages in stages()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let data = patterned(len);
+        let fused = runtime.block_on(outcome(1, data.clone(), &stages));
+        let apart = runtime.block_on(outcome(u64::MAX, data, &stages));
+        prop_assert_eq!(fused, apart);
+    }
+}

@@ -1,0 +1,224 @@
+//! Compression, and back.
+
+use anabranch_recipe::{Call, Functions, Holds, Out, Params};
+use anabranch_testkit::Rng;
+use bytes::Bytes;
+
+use crate::kit::{given, golden, one, shown, texts};
+
+/// The parameter that says how hard to try, and its bounds.
+type Effort = (&'static str, u64, u64);
+
+/// Compressor, decompressor, and the effort it takes.
+const PAIRS: [(&str, &str, Option<Effort>); 6] = [
+    ("compress/1.0.0", "decompress/1.0.0", None),
+    ("gzip_compress/1.0.0", "gzip_decompress/1.0.0", Some(("level", 1, 9))),
+    ("zstd_compress/1.0.0", "zstd_decompress/1.0.0", Some(("level", 1, 22))),
+    ("brotli_compress/1.0.0", "brotli_decompress/1.0.0", Some(("quality", 0, 11))),
+    ("lz4_compress/1.0.0", "lz4_decompress/1.0.0", None),
+    ("snappy_compress/1.0.0", "snappy_decompress/1.0.0", None),
+];
+
+const HELLO: &[u8] = b"hello hello hello\n";
+
+/// Text with repeats, then noise.
+fn mixed(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let words = [&b"all "[..], b"at ", b"sea\n", b"ship "];
+    let mut bytes = Vec::new();
+    while bytes.len() < len / 2 {
+        let word = *rng.choose(&words);
+        bytes.extend_from_slice(word);
+    }
+    bytes.extend((bytes.len()..len).map(|_| rng.bits() as u8));
+    bytes
+}
+
+#[test]
+fn what_was_compressed_comes_back() {
+    let functions = Functions::builtin();
+    let mut rng = Rng::new(7);
+    for (pack, unpack, effort) in PAIRS {
+        let efforts = effort.map_or(vec![Params::new()], |(name, least, most)| {
+            (least..=most.min(12)).chain([most]).map(|effort| texts(&[(name, &effort.to_string())])).collect()
+        });
+        for params in efforts {
+            for len in [0, 1, 1000, 70_000] {
+                let bytes = mixed(&mut rng, len);
+                let packed = given(&functions, pack, &one(&bytes), &params).unwrap();
+                let back = given(&functions, unpack, &one(&packed), &Params::new());
+                assert!(back.as_ref() == Ok(&bytes), "{pack} {params:?} of {len} bytes: {}", shown(&back));
+            }
+        }
+    }
+}
+
+#[test]
+fn effort_is_bounded() {
+    golden(&[
+        (
+            "gzip_compress/1.0.0",
+            &[b""],
+            &[("level", "0")],
+            "! parameter `level`: \"0\" is not a whole number, 1 to 9",
+        ),
+        (
+            "zstd_compress/1.0.0",
+            &[b""],
+            &[("level", "23")],
+            "! parameter `level`: \"23\" is not a whole number, 1 to 22",
+        ),
+        (
+            "brotli_compress/1.0.0",
+            &[b""],
+            &[("quality", "12")],
+            "! parameter `quality`: \"12\" is not a whole number, 0 to 11",
+        ),
+    ]);
+}
+
+/// Made by other programs, or by hand from the formats' descriptions.
+const STREAMS: [(&str, &[u8]); 7] = [
+    ("decompress/1.0.0", b"\x78\x9c\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x90\x5c\x00\x40\xb5\x06\x87"),
+    (
+        "gzip_decompress/1.0.0",
+        b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x90\x5c\x00\x3b\x7c\x8a\xdf\x12\0\0\0",
+    ),
+    ("zstd_decompress/1.0.0", b"\x28\xb5\x2f\xfd\x00\x58\x6d\x00\x00\x38hello \x0a\x01\x00\x31\x4a\x11"),
+    (
+        "zstd_decompress/1.0.0",
+        b"\x28\xb5\x2f\xfd\x04\x58\x6d\x00\x00\x38hello \x0a\x01\x00\x31\x4a\x11\xa3\xaa\x74\xce",
+    ),
+    ("brotli_decompress/1.0.0", b"\x8b\x08\x80hello hello hello\n\x03"),
+    ("lz4_decompress/1.0.0", b"\x12\0\0\0\x62hello \x06\0\x60hello\n"),
+    ("snappy_decompress/1.0.0", b"\x12\x44hello hello hello\n"),
+];
+
+#[test]
+fn streams_of_others_are_read() {
+    let functions = Functions::builtin();
+    for (id, stream) in STREAMS {
+        assert_eq!(
+            shown(&given(&functions, id, &one(stream), &Params::new())),
+            "hello hello hello\\n",
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn a_stream_is_whole_and_alone() {
+    let functions = Functions::builtin();
+    for (id, stream) in STREAMS {
+        for len in 0..stream.len() {
+            let cut = given(&functions, id, &one(&stream[..len]), &Params::new());
+            assert!(cut.is_err(), "{id}: the first {len} of {} bytes gave {}", stream.len(), shown(&cut));
+        }
+        let more = given(&functions, id, &one(&[stream, b"x"].concat()), &Params::new());
+        assert!(more.is_err(), "{id}: with a byte more it gave {}", shown(&more));
+    }
+    golden(&[
+        ("decompress/1.0.0", &[&STREAMS[0].1[..9]], &[], "! input 1: ends at byte 9, before the stream does"),
+        ("decompress/1.0.0", &[b""], &[], "! input 1: ends at byte 0, before the stream does"),
+        (
+            "decompress/1.0.0",
+            &[&[STREAMS[0].1, b"x"].concat()],
+            &[],
+            "! input 1: byte 17: something comes after the end of the stream",
+        ),
+        ("decompress/1.0.0", &[b"hello"], &[], "! input 1: is no zlib stream: corrupt"),
+        ("gzip_decompress/1.0.0", &[b"hello"], &[], "! input 1: is no gzip stream: corrupt"),
+        ("zstd_decompress/1.0.0", &[b"hello"], &[], "! input 1: is no zstd stream: Unknown frame descriptor"),
+        (
+            "lz4_decompress/1.0.0",
+            &[b"abc"],
+            &[],
+            "! input 1: is no size and LZ4 block: it has fewer than 4 bytes",
+        ),
+        (
+            "lz4_decompress/1.0.0",
+            &[b"\x03\0\0\0\x20ab"],
+            &[],
+            "! input 1: is no size and LZ4 block: it says 3 bytes and has 2",
+        ),
+    ]);
+}
+
+#[test]
+fn streams_behind_each_other_are_one_where_the_format_says_so() {
+    let functions = Functions::builtin();
+    for (id, stream) in [STREAMS[1], STREAMS[2]] {
+        let back = given(&functions, id, &one(&[stream, stream].concat()), &Params::new());
+        assert_eq!(back.unwrap(), [HELLO, HELLO].concat(), "{id}");
+    }
+}
+
+#[test]
+fn flipped_bits_never_pass_a_checksum() {
+    let functions = Functions::builtin();
+    for (id, stream) in [STREAMS[0], STREAMS[1], STREAMS[3]] {
+        for bit in 0..stream.len() * 8 {
+            let mut wrong = stream.to_vec();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(bytes) = given(&functions, id, &one(&wrong), &Params::new()) {
+                assert_eq!(bytes, HELLO, "{id}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn output_has_a_bound() {
+    let functions = Functions::builtin();
+    let zeros = vec![0; 1_000_000];
+    for (pack, unpack, _) in PAIRS {
+        let packed = given(&functions, pack, &one(&zeros), &Params::new()).unwrap();
+        let up_to = |most: &str| given(&functions, unpack, &one(&packed), &texts(&[("max_bytes", most)]));
+        assert!(up_to("1000000").as_ref() == Ok(&zeros), "{unpack}");
+        assert_eq!(shown(&up_to("999999")), "! the output would have more than 999999 bytes", "{unpack}");
+        assert_eq!(shown(&up_to("0")), "! the output would have more than 0 bytes", "{unpack}");
+    }
+}
+
+#[test]
+fn a_size_that_cannot_be_takes_no_memory() {
+    let many = [b"\xff\xff\xff\xff".as_slice(), &[0; 100]].concat();
+    golden(&[
+        (
+            "lz4_decompress/1.0.0",
+            &[&many],
+            &[],
+            "! input 1: says it has 4294967295 bytes, 100 cannot hold so many",
+        ),
+        (
+            "snappy_decompress/1.0.0",
+            &[b"\xff\xff\xff\xff\x0f\x00a"],
+            &[],
+            "! input 1: says it has 4294967295 bytes, 7 cannot hold so many",
+        ),
+    ]);
+}
+
+/// A little of a bomb gives a little at a time, not all it has.
+#[test]
+fn a_bomb_is_given_in_pieces() {
+    let functions = Functions::builtin();
+    let zeros = vec![0; 8 << 20];
+    for (pack, unpack, _) in &PAIRS[..4] {
+        let packed: Bytes = given(&functions, pack, &one(&zeros), &Params::new()).unwrap().into();
+        let function = functions.get(&unpack.parse().unwrap()).unwrap();
+        assert_eq!(function.signature().holds, Holds::Chunks, "{unpack}");
+        let mut kernel = function.begin(&Call { params: &Params::new(), sizes: &[u64::MAX] }).unwrap();
+        let (mut out, mut given) = (Out::default(), 0);
+        kernel.push(0, packed, &mut out).unwrap();
+        loop {
+            assert!(out.len() < 2 * Out::FULL, "{unpack} gave {} bytes at once", out.len());
+            given += out.len();
+            match out.take() {
+                (_, true) => kernel.resume(&mut out).unwrap(),
+                (_, false) => break,
+            }
+        }
+        kernel.finish(&mut out).unwrap();
+        assert_eq!((given, out.len()), (zeros.len(), 0), "{unpack}");
+    }
+}
