@@ -29,7 +29,7 @@ enum Noun {
     /// Serves a store over gRPC and HTTP.
     #[command(after_help = serve::HELP)]
     Serve(serve::Serve),
-    /// Runs an example feed on embedded data and shows what ran in parallel.
+    /// Runs an example feed on embedded data, shows what ran in parallel, and recipes computed once.
     Demo(demo::Demo),
 }
 
