@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     )]
     data: PathBuf,
     /// Where to listen; port 0 is a free one.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7421")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
 }
 
@@ -60,6 +60,10 @@ impl Serve {
             self.data.display(),
             reachable(address)
         ));
+
+        if !address.ip().is_loopback() {
+            out::note("warning: whoever can reach this address can read, write and remove everything");
+        }
 
         let service = Service::new(executor.clone(), Settings::default());
         let served = service.serve(listener, service.router(), stopped).await;

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-  anabranch recipe add concat/1.0.0 -i greeting -i name -p separator=', ' --ref page
-  anabranch recipe add take/1.0.0 -i page -p count:=10     # := takes JSON: numbers, lists, true
-  anabranch recipe add --file graph.toml                   # blobs and recipes by name; see docs/recipes.md
+  anabranch recipe add concat/1.0.0 -i title -i story --ref page
+  anabranch recipe add hmac_sha256/1.0.0 -i page -p key=c0ffee   # = takes text
+  anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON: numbers, lists, true
+  anabranch recipe add --file graph.toml                         # blobs and recipes by name
 
 stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed until it is asked for.
 
@@ -56,7 +57,11 @@ impl Add {
             let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
             return self.at.run(Missing::Make, async |backend| {
                 let put = graph::put(backend, file, unknown).await?;
-                if self.json { show::json(&graph::as_json(&put)) } else { out::data(&graph::text(&put)) }
+                if self.json {
+                    return show::json(&graph::as_json(&put));
+                }
+                graph::warn(&put);
+                out::data(&graph::text(&put))
             });
         };
         let function: FunctionId = function
@@ -76,14 +81,12 @@ impl Add {
             if let Some(name) = &self.reference {
                 backend.set_ref(name, Some(added.address)).await?;
             }
-            let dangling = show::addresses(&added.dangling);
             if self.json {
+                let dangling = show::addresses(&added.dangling);
                 let address = added.address.to_string();
                 return show::json(&json!({"address": address, "new": added.new, "dangling": dangling}));
             }
-            dangling
-                .iter()
-                .for_each(|address| out::note(&format!("warning: input {address} is not here yet")));
+            show::dangling(None, &added.dangling);
             out::data(&format!("{}\n", added.address))
         })
     }

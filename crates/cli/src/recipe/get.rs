@@ -39,7 +39,7 @@ pub(crate) struct Get {
     /// Only these bytes: FIRST..END, either may be left out.
     #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
     range: Range<u64>,
-    /// How long it may take until the value begins: 500ms, 2s.
+    /// How long it may take: 500ms, 2s.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
     #[command(flatten)]

@@ -70,6 +70,11 @@ pub(super) async fn put(
     Ok(entries)
 }
 
+/// Tells which recipes read what is not there.
+pub(super) fn warn(entries: &[Entry]) {
+    entries.iter().for_each(|entry| show::dangling(Some(&entry.name), &entry.dangling));
+}
+
 /// Names and addresses, for people.
 pub(super) fn text(entries: &[Entry]) -> String {
     let mut table = Table::new(["name", "what", "address", "ref"]);

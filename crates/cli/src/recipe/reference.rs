@@ -80,10 +80,6 @@ impl Verb {
 impl Set {
     fn run(self) -> Result<(), Failure> {
         self.at.run(Missing::Refuse, async |backend| {
-            if self.name.parse::<anabranch_content::Address>().is_ok() {
-                let what = format!("{} would always be read as an address; choose another name", self.name);
-                return Err(Failure::of(what));
-            }
             let address = backend.find(&self.target).await?;
             backend.set_ref(&self.name, Some(address)).await?;
             out::data(&format!("{address}\n"))
@@ -130,10 +126,11 @@ impl OfName {
             let now = backend.history(&self.name).await?.last().copied();
             let address = now.and_then(|now| now.address).ok_or_else(|| nothing(&self.name))?;
             backend.set_ref(&self.name, None).await?;
-            match self.json {
-                true => show::json(&json!({"name": self.name, "was": address.to_string()})),
-                false => Ok(out::note(&format!("`{}` meant {address}, and means nothing now", self.name))),
+            if self.json {
+                return show::json(&json!({"name": self.name, "was": address.to_string()}));
             }
+            out::note(&format!("`{}` meant {address}, and means nothing now", self.name));
+            Ok(())
         })
     }
 }

@@ -26,12 +26,19 @@ pub(super) fn addresses(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
 }
 
-/// A table, unless it has no rows.
+/// Warns of inputs that are neither blobs nor recipes so far.
+pub(super) fn dangling(of: Option<&str>, addresses: &[Address]) {
+    let of = of.map(|of| format!(" of `{of}`")).unwrap_or_default();
+    addresses.iter().for_each(|address| out::note(&format!("warning: input {address}{of} is not here yet")));
+}
+
+/// A table; if it has no rows, what to say instead.
 pub(super) fn table(table: &Table, rows: usize, none: &str) -> Result<(), Failure> {
-    match rows {
-        0 => Ok(out::note(none)),
-        _ => out::data(&table.text(0)),
+    if rows == 0 {
+        out::note(none);
+        return Ok(());
     }
+    out::data(&table.text(0))
 }
 
 /// `512 bytes`, `1.5 KiB`, `20.0 MiB`.
