@@ -35,5 +35,5 @@ pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
-pub use registry::{Functions, check};
+pub use registry::{Functions, check, check_call};
 pub use status::Status;

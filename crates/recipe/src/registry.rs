@@ -114,6 +114,18 @@ pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<()
     }
 }
 
+/// Whether a call could begin: also what a function itself finds wrong with its parameters.
+pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Result<(), Fault> {
+    check(function.signature(), inputs, params)?;
+    // How large inputs are is not known yet, as inside a fused run.
+    let sizes = vec![u64::MAX; inputs];
+    match function.begin(&Call { params, sizes: &sizes }) {
+        Err(fault @ Fault::Param { .. }) => Err(fault),
+        // What depends on inputs is found out when they are there.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// The word that is at most two letters away, and nearer than half of what was written; the nearest of them.
 pub(crate) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = 2.min(word.chars().count().div_ceil(2));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anabranch_content::Value;
-use anabranch_recipe::{Draft, FunctionId, Params, Ref, UnknownFunction};
+use anabranch_recipe::{Draft, FunctionId, Functions, Params, Ref, UnknownFunction, check_call};
 use clap::Args;
 use serde_json::json;
 
@@ -72,6 +72,10 @@ impl Add {
             if params.insert(name.clone(), value.clone()).is_some() {
                 return Err(Failure::Wrong(format!("parameter `{name}` is given twice")));
             }
+        }
+        if let Some(known) = Functions::builtin().get(&function) {
+            check_call(known.as_ref(), self.inputs.len(), &params)
+                .map_err(|fault| Failure::of(format!("`{function}`: {fault}")))?;
         }
         self.at.run(Missing::Make, async |backend| {
             let inputs = backend.find_all(&self.inputs).await?.into_iter().map(Ref::Address).collect();

@@ -164,6 +164,7 @@ fn what_is_wrong_is_said_with_the_way_out() {
     check(&folder, "put .", expect![]);
     check(&folder, "get page", expect![]);
     check(&folder, "add concta/1.0.0", expect![]);
+    check(&folder, "add take/1.0.0 -i x", expect![]);
     check(&folder, "add concat", expect![]);
     check(&folder, "add concat/1.0.0 -p count", expect![]);
     check(&folder, "add concat/1.0.0 -p count:=x", expect![]);

@@ -4,9 +4,8 @@ use super::order::params;
 use super::problem::Notes;
 use super::read::{Call, Entry, What};
 use crate::executor::UnknownFunction;
-use crate::function;
 use crate::function::{Fault, Function};
-use crate::registry::{Functions, check, nearest};
+use crate::registry::{Functions, check_call, nearest};
 
 /// Notes calls that cannot come to anything.
 pub(super) fn calls(
@@ -35,12 +34,7 @@ fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
     let (mut left, mut inputs) = (params(call), call.inputs.len());
     // Each round notes one problem and takes it away.
     loop {
-        let fault = check(signature, inputs, &left).and_then(|()| {
-            // How large inputs are is not known yet, as inside a fused run.
-            let sizes = vec![u64::MAX; inputs];
-            function.begin(&function::Call { params: &left, sizes: &sizes }).map(drop)
-        });
-        match fault {
+        match check_call(function, inputs, &left) {
             Err(Fault::Param { name, problem }) => {
                 let given = call.params.iter().find(|(key, _)| key.name == name);
                 // What seems to be missing may be what was noted already.
@@ -65,7 +59,6 @@ fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
                 notes.hint(&call.at, format!("`{}`: {fault}", signature.id), None);
                 inputs = takes.least;
             }
-            // What depends on the inputs' bytes is found out when they are there.
             Ok(()) | Err(_) => return,
         }
     }
