@@ -14,8 +14,9 @@ use crate::out;
 use crate::recipe::{runtime, unopened};
 
 pub(super) const HELP: &str = "\
-gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the same --data
-finds the server by itself. Ctrl-C and SIGTERM let calls under way end, and close the store.
+gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
+same --data finds the server by itself. Ctrl-C and SIGTERM let calls under way end, and close the
+store.
 
 stdout: one line with the address, once it listens.
 

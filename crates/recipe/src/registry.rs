@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Fault, Function, Holds, Param, Signature};
+use crate::function::{Arity, Call, Fault, Function, Holds, Param, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::whole::whole;
 

@@ -13,12 +13,12 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
+stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed yet.
+
   anabranch recipe add concat/1.0.0 -i title -i story --ref page
   anabranch recipe add hmac_sha256/1.0.0 -i page -p key=c0ffee   # = takes text
-  anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON: numbers, lists, true
+  anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
   anabranch recipe add --file graph.toml                         # blobs and recipes by name
-
-stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed until it is asked for.
 
 Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage.";
 

@@ -13,7 +13,8 @@ use crate::out;
 use crate::plan::duration;
 
 pub(super) const HELP: &str = "\
-Pins and names are kept, with all that it takes to derive them; so is whatever is younger than the grace period.
+Pins and names are kept, with all that it takes to derive them; so is whatever is younger than the
+grace period.
 
   anabranch recipe collect --dry-run --detail
   anabranch recipe collect --grace 0 --keep-recipes

@@ -19,8 +19,8 @@ use crate::out;
 use crate::plan::duration;
 
 pub(super) const HELP: &str = "\
-stdout: the bytes, just as they are. With --output they go to a file, which is there once it is whole, and stderr
-says where they came from.
+stdout: the bytes, just as they are. With --output they go to a file, which is there once it is
+whole, and stderr says where they came from.
 
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin

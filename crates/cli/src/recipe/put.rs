@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the address of a file, or a line `ADDRESS  FILE` for each of several. It is the BLAKE3 hash of the
-bytes, what `b3sum` prints.
+stdout: the address of a file, or a line `ADDRESS  FILE` for each of several. It is the BLAKE3 hash
+of the bytes, what `b3sum` prints.
 
   anabranch recipe put report.csv --ref report
   producer | anabranch recipe put -

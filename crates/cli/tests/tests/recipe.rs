@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use expect_test::{Expect, expect};
+use expect_test::{ExpectFile, expect_file};
 
 use crate::binary::{Said, in_folder, root, scratch};
 
@@ -20,10 +20,14 @@ pub(crate) fn recipe(folder: &Path, command: &str) -> Said {
     in_folder(folder, &args, "")
 }
 
-/// What a command says, addresses and times left out as far as they are not always the same.
-fn check(folder: &Path, command: &str, expected: Expect) {
-    let said = recipe(folder, command);
-    expected.assert_eq(&timeless(&said.shown_from(folder)));
+/// What commands say, one after the other: as a terminal would show it.
+fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
+    let mut transcript = String::new();
+    for command in commands {
+        let said = timeless(&recipe(folder, command).shown_from(folder));
+        transcript.push_str(&format!("$ anabranch recipe {command}\n{said}\n"));
+    }
+    expected.assert_eq(&transcript);
 }
 
 /// Times, which are never the same twice, as `TIME`.
@@ -43,7 +47,10 @@ fn timeless(text: &str) -> String {
                 *word = if is_date { "DATE" } else { "CLOCK" };
             }
         }
-        shown.push_str(&words.join(" "));
+        let line = words.join(" ");
+        // How many there are is told elsewhere, and grows.
+        let line = if line.starts_with("functions  ") { "functions  COUNT" } else { &line };
+        shown.push_str(line);
         shown.push('\n');
     }
     shown
@@ -63,24 +70,28 @@ fn with_example(test: &str) -> PathBuf {
 #[test]
 fn help_of_recipes() {
     let folder = empty("recipe_help");
-    check(&folder, "--help", expect![]);
-    check(&folder, "add --help", expect![]);
-    check(&folder, "get --help", expect![]);
-    check(&folder, "ref --help", expect![]);
+    let commands = ["--help", "add --help", "get --help", "collect --help", "ref --help"];
+    check(&folder, &commands, &expect_file!["recipe_said/help.txt"]);
 }
 
 #[test]
 fn a_file_is_put_and_its_page_computed_once() {
     let folder = with_example("recipe_file");
-    check(&folder, "add --file page.toml", expect![]);
-    check(&folder, "get page", expect![]);
-    check(&folder, "get page -o again.txt", expect![]);
+    let commands = [
+        "add --file page.toml",
+        "get page",
+        "get page -o again.txt",
+        "get page --range 6..15",
+        "resolve page",
+        "resolve page.gz",
+        "status",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/file.txt"]);
     let again = std::fs::read_to_string(folder.join("again.txt")).unwrap();
     assert_eq!(again, recipe(&folder, "get page").stdout);
-    check(&folder, "get page --range 6..15", expect![]);
-    check(&folder, "resolve page", expect![]);
-    check(&folder, "resolve page.gz", expect![]);
-    check(&folder, "status", expect![]);
+    let json: serde_json::Value =
+        serde_json::from_str(&recipe(&folder, "resolve page --json").stdout).unwrap();
+    assert_eq!((&json["function"], &json["memo"]["size"]), (&"concat/1.0.0".into(), &365.into()));
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 4, "nothing half written is left: {names:?}");
 }
@@ -90,50 +101,60 @@ fn recipes_one_by_one() {
     let folder = empty("recipe_single");
     std::fs::write(folder.join("a.txt"), "ab").unwrap();
     std::fs::write(folder.join("b.txt"), "cd").unwrap();
-    check(&folder, "put a.txt --ref a", expect![]);
-    check(&folder, "put a.txt b.txt", expect![]);
-    check(&folder, "put a.txt --json", expect![]);
-    check(&folder, "add repeat/1.0.0 -i a -p count:=3 --ref thrice", expect![]);
-    check(&folder, "get thrice", expect![]);
-    check(&folder, "resolve thrice", expect![]);
-    check(&folder, "resolve a", expect![]);
-    check(&folder, "invalidate a --cascade --dry-run --detail", expect![]);
-    check(&folder, "invalidate thrice", expect![]);
-    check(&folder, "invalidate thrice --json", expect![]);
-    let unknown = format!("add concat/1.0.0 -i {} -i a", "0".repeat(64));
-    check(&folder, &unknown, expect![]);
-    check(&folder, "add nobody/9 -i a --allow-unknown --json", expect![]);
+    let commands = [
+        "put a.txt --ref a",
+        "put a.txt b.txt",
+        "put a.txt --json",
+        "add repeat/1.0.0 -i a -p count:=3 --ref thrice",
+        "get thrice",
+        "resolve thrice",
+        "resolve a",
+        "invalidate a --cascade --dry-run --detail",
+        "invalidate thrice",
+        "invalidate thrice --json",
+        "add concat/1.0.0 -i 0000000000000000000000000000000000000000000000000000000000000000 -i a",
+        "add nobody/9 -i a --allow-unknown --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/single.txt"]);
 }
 
 #[test]
 fn pins_names_and_collection() {
     let folder = with_example("recipe_roots");
     recipe(&folder, "get page");
-    check(&folder, "ref list", expect![]);
-    check(&folder, "ref set front page", expect![]);
-    check(&folder, "ref get front", expect![]);
-    check(&folder, "ref drop page.gz", expect![]);
-    check(&folder, "ref history page.gz", expect![]);
-    check(&folder, "pin front", expect![]);
-    check(&folder, "pin front", expect![]);
-    check(&folder, "pins", expect![]);
     std::fs::write(folder.join("loose.txt"), "nobody wants this").unwrap();
-    recipe(&folder, "put loose.txt");
-    check(&folder, "collect", expect![]);
-    check(&folder, "collect --grace 0 --keep-recipes --dry-run --detail", expect![]);
-    check(&folder, "collect --grace 0 --detail", expect![]);
-    check(&folder, "collect --grace 0 --json", expect![]);
-    check(&folder, "unpin front", expect![]);
-    check(&folder, "scrub", expect![]);
+    let commands = [
+        "ref list",
+        "ref set front page",
+        "ref get front",
+        "ref drop page.gz",
+        "ref history page.gz",
+        "pin front",
+        "pin front",
+        "pins",
+        "put loose.txt",
+        "collect",
+        "collect --grace 0 --keep-recipes --dry-run --detail",
+        "collect --grace 0",
+        "collect --grace 0 --json",
+        "unpin front",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/roots.txt"]);
+    let scrub = recipe(&folder, "scrub");
+    assert!(scrub.code == 0 && scrub.stderr.ends_with("all is well\n"), "{}", scrub.shown());
+    assert!(recipe(&folder, "get page").stdout.starts_with("Where the delta begins\n"));
 }
 
 #[test]
 fn archives_move_between_stores() {
     let folder = with_example("recipe_archive");
     let page = recipe(&folder, "get page").stdout;
-    check(&folder, "export page.archive page", expect![]);
-    check(&folder, "import page.archive --data other", expect![]);
-    check(&folder, "import page.archive --data other --json", expect![]);
+    let commands = [
+        "export page.archive page",
+        "import page.archive --data other",
+        "import page.archive --data other --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/archive.txt"]);
     let address = recipe(&folder, "ref get page").stdout;
     let other = recipe(&folder, &format!("get {} --data other", address.trim()));
     assert_eq!(other.stdout, page);
@@ -148,62 +169,65 @@ fn functions_are_listed() {
     let folder = empty("recipe_functions");
     let said = recipe(&folder, "functions");
     assert!(said.code == 0 && said.stdout.lines().count() > 20, "{}", said.shown());
-    check(&folder, "functions take", expect![]);
-    check(&folder, "functions concat/1.0.0 --json", expect![]);
-    check(&folder, "functions concta", expect![]);
+    let commands = ["functions take", "functions concat/1.0.0 --json", "functions concta"];
+    check(&folder, &commands, &expect_file!["recipe_said/functions.txt"]);
     assert!(!folder.join(".anabranch").exists(), "no store is needed for that");
 }
 
 #[test]
 fn what_is_wrong_is_said_with_the_way_out() {
     let folder = empty("recipe_errors");
-    check(&folder, "get page", expect![]);
-    check(&folder, "status --data nowhere", expect![]);
+    let commands = ["get page", "status --data nowhere"];
+    check(&folder, &commands, &expect_file!["recipe_said/no_store.txt"]);
     assert!(!folder.join(".anabranch").exists() && !folder.join("nowhere").exists());
-    check(&folder, "put missing.txt", expect![]);
-    check(&folder, "put .", expect![]);
-    check(&folder, "get page", expect![]);
-    check(&folder, "add concta/1.0.0", expect![]);
-    check(&folder, "add take/1.0.0 -i x", expect![]);
-    check(&folder, "add concat", expect![]);
-    check(&folder, "add concat/1.0.0 -p count", expect![]);
-    check(&folder, "add concat/1.0.0 -p count:=x", expect![]);
-    check(&folder, "add", expect![]);
-    check(&folder, "get page --range 9..3", expect![]);
-    check(&folder, "get page --json", expect![]);
-    check(&folder, "collect --grace soon", expect![]);
-    check(&folder, "status --server localhost:1", expect![]);
-    check(&folder, "ref get page", expect![]);
     std::fs::write(folder.join("no.txt"), "").unwrap();
-    recipe(&folder, "put no.txt --ref empty");
-    recipe(&folder, "add non_empty/1.0.0 -i empty --ref refused");
-    check(&folder, "get refused -o never.txt", expect![]);
+    let commands = [
+        "put missing.txt",
+        "put .",
+        "get page",
+        "add concta/1.0.0",
+        "add take/1.0.0 -i x",
+        "add concat",
+        "add concat/1.0.0 -p count",
+        "add concat/1.0.0 -p count:=x",
+        "add",
+        "get page --range 9..3",
+        "get page --json",
+        "collect --grace soon",
+        "status --server localhost:1",
+        "ref get page",
+        "put no.txt --ref empty",
+        "add non_empty/1.0.0 -i empty --ref refused",
+        "get refused -o never.txt",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/wrong.txt"]);
     assert!(!folder.join("never.txt").exists());
 }
 
 #[test]
 fn problems_of_files_are_told_with_their_lines() {
     let folder = empty("recipe_problems");
-    std::fs::write(
-        folder.join("wrong.toml"),
-        "[blob.a]\ntext = 7\n\n[recipe.b]\nfunction = \"take/1.0.0\"\ninputs = [\"aa\"]\nparams = { bytes = \"x\", byte = 1 }\n",
-    )
-    .unwrap();
-    check(&folder, "add --file wrong.toml", expect![]);
-    std::fs::write(
-        folder.join("wrong.yaml"),
-        "recipe:\n  a: {function: concat/1.0.0, inputs: [b]}\n  b: {function: concat/1.0.0, inputs: [a]}\n",
-    )
-    .unwrap();
-    check(&folder, "add --file wrong.yaml", expect![]);
-    check(&folder, "add --file missing.toml", expect![]);
-    check(&folder, "add --file recipe.txt", expect![]);
-    std::fs::write(
-        folder.join("ref.toml"),
-        "[recipe.a]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\"]\n",
-    )
-    .unwrap();
-    check(&folder, "add --file ref.toml", expect![]);
+    let files = [
+        (
+            "wrong.toml",
+            "[blob.a]\ntext = 7\n\n[recipe.b]\nfunction = \"take/1.0.0\"\ninputs = [\"aa\"]\n\
+             params = { bytes = \"x\", byte = 1 }\n",
+        ),
+        (
+            "wrong.yaml",
+            "recipe:\n  a: {function: concat/1.0.0, inputs: [b]}\n  b: {function: concat/1.0.0, inputs: [a]}\n",
+        ),
+        ("ref.toml", "[recipe.a]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\"]\n"),
+    ];
+    files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+    let commands = [
+        "add --file wrong.toml",
+        "add --file wrong.yaml",
+        "add --file missing.toml",
+        "add --file recipe.txt",
+        "add --file ref.toml",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/problems.txt"]);
 }
 
 #[test]
