@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod crowd;
+mod data;
 mod depth;
 mod deriva;
 mod edges;
@@ -14,4 +15,5 @@ mod plain_cuts;
 mod plain_digests;
 mod plain_rows;
 mod seed;
+mod text;
 mod world;
