@@ -162,7 +162,7 @@ impl RecipeFile {
         let table = tree::parse(text, format, &mut notes);
         let entries = read::entries(table, folder, &mut notes);
         check::calls(&entries, known.0, known.1, &mut notes);
-        let file = order::linked(entries, &mut notes);
+        let file = order::linked(&entries, &mut notes);
         notes.none_or(file)
     }
 

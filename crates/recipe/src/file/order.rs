@@ -9,19 +9,19 @@ use crate::recipe::Params;
 use crate::registry::nearest;
 
 /// The file with its names looked up; what is wrong with them is noted.
-pub(super) fn linked(entries: Vec<Entry>, notes: &mut Notes<'_>) -> RecipeFile {
-    let places = places(&entries, notes);
+pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
+    let places = places(entries, notes);
     let reads: Vec<Vec<usize>> = entries.iter().map(|entry| reads(entry, &places, notes)).collect();
     let order = in_order(&reads);
     if order.len() < entries.len() {
-        tell_cycles(&entries, &reads, &order, notes);
+        tell_cycles(entries, &reads, &order, notes);
         return RecipeFile::default();
     }
-    references(&entries, notes);
+    references(entries, notes);
     if !notes.is_empty() {
         return RecipeFile::default();
     }
-    sorted(&entries, &places, order)
+    sorted(entries, &places, order)
 }
 
 /// Where each name stands.

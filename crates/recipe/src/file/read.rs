@@ -153,7 +153,7 @@ fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<Stri
                 has_function = true;
                 let at = node.at.clone();
                 let text = as_text(node, "function", notes);
-                call.function = text.and_then(|text| as_function(text, at, notes));
+                call.function = text.and_then(|text| as_function(&text, at, notes));
             }
             "inputs" => {
                 call.at = node.at.clone();
@@ -173,7 +173,7 @@ fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<Stri
     (What::Recipe(call), reference)
 }
 
-fn as_function(text: String, at: Span, notes: &mut Notes<'_>) -> Option<(Span, FunctionId)> {
+fn as_function(text: &str, at: Span, notes: &mut Notes<'_>) -> Option<(Span, FunctionId)> {
     match text.parse() {
         Ok(function) => Some((at, function)),
         Err(malformed) => {
