@@ -32,7 +32,7 @@ pub(super) struct Got {
 
 enum Body {
     Local(anabranch_recipe::Got),
-    Remote(anabranch_server::Got),
+    Remote(Box<anabranch_server::Got>),
 }
 
 impl Got {
@@ -48,7 +48,7 @@ impl Got {
 /// Hears what happens.
 pub(super) enum Ear {
     Local(Listener),
-    Remote(Hearing),
+    Remote(Box<Hearing>),
 }
 
 impl Ear {
@@ -134,7 +134,12 @@ impl Backend {
             }
             Backend::Remote(client) => {
                 let got = client.get(address, range, within).await?;
-                Ok(Got { output: got.output, size: got.size, source: got.source, body: Body::Remote(got) })
+                Ok(Got {
+                    output: got.output,
+                    size: got.size,
+                    source: got.source,
+                    body: Body::Remote(Box::new(got)),
+                })
             }
         }
     }
@@ -143,7 +148,7 @@ impl Backend {
     pub(super) async fn listen(&self) -> Result<Ear, Failure> {
         match self {
             Backend::Local(executor) => Ok(Ear::Local(executor.listen())),
-            Backend::Remote(client) => Ok(Ear::Remote(client.events().await?)),
+            Backend::Remote(client) => Ok(Ear::Remote(Box::new(client.events().await?))),
         }
     }
 
@@ -242,9 +247,9 @@ impl Backend {
             Backend::Remote(client) => {
                 let mut archive = client.export(addresses.iter().copied().map(Target::from)).await?;
                 while let Some(piece) = archive.next().await {
-                    to.write_all(&piece?).map_err(unwritten)?;
+                    to.write_all(&piece?).map_err(|error| unwritten(&error))?;
                 }
-                to.flush().map_err(unwritten)?;
+                to.flush().map_err(|error| unwritten(&error))?;
                 let exported = archive.exported().cloned();
                 exported.ok_or_else(|| Failure::of("the archive ended early; export it again"))
             }
@@ -313,6 +318,6 @@ async fn in_parts(
     Ok(added)
 }
 
-fn unwritten(error: std::io::Error) -> Failure {
+fn unwritten(error: &std::io::Error) -> Failure {
     Failure::of(format!("cannot write the archive: {error}"))
 }

@@ -52,13 +52,13 @@ const PAGE: u16 = 1000;
 
 impl Pin {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.these.each("pinned", "was pinned already", async |backend, address| backend.pin(address).await)
+        self.these.each("pinned", "was pinned already", &async |backend, address| backend.pin(address).await)
     }
 }
 
 impl Unpin {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.these.each("unpinned", "was not pinned", async |backend, address| backend.unpin(address).await)
+        self.these.each("unpinned", "was not pinned", &async |backend, address| backend.unpin(address).await)
     }
 }
 
@@ -67,7 +67,7 @@ impl These {
         self,
         done: &str,
         not: &str,
-        act: impl AsyncFn(&Backend, Address) -> Result<bool, Failure>,
+        act: &impl AsyncFn(&Backend, Address) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         self.at.run(Missing::Refuse, async |backend| {
             let mut json = Vec::new();

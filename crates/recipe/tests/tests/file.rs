@@ -12,7 +12,7 @@ fn parse(text: &str, format: FileFormat) -> Result<RecipeFile, FileProblems> {
     RecipeFile::parse("graph", text, format, &Functions::builtin(), UnknownFunction::Refuse)
 }
 
-fn refused(text: &str, format: FileFormat, expected: Expect) {
+fn refused(text: &str, format: FileFormat, expected: &Expect) {
     expected.assert_eq(&parse(text, format).unwrap_err().to_string());
 }
 
@@ -150,7 +150,7 @@ params = { much = 1 }
 [recipes.typo]
 "#,
         FileFormat::Toml,
-        expect![[r#"
+        &expect![[r#"
             graph:2:7: blob `greeting` has no bytes (give one of `text`, `file`, `base64` or `hex`)
             graph:3:1: a blob has no `txt` (did you mean `text`?)
             graph:7:1: `both` has its bytes twice (give one of `text`, `file`, `base64` or `hex`)
@@ -176,7 +176,7 @@ fn broken_texts_say_where() {
     refused(
         "[blob.a]\ntext = \"x\"\ntext = \"y\"\n[blob.b\n",
         FileFormat::Toml,
-        expect![[r#"
+        &expect![[r#"
         graph:3:1: duplicate key
         graph:4:7: blob `b` has no bytes (give one of `text`, `file`, `base64` or `hex`)
         graph:4:8: unclosed table, expected `]`"#]],
@@ -184,25 +184,25 @@ fn broken_texts_say_where() {
     refused(
         "blob:\n  a: {text: x}\n  a: {text: y}\n",
         FileFormat::Yaml,
-        expect!["graph:3:3: duplicate mapping key: a"],
+        &expect!["graph:3:3: duplicate mapping key: a"],
     );
-    refused("blob:\n  a: [\n", FileFormat::Yaml, expect!["graph:2:6: unclosed bracket '['"]);
+    refused("blob:\n  a: [\n", FileFormat::Yaml, &expect!["graph:2:6: unclosed bracket '['"]);
     refused(
         "- blob\n",
         FileFormat::Yaml,
-        expect![
+        &expect![
             "graph:1:1: a recipe file is a table, this is a list (write `blob:` and `recipe:` with entries below them)"
         ],
     );
     refused(
         "recipe:\n  a: {function: concat/1.0.0, params: {x: null}}\n",
         FileFormat::Yaml,
-        expect!["graph:2:43: a parameter cannot be null (leave it out instead)"],
+        &expect!["graph:2:43: a parameter cannot be null (leave it out instead)"],
     );
     refused(
         "recipe:\n  a: {function: concat/1.0.0, inputs: a}\n",
         FileFormat::Yaml,
-        expect![[r#"graph:2:39: `inputs` is a list of names, this is text (write ["name"])"#]],
+        &expect![[r#"graph:2:39: `inputs` is a list of names, this is text (write ["name"])"#]],
     );
 }
 
