@@ -27,6 +27,10 @@ fn help_goes_to_stdout() {
         exit 0
     "#]]
     .assert_eq(&anabranch(&["--help"], "").shown());
+}
+
+#[test]
+fn help_of_a_verb_lists_its_options() {
     expect![[r#"
         Answers one request: reads it from stdin, writes the answer as one line of JSON
 
