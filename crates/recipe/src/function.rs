@@ -91,6 +91,10 @@ impl Out {
 
     /// Gives a chunk, as it is unless it is a small one behind others.
     pub fn push(&mut self, chunk: Bytes) {
+        // Whoever reads it counts on chunks that have bytes.
+        if chunk.is_empty() {
+            return;
+        }
         if chunk.len() < Out::SMALL && self.len > 0 {
             return self.write(&chunk);
         }

@@ -10,6 +10,7 @@ use futures_util::Stream;
 
 use crate::closure::{Closure, Found};
 use crate::error::Error;
+use crate::events::Event;
 use crate::executor::Executor;
 use crate::function::Chunks;
 use crate::run::{Given, Kept, materialise};
@@ -122,7 +123,7 @@ impl Executor {
             let (given, source) = match Closure::find(inner, address).await? {
                 Found::Blob(given) => (given, Source::Blob),
                 Found::Memo(given) => (given, Source::Memo),
-                Found::Closure(closure) => match materialise(inner, *closure, terms.deadline).await {
+                Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
                     Ok((given, computed)) => (given, Source::Computed(computed)),
                     Err(error) if is_loss(&error) => continue,
                     Err(error) => return Err(error),
@@ -142,6 +143,17 @@ impl Executor {
             }
         }
         Err(Error::Lost { address: *address, rounds: inner.config.rounds })
+    }
+
+    async fn compute(
+        &self,
+        address: &Address,
+        closure: Closure,
+        deadline: Option<Instant>,
+    ) -> Result<(Given, u32), Error> {
+        let (address, recipes) = (*address, closure.nodes.len() as u64);
+        self.inner.events.tell(|| Event::Begun { address, recipes });
+        materialise(&self.inner, closure, deadline).await
     }
 
     /// A small value that is remembered and there.
