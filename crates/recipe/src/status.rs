@@ -7,7 +7,7 @@ use anabranch_content::Stats;
 use crate::executor::Inner;
 
 /// How much an executor has, and what it did since it began.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
     /// What is kept: recipes are the store's derivations.

@@ -1,0 +1,289 @@
+//! The other end of our own service: what a program calls that has no executor itself.
+
+mod streams;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_content::{Address, Collect, Collected, Imported, Memo, Named, Put, Scrub, Scrubbed};
+use anabranch_recipe::{Added, Draft, Invalidate, Invalidated, Recipe, Signature, Status, UnknownFunction};
+use bytes::Bytes;
+use futures_util::Stream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request};
+
+pub use streams::{Exporting, Got, Hearing, Many, Piece};
+
+use crate::proto::recipes as proto;
+use crate::proto::recipes::recipes_client::RecipesClient;
+use crate::wire::{self, Bad, Target};
+
+/// What can go wrong with a call to a server.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No server answers there.
+    #[error("could not connect to {url}")]
+    Connect {
+        /// Where it should be.
+        url: String,
+        /// Why.
+        #[source]
+        cause: Arc<tonic::transport::Error>,
+    },
+    /// The server refused, or failed.
+    #[error("{message}")]
+    Call {
+        /// The kind of failure.
+        code: Code,
+        /// What the server says about it.
+        message: String,
+    },
+    /// The call cannot be written down.
+    #[error("{0}")]
+    Request(String),
+    /// The server answered something that this client does not understand; it may be newer.
+    #[error("the server's answer is not understood: {0}")]
+    Answer(String),
+    /// The giver of a stream failed.
+    #[error("the bytes' giver failed")]
+    Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// What kind of failure the server says it is.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Error::Call { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl From<tonic::Status> for Error {
+    fn from(status: tonic::Status) -> Error {
+        Error::Call { code: status.code(), message: status.message().to_owned() }
+    }
+}
+
+/// What the server sent is wrong; what this end sends is checked with [`unwritable`].
+impl From<Bad> for Error {
+    fn from(bad: Bad) -> Error {
+        Error::Answer(bad.0)
+    }
+}
+
+fn unwritable(bad: Bad) -> Error {
+    Error::Request(bad.0)
+}
+
+/// What a server knows about an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The address.
+    pub address: Address,
+    /// The recipe there, if it is one's.
+    pub recipe: Option<Recipe>,
+    /// What that came to, if it is remembered.
+    pub memo: Option<Memo>,
+}
+
+/// A connection to a server; clones share it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    recipes: RecipesClient<Channel>,
+}
+
+/// How long a connection may take to come about.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// The largest message either way; a batch of recipes is one.
+const MESSAGE_MOST: usize = 256 << 20;
+
+/// Bytes that may be under way to here unread, of one call and of all; more only costs memory.
+const WINDOWS: [u32; 2] = [2 << 20, 8 << 20];
+
+impl Client {
+    /// Connects to a server, `http://host:port`.
+    pub async fn connect(url: &str) -> Result<Client, Error> {
+        let failed = |cause| Error::Connect { url: url.to_owned(), cause: Arc::new(cause) };
+        let endpoint = Endpoint::from_shared(url.to_owned())
+            .map_err(failed)?
+            .connect_timeout(CONNECT_WITHIN)
+            .initial_stream_window_size(WINDOWS[0])
+            .initial_connection_window_size(WINDOWS[1]);
+        let channel = endpoint.connect().await.map_err(failed)?;
+        let recipes = RecipesClient::new(channel)
+            .max_decoding_message_size(MESSAGE_MOST)
+            .max_encoding_message_size(MESSAGE_MOST);
+        Ok(Client { recipes })
+    }
+
+    /// Keeps bytes; durable when answered.
+    pub async fn put(&self, bytes: impl Into<Bytes>) -> Result<Put, Error> {
+        let bytes: Bytes = bytes.into();
+        self.put_stream(futures_util::stream::iter([Ok::<_, std::convert::Infallible>(bytes)])).await
+    }
+
+    /// Keeps the bytes of a stream of any length. An error of the stream ends the put; nothing of it is left.
+    pub async fn put_stream<E>(
+        &self,
+        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<Put, Error>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut recipes = self.recipes.clone();
+        let reply =
+            streams::send(stream, |chunk| proto::PutRequest { chunk }, |chunks| recipes.put(chunks)).await?;
+        Ok(wire::put(&reply)?)
+    }
+
+    /// Keeps several recipes that may read each other.
+    pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
+        let drafts = drafts.iter().map(wire::from_draft).collect::<Result<_, _>>().map_err(unwritable)?;
+        let unknown_function = wire::from_unknown(unknown).into();
+        let reply = self.recipes.clone().add(proto::AddRequest { drafts, unknown_function }).await?;
+        Ok(reply.into_inner().added.iter().map(wire::added).collect::<Result<_, _>>()?)
+    }
+
+    /// The value of an address, from a byte on up to one, within a time if one is given.
+    pub async fn get(
+        &self,
+        target: impl Into<Target>,
+        range: std::ops::Range<u64>,
+        within: Option<Duration>,
+    ) -> Result<Got, Error> {
+        let target = Some(wire::from_target(target.into()));
+        let end = (range.end != u64::MAX).then_some(range.end);
+        let mut request = Request::new(proto::GetRequest { target, start: range.start, end });
+        if let Some(within) = within {
+            request.set_timeout(within);
+        }
+        Got::begin(self.recipes.clone().get(request).await?.into_inner()).await
+    }
+
+    /// Several values, in the order asked for.
+    pub async fn get_many(&self, targets: impl IntoIterator<Item = Target>) -> Result<Many, Error> {
+        let targets = targets.into_iter().map(wire::from_target).collect();
+        let stream = self.recipes.clone().get_many(proto::GetManyRequest { targets }).await?;
+        Ok(Many { stream: stream.into_inner() })
+    }
+
+    /// What a text means: an address, or a name for one.
+    pub async fn find(&self, text: &str) -> Result<Address, Error> {
+        let reply = self.recipes.clone().find(proto::FindRequest { text: text.to_owned() }).await?;
+        Ok(wire::address("address", &reply.into_inner().address)?)
+    }
+
+    /// The recipe at an address, and what it came to.
+    pub async fn resolve(&self, target: impl Into<Target>) -> Result<Resolved, Error> {
+        let target = Some(wire::from_target(target.into()));
+        let reply = self.recipes.clone().resolve(proto::ResolveRequest { target }).await?.into_inner();
+        let address = wire::address("address", &reply.address)?;
+        let recipe = reply.recipe.map(wire::recipe).transpose()?;
+        let memo = reply.memo.map(|memo| wire::memo(address, &memo)).transpose()?;
+        Ok(Resolved { address, recipe, memo })
+    }
+
+    /// Forgets what a recipe came to, and if asked, what everything made from it did.
+    pub async fn invalidate(
+        &self,
+        target: impl Into<Target>,
+        terms: &Invalidate,
+    ) -> Result<Invalidated, Error> {
+        let request = wire::from_invalidate(wire::from_target(target.into()), terms);
+        let reply = self.recipes.clone().invalidate(request).await?;
+        Ok(wire::invalidated(&reply.into_inner())?)
+    }
+
+    /// Holds an address against collection; whether it was not held before.
+    pub async fn pin(&self, target: impl Into<Target>) -> Result<bool, Error> {
+        let target = Some(wire::from_target(target.into()));
+        Ok(self.recipes.clone().pin(proto::PinRequest { target }).await?.into_inner().new)
+    }
+
+    /// Lets go of an address; whether it was held.
+    pub async fn unpin(&self, target: impl Into<Target>) -> Result<bool, Error> {
+        let target = Some(wire::from_target(target.into()));
+        Ok(self.recipes.clone().unpin(proto::UnpinRequest { target }).await?.into_inner().was_pinned)
+    }
+
+    /// Pinned addresses, in order: at most so many, behind `after`.
+    pub async fn pins(&self, after: Option<Address>, most: u32) -> Result<Vec<Address>, Error> {
+        let after = after.as_ref().map(wire::from_address);
+        let reply = self.recipes.clone().pins(proto::PinsRequest { after, most }).await?;
+        Ok(wire::addresses("addresses", &reply.into_inner().addresses)?)
+    }
+
+    /// Has a name mean an address from now on, or nothing.
+    pub async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
+        let address = address.as_ref().map(wire::from_address);
+        self.recipes.clone().set_ref(proto::SetRefRequest { name: name.to_owned(), address }).await?;
+        Ok(())
+    }
+
+    /// What a name has meant, newest last.
+    pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
+        let reply = self.recipes.clone().history(proto::HistoryRequest { name: name.to_owned() }).await?;
+        Ok(reply.into_inner().history.into_iter().map(wire::named).collect::<Result<_, _>>()?)
+    }
+
+    /// All names that mean something, with what they mean.
+    pub async fn refs(&self) -> Result<Vec<(String, Address)>, Error> {
+        let reply = self.recipes.clone().refs(proto::RefsRequest {}).await?;
+        let named = |named: proto::Ref| Ok((named.name, wire::address("address", &named.address)?));
+        Ok(reply.into_inner().refs.into_iter().map(named).collect::<Result<_, Bad>>()?)
+    }
+
+    /// Removes what nothing holds.
+    pub async fn collect(&self, terms: &Collect) -> Result<Collected, Error> {
+        let reply = self.recipes.clone().collect(wire::from_collect(terms)).await?;
+        Ok(wire::collected(&reply.into_inner())?)
+    }
+
+    /// Reads and checks all that is kept.
+    pub async fn scrub(&self, terms: &Scrub) -> Result<Scrubbed, Error> {
+        let bytes_per_second = terms.bytes_per_second;
+        let reply = self.recipes.clone().scrub(proto::ScrubRequest { bytes_per_second }).await?;
+        Ok(wire::scrubbed(reply.into_inner())?)
+    }
+
+    /// Addresses and all that they lead to, as an archive.
+    pub async fn export(&self, targets: impl IntoIterator<Item = Target>) -> Result<Exporting, Error> {
+        let targets = targets.into_iter().map(wire::from_target).collect();
+        let stream = self.recipes.clone().export(proto::ExportRequest { targets }).await?;
+        Ok(Exporting::begin(stream.into_inner()))
+    }
+
+    /// Brings in what an archive holds.
+    pub async fn import<E>(
+        &self,
+        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Result<Imported, Error>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut recipes = self.recipes.clone();
+        let write = |chunk| proto::ImportRequest { chunk };
+        let reply = streams::send(stream, write, |chunks| recipes.import(chunks)).await?;
+        Ok(wire::imported(&reply))
+    }
+
+    /// The functions that recipes may name.
+    pub async fn functions(&self) -> Result<Vec<Signature>, Error> {
+        let reply = self.recipes.clone().functions(proto::FunctionsRequest {}).await?;
+        Ok(reply.into_inner().functions.into_iter().map(wire::function).collect::<Result<_, _>>()?)
+    }
+
+    /// How much there is and what was done. What was asked of the store by kind is not told.
+    pub async fn status(&self) -> Result<Status, Error> {
+        let reply = self.recipes.clone().status(proto::StatusRequest {}).await?;
+        Ok(wire::status(&reply.into_inner())?)
+    }
+
+    /// Hears from now on what happens.
+    pub async fn events(&self) -> Result<Hearing, Error> {
+        Hearing::begin(self.recipes.clone().events(proto::EventsRequest {}).await?.into_inner()).await
+    }
+}

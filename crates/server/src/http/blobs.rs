@@ -1,0 +1,178 @@
+//! Blobs, and values as if they were blobs: ranges, tags, streams.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anabranch_content::Address;
+use anabranch_recipe::{Error, Get, Got};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE,
+    LOCATION, RANGE,
+};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tonic::Code;
+
+use crate::failure::{Failure, refusal};
+use crate::pieces::bounded;
+use crate::service::Shared;
+
+/// Keeps the body, of any length up to the bound.
+pub(super) async fn put(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Failure> {
+    let most = shared.settings.blob_most;
+    let put = shared.executor.put_stream(bounded(body.into_data_stream(), most)).await?;
+    let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
+    let address = put.address.to_string();
+    let location = [(LOCATION, format!("/v1/blobs/{address}"))];
+    let body = Json(json!({ "address": address, "size": put.len, "new": put.new }));
+    Ok((status, location, body).into_response())
+}
+
+/// A blob's bytes. Other than a value's, they never change.
+pub(super) async fn get(
+    State(shared): State<Arc<Shared>>,
+    Path(address): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let address: Address = address
+        .parse()
+        .map_err(|problem| Failure::new(Code::InvalidArgument, format!("{address:?}: {problem}")))?;
+    if shared.executor.store().size(&address).await?.is_none() {
+        let message =
+            format!("{address} is no blob here; a recipe's value is at /v1/recipes/{address}/value");
+        return Err(Failure::new(Code::NotFound, message));
+    }
+    let got = shared.executor.get(&address, &Get::default()).await?;
+    answer(&shared, got, &headers, "public, max-age=31536000, immutable").await
+}
+
+/// A value as the headers want it: all, a part, or just that it has not changed.
+pub(super) async fn answer(
+    shared: &Shared,
+    got: Got,
+    headers: &HeaderMap,
+    caching: &'static str,
+) -> Result<Response, Failure> {
+    let tag = format!("\"{}\"", got.output);
+    let common =
+        [(ETAG, tag.clone()), (CACHE_CONTROL, caching.to_owned()), (ACCEPT_RANGES, "bytes".to_owned())];
+    if text(headers, IF_NONE_MATCH).is_some_and(|wanted| is_listed(wanted, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, common).into_response());
+    }
+    let same = text(headers, IF_RANGE).is_none_or(|wanted| wanted == tag);
+    let wanted = text(headers, RANGE).filter(|_| same).map_or(Wanted::All, |range| parse(range, got.size));
+    let size = got.size;
+    match wanted {
+        Wanted::All => {
+            let about = [(CONTENT_LENGTH, size.to_string()), (CONTENT_TYPE, BYTES.to_owned())];
+            Ok((common, about, stream(got)).into_response())
+        }
+        Wanted::Part(range) => {
+            let terms = Get { range: range.clone(), ..Get::default() };
+            let part = shared.executor.get(&got.output, &terms).await?;
+            let about = [
+                (CONTENT_LENGTH, (range.end - range.start).to_string()),
+                (CONTENT_TYPE, BYTES.to_owned()),
+                (CONTENT_RANGE, format!("bytes {}-{}/{size}", range.start, range.end - 1)),
+            ];
+            Ok((StatusCode::PARTIAL_CONTENT, common, about, stream(part)).into_response())
+        }
+        Wanted::Beyond => {
+            let message = format!("the range begins behind the last of {size} bytes");
+            let refusal = refusal(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", &message);
+            Ok(([(CONTENT_RANGE, format!("bytes */{size}"))], refusal).into_response())
+        }
+    }
+}
+
+const BYTES: &str = "application/octet-stream";
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn stream(mut got: Got) -> Body {
+    match got.whole() {
+        Some(bytes) => Body::from(bytes),
+        None => Body::from_stream(futures_util::TryStreamExt::map_err(got.into_stream(), Failed)),
+    }
+}
+
+/// An error within a body, which ends it before its announced length.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Failed(Error);
+
+/// Whether a list of tags has this one. A weak tag may match: equal tags are equal bytes.
+fn is_listed(list: &str, tag: &str) -> bool {
+    list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    All,
+    Part(Range<u64>),
+    Beyond,
+}
+
+/// One range of bytes. What is not understood, or is several, is answered with everything, as HTTP allows.
+fn parse(range: &str, size: u64) -> Wanted {
+    let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
+        return Wanted::All;
+    };
+    let number = |text: &str| -> Option<u64> {
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    };
+    match (number(first), number(last)) {
+        (None, Some(0)) if first.is_empty() => Wanted::Beyond,
+        (None, Some(_)) if first.is_empty() && size == 0 => Wanted::Beyond,
+        (None, Some(count)) if first.is_empty() => Wanted::Part(size.saturating_sub(count)..size),
+        (Some(first), Some(last)) if last < first => Wanted::All,
+        (Some(first), Some(_)) if first >= size => Wanted::Beyond,
+        (Some(first), None) if last.is_empty() && first >= size => Wanted::Beyond,
+        (Some(first), Some(last)) => Wanted::Part(first..last.saturating_add(1).min(size)),
+        (Some(first), None) if last.is_empty() => Wanted::Part(first..size),
+        _ => Wanted::All,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        let part = |range| Wanted::Part(range);
+        for (range, size, wanted) in [
+            ("bytes=0-4", 10, part(0..5)),
+            ("bytes=5-", 10, part(5..10)),
+            ("bytes=-3", 10, part(7..10)),
+            ("bytes=-30", 10, part(0..10)),
+            ("bytes=8-100", 10, part(8..10)),
+            ("bytes=0-18446744073709551615", 10, part(0..10)),
+            ("bytes=10-", 10, Wanted::Beyond),
+            ("bytes=10-12", 10, Wanted::Beyond),
+            ("bytes=-0", 10, Wanted::Beyond),
+            ("bytes=0-", 0, Wanted::Beyond),
+            ("bytes=-1", 0, Wanted::Beyond),
+            ("bytes=4-2", 10, Wanted::All),
+            ("bytes=0-1,3-4", 10, Wanted::All),
+            ("bytes=a-b", 10, Wanted::All),
+            ("bytes=-", 10, Wanted::All),
+            ("lines=0-1", 10, Wanted::All),
+        ] {
+            assert_eq!(parse(range, size), wanted, "{range} of {size}");
+        }
+    }
+
+    #[test]
+    fn tags() {
+        let tag = "\"aa\"";
+        assert!(is_listed("\"aa\"", tag) && is_listed("\"bb\", W/\"aa\"", tag) && is_listed("*", tag));
+        assert!(!is_listed("\"bb\"", tag) && !is_listed("", tag) && !is_listed("aa", tag));
+    }
+}

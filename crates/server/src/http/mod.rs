@@ -1,0 +1,72 @@
+//! HTTP: blobs, recipes, names, status.
+
+mod blobs;
+mod json;
+mod recipes;
+mod refs;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use tonic::Code;
+
+use crate::failure::{Failure, refusal};
+use crate::service::Shared;
+use crate::wire;
+
+pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/blobs", post(blobs::put).put(blobs::put))
+        .route("/v1/blobs/{address}", get(blobs::get))
+        .route("/v1/recipes", post(recipes::add))
+        .route("/v1/recipes/{target}", get(recipes::describe))
+        .route("/v1/recipes/{target}/value", get(recipes::value))
+        .route("/v1/refs", get(refs::list))
+        .route("/v1/refs/{name}", get(refs::show).put(refs::set).delete(refs::remove))
+        .route("/v1/status", get(status))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(Arc::clone(shared))
+}
+
+/// The body of a call that is small.
+async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
+    let most = shared.settings.body_most;
+    to_bytes(body, most).await.map_err(|error| {
+        match std::error::Error::source(&error)
+            .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())
+        {
+            true => Failure::new(Code::OutOfRange, format!("the body has more than {most} bytes")),
+            false => Failure::from(error),
+        }
+    })
+}
+
+/// A client that broke off.
+impl From<axum::Error> for Failure {
+    fn from(error: axum::Error) -> Failure {
+        Failure::new(Code::Cancelled, format!("the body ended early: {error}"))
+    }
+}
+
+async fn not_allowed(uri: Uri) -> Response {
+    let message = format!("{} has no such method", uri.path());
+    refusal(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message)
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    match *shared.closing.borrow() {
+        true => Failure::new(Code::Unavailable, "the server comes to rest").into_response(),
+        false => "ok\n".into_response(),
+    }
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    axum::Json(json::status(&wire::from_status(&shared.executor.status()))).into_response()
+}

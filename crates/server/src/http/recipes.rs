@@ -1,0 +1,116 @@
+//! Recipes: added, described, and what they come to.
+
+use std::sync::Arc;
+
+use anabranch_recipe::{Draft, Get, Ref, UnknownFunction};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tonic::Code;
+
+use super::json::{self, Input, OneOrMany, Written};
+use crate::deadline;
+use crate::failure::Failure;
+use crate::service::Shared;
+use crate::wire::Target;
+
+/// What may stand behind `?` when recipes are added.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Adding {
+    /// `refuse` or `accept`.
+    unknown_function: Option<String>,
+}
+
+/// Keeps a recipe or a list of them.
+pub(super) async fn add(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<Adding>, axum::extract::rejection::QueryRejection>,
+    body: Body,
+) -> Result<Response, Failure> {
+    let unknown = match query.map_err(|rejection| wrong_query(&rejection))?.0.unknown_function.as_deref() {
+        None | Some("refuse") => UnknownFunction::Refuse,
+        Some("accept") => UnknownFunction::Accept,
+        Some(other) => {
+            let message = format!("`unknown_function` is {other:?}; it may be refuse or accept");
+            return Err(Failure::new(Code::InvalidArgument, message));
+        }
+    };
+    let written = json::read(&super::body(&shared, body).await?)?;
+    let (list, one) = match written {
+        OneOrMany::One(written) => (vec![written], true),
+        OneOrMany::Many(list) => (list, false),
+    };
+    let mut drafts = Vec::with_capacity(list.len());
+    for written in list {
+        drafts.push(draft(&shared, written).await?);
+    }
+    let added = shared.executor.add_all(&drafts, unknown).await?;
+    let is_new = added.iter().any(|added| added.new);
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut answer: Vec<_> = added.iter().map(json::added).collect();
+    let answer = if one { answer.remove(0) } else { answer.into() };
+    Ok((status, Json(answer)).into_response())
+}
+
+async fn draft(shared: &Shared, written: Written) -> Result<Draft, Failure> {
+    let (function, params) = (written.function()?, written.params()?);
+    let mut inputs = Vec::with_capacity(written.inputs.len());
+    for input in written.inputs {
+        inputs.push(match input {
+            Input::Place(place) => Ref::Earlier(place),
+            Input::Text(text) => Ref::Address(shared.find(&Target::from(&*text)).await?),
+        });
+    }
+    Ok(Draft { function, inputs, params })
+}
+
+fn wrong_query(rejection: &axum::extract::rejection::QueryRejection) -> Failure {
+    Failure::new(Code::InvalidArgument, rejection.body_text())
+}
+
+/// A recipe, and what it came to if that is remembered.
+pub(super) async fn describe(
+    State(shared): State<Arc<Shared>>,
+    Path(target): Path<String>,
+) -> Result<Response, Failure> {
+    let address = shared.find(&Target::from(&*target)).await?;
+    let Some(recipe) = shared.executor.resolve(&address).await? else {
+        return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
+    };
+    let memo = shared.executor.store().recall(&address).await?;
+    let described = json!({
+        "address": address.to_string(),
+        "recipe": json::recipe(&recipe),
+        "memo": memo.as_ref().map(json::memo),
+    });
+    Ok(Json(described).into_response())
+}
+
+/// What may stand behind `?` when a value is wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanting {
+    /// `500ms`, `2s`, `5m`.
+    timeout: Option<String>,
+}
+
+/// What a recipe comes to, computed unless that was done before.
+pub(super) async fn value(
+    State(shared): State<Arc<Shared>>,
+    Path(target): Path<String>,
+    query: Result<Query<Wanting>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let deadline = match query.map_err(|rejection| wrong_query(&rejection))?.0.timeout {
+        Some(text) => deadline::from_now(deadline::written(&text)?, &shared.executor)?,
+        None => None,
+    };
+    let address = shared.find(&Target::from(&*target)).await?;
+    let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?;
+    super::blobs::answer(&shared, got, &headers, "no-cache").await
+}

@@ -1,0 +1,80 @@
+//! Names and what they mean.
+
+use std::sync::Arc;
+
+use anabranch_content::{Address, Named};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value as Object, json};
+use tonic::Code;
+
+use crate::failure::Failure;
+use crate::service::Shared;
+
+/// All names that mean something.
+pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
+    let names = shared.executor.store().names().await?;
+    let named = |(name, address): (String, Address)| json!({ "name": name, "address": address.to_string() });
+    let refs: Vec<Object> = names.into_iter().map(named).collect();
+    Ok(Json(json!({ "refs": refs })).into_response())
+}
+
+/// What a name means and has meant.
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+) -> Result<Response, Failure> {
+    let history = shared.executor.store().history(&name).await?;
+    match history.last() {
+        None => Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}"))),
+        Some(_) => Ok(described(&name, &history)),
+    }
+}
+
+fn described(name: &str, history: &[Named]) -> Response {
+    let text = |address: Option<Address>| address.map(|address| address.to_string());
+    let step = |named: &Named| json!({ "address": text(named.address), "at": named.at.0 });
+    let steps: Vec<Object> = history.iter().map(step).collect();
+    let now = text(history.last().and_then(|named| named.address));
+    Json(json!({ "name": name, "address": now, "history": steps })).into_response()
+}
+
+/// What a name is to mean.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Meaning {
+    address: String,
+}
+
+/// Has a name mean an address.
+pub(super) async fn set(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = super::body(&shared, body).await?;
+    let bad = |message: String| Failure::new(Code::InvalidArgument, message);
+    let meaning: Meaning = serde_json::from_slice(&body)
+        .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
+    let address = meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))?;
+    shared.executor.store().name(&name, Some(address)).await?;
+    let history = shared.executor.store().history(&name).await?;
+    Ok(described(&name, &history))
+}
+
+/// Has a name mean nothing.
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+) -> Result<Response, Failure> {
+    let store = shared.executor.store();
+    if store.named(&name).await?.is_none() {
+        return Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}")));
+    }
+    store.name(&name, None).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

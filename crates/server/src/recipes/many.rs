@@ -1,0 +1,56 @@
+//! Several values in one answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anabranch_recipe::{Get, Got};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tonic::Status;
+
+use crate::failure::Failure;
+use crate::pieces::Pieces;
+use crate::proto::recipes as proto;
+use crate::proto::recipes::get_many_reply::Part as Sent;
+use crate::service::Shared;
+use crate::wire::{self, Part, Target};
+
+/// The values of targets in their order, a few of them got ahead.
+pub(super) fn get(
+    shared: &Arc<Shared>,
+    targets: Vec<Target>,
+    deadline: Option<Instant>,
+) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {
+    let ahead = shared.settings.ahead.max(1);
+    let shared = Arc::clone(shared);
+    let one = move |target: Target| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let address = shared.find(&target).await?;
+            Ok(shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?)
+        }
+    };
+    let values = stream::iter(targets).map(one).buffered(ahead).enumerate();
+    values.flat_map(|(index, got)| parts(index as u32, got)).boxed()
+}
+
+fn parts(index: u32, got: Result<Got, Failure>) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {
+    let reply = move |part| Ok(proto::GetManyReply { index, part: Some(part) });
+    match got {
+        Err(failure) => stream::iter([reply(Sent::Failure(from_failure(failure)))]).boxed(),
+        Ok(got) => {
+            let header = reply(Sent::Header(wire::from_header(&Part::of(&got))));
+            let pieces = Pieces::new(
+                got,
+                |_, whole| whole.filter(|whole| !whole.is_empty()).map(Sent::Chunk),
+                Sent::Chunk,
+            );
+            let failed = |status: Status| Sent::Failure(from_failure(status.into()));
+            let pieces = pieces.map(move |piece| reply(piece.unwrap_or_else(failed)));
+            stream::iter([header]).chain(pieces).boxed()
+        }
+    }
+}
+
+fn from_failure(failure: Failure) -> proto::Failure {
+    proto::Failure { code: failure.code.into(), message: failure.message }
+}

@@ -1,0 +1,246 @@
+//! Our own service.
+
+mod archives;
+mod many;
+
+use std::sync::Arc;
+
+use anabranch_recipe::{Get, Heard, Listener};
+use futures_util::future::{Either, select};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::sync::watch;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+use crate::deadline;
+use crate::failure::Failure;
+use crate::pieces::{Pieces, bounded};
+use crate::proto::recipes as proto;
+use crate::proto::recipes::recipes_server::Recipes;
+use crate::service::Shared;
+use crate::wire::{self, Part};
+
+/// Our own service over an executor.
+pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
+
+type Answer<T> = Result<Response<T>, Status>;
+
+/// Whatever fails in here, as the wire has it.
+async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
+    Ok(Response::new(call.await?))
+}
+
+#[tonic::async_trait]
+impl Recipes for OfRecipes {
+    async fn put(&self, request: Request<Streaming<proto::PutRequest>>) -> Answer<proto::PutReply> {
+        answer(async {
+            let chunks = request.into_inner().map(|request| request.map(|request| request.chunk));
+            let put = self.0.executor.put_stream(bounded(chunks, self.0.settings.blob_most)).await?;
+            Ok(wire::from_put(&put))
+        })
+        .await
+    }
+
+    async fn add(&self, request: Request<proto::AddRequest>) -> Answer<proto::AddReply> {
+        answer(async {
+            let proto::AddRequest { drafts, unknown_function } = request.into_inner();
+            let unknown = wire::unknown(unknown_function)?;
+            let drafts: Vec<_> = drafts.into_iter().map(wire::draft).collect::<Result<_, _>>()?;
+            let added = self.0.executor.add_all(&drafts, unknown).await?;
+            Ok(proto::AddReply { added: added.iter().map(wire::from_added).collect() })
+        })
+        .await
+    }
+
+    type GetStream = Pieces<proto::GetReply>;
+
+    async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
+        answer(async {
+            let executor = &self.0.executor;
+            let deadline = deadline::of_call(request.metadata(), executor)?;
+            let proto::GetRequest { target, start, end } = request.into_inner();
+            let range = start..end.unwrap_or(u64::MAX);
+            if range.end < range.start {
+                return Err(Failure::new(Code::InvalidArgument, "`end` is before `start`"));
+            }
+            let address = self.0.find(&wire::target(target)?).await?;
+            let got = executor.get(&address, &Get { range, deadline }).await?;
+            let begin = |got: &anabranch_recipe::Got, whole: Option<bytes::Bytes>| {
+                let header = wire::from_header(&Part::of(got));
+                Some(proto::GetReply { header: Some(header), chunk: whole.unwrap_or_default() })
+            };
+            Ok(Pieces::new(got, begin, |chunk| proto::GetReply { header: None, chunk }))
+        })
+        .await
+    }
+
+    type GetManyStream = BoxStream<'static, Result<proto::GetManyReply, Status>>;
+
+    async fn get_many(&self, request: Request<proto::GetManyRequest>) -> Answer<Self::GetManyStream> {
+        answer(async {
+            let deadline = deadline::of_call(request.metadata(), &self.0.executor)?;
+            let targets = request.into_inner().targets;
+            self.0.check_count("targets", targets.len())?;
+            let targets = targets.into_iter().map(|target| wire::target(Some(target)));
+            Ok(many::get(&self.0, targets.collect::<Result<_, _>>()?, deadline))
+        })
+        .await
+    }
+
+    async fn find(&self, request: Request<proto::FindRequest>) -> Answer<proto::FindReply> {
+        answer(async {
+            let address = self.0.executor.find(&request.get_ref().text).await?;
+            Ok(proto::FindReply { address: wire::from_address(&address) })
+        })
+        .await
+    }
+
+    async fn resolve(&self, request: Request<proto::ResolveRequest>) -> Answer<proto::ResolveReply> {
+        answer(async {
+            let executor = &self.0.executor;
+            let address = self.0.find(&wire::target(request.into_inner().target)?).await?;
+            let recipe = executor.resolve(&address).await?;
+            let memo = executor.store().recall(&address).await?;
+            Ok(proto::ResolveReply {
+                address: wire::from_address(&address),
+                recipe: recipe.as_ref().map(wire::from_recipe).transpose()?,
+                memo: memo.as_ref().map(wire::from_memo),
+            })
+        })
+        .await
+    }
+
+    async fn invalidate(&self, request: Request<proto::InvalidateRequest>) -> Answer<proto::InvalidateReply> {
+        answer(async {
+            let request = request.into_inner();
+            let terms = wire::invalidate(&request)?;
+            self.0.check_count("detail", terms.detail)?;
+            let address = self.0.find(&wire::target(request.target)?).await?;
+            Ok(wire::from_invalidated(&self.0.executor.invalidate(&address, &terms).await?))
+        })
+        .await
+    }
+
+    async fn pin(&self, request: Request<proto::PinRequest>) -> Answer<proto::PinReply> {
+        answer(async {
+            let address = self.0.find(&wire::target(request.into_inner().target)?).await?;
+            Ok(proto::PinReply { new: self.0.executor.store().pin(&address).await? })
+        })
+        .await
+    }
+
+    async fn unpin(&self, request: Request<proto::UnpinRequest>) -> Answer<proto::UnpinReply> {
+        answer(async {
+            let address = self.0.find(&wire::target(request.into_inner().target)?).await?;
+            Ok(proto::UnpinReply { was_pinned: self.0.executor.store().unpin(&address).await? })
+        })
+        .await
+    }
+
+    async fn pins(&self, request: Request<proto::PinsRequest>) -> Answer<proto::PinsReply> {
+        answer(async {
+            let proto::PinsRequest { after, most } = request.into_inner();
+            self.0.check_count("most", most as usize)?;
+            let after = after.map(|after| wire::address("after", &after)).transpose()?;
+            let pins = self.0.executor.store().pins(after, most as usize).await?;
+            Ok(proto::PinsReply { addresses: wire::from_addresses(&pins) })
+        })
+        .await
+    }
+
+    async fn set_ref(&self, request: Request<proto::SetRefRequest>) -> Answer<proto::SetRefReply> {
+        answer(async {
+            let proto::SetRefRequest { name, address } = request.into_inner();
+            let address = address.map(|address| wire::address("address", &address)).transpose()?;
+            self.0.executor.store().name(&name, address).await?;
+            Ok(proto::SetRefReply {})
+        })
+        .await
+    }
+
+    async fn history(&self, request: Request<proto::HistoryRequest>) -> Answer<proto::HistoryReply> {
+        answer(async {
+            let history = self.0.executor.store().history(&request.get_ref().name).await?;
+            Ok(proto::HistoryReply { history: history.iter().map(wire::from_named).collect() })
+        })
+        .await
+    }
+
+    async fn refs(&self, _: Request<proto::RefsRequest>) -> Answer<proto::RefsReply> {
+        answer(async {
+            let names = self.0.executor.store().names().await?.into_iter();
+            let named = |(name, address)| proto::Ref { name, address: wire::from_address(&address) };
+            Ok(proto::RefsReply { refs: names.map(named).collect() })
+        })
+        .await
+    }
+
+    async fn collect(&self, request: Request<proto::CollectRequest>) -> Answer<proto::CollectReply> {
+        answer(async {
+            let terms = wire::collect(request.get_ref())?;
+            self.0.check_count("detail", terms.detail)?;
+            Ok(wire::from_collected(&self.0.executor.store().collect(terms).await?))
+        })
+        .await
+    }
+
+    async fn scrub(&self, request: Request<proto::ScrubRequest>) -> Answer<proto::ScrubReply> {
+        answer(async {
+            let bytes_per_second = request.get_ref().bytes_per_second;
+            let terms = anabranch_content::Scrub { bytes_per_second };
+            Ok(wire::from_scrubbed(&self.0.executor.store().scrub(terms).await?))
+        })
+        .await
+    }
+
+    type ExportStream = BoxStream<'static, Result<proto::ExportReply, Status>>;
+
+    async fn export(&self, request: Request<proto::ExportRequest>) -> Answer<Self::ExportStream> {
+        answer(async {
+            let targets = request.into_inner().targets;
+            self.0.check_count("targets", targets.len())?;
+            let mut addresses = Vec::with_capacity(targets.len());
+            for target in targets {
+                addresses.push(self.0.find(&wire::target(Some(target))?).await?);
+            }
+            archives::export(&self.0, addresses)
+        })
+        .await
+    }
+
+    async fn import(&self, request: Request<Streaming<proto::ImportRequest>>) -> Answer<proto::ImportReply> {
+        answer(archives::import(&self.0, request.into_inner())).await
+    }
+
+    async fn functions(&self, _: Request<proto::FunctionsRequest>) -> Answer<proto::FunctionsReply> {
+        let functions = self.0.executor.functions().list();
+        let functions = functions.map(|function| wire::from_function(function.signature())).collect();
+        Ok(Response::new(proto::FunctionsReply { functions }))
+    }
+
+    async fn status(&self, _: Request<proto::StatusRequest>) -> Answer<proto::StatusReply> {
+        Ok(Response::new(wire::from_status(&self.0.executor.status())))
+    }
+
+    type EventsStream = BoxStream<'static, Result<proto::EventsReply, Status>>;
+
+    async fn events(&self, _: Request<proto::EventsRequest>) -> Answer<Self::EventsStream> {
+        use proto::events_reply::Heard as Told;
+        let listening = proto::EventsReply { heard: Some(Told::Listening(proto::Listening {})) };
+        let state = (self.0.executor.listen(), self.0.closing.subscribe());
+        let heard = stream::unfold(state, |(mut listener, mut closing)| async move {
+            let heard = next_event(&mut listener, &mut closing).await?;
+            let told = wire::from_heard(heard);
+            Some((told.map_err(|bad| Status::unimplemented(bad.0)), (listener, closing)))
+        });
+        Ok(Response::new(stream::iter([Ok(listening)]).chain(heard).boxed()))
+    }
+}
+
+/// What happens next; nothing once the server comes to rest.
+async fn next_event(listener: &mut Listener, closing: &mut watch::Receiver<bool>) -> Option<Heard> {
+    let closed = std::pin::pin!(closing.wait_for(|closing| *closing));
+    match select(std::pin::pin!(listener.next()), closed).await {
+        Either::Left((heard, _)) => heard,
+        Either::Right(_) => None,
+    }
+}

@@ -1,0 +1,120 @@
+//! Serving a listener, and coming to rest.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::{Clock, Drained};
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::service::Service;
+use crate::settings::Settings;
+
+/// What became of the work when a server came to rest.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What the engine says about runs.
+    pub drained: Drained,
+    /// Connections that were cut with calls under way.
+    pub cut: usize,
+}
+
+/// A pause when the machine cannot take another connection.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// How long a client may take for the head of a request, and to answer when it is asked whether it is there.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes that may be under way to here unread, of one call and of one connection.
+const WINDOWS: [u32; 2] = [1 << 20, 4 << 20];
+
+impl Service {
+    /// Serves a router, the service's own or one that has more, until `shutdown` is over; then lets the calls under
+    /// way end within the grace period.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        router: Router,
+        shutdown: impl Future<Output = ()>,
+    ) -> Served {
+        let settings = &self.shared.settings;
+        let clock = Arc::clone(self.shared.executor.engine().clock());
+        let builder = builder(settings);
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let room = connections.len() < settings.connections_most;
+            let accepted = tokio::select! {
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept(), if room => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let closing = self.shared.closing.subscribe();
+                    connections.spawn(connection(builder.clone(), stream, router.clone(), closing));
+                }
+                // Out of files, mostly: to try again at once would only burn the processor.
+                Err(_) => clock.sleep_until(clock.now() + BREATH).await,
+            }
+        }
+        drop(listener);
+        self.rest(connections, &*clock).await
+    }
+
+    async fn rest(&self, mut connections: JoinSet<()>, clock: &dyn Clock) -> Served {
+        self.shared.closing.send_replace(true);
+        let grace = self.shared.settings.grace;
+        let end = clock.now() + grace;
+        let all_closed = async { while connections.join_next().await.is_some() {} };
+        let closed = async {
+            tokio::select! {
+                () = all_closed => {}
+                () = clock.sleep_until(end) => {}
+            }
+        };
+        let engine = self.shared.executor.engine();
+        let (drained, ()) = tokio::join!(engine.drain(grace), closed);
+        let cut = connections.len();
+        connections.shutdown().await;
+        Served { drained, cut }
+    }
+}
+
+fn builder(settings: &Settings) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(settings.calls_most)
+        .initial_stream_window_size(WINDOWS[0])
+        .initial_connection_window_size(WINDOWS[1])
+        .keep_alive_interval(PATIENCE)
+        .keep_alive_timeout(PATIENCE);
+    builder
+}
+
+/// Serves one connection. What goes wrong with it is the client's to see; the server has nobody to tell.
+async fn connection(
+    builder: Builder<TokioExecutor>,
+    stream: TcpStream,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+) {
+    // Without it small answers wait for the client's acknowledgement of those before; it may fail on a dead socket.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

@@ -1,0 +1,255 @@
+//! What the store's and the executor's larger calls are asked, and what they answer.
+
+use std::time::Duration;
+
+use anabranch_content::{
+    CacheStats, Collect, Collected, DryRun, Exported, Imported, Put, Scope, Scrubbed, Stats, Unreadable,
+};
+use anabranch_recipe::{Invalidate, Invalidated, Reach, Status};
+
+use super::{Bad, address, addresses, from_address, from_addresses, known, size};
+use crate::proto::recipes as proto;
+
+fn dry_run(yes: bool) -> DryRun {
+    if yes { DryRun::Yes } else { DryRun::No }
+}
+
+pub(crate) fn put(reply: &proto::PutReply) -> Result<Put, Bad> {
+    Ok(Put { address: address("address", &reply.address)?, len: reply.size, new: reply.new })
+}
+
+pub(crate) fn from_put(put: &Put) -> proto::PutReply {
+    proto::PutReply { address: from_address(&put.address), size: put.len, new: put.new }
+}
+
+/// The terms of an invalidation; its target is read apart.
+pub(crate) fn invalidate(request: &proto::InvalidateRequest) -> Result<Invalidate, Bad> {
+    let reach = match known("reach", request.reach)? {
+        proto::Reach::Alone => Reach::Alone,
+        proto::Reach::Dependents => Reach::Dependents,
+        proto::Reach::DependentsAlone => Reach::DependentsAlone,
+    };
+    Ok(Invalidate { reach, dry_run: dry_run(request.dry_run), detail: request.detail as usize })
+}
+
+pub(crate) fn from_invalidate(target: proto::Target, terms: &Invalidate) -> proto::InvalidateRequest {
+    let reach = match terms.reach {
+        Reach::Alone => proto::Reach::Alone,
+        Reach::Dependents => proto::Reach::Dependents,
+        Reach::DependentsAlone => proto::Reach::DependentsAlone,
+    };
+    proto::InvalidateRequest {
+        target: Some(target),
+        reach: reach.into(),
+        dry_run: terms.dry_run == DryRun::Yes,
+        detail: detail(terms.detail),
+    }
+}
+
+/// A list can be no longer than a message, so more than this is as good as all.
+fn detail(most: usize) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<Invalidated, Bad> {
+    let mut result = Invalidated::default();
+    result.was_remembered = reply.was_remembered;
+    result.forgotten = reply.forgotten;
+    result.looked_at = reply.looked_at;
+    result.depth = reply.depth;
+    result.bytes = reply.bytes;
+    result.addresses = addresses("addresses", &reply.addresses)?;
+    Ok(result)
+}
+
+pub(crate) fn from_invalidated(result: &Invalidated) -> proto::InvalidateReply {
+    proto::InvalidateReply {
+        was_remembered: result.was_remembered,
+        forgotten: result.forgotten,
+        looked_at: result.looked_at,
+        depth: result.depth,
+        bytes: result.bytes,
+        addresses: from_addresses(&result.addresses),
+    }
+}
+
+pub(crate) fn collect(request: &proto::CollectRequest) -> Result<Collect, Bad> {
+    let scope = match known("scope", request.scope)? {
+        proto::Scope::All => Scope::All,
+        proto::Scope::Derivable => Scope::Derivable,
+        proto::Scope::KeepDerivations => Scope::KeepDerivations,
+    };
+    Ok(Collect {
+        grace: Duration::from_millis(request.grace_millis),
+        scope,
+        dry_run: dry_run(request.dry_run),
+        most: size("most", request.most)?,
+        until_bytes: request.until_bytes,
+        detail: request.detail as usize,
+    })
+}
+
+pub(crate) fn from_collect(terms: &Collect) -> proto::CollectRequest {
+    let scope = match terms.scope {
+        Scope::All => proto::Scope::All,
+        Scope::Derivable => proto::Scope::Derivable,
+        Scope::KeepDerivations => proto::Scope::KeepDerivations,
+    };
+    proto::CollectRequest {
+        grace_millis: u64::try_from(terms.grace.as_millis()).unwrap_or(u64::MAX),
+        scope: scope.into(),
+        dry_run: terms.dry_run == DryRun::Yes,
+        most: terms.most as u64,
+        until_bytes: terms.until_bytes,
+        detail: detail(terms.detail),
+    }
+}
+
+pub(crate) fn collected(reply: &proto::CollectReply) -> Result<Collected, Bad> {
+    let mut result = Collected::default();
+    result.blobs = reply.blobs;
+    result.bytes = reply.bytes;
+    result.memos = reply.memos;
+    result.derivations = reply.derivations;
+    result.held = reply.held;
+    result.young = reply.young;
+    result.left = reply.left;
+    result.removed = addresses("removed", &reply.removed)?;
+    Ok(result)
+}
+
+pub(crate) fn from_collected(result: &Collected) -> proto::CollectReply {
+    proto::CollectReply {
+        blobs: result.blobs,
+        bytes: result.bytes,
+        memos: result.memos,
+        derivations: result.derivations,
+        held: result.held,
+        young: result.young,
+        left: result.left,
+        removed: from_addresses(&result.removed),
+    }
+}
+
+pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<Scrubbed, Bad> {
+    let unreadable = |part: proto::Unreadable| Unreadable {
+        file: part.file,
+        from: part.from,
+        bytes: part.bytes,
+        torn: part.torn,
+    };
+    let mut result = Scrubbed::default();
+    result.records = reply.records;
+    result.files = reply.files;
+    result.bytes = reply.bytes;
+    result.damaged = addresses("damaged", &reply.damaged)?;
+    result.unreadable = reply.unreadable.into_iter().map(unreadable).collect();
+    result.index = reply.index;
+    Ok(result)
+}
+
+pub(crate) fn from_scrubbed(result: &Scrubbed) -> proto::ScrubReply {
+    let unreadable = |part: &Unreadable| proto::Unreadable {
+        file: part.file.clone(),
+        from: part.from,
+        bytes: part.bytes,
+        torn: part.torn,
+    };
+    proto::ScrubReply {
+        records: result.records,
+        files: result.files,
+        bytes: result.bytes,
+        damaged: from_addresses(&result.damaged),
+        unreadable: result.unreadable.iter().map(unreadable).collect(),
+        index: result.index.clone(),
+    }
+}
+
+pub(crate) fn exported(reply: &proto::Exported) -> Result<Exported, Bad> {
+    let mut result = Exported::default();
+    result.blobs = reply.blobs;
+    result.derivations = reply.derivations;
+    result.memos = reply.memos;
+    result.bytes = reply.bytes;
+    result.missing = addresses("missing", &reply.missing)?;
+    Ok(result)
+}
+
+pub(crate) fn from_exported(result: &Exported) -> proto::Exported {
+    proto::Exported {
+        blobs: result.blobs,
+        derivations: result.derivations,
+        memos: result.memos,
+        bytes: result.bytes,
+        missing: from_addresses(&result.missing),
+    }
+}
+
+pub(crate) fn imported(reply: &proto::ImportReply) -> Imported {
+    let mut result = Imported::default();
+    result.things = reply.things;
+    result.new = reply.new;
+    result.bytes = reply.bytes;
+    result
+}
+
+pub(crate) fn from_imported(result: &Imported) -> proto::ImportReply {
+    proto::ImportReply { things: result.things, new: result.new, bytes: result.bytes }
+}
+
+/// What was asked of the store by kind stays with the server.
+pub(crate) fn status(reply: &proto::StatusReply) -> Result<Status, Bad> {
+    let mut store = Stats::default();
+    store.blobs = reply.blobs;
+    store.blob_bytes = reply.blob_bytes;
+    store.derivations = reply.recipes;
+    store.memos = reply.memos;
+    store.pins = reply.pins;
+    store.names = reply.names;
+    store.gone = reply.gone;
+    store.used_bytes = reply.used_bytes;
+    store.index_bytes = reply.index_bytes;
+    store.cache = CacheStats {
+        entries: reply.cache_entries,
+        bytes: reply.cache_bytes,
+        hits: reply.cache_hits,
+        misses: reply.cache_misses,
+        ..CacheStats::default()
+    };
+    let mut status = Status::default();
+    status.store = store;
+    status.functions = size("functions", reply.functions)?;
+    status.gets = reply.gets;
+    status.hits = reply.hits;
+    status.computed = reply.computed;
+    status.failed = reply.failed;
+    status.computing = size("computing", reply.computing)?;
+    Ok(status)
+}
+
+pub(crate) fn from_status(status: &Status) -> proto::StatusReply {
+    let Stats { blobs, blob_bytes, derivations, memos, pins, names, gone, used_bytes, index_bytes, .. } =
+        status.store;
+    let cache = &status.store.cache;
+    proto::StatusReply {
+        blobs,
+        blob_bytes,
+        recipes: derivations,
+        memos,
+        pins,
+        names,
+        gone,
+        used_bytes,
+        index_bytes,
+        cache_entries: cache.entries,
+        cache_bytes: cache.bytes,
+        cache_hits: cache.hits,
+        cache_misses: cache.misses,
+        functions: status.functions as u64,
+        gets: status.gets,
+        hits: status.hits,
+        computed: status.computed,
+        failed: status.failed,
+        computing: status.computing as u64,
+    }
+}

@@ -1,0 +1,107 @@
+//! What the wire says, as the executor's types, and the other way round. The service and its client use the same.
+
+mod answers;
+mod events;
+mod recipes;
+
+pub(crate) use answers::{
+    collect, collected, exported, from_collect, from_collected, from_exported, from_imported,
+    from_invalidate, from_invalidated, from_put, from_scrubbed, from_status, imported, invalidate,
+    invalidated, put, scrubbed, status,
+};
+pub(crate) use events::{from_heard, heard};
+pub(crate) use recipes::{
+    Part, added, draft, from_added, from_draft, from_function, from_header, from_memo, from_recipe,
+    from_unknown, function, header, memo, recipe, unknown,
+};
+
+use anabranch_content::{Address, Named, Time};
+use bytes::Bytes;
+
+use crate::proto::recipes as proto;
+
+/// The wire said something that it cannot mean.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Bad(pub String);
+
+/// What a call is about: an address, or a name for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An address.
+    Address(Address),
+    /// A name.
+    Name(String),
+}
+
+impl From<Address> for Target {
+    fn from(address: Address) -> Target {
+        Target::Address(address)
+    }
+}
+
+/// 64 hex digits are an address, anything else is a name.
+impl From<&str> for Target {
+    fn from(text: &str) -> Target {
+        text.parse().map_or_else(|_| Target::Name(text.to_owned()), Target::Address)
+    }
+}
+
+/// An address of a message's field.
+pub(crate) fn address(field: &'static str, bytes: &[u8]) -> Result<Address, Bad> {
+    let bytes: [u8; 32] = bytes
+        .try_into()
+        .map_err(|_| Bad(format!("`{field}` has {} bytes; an address has 32", bytes.len())))?;
+    Ok(Address::from_bytes(bytes))
+}
+
+pub(crate) fn addresses(field: &'static str, list: &[Bytes]) -> Result<Vec<Address>, Bad> {
+    list.iter().map(|bytes| address(field, bytes)).collect()
+}
+
+pub(crate) fn from_address(address: &Address) -> Bytes {
+    Bytes::copy_from_slice(address.as_bytes())
+}
+
+pub(crate) fn from_addresses(list: &[Address]) -> Vec<Bytes> {
+    list.iter().map(from_address).collect()
+}
+
+/// A field that must be set.
+pub(crate) fn set<T>(field: &'static str, value: Option<T>) -> Result<T, Bad> {
+    value.ok_or_else(|| Bad(format!("`{field}` is not set, or is set to something unknown here")))
+}
+
+/// A number of an enumeration.
+pub(crate) fn known<T: TryFrom<i32>>(field: &'static str, number: i32) -> Result<T, Bad> {
+    T::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is unknown here")))
+}
+
+/// A number that has to fit this machine.
+pub(crate) fn size(field: &'static str, number: u64) -> Result<usize, Bad> {
+    usize::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is too large")))
+}
+
+pub(crate) fn target(target: Option<proto::Target>) -> Result<Target, Bad> {
+    match set("target", target.and_then(|target| target.of))? {
+        proto::target::Of::Address(bytes) => Ok(Target::Address(address("target", &bytes)?)),
+        proto::target::Of::Name(name) => Ok(Target::from(&*name)),
+    }
+}
+
+pub(crate) fn from_target(target: Target) -> proto::Target {
+    let of = match target {
+        Target::Address(address) => proto::target::Of::Address(from_address(&address)),
+        Target::Name(name) => proto::target::Of::Name(name),
+    };
+    proto::Target { of: Some(of) }
+}
+
+pub(crate) fn named(named: proto::Named) -> Result<Named, Bad> {
+    let address = named.address.map(|bytes| address("address", &bytes)).transpose()?;
+    Ok(Named { address, at: Time(named.at) })
+}
+
+pub(crate) fn from_named(named: &Named) -> proto::Named {
+    proto::Named { address: named.address.as_ref().map(from_address), at: named.at.0 }
+}

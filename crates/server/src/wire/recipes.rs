@@ -1,0 +1,237 @@
+//! Recipes, their functions and their values.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anabranch_content::{Address, Cost, Memo, Time, Value};
+use anabranch_recipe::{
+    Added, Arity, Draft, FunctionId, Got, Holds, Param, Params, Recipe, Ref, Signature, Source,
+    UnknownFunction,
+};
+
+use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
+use crate::proto::recipes as proto;
+
+fn value(value: proto::Value) -> Result<Value, Bad> {
+    use proto::value::Kind;
+    Ok(match set("params", value.kind)? {
+        Kind::Text(text) => Value::Text(text),
+        Kind::Int(number) => Value::Int(number),
+        Kind::Bool(bool) => Value::Bool(bool),
+        Kind::Float(number) => Value::Float(number),
+        Kind::Bytes(bytes) => Value::Bytes(bytes),
+        Kind::List(list) => Value::List(list.values.into_iter().map(self::value).collect::<Result<_, _>>()?),
+        Kind::Map(map) => Value::Map(params(map.values)?),
+    })
+}
+
+fn from_value(value: &Value) -> Result<proto::Value, Bad> {
+    use proto::value::Kind;
+    let kind = match value {
+        Value::Text(text) => Kind::Text(text.clone()),
+        Value::Int(number) => Kind::Int(*number),
+        Value::Bool(bool) => Kind::Bool(*bool),
+        Value::Float(number) => Kind::Float(*number),
+        Value::Bytes(bytes) => Kind::Bytes(bytes.clone()),
+        Value::List(list) => {
+            Kind::List(proto::List { values: list.iter().map(from_value).collect::<Result<_, _>>()? })
+        }
+        Value::Map(map) => Kind::Map(proto::Map { values: from_params(map)? }),
+        Value::Null | Value::Address(_) => {
+            return Err(Bad("a parameter is null or an address, which parameters cannot be".to_owned()));
+        }
+    };
+    Ok(proto::Value { kind: Some(kind) })
+}
+
+fn params(params: BTreeMap<String, proto::Value>) -> Result<Params, Bad> {
+    params.into_iter().map(|(name, found)| Ok((name, value(found)?))).collect()
+}
+
+fn from_params(params: &Params) -> Result<BTreeMap<String, proto::Value>, Bad> {
+    params.iter().map(|(name, value)| Ok((name.clone(), from_value(value)?))).collect()
+}
+
+fn function_id(id: Option<proto::FunctionId>) -> Result<FunctionId, Bad> {
+    let proto::FunctionId { name, version } = set("function", id)?;
+    Ok(FunctionId { name, version })
+}
+
+fn from_function_id(id: &FunctionId) -> Option<proto::FunctionId> {
+    Some(proto::FunctionId { name: id.name.clone(), version: id.version.clone() })
+}
+
+pub(crate) fn unknown(number: i32) -> Result<UnknownFunction, Bad> {
+    Ok(match known("unknown_function", number)? {
+        proto::UnknownFunction::Refuse => UnknownFunction::Refuse,
+        proto::UnknownFunction::Accept => UnknownFunction::Accept,
+    })
+}
+
+pub(crate) fn from_unknown(unknown: UnknownFunction) -> proto::UnknownFunction {
+    match unknown {
+        UnknownFunction::Refuse => proto::UnknownFunction::Refuse,
+        UnknownFunction::Accept => proto::UnknownFunction::Accept,
+    }
+}
+
+pub(crate) fn draft(draft: proto::Draft) -> Result<Draft, Bad> {
+    use proto::input::Of;
+    let input = |input: proto::Input| match set("inputs", input.of)? {
+        Of::Address(bytes) => Ok(Ref::Address(address("inputs", &bytes)?)),
+        Of::Earlier(place) => Ok(Ref::Earlier(place as usize)),
+    };
+    let inputs = draft.inputs.into_iter().map(input).collect::<Result<_, Bad>>()?;
+    Ok(Draft { function: function_id(draft.function)?, inputs, params: params(draft.params)? })
+}
+
+pub(crate) fn from_draft(draft: &Draft) -> Result<proto::Draft, Bad> {
+    use proto::input::Of;
+    let input = |input: &Ref| {
+        let of = match input {
+            Ref::Address(address) => Of::Address(from_address(address)),
+            Ref::Earlier(place) => {
+                let far = |_| Bad(format!("a list of recipes has no place {place}"));
+                Of::Earlier(u32::try_from(*place).map_err(far)?)
+            }
+        };
+        Ok(proto::Input { of: Some(of) })
+    };
+    let inputs = draft.inputs.iter().map(input).collect::<Result<_, Bad>>()?;
+    Ok(proto::Draft {
+        function: from_function_id(&draft.function),
+        inputs,
+        params: from_params(&draft.params)?,
+    })
+}
+
+pub(crate) fn added(added: &proto::Added) -> Result<Added, Bad> {
+    Ok(Added {
+        address: address("address", &added.address)?,
+        new: added.new,
+        dangling: addresses("dangling", &added.dangling)?,
+    })
+}
+
+pub(crate) fn from_added(added: &Added) -> proto::Added {
+    proto::Added {
+        address: from_address(&added.address),
+        new: added.new,
+        dangling: from_addresses(&added.dangling),
+    }
+}
+
+pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, Bad> {
+    Ok(Recipe {
+        function: function_id(recipe.function)?,
+        inputs: addresses("inputs", &recipe.inputs)?,
+        params: params(recipe.params)?,
+    })
+}
+
+pub(crate) fn from_recipe(recipe: &Recipe) -> Result<proto::Recipe, Bad> {
+    Ok(proto::Recipe {
+        function: from_function_id(&recipe.function),
+        inputs: from_addresses(&recipe.inputs),
+        params: from_params(&recipe.params)?,
+    })
+}
+
+pub(crate) fn memo(derivation: Address, memo: &proto::Memo) -> Result<Memo, Bad> {
+    Ok(Memo {
+        derivation,
+        output: address("output", &memo.output)?,
+        size: memo.size,
+        cost: Cost { cpu: Duration::from_micros(memo.cpu_micros), ..Cost::default() },
+        at: Time(memo.at),
+    })
+}
+
+pub(crate) fn from_memo(memo: &Memo) -> proto::Memo {
+    proto::Memo {
+        output: from_address(&memo.output),
+        size: memo.size,
+        cpu_micros: u64::try_from(memo.cost.cpu.as_micros()).unwrap_or(u64::MAX),
+        at: memo.at.0,
+    }
+}
+
+/// What comes before the bytes of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) output: Address,
+    pub(crate) size: u64,
+    pub(crate) source: Source,
+}
+
+impl Part {
+    pub(crate) fn of(got: &Got) -> Part {
+        Part { output: got.output, size: got.size, source: got.source }
+    }
+}
+
+pub(crate) fn header(header: &proto::Header) -> Result<Part, Bad> {
+    let source = match known("source", header.source)? {
+        proto::Source::Blob => Source::Blob,
+        proto::Source::Memo => Source::Memo,
+        proto::Source::Computed => Source::Computed(header.computed),
+        proto::Source::Unspecified => return Err(Bad("`source` is not set".to_owned())),
+    };
+    Ok(Part { output: address("output", &header.output)?, size: header.size, source })
+}
+
+pub(crate) fn from_header(part: &Part) -> proto::Header {
+    let (source, computed) = match part.source {
+        Source::Blob => (proto::Source::Blob, 0),
+        Source::Memo => (proto::Source::Memo, 0),
+        Source::Computed(count) => (proto::Source::Computed, count),
+    };
+    proto::Header { output: from_address(&part.output), size: part.size, source: source.into(), computed }
+}
+
+pub(crate) fn function(function: proto::Function) -> Result<Signature, Bad> {
+    let holds = match known("holds", function.holds)? {
+        proto::Holds::Chunks => Holds::Chunks,
+        proto::Holds::Everything => Holds::Everything,
+        proto::Holds::Unspecified => return Err(Bad("`holds` is not set".to_owned())),
+    };
+    let param = |param: proto::Param| Param {
+        name: param.name.into(),
+        about: param.about.into(),
+        needed: param.needed,
+    };
+    Ok(Signature {
+        id: function_id(function.id)?,
+        about: function.about.into(),
+        inputs: Arity {
+            least: size("inputs_least", function.inputs_least)?,
+            most: function.inputs_most.map(|most| size("inputs_most", most)).transpose()?,
+        },
+        params: function.params.into_iter().map(param).collect(),
+        other_params: function.other_params,
+        holds,
+        nanos_per_kib: function.nanos_per_kib,
+    })
+}
+
+pub(crate) fn from_function(signature: &Signature) -> proto::Function {
+    let holds = match signature.holds {
+        Holds::Chunks => proto::Holds::Chunks,
+        Holds::Everything => proto::Holds::Everything,
+    };
+    let param = |param: &Param| proto::Param {
+        name: param.name.to_string(),
+        about: param.about.to_string(),
+        needed: param.needed,
+    };
+    proto::Function {
+        id: from_function_id(&signature.id),
+        about: signature.about.to_string(),
+        inputs_least: signature.inputs.least as u64,
+        inputs_most: signature.inputs.most.map(|most| most as u64),
+        params: signature.params.iter().map(param).collect(),
+        other_params: signature.other_params,
+        holds: holds.into(),
+        nanos_per_kib: signature.nanos_per_kib,
+    }
+}

@@ -1,0 +1,186 @@
+//! A server on a free port of this machine, clients for it, and functions that wait to be told.
+
+use std::future::Future;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use anabranch_recipe::{
+    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
+};
+use anabranch_server::{Client, Served, Service, Settings};
+use bytes::Bytes;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+use tonic::transport::{Channel, Endpoint};
+
+/// No wait of a test is longer than this.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What comes of a call, which must come in time.
+#[allow(clippy::disallowed_methods, reason = "real sockets need a real bound")]
+pub(crate) async fn soon<T>(call: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, call).await.expect("it takes too long")
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(holds: impl Fn() -> bool) {
+    soon(async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A server at work; dropping it stops it.
+pub(crate) struct Server {
+    pub(crate) executor: Executor,
+    pub(crate) url: String,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinSet<Served>,
+}
+
+impl Server {
+    /// A server with the functions that come with the executor, and with gates.
+    pub(crate) async fn start() -> Server {
+        Server::with(Functions::builtin(), Settings::default()).await
+    }
+
+    pub(crate) async fn with(functions: Functions, settings: Settings) -> Server {
+        Server::on(Executor::in_memory(functions).unwrap(), settings).await
+    }
+
+    pub(crate) async fn on(executor: Executor, settings: Settings) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let service = Service::new(executor.clone(), settings);
+        let (stop, stopped) = oneshot::channel();
+        let mut served = JoinSet::new();
+        served.spawn(async move {
+            let router = service.router();
+            service.serve(listener, router, async { drop(stopped.await) }).await
+        });
+        Server { executor, url, stop: Some(stop), served }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&self.url).await.unwrap()
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        Endpoint::from_shared(self.url.clone()).unwrap().connect().await.unwrap()
+    }
+
+    /// Tells the server to come to rest.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().expect("stopped once").send(()).unwrap();
+    }
+
+    /// What became of a server that was told to.
+    pub(crate) async fn served(&mut self) -> Served {
+        soon(self.served.join_next()).await.expect("it is served once").unwrap()
+    }
+}
+
+/// Runs beside the test until its owner drops it.
+pub(crate) struct Beside<T> {
+    handle: JoinHandle<T>,
+}
+
+#[allow(clippy::disallowed_methods, reason = "it is aborted with its owner")]
+pub(crate) fn beside<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> Beside<T> {
+    Beside { handle: tokio::spawn(call) }
+}
+
+impl<T> Beside<T> {
+    pub(crate) async fn done(mut self) -> T {
+        soon(&mut self.handle).await.unwrap()
+    }
+}
+
+impl<T> Drop for Beside<T> {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+/// A function that gives its input back once the gate is open.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_shut = |open: &mut bool| !*open;
+        drop(self.0.1.wait_timeout_while(self.0.0.lock().unwrap(), PATIENCE, is_shut).unwrap());
+    }
+
+    /// The functions that come with the executor, and `gate/1.0.0`.
+    pub(crate) fn functions(&self) -> Functions {
+        let mut functions = Functions::builtin();
+        let signature = Signature {
+            id: FunctionId::new("gate", "1.0.0"),
+            about: "Its input, later.".into(),
+            inputs: Arity::exactly(1),
+            params: Vec::new(),
+            other_params: true,
+            holds: Holds::Everything,
+            // So much that it is never done in place.
+            nanos_per_kib: u32::MAX,
+        };
+        functions.add(Gated { signature, gate: self.clone() });
+        functions
+    }
+}
+
+/// Opens it, so that no thread is left waiting.
+pub(crate) struct OpenOnDrop(pub(crate) Gate);
+
+impl Drop for OpenOnDrop {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+struct Gated {
+    signature: Signature,
+    gate: Gate,
+}
+
+impl Function for Gated {
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+        Ok(Box::new(Waiting { gate: self.gate.clone() }))
+    }
+}
+
+struct Waiting {
+    gate: Gate,
+}
+
+impl Kernel for Waiting {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.gate.wait();
+        out.push(chunk);
+        Ok(())
+    }
+}
+
+/// Bytes that look like nothing.
+pub(crate) fn noise(len: usize, seed: u64) -> Bytes {
+    let mut rng = anabranch_testkit::Rng::new(seed);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&rng.bits().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes.into()
+}
