@@ -53,8 +53,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
         let rate = |rates: &[Rate]| median(rates.iter().map(|rate| rate.per_second));
         let cpu = |rates: &[Rate]| digits(median(rates.iter().map(|rate| rate.cpu)));
         let (of_bare, own) = (ratio(&turns.ours, &turns.bare), rate(&turns.ours));
-        // The disk's mood changes; the floor's rate tells how much.
-        let of_empty = of_bare / *at_first.get_or_insert(of_bare);
+        let of_empty = own / *at_first.get_or_insert(own);
         let met = verdict(of_bare >= 0.6);
         let [before, share] = [digits(before as f64), percent(of_bare)];
         let cells = [

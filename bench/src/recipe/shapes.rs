@@ -124,7 +124,7 @@ impl Shape {
 async fn put_leaves(executor: &Executor, leaves: &[Bytes]) {
     let put = |leaf: &Bytes| {
         let (store, leaf) = (executor.store().clone(), leaf.clone());
-        async move { drop(store.put(leaf, Class::Derivable).await.expect("the disk takes it")) }
+        async move { _ = store.put(leaf, Class::Derivable).await.expect("the disk takes it") }
     };
     stream::iter(leaves.iter().map(put)).buffer_unordered(CALLERS).collect::<()>().await;
 }

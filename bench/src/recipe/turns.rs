@@ -37,11 +37,6 @@ impl Turns {
     pub(super) fn times(&self, other: &Turns) -> f64 {
         median(self.0.iter().zip(&other.0).map(|(own, other)| own.wall / other.wall))
     }
-
-    /// The same of CPU time.
-    pub(super) fn times_cpu(&self, other: &Turns) -> f64 {
-        median(self.0.iter().zip(&other.0).map(|(own, other)| own.cpu / other.cpu))
-    }
 }
 
 /// Nanoseconds as microseconds.
