@@ -26,7 +26,10 @@ pub(crate) struct Closure {
     pub nodes: Vec<Node>,
     /// What the nodes read, one behind the other.
     pub inputs: Vec<Input>,
-    pub given: Vec<Given>,
+    /// Blobs that are there, with their sizes.
+    pub given: Vec<(Address, u64)>,
+    /// Holds them.
+    pub lease: Arc<Lease>,
     pub functions: Vec<Arc<dyn Function>>,
     pub dag: Dag,
 }
@@ -48,13 +51,15 @@ pub(crate) enum Input {
 }
 
 impl Closure {
-    /// Looks an address up, and what it takes to compute it. What is found stays as long as the lease lives.
-    pub(crate) async fn find(inner: &Inner, address: &Address, lease: &mut Lease) -> Result<Found, Error> {
+    /// Looks an address up, and what it takes to compute it. What is found is held.
+    pub(crate) async fn find(inner: &Inner, address: &Address) -> Result<Found, Error> {
+        let mut lease = inner.store.lease();
         // Held, it holds all that it takes to derive it.
         lease.hold(*address).await?;
-        match look(inner, address, None, lease).await? {
-            Look::Blob(given) => Ok(Found::Blob(given)),
-            Look::Memo(given) => Ok(Found::Memo(given)),
+        let given = |(output, size), lease| Given { output, size, bytes: None, lease: Some(Arc::new(lease)) };
+        match look(inner, address, None, &mut lease).await? {
+            Look::Blob(found) => Ok(Found::Blob(given(found, lease))),
+            Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
             Look::Recipe(recipe) => {
                 let mut search = Search::new(inner, lease);
                 search.enter(*address, recipe)?;
@@ -89,8 +94,8 @@ impl Closure {
 
 /// What one address is.
 enum Look {
-    Blob(Given),
-    Memo(Given),
+    Blob((Address, u64)),
+    Memo((Address, u64)),
     Recipe(Recipe),
 }
 
@@ -99,11 +104,11 @@ pub(crate) async fn remembered(
     inner: &Inner,
     address: &Address,
     lease: &mut Lease,
-) -> Result<Option<Given>, Error> {
+) -> Result<Option<(Address, u64)>, Error> {
     let store = &inner.store;
     let Some(Memo { output, size, .. }) = store.recall(address).await? else { return Ok(None) };
     if lease.hold(output).await? && store.size(&output).await?.is_some() {
-        return Ok(Some(Given { output, size, bytes: None }));
+        return Ok(Some((output, size)));
     }
     // A memo whose value is gone is as good as none.
     lease.release(&output);
@@ -126,7 +131,7 @@ async fn look(
         return recipe.map(Look::Recipe).ok_or(Error::NotARecipe { address: *address });
     }
     match store.size(address).await? {
-        Some(size) => Ok(Look::Blob(Given { output: *address, size, bytes: None })),
+        Some(size) => Ok(Look::Blob((*address, size))),
         None => {
             let gone = store.why(address).await?.gone;
             Err(Error::NotFound { address: *address, needed_by, gone })
@@ -137,11 +142,11 @@ async fn look(
 /// A search for all that it takes to compute one recipe: depth first, in flat stack.
 struct Search<'a> {
     inner: &'a Inner,
-    lease: &'a mut Lease,
+    lease: Lease,
     /// Nodes as they are met; their inputs are addresses' places in `met`.
     nodes: Vec<Node>,
     inputs: Vec<Input>,
-    given: Vec<Given>,
+    given: Vec<(Address, u64)>,
     /// The addresses that inputs were met under, by place in `inputs`, until they are looked at.
     wanted: Vec<Address>,
     met: HashMap<Address, Input>,
@@ -154,7 +159,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(inner: &'a Inner, lease: &'a mut Lease) -> Search<'a> {
+    fn new(inner: &'a Inner, lease: Lease) -> Search<'a> {
         Search {
             inner,
             lease,
@@ -213,7 +218,7 @@ impl<'a> Search<'a> {
             let by = self.nodes[node as usize].address;
             let input = match self.met.entry(address) {
                 Entry::Occupied(met) => *met.get(),
-                Entry::Vacant(_) => match look(self.inner, &address, Some(by), self.lease).await? {
+                Entry::Vacant(_) => match look(self.inner, &address, Some(by), &mut self.lease).await? {
                     Look::Recipe(recipe) => self.enter(address, recipe)?,
                     Look::Blob(given) | Look::Memo(given) => {
                         let input = Input::Given(self.given.len() as u32);
@@ -230,7 +235,7 @@ impl<'a> Search<'a> {
 
     /// Gives the nodes their final numbers.
     fn number(self) -> Result<Closure, Error> {
-        let Search { nodes, inputs, given, functions, order, .. } = self;
+        let Search { nodes, inputs, given, lease, functions, order, .. } = self;
         let mut number_of = vec![0; nodes.len()];
         order.iter().zip(0..).for_each(|(&node, number)| number_of[node as usize] = number);
         let mut edges = Vec::new();
@@ -256,6 +261,6 @@ impl<'a> Search<'a> {
         }
         // Addresses are hashes of what is read, so nothing can read itself; were it so, it is no recipe.
         let dag = Dag::new(ordered.len() as u32, &edges).map_err(|error| Malformed(error.to_string()))?;
-        Ok(Closure { nodes: ordered, inputs: flat, given, functions, dag })
+        Ok(Closure { nodes: ordered, inputs: flat, given, lease: Arc::new(lease), functions, dag })
     }
 }

@@ -16,10 +16,10 @@ use crate::executor::Executor;
 use crate::recipe::{CONTEXT, FunctionId, Recipe};
 
 /// Deriva's address to ours.
-const TO_OURS: Context<'static> = Context("anabranch 2026-11 deriva address");
+const TO_OURS: Context<'static> = Context("# anabranch 2026-11 deriva address");
 
 /// Our address to Deriva's.
-const TO_THEIRS: Context<'static> = Context("anabranch 2026-11 address for deriva");
+const TO_THEIRS: Context<'static> = Context("# anabranch 2026-11 address for deriva");
 
 /// Recipes with inputs that Deriva's table does not have yet: they are Deriva's addresses.
 pub(crate) const UNRESOLVED: Context<'static> = Context("anabranch 2026-11 recipe over deriva addresses");
@@ -218,7 +218,7 @@ impl Deriva<'_> {
             let page = store.pins(after, 1024).await?;
             for pin in &page {
                 match store.derivation(pin).await? {
-                    Some(Derivation { context, .. }) if is_table(&context) => {}
+                    Some(Derivation { context, .. }) if Context(&context).is_table() => {}
                     _ => pins.push(self.theirs(pin).await?),
                 }
             }
@@ -251,9 +251,4 @@ pub(crate) async fn described(store: &Store, found: &Derivation) -> Result<Optio
         *input = entry(store, TO_OURS, input).await?.unwrap_or(*input);
     }
     Ok(Some(recipe))
-}
-
-/// Whether a derivation is an entry of the table, and no recipe.
-fn is_table(context: &str) -> bool {
-    context == TO_OURS.0 || context == TO_THEIRS.0
 }

@@ -125,10 +125,11 @@ async fn execute(
 ) -> Result<Made, Error> {
     let address = stages[stages.len() - 1].address;
     // Another flight may have landed since this one was asked for.
-    if inner.store.recall_now(&address).is_some() {
+    if inner.store.recall(&address).await?.is_some() {
         let mut lease = inner.store.lease();
-        if let Some(given) = closure::remembered(&inner, &address, &mut lease).await? {
-            return Ok(Made { given, _lease: Some(Arc::new(lease)), fresh: false });
+        if let Some((output, size)) = closure::remembered(&inner, &address, &mut lease).await? {
+            let given = Given { output, size, bytes: None, lease: Some(Arc::new(lease)) };
+            return Ok(Made { given, fresh: false });
         }
     }
     let counters = &inner.counters;
@@ -466,19 +467,28 @@ impl Sink {
                 match lasting {
                     Lasting::Soon => store.derived(remembered(output, size), bytes.clone()).await?,
                     Lasting::Written => {
+                        // From the put to the memo nothing else holds it.
+                        let mut lease = store.lease();
+                        lease.hold(output).await?;
                         store.put(bytes.clone(), Class::Derivable).await?;
                         store.remember(remembered(output, size), Class::Derivable).await?;
                     }
                 }
-                Ok(Made { given: Given { output, size, bytes: Some(bytes) }, _lease: None, fresh: true })
+                Ok(Made { given: Given { output, size, bytes: Some(bytes), lease: None }, fresh: true })
             }
             Sink::Large(writer) => {
                 let put = writer.finish().await?;
                 let mut lease = store.lease();
-                lease.hold(put.address).await?;
+                // It may have been collected before it was held.
+                if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
+                    return Err(Kept::Missing { address: put.address }.into());
+                }
                 store.remember(remembered(put.address, put.len), Class::Derivable).await?;
-                let given = Given { output: put.address, size: put.len, bytes: None };
-                Ok(Made { given, _lease: Some(Arc::new(lease)), fresh: true })
+                let lease = Some(Arc::new(lease));
+                Ok(Made {
+                    given: Given { output: put.address, size: put.len, bytes: None, lease },
+                    fresh: true,
+                })
             }
         }
     }

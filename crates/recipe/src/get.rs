@@ -1,16 +1,17 @@
 //! Values on their way out.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_content::{Address, Memo, Reader};
+use anabranch_content::{Address, Lease, Memo, Reader};
 use bytes::Bytes;
 use futures_util::Stream;
 
 use crate::closure::{Closure, Found};
 use crate::error::Error;
 use crate::executor::Executor;
-use crate::run::{Given, Made, materialise};
+use crate::run::{Given, materialise};
 
 /// What is wanted of a value, and until when.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Got {
     /// Where it came from.
     pub source: Source,
     body: Body,
+    /// Keeps it from being collected while it is read.
+    _lease: Option<Arc<Lease>>,
 }
 
 #[derive(Debug)]
@@ -108,13 +111,11 @@ impl Executor {
             return Ok(got);
         }
         for _ in 0..inner.config.rounds.max(1) {
-            let mut lease = inner.store.lease();
-            let found = Closure::find(inner, address, &mut lease).await?;
-            let (made, source) = match found {
-                Found::Blob(given) => (Made { given, _lease: None, fresh: false }, Source::Blob),
-                Found::Memo(given) => (Made { given, _lease: None, fresh: false }, Source::Memo),
+            let (given, source) = match Closure::find(inner, address).await? {
+                Found::Blob(given) => (given, Source::Blob),
+                Found::Memo(given) => (given, Source::Memo),
                 Found::Closure(closure) => match materialise(inner, *closure, terms.deadline).await {
-                    Ok((made, computed)) => (made, Source::Computed(computed)),
+                    Ok((given, computed)) => (given, Source::Computed(computed)),
                     Err(error) if is_loss(&error) => continue,
                     Err(error) => return Err(error),
                 },
@@ -122,9 +123,11 @@ impl Executor {
             if !matches!(source, Source::Computed(_)) {
                 inner.count(&inner.counters.hits, 1);
             }
-            let Given { output, size, .. } = made.given;
-            match self.body(&made.given, &terms.range).await {
-                Ok(Some(body)) => return Ok(Got { output, size, source, body }),
+            match self.body(&given, &terms.range).await {
+                Ok(Some(body)) => {
+                    let Given { output, size, lease, .. } = given;
+                    return Ok(Got { output, size, source, body, _lease: lease });
+                }
                 Ok(None) => {}
                 Err(error) if is_loss(&error) => {}
                 Err(error) => return Err(error),
@@ -140,13 +143,14 @@ impl Executor {
         if size > WHOLE_MOST {
             return Ok(None);
         }
-        let body = match self.body(&Given { output, size, bytes: None }, &terms.range).await {
+        let given = Given { output, size, bytes: None, lease: None };
+        let body = match self.body(&given, &terms.range).await {
             Err(error) if is_loss(&error) => None,
             other => other?,
         };
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
-            Got { output, size, source: Source::Memo, body }
+            Got { output, size, source: Source::Memo, body, _lease: None }
         }))
     }
 

@@ -25,14 +25,14 @@ pub(crate) struct Given {
     pub output: Address,
     pub size: u64,
     pub bytes: Option<Bytes>,
+    /// Keeps it from being collected, if its bytes are not at hand.
+    pub lease: Option<Arc<Lease>>,
 }
 
 /// What a flight brings.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub given: Given,
-    /// Keeps the value from being collected, if its bytes are not at hand.
-    pub _lease: Option<Arc<Lease>>,
     /// It was computed by this flight.
     pub fresh: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) async fn materialise(
     inner: &Arc<Inner>,
     closure: Closure,
     deadline: Option<Instant>,
-) -> Result<(Made, u32), Error> {
+) -> Result<(Given, u32), Error> {
     let last = NodeId(closure.nodes.len() as u32 - 1);
     let values = closure.nodes.iter().map(|_| None).collect();
     let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, computed: 0 };
@@ -64,7 +64,7 @@ pub(crate) async fn materialise(
     }
     let computed = work.computed;
     let value = work.values[last.index()].take().expect("a run that ended well finished its last node");
-    Ok((value.made, computed))
+    Ok((value.made.given, computed))
 }
 
 fn failed(closure: &Closure, node: NodeId, failure: Failure<Error>) -> Error {
@@ -102,7 +102,10 @@ struct Value {
 impl Work<'_> {
     fn inputs_of(&self, node: NodeId) -> Vec<Given> {
         let value = |input: &Input| match *input {
-            Input::Given(given) => self.closure.given[given as usize].clone(),
+            Input::Given(given) => {
+                let (output, size) = self.closure.given[given as usize];
+                Given { output, size, bytes: None, lease: Some(Arc::clone(&self.closure.lease)) }
+            }
             Input::Node(node) => {
                 let value = self.values[node as usize].as_ref();
                 value.expect("a node starts after its inputs").made.given.clone()

@@ -55,11 +55,8 @@ impl Writer {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
                 match self.present_blob(&key)? {
-                    Some((class, blob))
-                        if class >= record.class && blob.is_none_or(|it| self.is_recent(it.at, record)) =>
-                    {
-                        true
-                    }
+                    Some((class, None)) if class >= record.class => true,
+                    Some((class, Some(it))) if class >= record.class && self.is_recent(it.at, record) => true,
                     Some((class, Some(blob))) if class >= record.class || blob.home == Home::Packed => {
                         // The bytes are in the log already; what they lack is the promise, or to be young again.
                         let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
@@ -88,10 +85,8 @@ impl Writer {
                     record.class = record.class.max(class);
                 }
                 // After another one in this batch, what the index has is not so any more.
-                match row
-                    .filter(|_| fresh.is_none())
-                    .filter(|row| row.memo.output == *output && row.class >= record.class)
-                {
+                let row = row.filter(|_| fresh.is_none());
+                match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
                     Some(row) if self.is_recent(row.memo.at, record) => true,
                     Some(row) => {
                         // It counts as young again, and keeps the promise.

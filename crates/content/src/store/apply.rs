@@ -8,7 +8,7 @@ use crate::facts::{Gone, Memo};
 use crate::files::Name;
 use crate::index::{self, BuildBits, Change, Index, Key};
 use crate::log::{Fact, Place, Record, Removed, What};
-use crate::{Address, Wait};
+use crate::{Address, Context, Wait};
 
 /// What the caller knows of what the index has under the key that a record is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +87,14 @@ impl<'a> Batch<'a> {
                 Some(old) => self.blob(address, Blob { class, at, ..old }),
                 None => Ok(()),
             },
-            Fact::Derivation { address, inputs, .. } => {
-                self.edges(inputs, address);
+            Fact::Derivation { address, context, inputs, .. } => {
+                let apart = Context(context).is_table();
+                // An entry of a table is made from nothing.
+                if !apart {
+                    self.edges(inputs, address);
+                }
                 self.revive(address)?;
-                self.put(
-                    |tally| &mut tally.derivations,
-                    Table::Derivation.key(address),
-                    Some(Noted { place, at }),
-                )
+                self.put(derivations(apart), Table::Derivation.key(address), Some(Noted { place, at, apart }))
             }
             Fact::Memo { derivation, output, size, cost, inputs } => {
                 self.edges(inputs, derivation);
@@ -104,9 +104,11 @@ impl<'a> Batch<'a> {
                 let row = MemoRow { place, class, memo };
                 self.put(|tally| &mut tally.memos, key, Some(row))
             }
-            Fact::Pin { address } => {
-                self.put(|tally| &mut tally.pins, Table::Pin.key(address), Some(Noted { place, at }))
-            }
+            Fact::Pin { address } => self.put(
+                |tally| &mut tally.pins,
+                Table::Pin.key(address),
+                Some(Noted { place, at, apart: false }),
+            ),
             Fact::Unpin { address } => {
                 self.put(|tally| &mut tally.pins, Table::Pin.key(address), None::<Noted>)
             }
@@ -174,7 +176,9 @@ impl<'a> Batch<'a> {
                 }
             }
             What::Derivation => {
-                self.put(|tally| &mut tally.derivations, Table::Derivation.key(address), None::<Noted>)?;
+                let key = Table::Derivation.key(address);
+                let apart = self.row(&key)?.is_some_and(|old: Noted| old.apart);
+                self.put(derivations(apart), key, None::<Noted>)?;
             }
             What::Memo(_) => {
                 self.put(|tally| &mut tally.memos, Table::Memo.key(address), None::<MemoRow>)?;
@@ -215,4 +219,12 @@ impl<'a> Batch<'a> {
 /// Where a name's history is.
 pub(crate) fn name_key(name: &str) -> Key {
     Table::Name.key(&Address::of(name.as_bytes()))
+}
+
+/// Which count a derivation is in.
+fn derivations(apart: bool) -> fn(&mut Tally) -> &mut u64 {
+    match apart {
+        true => |tally| &mut tally.entries,
+        false => |tally| &mut tally.derivations,
+    }
 }

@@ -120,6 +120,8 @@ pub struct Stats {
     pub blob_bytes: u64,
     /// Derivations known.
     pub derivations: u64,
+    /// Derivations that are entries of tables ([`crate::Context::is_table`]), which are not counted as such.
+    pub entries: u64,
     /// Memos.
     pub memos: u64,
     /// Pins.

@@ -170,6 +170,7 @@ impl Store {
             blobs: tally.blobs,
             blob_bytes: tally.blob_bytes,
             derivations: tally.derivations,
+            entries: tally.entries,
             memos: tally.memos,
             pins: tally.pins,
             names: tally.names,

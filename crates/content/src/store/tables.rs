@@ -123,27 +123,36 @@ impl Row for Blob {
 pub(crate) struct Noted {
     pub place: Place,
     pub at: Time,
+    /// It is a derivation that is counted apart.
+    pub apart: bool,
 }
 
 impl Row for Noted {
     fn encode(&self) -> RowBytes {
-        let mut out = Vec::with_capacity(20);
+        let mut out = Vec::with_capacity(21);
         give_place(&mut out, self.place);
         out.give_u64(self.at.0);
+        out.extend(self.apart.then_some(APART));
         out.into()
     }
 
     fn decode(bytes: &[u8]) -> Option<Noted> {
         let mut take = Take(bytes);
-        let noted = Noted { place: take_place(&mut take)?, at: Time(take.u64()?) };
-        take.end()?;
-        Some(noted)
+        let (place, at) = (take_place(&mut take)?, Time(take.u64()?));
+        match take.0 {
+            [] => Some(Noted { place, at, apart: false }),
+            [APART] => Some(Noted { place, at, apart: true }),
+            _ => None,
+        }
     }
 
     fn place(&self) -> Place {
         self.place
     }
 }
+
+/// Marks what is counted apart.
+const APART: u8 = 1;
 
 /// A memo, and where the log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

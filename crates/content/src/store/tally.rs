@@ -14,6 +14,8 @@ pub(crate) struct Tally {
     /// Of those bytes, the ones in files of their own.
     pub file_bytes: u64,
     pub derivations: u64,
+    /// Derivations that are entries of tables.
+    pub entries: u64,
     pub memos: u64,
     pub pins: u64,
     pub names: u64,
@@ -101,6 +103,7 @@ impl Tally {
             blob_bytes: next()?,
             file_bytes: next()?,
             derivations: next()?,
+            entries: next()?,
             memos: next()?,
             pins: next()?,
             names: next()?,
@@ -117,12 +120,13 @@ impl Tally {
         Some(tally)
     }
 
-    fn counts(&self) -> [u64; 9] {
+    fn counts(&self) -> [u64; 10] {
         let Tally {
             blobs,
             blob_bytes,
             file_bytes,
             derivations,
+            entries,
             memos,
             pins,
             names,
@@ -131,7 +135,7 @@ impl Tally {
             live: _,
             live_bytes: _,
         } = *self;
-        [blobs, blob_bytes, file_bytes, derivations, memos, pins, names, gone, next_file]
+        [blobs, blob_bytes, file_bytes, derivations, entries, memos, pins, names, gone, next_file]
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_recipe::{
-    Address, Error, Executor, FunctionId, Functions, Get, Recipe, Source, Theirs, UnknownFunction,
+    Address, Error, Executor, FunctionId, Functions, Get, Invalidate, Reach, Recipe, Source, Theirs,
+    UnknownFunction,
 };
 
 fn executor() -> Executor {
@@ -103,6 +104,21 @@ async fn pins_are_told_in_derivas_addresses() {
     let mut pins = deriva.pins(100).await.unwrap();
     pins.sort();
     assert_eq!(pins, expected);
+    let stats = executor.store().stats();
+    assert_eq!((stats.derivations, stats.entries), (1, 2));
     assert!(deriva.unpin(&recipe).await.unwrap());
     assert_eq!(deriva.pins(100).await.unwrap(), [leaf]);
+}
+
+#[tokio::test]
+async fn the_table_is_none_of_what_is_made_from_a_recipe() {
+    let executor = executor();
+    let deriva = executor.deriva();
+    let leaf = executor.put("below").await.unwrap().address;
+    let below = deriva.put_recipe(&theirs("identity", &[leaf])).await.unwrap();
+    let above = deriva.put_recipe(&theirs("identity", &[below])).await.unwrap();
+    get(&executor, &above).await.unwrap();
+    let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
+    let done = executor.invalidate(&leaf, &terms).await.unwrap();
+    assert_eq!((done.forgotten, done.looked_at, done.depth), (2, 3, 2));
 }

@@ -100,7 +100,11 @@ async fn a_computation_ends_with_its_last_caller() {
     let terms = Get::default();
     {
         let mut first = pin!(executor.get(&slow, &terms));
-        poll_fn(|cx| Poll::Ready(assert!(first.as_mut().poll(cx).is_pending()))).await;
+        poll_fn(|cx| {
+            assert!(first.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
         begin_and_leave(&executor, slow, &world).await;
         assert_eq!(executor.status().computing, 1);
     }

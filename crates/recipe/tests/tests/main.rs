@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod crowd;
+mod data;
 mod depth;
 mod deriva;
 mod edges;
@@ -11,5 +12,7 @@ mod plain;
 mod plain_compress;
 mod plain_cuts;
 mod plain_digests;
+mod plain_rows;
 mod seed;
+mod text;
 mod world;

@@ -1,1 +1,261 @@
-//! x
+//! HTTP, spoken by hand.
+
+use anabranch_recipe::{Address, Functions};
+use anabranch_server::Settings;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+
+use crate::support::{Gate, OpenOnDrop, Server, noise, soon, until};
+
+struct Http {
+    client: Client<HttpConnector, Full<Bytes>>,
+    server: Server,
+}
+
+struct Answer {
+    status: u16,
+    headers: hyper::HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The word of the error, and its sentence.
+    fn error(&self) -> (String, String) {
+        let error = &self.json()["error"];
+        (error["code"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
+    }
+}
+
+impl Http {
+    async fn start() -> Http {
+        Http::on(Server::start().await)
+    }
+
+    fn on(server: Server) -> Http {
+        Http { client: Client::builder(TokioExecutor::new()).build_http(), server }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.server.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        let answer: Response<Incoming> = soon(self.client.request(request)).await.unwrap();
+        let (head, body) = answer.into_parts();
+        let body = soon(body.collect()).await.unwrap().to_bytes();
+        Answer { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(Method::GET, path, headers, "").await
+    }
+
+    async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
+        self.send(Method::POST, path, &[], body).await
+    }
+
+    async fn blob(&self, bytes: impl Into<Bytes>) -> String {
+        self.post("/v1/blobs", bytes).await.json()["address"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn blobs() {
+    let http = Http::start().await;
+    let bytes = noise(2_000_000, 1);
+    let address = Address::of(&bytes).to_string();
+    let first = http.send(Method::PUT, "/v1/blobs", &[], bytes.clone()).await;
+    assert_eq!((first.status, first.header("location")), (201, &*format!("/v1/blobs/{address}")));
+    assert_eq!(first.json(), json!({ "address": address, "size": 2_000_000, "new": true }));
+    let again = http.post("/v1/blobs", bytes.clone()).await;
+    assert_eq!((again.status, &again.json()["new"]), (200, &json!(false)));
+    let path = format!("/v1/blobs/{address}");
+    let got = http.get(&path, &[]).await;
+    assert_eq!((got.status, got.header("content-length")), (200, "2000000"));
+    assert_eq!(got.header("etag"), format!("\"{address}\""));
+    assert!(got.header("cache-control").contains("immutable") && got.body == bytes);
+    let head = http.send(Method::HEAD, &path, &[], "").await;
+    assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, "2000000", 0));
+    let empty = http.blob("").await;
+    let got = http.get(&format!("/v1/blobs/{empty}"), &[]).await;
+    assert_eq!((got.status, got.header("content-length"), got.body.len()), (200, "0", 0));
+}
+
+#[tokio::test]
+async fn parts_and_tags() {
+    let http = Http::start().await;
+    let bytes = noise(1_000_000, 2);
+    let path = format!("/v1/blobs/{}", http.blob(bytes.clone()).await);
+    for (range, status, content_range, expected) in [
+        ("bytes=0-9", 206, "bytes 0-9/1000000", 0..10),
+        ("bytes=999990-", 206, "bytes 999990-999999/1000000", 999_990..1_000_000),
+        ("bytes=-500000", 206, "bytes 500000-999999/1000000", 500_000..1_000_000),
+        ("bytes=0-9,20-29", 200, "", 0..1_000_000),
+    ] {
+        let part = http.get(&path, &[("range", range)]).await;
+        assert_eq!((part.status, part.header("content-range")), (status, content_range), "{range}");
+        assert!(part.body == bytes[expected], "{range}");
+        assert_eq!(part.header("content-length"), part.body.len().to_string());
+    }
+    let beyond = http.get(&path, &[("range", "bytes=1000000-")]).await;
+    assert_eq!((beyond.status, beyond.header("content-range")), (416, "bytes */1000000"));
+    let tag = http.get(&path, &[]).await.header("etag").to_owned();
+    let same = http.get(&path, &[("if-none-match", &tag)]).await;
+    assert_eq!((same.status, same.body.len(), same.header("etag")), (304, 0, &*tag));
+    assert_eq!(http.get(&path, &[("if-none-match", "\"other\"")]).await.status, 200);
+    let stale = http.get(&path, &[("range", "bytes=0-9"), ("if-range", "\"other\"")]).await;
+    assert_eq!((stale.status, stale.body.len()), (200, 1_000_000));
+    let head = http.send(Method::HEAD, &path, &[("range", "bytes=0-9")], "").await;
+    assert_eq!((head.status, head.header("content-length")), (206, "10"));
+}
+
+#[tokio::test]
+async fn recipes() {
+    let http = Http::start().await;
+    let leaf = http.blob("some text").await;
+    let body = json!([
+        { "function": "uppercase/1.0.0", "inputs": [leaf] },
+        { "function": "concat/1.0.0", "inputs": [0, leaf], "params": {} },
+    ]);
+    let added = http.post("/v1/recipes", body.to_string()).await;
+    assert_eq!((added.status, added.json()[1]["new"].clone()), (201, json!(true)));
+    let top = added.json()[1]["address"].as_str().unwrap().to_owned();
+    assert_eq!(http.post("/v1/recipes", body.to_string()).await.status, 200);
+    let before = http.get(&format!("/v1/recipes/{top}"), &[]).await.json();
+    assert_eq!((&before["recipe"]["function"], &before["memo"]), (&json!("concat/1.0.0"), &Value::Null));
+    assert_eq!(before["recipe"]["inputs"][1], json!(leaf));
+    let path = format!("/v1/recipes/{top}/value");
+    let value = http.get(&path, &[]).await;
+    assert_eq!((value.status, &*value.body), (200, &b"SOME TEXTsome text"[..]));
+    assert_eq!(value.header("etag"), format!("\"{}\"", Address::of(b"SOME TEXTsome text")));
+    let part = http.get(&path, &[("range", "bytes=5-8")]).await;
+    assert_eq!((part.status, &*part.body), (206, &b"TEXT"[..]));
+    assert_eq!(http.get(&path, &[("if-none-match", value.header("etag"))]).await.status, 304);
+    assert_eq!(http.send(Method::HEAD, &path, &[], "").await.header("content-length"), "18");
+    let after = http.get(&format!("/v1/recipes/{top}"), &[]).await.json();
+    assert_eq!(after["memo"]["size"], json!(18));
+    let one = json!({ "function": "x/1", "params": { "a": { "$bytes": "AAE=" }, "b": [1, 2.5, true] } });
+    assert_eq!(http.post("/v1/recipes", one.to_string()).await.status, 409);
+    let kept = http.post("/v1/recipes?unknown_function=accept", one.to_string()).await;
+    assert_eq!((kept.status, &kept.json()["dangling"]), (201, &json!([])));
+    let address = kept.json()["address"].as_str().unwrap().to_owned();
+    let described = http.get(&format!("/v1/recipes/{address}"), &[]).await.json();
+    assert_eq!(described["recipe"]["params"], one["params"]);
+    assert_eq!(http.get(&format!("/v1/recipes/{address}/value"), &[]).await.error().0, "failed_precondition");
+}
+
+#[tokio::test]
+async fn names() {
+    let http = Http::start().await;
+    let (one, two) = (http.blob("1").await, http.blob("2").await);
+    for address in [&one, &two] {
+        let body = json!({ "address": address }).to_string();
+        let set = http.send(Method::PUT, "/v1/refs/a%2Fname", &[], body).await;
+        assert_eq!((set.status, &set.json()["address"]), (200, &json!(address)));
+    }
+    let shown = http.get("/v1/refs/a%2Fname", &[]).await.json();
+    assert_eq!((&shown["name"], shown["history"].as_array().unwrap().len()), (&json!("a/name"), 2));
+    let listed = http.get("/v1/refs", &[]).await.json();
+    assert_eq!(listed, json!({ "refs": [{ "name": "a/name", "address": two }] }));
+    assert_eq!(http.get("/v1/recipes/a%2Fname/value", &[]).await.body, "2");
+    assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 204);
+    assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 404);
+    assert_eq!(http.get("/v1/refs/a%2Fname", &[]).await.json()["address"], Value::Null);
+    let wrong = http.send(Method::PUT, "/v1/refs/x", &[], r#"{"address":"12"}"#).await;
+    assert_eq!(
+        (wrong.status, wrong.error().1),
+        (400, "`address`: an address has 64 hex digits, this has 2".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn what_is_wrong_says_so() {
+    let http = Http::start().await;
+    let unknown = "0".repeat(64);
+    let deep = "[".repeat(1000);
+    for (method, path, body, status, word) in [
+        ("GET", "/v1/blobs/xyz", "", 400, "invalid_argument"),
+        ("GET", &*format!("/v1/blobs/{unknown}"), "", 404, "not_found"),
+        ("GET", &*format!("/v1/recipes/{unknown}"), "", 404, "not_found"),
+        ("GET", &*format!("/v1/recipes/{unknown}/value"), "", 404, "not_found"),
+        ("GET", &*format!("/v1/recipes/{unknown}/value?timeout=soon"), "", 400, "invalid_argument"),
+        ("GET", &*format!("/v1/recipes/{unknown}/value?tiemout=1s"), "", 400, "invalid_argument"),
+        ("GET", "/v1/recipes/nobody/value", "", 404, "not_found"),
+        ("GET", "/v1/refs/nobody", "", 404, "not_found"),
+        ("GET", "/v1/nowhere", "", 404, "not_found"),
+        ("DELETE", "/v1/status", "", 405, "method_not_allowed"),
+        ("POST", "/v1/recipes", "{", 400, "invalid_argument"),
+        ("POST", "/v1/recipes", &deep, 400, "invalid_argument"),
+        ("POST", "/v1/recipes", r#"{"function":"concat"}"#, 400, "invalid_argument"),
+        ("POST", "/v1/recipes", r#"{"function":"concat/1.0.0","inputs":[0]}"#, 400, "invalid_argument"),
+        ("POST", "/v1/recipes", r#"{"function":"concat/1.0.0","input":[]}"#, 400, "invalid_argument"),
+        (
+            "POST",
+            "/v1/recipes",
+            r#"{"function":"concat/1.0.0","params":{"a":null}}"#,
+            400,
+            "invalid_argument",
+        ),
+        ("POST", "/v1/recipes?unknown_function=maybe", "{}", 400, "invalid_argument"),
+    ] {
+        let answer = http.send(method.parse().unwrap(), path, &[], body.to_owned()).await;
+        assert_eq!((answer.status, &*answer.error().0), (status, word), "{method} {path} {body:.80}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_have_a_bound() {
+    let settings = Settings { body_most: 100, blob_most: 1000, ..Settings::default() };
+    let http = Http::on(Server::with(Functions::builtin(), settings).await);
+    let large = http.post("/v1/blobs", vec![0; 1001]).await;
+    assert_eq!((large.status, &*large.error().0), (413, "too_large"));
+    let large = http.post("/v1/recipes", vec![b' '; 101]).await;
+    assert_eq!((large.status, &*large.error().0), (413, "too_large"));
+    assert_eq!(http.server.executor.status().store.blobs, 0);
+}
+
+#[tokio::test]
+async fn status_and_health() {
+    let http = Http::start().await;
+    http.blob("x").await;
+    let status = http.get("/v1/status", &[]).await.json();
+    assert_eq!((&status["blobs"], &status["blob_bytes"]), (&json!(1), &json!(1)));
+    assert_eq!(http.get("/healthz", &[]).await.body, "ok\n");
+    assert_eq!(http.get("/readyz", &[]).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_with_a_time_limit() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let http = Http::on(Server::with(gate.functions(), Settings::default()).await);
+    let leaf = http.blob(vec![1; 4096]).await;
+    let body = json!({ "function": "gate/1.0.0", "inputs": [leaf] }).to_string();
+    let slow = http.post("/v1/recipes", body).await.json()["address"].as_str().unwrap().to_owned();
+    let late = http.get(&format!("/v1/recipes/{slow}/value?timeout=50ms"), &[]).await;
+    assert_eq!((late.status, &*late.error().0), (504, "deadline_exceeded"));
+    until(|| http.server.executor.status().computing == 0).await;
+    gate.open();
+    assert_eq!(http.get(&format!("/v1/recipes/{slow}/value?timeout=1m"), &[]).await.body.len(), 4096);
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use anabranch_recipe::{
-    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
+    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Params, Signature,
 };
 use anabranch_server::{Client, Served, Service, Settings};
 use bytes::Bytes;
@@ -33,6 +33,14 @@ pub(crate) async fn until(holds: impl Fn() -> bool) {
     .await;
 }
 
+/// The functions that come with the executor, and one that can be seen to have worked.
+pub(crate) fn functions() -> Functions {
+    let mut functions = Functions::builtin();
+    let uppercase = |inputs: &[Bytes], _: &Params| Ok(inputs[0].to_ascii_uppercase().into());
+    functions.add_whole("uppercase", "1.0.0", Arity::exactly(1), uppercase);
+    functions
+}
+
 /// A server at work; dropping it stops it.
 pub(crate) struct Server {
     pub(crate) executor: Executor,
@@ -42,9 +50,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server with the functions that come with the executor, and with gates.
+    /// A server with the functions that tests use.
     pub(crate) async fn start() -> Server {
-        Server::with(Functions::builtin(), Settings::default()).await
+        Server::with(functions(), Settings::default()).await
     }
 
     pub(crate) async fn with(functions: Functions, settings: Settings) -> Server {
@@ -120,9 +128,9 @@ impl Gate {
         drop(self.0.1.wait_timeout_while(self.0.0.lock().unwrap(), PATIENCE, is_shut).unwrap());
     }
 
-    /// The functions that come with the executor, and `gate/1.0.0`.
+    /// The functions that tests use, and `gate/1.0.0`.
     pub(crate) fn functions(&self) -> Functions {
-        let mut functions = Functions::builtin();
+        let mut functions = functions();
         let signature = Signature {
             id: FunctionId::new("gate", "1.0.0"),
             about: "Its input, later.".into(),

@@ -12,9 +12,9 @@ use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 8] = [
-        (packs("compress/1.0.0", "A zlib stream of level 6.", 20_000), |_| Ok(packed(Zlib::new(6)))),
+        (packs("compress/1.0.0", "A zlib stream of level 6.", COSTLY), |_| Ok(packed(Zlib::new(6)))),
         (
-            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", 20_000)
+            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", COSTLY)
                 .may("level", "1 (fast) to 9 (small); 6 unless said"),
             |call| Ok(packed(Gzip::new(call.number_or("level", 1..=9, 6)?))),
         ),
@@ -22,44 +22,41 @@ pub(super) fn add(functions: &mut Functions) {
             packs(
                 "zstd_compress/1.0.0",
                 "A zstd frame without size and checksum, with a window of at most 8 MiB.",
-                3000,
+                COSTLY,
             )
             .may("level", "1 (fast) to 22 (small); 3 unless said"),
             |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?)?)),
         ),
         (
-            packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", 25_000)
+            packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY)
                 .may("quality", "0 (fast) to 11 (small); 6 unless said"),
             |call| Ok(packed(Brotli::new(call.number_or("quality", 0..=11, 6)?))),
         ),
-        (unpacks("decompress/1.0.0", "The bytes of one zlib stream.", 3000), |call| {
-            unpacked(Unzlib::zlib(), call)
-        }),
-        (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members.", 3000), |call| {
+        (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
+        (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
             unpacked(Unzlib::gzip(), call)
         }),
-        (
-            unpacks("zstd_decompress/1.0.0", "The bytes of all zstd frames; windows up to 128 MiB.", 1000),
-            |call| unpacked(Unzstd::new()?, call),
-        ),
-        (
-            unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB.", 4000),
-            |call| unpacked(Unbrotli::new(), call),
-        ),
+        (unpacks("zstd_decompress/1.0.0", "The bytes of all zstd frames; windows up to 128 MiB."), |call| {
+            unpacked(Unzstd::new()?, call)
+        }),
+        (unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB."), |call| {
+            unpacked(Unbrotli::new(), call)
+        }),
     ];
     add_streamed(functions, rows);
     functions.add(whole(
         packs("lz4_compress/1.0.0", "The size as 4 bytes, least significant first, then an LZ4 block.", 2000),
         |_| Ok(Box::new(|inputs| lz4(&inputs[0]))),
     ));
-    functions
-        .add(whole(unpacks("lz4_decompress/1.0.0", "The bytes of a size and an LZ4 block.", 1000), unlz4));
+    functions.add(whole(unpacks("lz4_decompress/1.0.0", "The bytes of a size and an LZ4 block."), unlz4));
     functions.add(whole(packs("snappy_compress/1.0.0", "A raw snappy block.", 2000), |_| {
         Ok(Box::new(|inputs| snappy(&inputs[0])))
     }));
-    functions
-        .add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block.", 1000), unsnappy));
+    functions.add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block."), unsnappy));
 }
+
+/// How hard a compressor tries is said in the call, and a few bytes may decompress to a thousand times as many.
+const COSTLY: u32 = Signature::OPAQUE;
 
 fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
     let mut signature = signature(id, about).nanos_per_kib(nanos);
@@ -68,8 +65,8 @@ fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
     signature
 }
 
-fn unpacks(id: &'static str, about: &'static str, nanos: u32) -> Signature {
-    let mut signature = signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(nanos);
+fn unpacks(id: &'static str, about: &'static str) -> Signature {
+    let mut signature = signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(COSTLY);
     signature.about =
         format!("{about} A cut-off end is an error, and so is something behind the end.").into();
     signature

@@ -1,0 +1,192 @@
+//! Functions of CSV.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use serde_json::Value as Json;
+
+use super::json::keyed;
+use super::parsed;
+use super::records::{OfRecords, RECORDS, Record, of_records};
+use crate::Value;
+use crate::function::{Call, Fault, Out, Signature};
+use crate::functions::support::{MOST_BYTES, Streamed, signature, unlike, whole};
+use crate::functions::text::shown;
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(Streamed(
+        recorded(signature(
+            "csv_to_json/1.0.0",
+            "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
+             the order of their bytes.",
+        ))
+        .nanos_per_kib(5000),
+        |_| Ok(of_records(ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() })),
+    ));
+    functions.add(Streamed(
+        recorded(signature(
+            "csv_select/1",
+            "Some columns of the CSV, in the order they are named in; lines end at LF.",
+        ))
+        .needs("columns", "names of the header: a list of texts, or one text with commas between names")
+        .nanos_per_kib(3000),
+        |call| Ok(of_records(Select { wanted: columns(call)?, columns: Vec::new() })),
+    ));
+    functions.add(whole(
+        keyed(signature(
+            "json_to_csv/1.0.0",
+            "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
+             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
+        ))
+        .nanos_per_kib(25_000),
+        |_| Ok(Box::new(|inputs| from_json(&inputs[0]))),
+    ));
+}
+
+fn recorded(mut signature: Signature) -> Signature {
+    signature.about.to_mut().push_str(RECORDS);
+    signature
+}
+
+struct ToJson {
+    /// Which field is next, and what stands before it.
+    columns: Vec<(usize, Vec<u8>)>,
+    begun: bool,
+    quoted: Vec<u8>,
+}
+
+impl OfRecords for ToJson {
+    fn header(&mut self, names: &[String], _: &mut Out) -> Result<(), Fault> {
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_unstable_by_key(|index| &names[*index]);
+        for index in order {
+            let mut before = if self.columns.is_empty() { b"    ".to_vec() } else { b",\n    ".to_vec() };
+            quote(&mut before, &names[index]);
+            before.extend_from_slice(b": ");
+            self.columns.push((index, before));
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: Record<'_>, out: &mut Out) -> Result<(), Fault> {
+        out.write(if std::mem::replace(&mut self.begun, true) { b",\n  {\n" } else { b"[\n  {\n" });
+        for (index, before) in &self.columns {
+            out.write(before);
+            self.quoted.clear();
+            quote(&mut self.quoted, record.field(*index));
+            out.write(&self.quoted);
+        }
+        out.write(b"\n  }");
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        out.write(if self.begun { b"\n]" } else { b"[]" });
+        Ok(())
+    }
+}
+
+fn quote(made: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(made, text).expect("text takes any text");
+}
+
+struct Select {
+    wanted: Vec<String>,
+    columns: Vec<usize>,
+}
+
+fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
+    const ALLOWED: &str = "a list of texts, or one text with commas";
+    let text = |value: &Value| match value {
+        Value::Text(text) => Ok(text.clone()),
+        other => Err(unlike("columns", ALLOWED, other)),
+    };
+    match &call.params["columns"] {
+        Value::Text(names) => Ok(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        Value::List(names) if !names.is_empty() => names.iter().map(text).collect(),
+        other => Err(unlike("columns", ALLOWED, other)),
+    }
+}
+
+impl OfRecords for Select {
+    fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault> {
+        for wanted in &self.wanted {
+            let place = names.iter().position(|name| name == wanted).ok_or_else(|| {
+                Fault::input(
+                    0,
+                    format!("has no column {}; it has {}", shown(wanted), shown(&names.join(", "))),
+                )
+            })?;
+            self.columns.push(place);
+        }
+        write_record(self.wanted.iter().map(|name| &**name), &mut |bytes| out.write(bytes));
+        Ok(())
+    }
+
+    fn record(&mut self, record: Record<'_>, out: &mut Out) -> Result<(), Fault> {
+        write_record(self.columns.iter().map(|index| record.field(*index)), &mut |bytes| out.write(bytes));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Out) -> Result<(), Fault> {
+        match self.columns.is_empty() {
+            true => Err(Fault::input(0, "is empty, so it has no header")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Writes a record: quotes are where there would be doubt.
+fn write_record<'a>(fields: impl Iterator<Item = &'a str>, give: &mut dyn FnMut(&[u8])) {
+    let (mut count, mut empty) = (0, true);
+    for field in fields {
+        if count > 0 {
+            give(b",");
+        }
+        count += 1;
+        empty &= field.is_empty();
+        match field.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n')) {
+            true => give(format!("\"{}\"", field.replace('"', "\"\"")).as_bytes()),
+            false => give(field.as_bytes()),
+        }
+    }
+    // A blank line would be no record.
+    if empty && count < 2 {
+        give(b"\"\"");
+    }
+    give(b"\n");
+}
+
+fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
+    let Json::Array(rows) = parsed(0, input)? else {
+        return Err(Fault::input(0, "is not a JSON list of objects"));
+    };
+    let rows = rows.iter().enumerate().map(|(index, row)| {
+        row.as_object()
+            .ok_or_else(|| Fault::input(0, format!("element {index} of the list is not an object")))
+    });
+    let rows = rows.collect::<Result<Vec<_>, Fault>>()?;
+    if rows.is_empty() {
+        return Ok(Bytes::new());
+    }
+    let names: BTreeSet<&str> = rows.iter().flat_map(|row| row.keys()).map(|name| &**name).collect();
+    let mut made = Vec::with_capacity(input.len());
+    write_record(names.iter().copied(), &mut |bytes| made.extend_from_slice(bytes));
+    for row in rows {
+        let fields: Vec<String> = names.iter().map(|name| field(row.get(*name))).collect();
+        write_record(fields.iter().map(|field| &**field), &mut |bytes| made.extend_from_slice(bytes));
+        if made.len() as u64 > MOST_BYTES {
+            return Err(Fault::TooLarge { what: "the output", most: MOST_BYTES });
+        }
+    }
+    Ok(made.into())
+}
+
+fn field(value: Option<&Json>) -> String {
+    match value {
+        None => String::new(),
+        Some(Json::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

@@ -1,0 +1,214 @@
+//! Records of CSV out of chunks, wherever these are cut.
+
+use bytes::{Buf, Bytes};
+use csv_core::{ReadRecordResult, Reader};
+
+use crate::function::{Fault, Kernel, Open, Out};
+
+/// The most bytes of a record: it is held whole.
+const RECORD_MOST: usize = 16 << 20;
+
+/// The most fields of a record.
+const FIELDS_MOST: usize = 1 << 16;
+
+/// What a record may be, for all functions that read some.
+pub(super) const RECORDS: &str = " The input is UTF-8 with commas, quotes and a header; blank lines and a byte order \
+    mark are left out. All records have as many fields as the header, whose names differ; a record has at most 16 \
+    MiB and 65536 fields.";
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The records of one input, one after the other as its chunks come.
+struct Records {
+    reader: Reader,
+    /// The first bytes, while they may become a byte order mark.
+    start: Option<Vec<u8>>,
+    chunk: Bytes,
+    ended: bool,
+    fields: Vec<u8>,
+    ends: Vec<usize>,
+    /// How much of the two is there.
+    held: (usize, usize),
+}
+
+impl Records {
+    fn new() -> Records {
+        Records {
+            reader: Reader::new(),
+            start: Some(Vec::new()),
+            chunk: Bytes::new(),
+            ended: false,
+            fields: vec![0; 4 << 10],
+            ends: vec![0; 64],
+            held: (0, 0),
+        }
+    }
+
+    fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.chunk.is_empty(), "a chunk is read before the next one comes");
+        let Some(start) = &mut self.start else {
+            self.chunk = chunk;
+            return;
+        };
+        start.extend_from_slice(&chunk);
+        if start.len() >= MARK.len() || !MARK.starts_with(start) {
+            self.begin();
+        }
+    }
+
+    fn begin(&mut self) {
+        let start = Bytes::from(self.start.take().unwrap_or_default());
+        let marked = start.starts_with(MARK);
+        self.chunk = if marked { start.slice(MARK.len()..) } else { start };
+    }
+
+    fn end(&mut self) {
+        if self.start.is_some() {
+            self.begin();
+        }
+        self.ended = true;
+    }
+
+    /// The next record; nothing: its end has not come, or there is none.
+    fn next(&mut self) -> Result<Option<Record<'_>>, Fault> {
+        if self.chunk.is_empty() && !self.ended {
+            return Ok(None);
+        }
+        loop {
+            let (fields, ends) = (&mut self.fields[self.held.0..], &mut self.ends[self.held.1..]);
+            let (result, read, bytes, fields) = self.reader.read_record(&self.chunk, fields, ends);
+            let fed = self.chunk[..read].last() == Some(&b'\n');
+            self.chunk.advance(read);
+            self.held = (self.held.0 + bytes, self.held.1 + fields);
+            match result {
+                ReadRecordResult::InputEmpty if self.ended => {}
+                ReadRecordResult::InputEmpty | ReadRecordResult::End => return Ok(None),
+                ReadRecordResult::OutputFull if self.fields.len() >= RECORD_MOST => {
+                    return Err(Fault::TooLarge { what: "a record", most: RECORD_MOST as u64 });
+                }
+                ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull if self.ends.len() >= FIELDS_MOST => {
+                    let problem =
+                        format!("line {}: a record has more than {FIELDS_MOST} fields", self.reader.line());
+                    return Err(Fault::input(0, problem));
+                }
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::Record => {
+                    let line = self.reader.line() - u64::from(fed);
+                    let (bytes, fields) = std::mem::take(&mut self.held);
+                    let (fields, ends) = (&self.fields[..bytes], &self.ends[..fields]);
+                    let text = std::str::from_utf8(fields).ok();
+                    // A character may not begin in one field and end in the next.
+                    let text = text.filter(|text| ends.iter().all(|end| text.is_char_boundary(*end)));
+                    let Some(text) = text else {
+                        return Err(Fault::input(
+                            0,
+                            format!("the record that ends in line {line} is not UTF-8"),
+                        ));
+                    };
+                    return Ok(Some(Record { text, ends, line }));
+                }
+            }
+        }
+    }
+}
+
+/// A record.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    text: &'a str,
+    ends: &'a [usize],
+    line: u64,
+}
+
+impl<'a> Record<'a> {
+    /// How many fields it has.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A field, from 0.
+    pub(super) fn field(&self, index: usize) -> &'a str {
+        let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[from..self.ends[index]]
+    }
+}
+
+/// What is done with each record of one input.
+pub(super) trait OfRecords: Send + 'static {
+    /// Takes the header.
+    fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault>;
+
+    /// Takes the next record, which has a field for each name.
+    fn record(&mut self, record: Record<'_>, out: &mut Out) -> Result<(), Fault>;
+
+    /// Gives what is left to give.
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault>;
+}
+
+/// The kernel that does this with each record.
+pub(super) fn of_records(each: impl OfRecords) -> Box<dyn Kernel> {
+    Box::new(Each { records: Records::new(), columns: None, each })
+}
+
+struct Each<T> {
+    records: Records,
+    /// How many columns the header has, once it is there.
+    columns: Option<usize>,
+    each: T,
+}
+
+impl<T: OfRecords> Kernel for Each<T> {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.first()
+    }
+
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.records.push(chunk);
+        self.resume(out)
+    }
+
+    fn end(&mut self, _: usize, out: &mut Out) -> Result<(), Fault> {
+        self.records.end();
+        self.resume(out)
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.each.finish(out)
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        while !out.is_full() {
+            let Some(record) = self.records.next()? else { return Ok(()) };
+            match self.columns {
+                None => {
+                    let names = names(record)?;
+                    self.columns = Some(names.len());
+                    self.each.header(&names, out)?;
+                }
+                Some(columns) if columns == record.len() => self.each.record(record, out)?,
+                Some(columns) => {
+                    let (line, len) = (record.line, record.len());
+                    let problem = format!(
+                        "the record that ends in line {line} has {len} fields; the header has {columns}"
+                    );
+                    return Err(Fault::input(0, problem));
+                }
+            }
+        }
+        out.pause();
+        Ok(())
+    }
+}
+
+fn names(header: Record<'_>) -> Result<Vec<String>, Fault> {
+    let names: Vec<String> = (0..header.len()).map(|index| header.field(index).to_owned()).collect();
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(Fault::input(0, format!("the header has {:?} twice; a name must be there once", pair[0])))
+        }
+        None => Ok(names),
+    }
+}

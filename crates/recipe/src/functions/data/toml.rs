@@ -1,0 +1,133 @@
+//! Functions of TOML.
+
+use bytes::Bytes;
+use serde_json::{Map, Number, Value as Json};
+use toml::{Table, Value as Toml};
+
+use super::json::{changed, keyed};
+use super::{compact, parsed};
+use crate::function::Fault;
+use crate::functions::support::{signature, whole};
+use crate::functions::text::text;
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let without_dates = signature(
+        "toml_to_json/1.0.0",
+        "The TOML as JSON without white space, keys in the order of their bytes. Refused are dates and times (2.0.0 \
+         takes them), `nan` and `inf`.",
+    );
+    functions.add(whole(without_dates.nanos_per_kib(80_000), |_| {
+        changed(|input| Ok(compact(&read(input, Dates::Refused)?)))
+    }));
+    let with_dates = signature(
+        "toml_to_json/2.0.0",
+        "The TOML as JSON without white space, keys in the order of their bytes; dates and times are texts, as RFC 3339 \
+         writes them. Refused are `nan` and `inf`.",
+    );
+    functions.add(whole(with_dates.nanos_per_kib(80_000), |_| {
+        changed(|input| Ok(compact(&read(input, Dates::Text)?)))
+    }));
+    let to_toml = signature(
+        "json_to_toml/1.0.0",
+        "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
+             bits with a sign.",
+    );
+    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |_| changed(written)));
+}
+
+/// What becomes of dates and times.
+#[derive(Clone, Copy)]
+pub(super) enum Dates {
+    Refused,
+    Text,
+}
+
+/// A whole input as TOML.
+pub(super) fn read(input: &Bytes, dates: Dates) -> Result<Json, Fault> {
+    let text = text(0, input)?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        Fault::input(0, format!("not TOML, in line {line}: {}", error.message()))
+    })?;
+    json_of(Toml::Table(table), dates, &mut Vec::new())
+}
+
+fn json_of(value: Toml, dates: Dates, path: &mut Vec<String>) -> Result<Json, Fault> {
+    match value {
+        Toml::String(text) => Ok(text.into()),
+        Toml::Integer(number) => Ok(number.into()),
+        Toml::Boolean(value) => Ok(value.into()),
+        Toml::Float(number) => match Number::from_f64(number) {
+            Some(number) => Ok(number.into()),
+            None => Err(at(path, "JSON has no `nan` and no `inf`")),
+        },
+        Toml::Datetime(date) => match dates {
+            Dates::Text => Ok(date.to_string().into()),
+            Dates::Refused => Err(at(path, "a date; toml_to_json/2.0.0 makes a text of it")),
+        },
+        Toml::Array(values) => {
+            let each = |(index, value): (usize, Toml)| {
+                within(path, index.to_string(), |path| json_of(value, dates, path))
+            };
+            values.into_iter().enumerate().map(each).collect::<Result<Vec<Json>, Fault>>().map(Json::Array)
+        }
+        Toml::Table(values) => {
+            let mut object = Map::new();
+            for (key, value) in values {
+                let value = within(path, key.clone(), |path| json_of(value, dates, path))?;
+                object.insert(key, value);
+            }
+            Ok(Json::Object(object))
+        }
+    }
+}
+
+fn written(input: &Bytes) -> Result<Bytes, Fault> {
+    let Json::Object(object) = parsed(0, input)? else {
+        return Err(Fault::input(0, "is not a JSON object"));
+    };
+    let table = table_of(object, &mut Vec::new())?;
+    let text =
+        toml::to_string(&table).map_err(|error| Fault::input(0, format!("TOML cannot say it: {error}")))?;
+    Ok(text.into())
+}
+
+fn table_of(object: Map<String, Json>, path: &mut Vec<String>) -> Result<Table, Fault> {
+    let each = |(key, value): (String, Json)| {
+        let value = within(path, key.clone(), |path| toml_of(value, path))?;
+        Ok((key, value))
+    };
+    object.into_iter().map(each).collect()
+}
+
+fn toml_of(value: Json, path: &mut Vec<String>) -> Result<Toml, Fault> {
+    match value {
+        Json::Null => Err(at(path, "null; TOML has none")),
+        Json::Bool(value) => Ok(value.into()),
+        Json::String(text) => Ok(text.into()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Ok(number.into()),
+            (None, Some(float)) if number.is_f64() => Ok(float.into()),
+            _ => Err(at(path, "an integer beyond 64 bits with a sign")),
+        },
+        Json::Array(values) => {
+            let each =
+                |(index, value): (usize, Json)| within(path, index.to_string(), |path| toml_of(value, path));
+            values.into_iter().enumerate().map(each).collect::<Result<Vec<Toml>, Fault>>().map(Toml::Array)
+        }
+        Json::Object(object) => table_of(object, path).map(Toml::Table),
+    }
+}
+
+fn within<T>(path: &mut Vec<String>, step: String, body: impl FnOnce(&mut Vec<String>) -> T) -> T {
+    path.push(step);
+    let given = body(path);
+    path.pop();
+    given
+}
+
+fn at(path: &[String], problem: &str) -> Fault {
+    Fault::input(0, format!("at `{}`: {problem}", path.join(".")))
+}

@@ -1,0 +1,232 @@
+//! Functions of characters.
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
+
+use crate::function::{Fault, Kernel, Out};
+use crate::functions::support::{Streamed, changed, signature};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(Streamed(
+        signature(
+            "uppercase/1.0.0",
+            "The text in upper case, each character by itself as Unicode says (ß: SS). The table of \
+             characters is the standard library's.",
+        )
+        .nanos_per_kib(300),
+        |_| Ok(cased(<[u8]>::make_ascii_uppercase, str::to_uppercase)),
+    ));
+    functions.add(Streamed(
+        signature(
+            "lowercase/1.0.0",
+            "The bytes with the letters A to Z in lower case; all others stay, É too. 2.0.0 knows all \
+             letters.",
+        )
+        .nanos_per_kib(60),
+        |_| Ok(changed(<[u8]>::make_ascii_lowercase)),
+    ));
+    functions.add(Streamed(
+        signature(
+            "lowercase/2.0.0",
+            "The text in lower case, each character by itself as Unicode says (Σ: σ, at the end of a \
+             word too). The table of characters is the standard library's.",
+        )
+        .nanos_per_kib(300),
+        |_| {
+            Ok(cased(<[u8]>::make_ascii_lowercase, |text| {
+                text.chars().flat_map(char::to_lowercase).collect()
+            }))
+        },
+    ));
+    functions.add(Streamed(
+        signature(
+            "utf8_validate/1.0.0",
+            "The input as it is, if it is UTF-8; else the error says at which byte it is not.",
+        )
+        .nanos_per_kib(60),
+        |_| Ok(Box::new(Valid(Text::default()))),
+    ));
+    functions.add(Streamed(
+        signature(
+            "line_ending/1.0.0",
+            "The input with other line ends. `lf`: each CR LF becomes LF, a CR alone stays. `crlf`: \
+             each LF that is not behind a CR gets one.",
+        )
+        .needs("target", "`lf` or `crlf`")
+        .nanos_per_kib(400),
+        |call| match call.text("target")? {
+            "lf" => Ok(Box::new(ToLf { held: false })),
+            "crlf" => Ok(Box::new(ToCrLf { behind: false })),
+            other => Err(Fault::param("target", format!("{other:?} is not `lf` or `crlf`"))),
+        },
+    ));
+}
+
+/// Text that comes in chunks, cut anywhere.
+#[derive(Default)]
+struct Text {
+    /// The beginning of a character whose end has not come.
+    held: Vec<u8>,
+    /// Bytes before what is held.
+    offset: u64,
+}
+
+impl Text {
+    /// Looks at the characters that are whole with this chunk.
+    fn push(&mut self, mut chunk: &[u8], mut see: impl FnMut(&str)) -> Result<(), Fault> {
+        while !self.held.is_empty() && !chunk.is_empty() {
+            self.held.push(chunk[0]);
+            chunk = &chunk[1..];
+            match std::str::from_utf8(&self.held) {
+                Ok(character) => {
+                    see(character);
+                    self.offset += self.held.len() as u64;
+                    self.held.clear();
+                }
+                Err(error) if error.error_len().is_some() => return Err(self.fault()),
+                Err(_) => {}
+            }
+        }
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        match std::str::from_utf8(chunk) {
+            Ok(text) => {
+                see(text);
+                self.offset += chunk.len() as u64;
+            }
+            Err(error) => {
+                let (valid, rest) = chunk.split_at(error.valid_up_to());
+                self.offset += valid.len() as u64;
+                if error.error_len().is_some() {
+                    return Err(self.fault());
+                }
+                see(std::str::from_utf8(valid).expect("it was looked at"));
+                self.held.extend_from_slice(rest);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), Fault> {
+        match self.held.is_empty() {
+            true => Ok(()),
+            false => Err(self.fault()),
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        Fault::input(0, format!("not UTF-8 at byte {}", self.offset))
+    }
+}
+
+/// The kernel that changes letters: bytes where all are ASCII, else characters.
+fn cased(
+    ascii: impl Fn(&mut [u8]) + Send + 'static,
+    each: impl Fn(&str) -> String + Send + 'static,
+) -> Box<dyn Kernel> {
+    Box::new(Cased { text: Text::default(), ascii, each })
+}
+
+struct Cased<A, E> {
+    text: Text,
+    ascii: A,
+    each: E,
+}
+
+impl<A: Fn(&mut [u8]) + Send, E: Fn(&str) -> String + Send> Kernel for Cased<A, E> {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        if self.text.held.is_empty() && chunk.is_ascii() {
+            self.text.offset += chunk.len() as u64;
+            let mut own = chunk.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+            (self.ascii)(&mut own);
+            out.push(own.freeze());
+            return Ok(());
+        }
+        self.text.push(&chunk, |text| out.push((self.each)(text).into()))
+    }
+
+    fn finish(&mut self, _: &mut Out) -> Result<(), Fault> {
+        self.text.finish()
+    }
+}
+
+struct Valid(Text);
+
+impl Kernel for Valid {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.0.push(&chunk, |_| ())?;
+        out.push(chunk);
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Out) -> Result<(), Fault> {
+        self.0.finish()
+    }
+}
+
+struct ToLf {
+    /// The last byte was a CR, and was not given yet.
+    held: bool,
+}
+
+impl Kernel for ToLf {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        if std::mem::take(&mut self.held) && chunk[0] != b'\n' {
+            out.write(b"\r");
+        }
+        let mut from = 0;
+        while let Some(len) = memchr(b'\r', &chunk[from..]) {
+            let at = from + len;
+            let given = match chunk.get(at + 1) {
+                Some(b'\n') => at,
+                Some(_) => at + 1,
+                None => {
+                    self.held = true;
+                    at
+                }
+            };
+            out.write(&chunk[from..given]);
+            from = at + 1;
+        }
+        match from {
+            0 => out.push(chunk),
+            _ => out.write(&chunk[from..]),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        if self.held {
+            out.write(b"\r");
+        }
+        Ok(())
+    }
+}
+
+struct ToCrLf {
+    /// The last byte was a CR.
+    behind: bool,
+}
+
+impl Kernel for ToCrLf {
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'\n', &chunk) {
+            let behind = match at.checked_sub(1) {
+                Some(before) => chunk[before] == b'\r',
+                None => self.behind,
+            };
+            out.write(&chunk[from..at]);
+            out.write(if behind { b"\n" } else { b"\r\n" });
+            from = at + 1;
+        }
+        self.behind = chunk.last() == Some(&b'\r');
+        match from {
+            0 => out.push(chunk),
+            _ => out.write(&chunk[from..]),
+        }
+        Ok(())
+    }
+}

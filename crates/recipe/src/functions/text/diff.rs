@@ -1,0 +1,143 @@
+//! What differs between two texts.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use bytes::Bytes;
+use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
+
+use crate::function::Arity;
+use crate::functions::support::{signature, whole};
+use crate::registry::Functions;
+
+/// Lines that did not change, around those that did.
+const AROUND: usize = 3;
+
+/// What follows a last line without an end.
+const NO_END: &[u8] = b"\\ No newline at end of file\n";
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(whole(
+        signature(
+            "diff/2.0.0",
+            "What makes the second input out of the first: a unified diff of lines as they are, with \
+             three lines around each change; two header lines alone if the inputs are equal. \
+             `patch/2.0.0` turns it back into the second input, byte by byte. Inputs with much in \
+             another order take time that grows with its square.",
+        )
+        .inputs(Arity::exactly(2))
+        .nanos_per_kib(6000),
+        |_| Ok(Box::new(|inputs| Ok(unified(&inputs[0], &inputs[1])))),
+    ));
+}
+
+fn unified(old: &[u8], new: &[u8]) -> Bytes {
+    let [old, new] = [old, new].map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
+    let changes = changes(&old, &new);
+    let mut made = b"--- a\n+++ b\n".to_vec();
+    if changes.iter().all(|change| matches!(change, DiffOp::Equal { .. })) {
+        return made.into();
+    }
+    for hunk in group_diff_ops(changes, AROUND) {
+        let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
+        let mut header = String::from("@@ -");
+        place(&mut header, first.old_range().start..last.old_range().end);
+        header.push_str(" +");
+        place(&mut header, first.new_range().start..last.new_range().end);
+        header.push_str(" @@\n");
+        made.extend_from_slice(header.as_bytes());
+        for change in &hunk {
+            match change {
+                DiffOp::Equal { .. } => give(&mut made, b' ', &old[change.old_range()]),
+                _ => {
+                    give(&mut made, b'-', &old[change.old_range()]);
+                    give(&mut made, b'+', &new[change.new_range()]);
+                }
+            }
+        }
+    }
+    made.into()
+}
+
+fn place(header: &mut String, lines: Range<usize>) {
+    let written = match lines.len() {
+        1 => write!(header, "{}", lines.start + 1),
+        // Nothing is behind the line with this number.
+        0 => write!(header, "{},0", lines.start),
+        len => write!(header, "{},{len}", lines.start + 1),
+    };
+    written.expect("text takes more text");
+}
+
+fn give(made: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
+    for line in lines {
+        made.push(mark);
+        made.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            made.push(b'\n');
+            made.extend_from_slice(NO_END);
+        }
+    }
+}
+
+/// What to keep, take away and put in, in order.
+fn changes(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
+    let mut changes = Vec::new();
+    let (mut old_at, mut new_at) = (0, 0);
+    let mut equal = common(old, new).into_iter().peekable();
+    while let Some((old_index, new_index)) = equal.next() {
+        changes.extend(change(old_at..old_index, new_at..new_index));
+        let mut len = 1;
+        while equal.next_if_eq(&(old_index + len, new_index + len)).is_some() {
+            len += 1;
+        }
+        changes.push(DiffOp::Equal { old_index, new_index, len });
+        (old_at, new_at) = (old_index + len, new_index + len);
+    }
+    changes.extend(change(old_at..old.len(), new_at..new.len()));
+    changes
+}
+
+fn change(old: Range<usize>, new: Range<usize>) -> Option<DiffOp> {
+    let (old_index, old_len, new_index, new_len) = (old.start, old.len(), new.start, new.len());
+    match (old_len, new_len) {
+        (0, 0) => None,
+        (0, _) => Some(DiffOp::Insert { old_index, new_index, new_len }),
+        (_, 0) => Some(DiffOp::Delete { old_index, old_len, new_index }),
+        _ => Some(DiffOp::Replace { old_index, old_len, new_index, new_len }),
+    }
+}
+
+/// Pairs of equal lines, by number, as many as there can be in order.
+///
+/// Lines that only one side has are left out before the search: its time grows with how much differs, squared.
+fn common(old: &[&[u8]], new: &[&[u8]]) -> Vec<(usize, usize)> {
+    let mut numbers: HashMap<&[u8], u32> = HashMap::new();
+    for line in old {
+        let next = numbers.len() as u32;
+        numbers.entry(line).or_insert(next);
+    }
+    let mut on_both = vec![false; numbers.len()];
+    let right: Vec<(usize, u32)> =
+        new.iter().enumerate().filter_map(|(index, line)| Some((index, *numbers.get(line)?))).collect();
+    right.iter().for_each(|(_, number)| on_both[*number as usize] = true);
+    let left: Vec<(usize, u32)> = old
+        .iter()
+        .enumerate()
+        .map(|(index, line)| (index, numbers[line]))
+        .filter(|(_, number)| on_both[*number as usize])
+        .collect();
+    let [left_numbers, right_numbers] =
+        [&left, &right].map(|side| side.iter().map(|(_, number)| *number).collect::<Vec<u32>>());
+    let equal = |change| match change {
+        DiffOp::Equal { old_index, new_index, len } => Some((old_index, new_index, len)),
+        _ => None,
+    };
+    capture_diff_slices(Algorithm::Myers, &left_numbers, &right_numbers)
+        .into_iter()
+        .filter_map(equal)
+        .flat_map(|(old, new, len)| (0..len).map(move |more| (old + more, new + more)))
+        .map(|(old, new)| (left[old].0, right[new].0))
+        .collect()
+}

@@ -1,0 +1,241 @@
+//! Functions that look at one line after the other.
+
+use std::fmt::Write;
+
+use regex::Regex;
+
+use super::split::{Gap, OfLines, of_lines, shown};
+use crate::function::{Call, Fault, Kernel, Out, Signature};
+use crate::functions::support::{Begin, Streamed, signature};
+use crate::registry::Functions;
+
+/// What a pattern may be.
+pub(super) const REGEX: &str =
+    "a regular expression in Rust's syntax: Unicode, linear time, no look-around and no back-references";
+
+/// What lines are, for all functions that give some.
+const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. They are given with LF \
+    between them and none behind the last.";
+
+/// A signature that says what lines are.
+pub(super) fn lined(mut signature: Signature) -> Signature {
+    signature.about.to_mut().push_str(LINES);
+    signature
+}
+
+pub(super) fn add(functions: &mut Functions) {
+    let mut add = |signature: Signature, begin: Begin| {
+        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
+    };
+    add(
+        signature("head/1.0.0", "The first lines; what comes behind them is not read.")
+            .needs("n", "how many lines"),
+        |call| {
+            let left = call.number("n", 0..=u64::MAX)?;
+            Ok(of_lines(Head { left, gap: Gap::default() }))
+        },
+    );
+    add(
+        signature("nth/1.0.0", "One line; what comes behind it is not read.")
+            .needs("index", "which line, from 0; an error if there are fewer"),
+        |call| Ok(of_lines(Nth { index: call.number("index", 0..=u64::MAX)?, found: false })),
+    );
+    add(signature("unique/1.0.0", "The lines without those that are as the one before."), |_| {
+        let mut before: Option<String> = None;
+        Ok(kept(move |line| match &mut before {
+            Some(before) if before == line => false,
+            Some(before) => {
+                before.clear();
+                before.push_str(line);
+                true
+            }
+            None => {
+                before = Some(line.to_owned());
+                true
+            }
+        }))
+    });
+    add(signature("grep/1.0.0", "The lines that match.").needs("pattern", REGEX), |call| {
+        let pattern = regex(call, "pattern")?;
+        Ok(kept(move |line| pattern.is_match(line)))
+    });
+    add(signature("grep_invert/1.0.0", "The lines that do not match.").needs("pattern", REGEX), |call| {
+        let pattern = regex(call, "pattern")?;
+        Ok(kept(move |line| !pattern.is_match(line)))
+    });
+    add_changed(functions);
+    add_sums(functions);
+}
+
+fn add_changed(functions: &mut Functions) {
+    let mut add = |signature: Signature, begin: Begin| {
+        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
+    };
+    add(
+        signature("line_prefix/1.0.0", "The lines, each behind the same text.")
+            .needs("prefix", "the text, before each line"),
+        |call| {
+            let prefix = call.text("prefix")?.to_owned();
+            Ok(each(move |_, line, out| {
+                out.write(prefix.as_bytes());
+                out.write(line.as_bytes());
+            }))
+        },
+    );
+    add(
+        signature("line_number/1.0.0", "The lines, each behind its number from 1, six wide, and a tab."),
+        |_| {
+            let mut start = String::new();
+            Ok(each(move |number, line, out| {
+                start.clear();
+                write!(start, "{number:>6}\t").expect("text takes more text");
+                out.write(start.as_bytes());
+                out.write(line.as_bytes());
+            }))
+        },
+    );
+    add(
+        signature(
+            "truncate_lines/1.0.0",
+            "The lines, each cut to a number of bytes; a character that does not fit is left out whole.",
+        )
+        .needs("max_line_bytes", "the most bytes of a line, its end not counted"),
+        |call| {
+            let most = call.number("max_line_bytes", 0..=u64::MAX)?;
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            Ok(each(move |_, line, out| out.write(&line.as_bytes()[..line.floor_char_boundary(most)])))
+        },
+    );
+}
+
+fn add_sums(functions: &mut Functions) {
+    let sum = signature(
+        "sum/1.0.0",
+        "The sum of the numbers in the lines, in decimal digits; 0 if there are none. Blank lines are left \
+         out. The sum is a 64-bit float, written as short as it can be read back, without an exponent; `nan` \
+         and `inf` are refused.",
+    );
+    let average = signature(
+        "average/1.0.0",
+        "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by how many they are. An error \
+         if there are none.",
+    );
+    functions.add(Streamed(sum.nanos_per_kib(5000), |_| {
+        Ok(of_lines(Sum { sum: 0.0, count: 0, total: |sum, _| Some(sum) }))
+    }));
+    functions.add(Streamed(average.nanos_per_kib(5000), |_| {
+        let total = |sum, count| (count > 0).then_some(sum / count as f64);
+        Ok(of_lines(Sum { sum: 0.0, count: 0, total }))
+    }));
+}
+
+/// A parameter that is a regular expression.
+pub(super) fn regex(call: &Call<'_>, name: &str) -> Result<Regex, Fault> {
+    pattern(name, call.text(name)?)
+}
+
+/// A regular expression of a parameter.
+pub(super) fn pattern(name: &str, text: &str) -> Result<Regex, Fault> {
+    Regex::new(text).map_err(|error| Fault::param(name, error.to_string()))
+}
+
+/// The kernel that gives some of the lines.
+fn kept(mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> {
+    let mut gap = Gap::default();
+    of_lines(move |_, line: &str, out: &mut Out| {
+        if keep(line) {
+            gap.before(out);
+            out.write(line.as_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// The kernel that gives something for each line.
+fn each(mut give: impl FnMut(u64, &str, &mut Out) + Send + 'static) -> Box<dyn Kernel> {
+    let mut gap = Gap::default();
+    of_lines(move |number, line: &str, out: &mut Out| {
+        gap.before(out);
+        give(number, line, out);
+        Ok(())
+    })
+}
+
+struct Head {
+    left: u64,
+    gap: Gap,
+}
+
+impl OfLines for Head {
+    fn line(&mut self, _: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
+        self.left -= 1;
+        self.gap.before(out);
+        out.write(line.as_bytes());
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+}
+
+struct Nth {
+    index: u64,
+    found: bool,
+}
+
+impl OfLines for Nth {
+    fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
+        if number - 1 == self.index {
+            out.write(line.as_bytes());
+            self.found = true;
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.found
+    }
+
+    fn finish(&mut self, lines: u64, _: &mut Out) -> Result<(), Fault> {
+        match self.found {
+            true => Ok(()),
+            false => Err(Fault::input(0, format!("has {lines} lines, none with index {}", self.index))),
+        }
+    }
+}
+
+struct Sum {
+    sum: f64,
+    count: u64,
+    /// What it comes to, if to anything.
+    total: fn(f64, u64) -> Option<f64>,
+}
+
+impl OfLines for Sum {
+    fn line(&mut self, number: u64, line: &str, _: &mut Out) -> Result<(), Fault> {
+        let digits = line.trim();
+        if digits.is_empty() {
+            return Ok(());
+        }
+        match digits.parse::<f64>() {
+            Ok(value) if value.is_finite() => {
+                self.sum += value;
+                self.count += 1;
+                Ok(())
+            }
+            _ => Err(Fault::input(0, format!("line {number}: {} is not a number", shown(digits)))),
+        }
+    }
+
+    fn finish(&mut self, _: u64, out: &mut Out) -> Result<(), Fault> {
+        let Some(result) = (self.total)(self.sum, self.count) else {
+            return Err(Fault::input(0, "has no numbers, so they have no average"));
+        };
+        if !result.is_finite() {
+            return Err(Fault::input(0, "the sum of its numbers is too large for a 64-bit float"));
+        }
+        out.write(result.to_string().as_bytes());
+        Ok(())
+    }
+}

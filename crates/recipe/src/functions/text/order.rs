@@ -1,0 +1,117 @@
+//! Functions that put lines in another order, or need the last ones.
+
+use bytes::Bytes;
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+use super::lines::lined;
+use super::text;
+use crate::function::{Call, Fault, Signature};
+use crate::functions::support::{Body, signature, whole};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    let mut add = |signature: Signature, nanos: u32, begin: fn(&Call<'_>) -> Result<Body, Fault>| {
+        functions.add(whole(lined(signature.nanos_per_kib(nanos)), begin));
+    };
+    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 4000, |_| {
+        ordered(|lines| lines.sort_unstable())
+    });
+    add(signature("sort_unique/1.0.0", "The lines in the order of their bytes, each once."), 4000, |_| {
+        ordered(|lines| {
+            lines.sort_unstable();
+            lines.dedup();
+        })
+    });
+    add(signature("tail/1.0.0", "The last lines.").needs("n", "how many lines"), 100, |call| {
+        let most = usize::try_from(call.number("n", 0..=u64::MAX)?).unwrap_or(usize::MAX);
+        Ok(Box::new(move |inputs| {
+            let mut lines: Vec<&str> = text(0, &inputs[0])?.lines().rev().take(most).collect();
+            lines.reverse();
+            Ok(lines.join("\n").into())
+        }))
+    });
+    add(
+        signature(
+            "shuffle/1.0.0",
+            "The lines in an order that the seed decides: from the last place to the second, each line changes places \
+             with one that ChaCha12 draws, itself included.",
+        )
+        .needs("seed", "a whole number, up to 64 bits"),
+        2000,
+        |call| {
+            let seed = call.number("seed", 0..=u64::MAX)?;
+            ordered(move |lines| shuffle(lines, &mut ChaCha12Rng::seed_from_u64(seed)))
+        },
+    );
+    add(
+        signature(
+            "sample/1.0.0",
+            "Some of the lines, in their order, as the seed decides: a reservoir, drawn by ChaCha12; all of them if \
+             there are no more.",
+        )
+        .needs("lines", "how many lines")
+        .needs("seed", "a whole number, up to 64 bits"),
+        1000,
+        |call| {
+            let (most, seed) = (call.number("lines", 0..=u64::MAX)?, call.number("seed", 0..=u64::MAX)?);
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            ordered(move |lines| sample(lines, most, &mut ChaCha12Rng::seed_from_u64(seed)))
+        },
+    );
+}
+
+/// The body that changes the list of lines.
+fn ordered(order: impl FnOnce(&mut Vec<&str>) + Send + 'static) -> Result<Body, Fault> {
+    Ok(Box::new(move |inputs| {
+        let mut lines: Vec<&str> = text(0, &inputs[0])?.lines().collect();
+        order(&mut lines);
+        Ok(Bytes::from(lines.join("\n")))
+    }))
+}
+
+fn shuffle(lines: &mut [&str], random: &mut impl RngCore) {
+    for last in (1..lines.len()).rev() {
+        let drawn = match u32::try_from(last + 1) {
+            Ok(count) => below_u32(count, random) as usize,
+            Err(_) => below_u64(last as u64 + 1, random) as usize,
+        };
+        lines.swap(last, drawn);
+    }
+}
+
+fn sample(lines: &mut Vec<&str>, most: usize, random: &mut impl RngCore) {
+    if most >= lines.len() {
+        return;
+    }
+    let mut chosen: Vec<usize> = (0..most).collect();
+    for index in most..lines.len() {
+        let drawn = below_u64(index as u64 + 1, random) as usize;
+        if drawn < most {
+            chosen[drawn] = index;
+        }
+    }
+    chosen.sort_unstable();
+    *lines = chosen.into_iter().map(|index| lines[index]).collect();
+}
+
+/// A number below `count`, all equally likely: the high half of a product, drawn anew where the low half shows bias.
+fn below_u32(count: u32, random: &mut impl RngCore) -> u32 {
+    let zone = (count << count.leading_zeros()).wrapping_sub(1);
+    loop {
+        let product = u64::from(random.next_u32()) * u64::from(count);
+        if product as u32 <= zone {
+            return (product >> 32) as u32;
+        }
+    }
+}
+
+fn below_u64(count: u64, random: &mut impl RngCore) -> u64 {
+    let zone = (count << count.leading_zeros()).wrapping_sub(1);
+    loop {
+        let product = u128::from(random.next_u64()) * u128::from(count);
+        if product as u64 <= zone {
+            return (product >> 64) as u64;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Makes a text out of another and what differs.
+
+use bytes::Bytes;
+
+use super::shown;
+use crate::function::{Arity, Fault};
+use crate::functions::support::{signature, whole};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(whole(
+        signature(
+            "patch/2.0.0",
+            "The first input, changed as the second says: a unified diff of one file. Every line that \
+             it names must be where it says, byte by byte; an empty diff changes nothing.",
+        )
+        .inputs(Arity::exactly(2))
+        .nanos_per_kib(800),
+        |_| Ok(Box::new(|inputs| patched(&inputs[0], &inputs[1]))),
+    ));
+}
+
+fn patched(original: &[u8], diff: &[u8]) -> Result<Bytes, Fault> {
+    let mut diff = Diff { left: diff, line: 0 };
+    let mut text = Text {
+        original: original.split_inclusive(|byte| *byte == b'\n').collect(),
+        at: 0,
+        made: Vec::with_capacity(original.len()),
+        count: 0,
+    };
+    diff.skip_headers()?;
+    while let Some(header) = diff.next() {
+        let hunk = Hunk::read(header).ok_or_else(|| {
+            diff.fault(&format!("{} is not `@@ -line,count +line,count @@`", quoted(header)))
+        })?;
+        text.apply(&hunk, &mut diff)?;
+    }
+    text.keep(text.original.len());
+    Ok(text.made.into())
+}
+
+/// The text on its way.
+struct Text<'a> {
+    original: Vec<&'a [u8]>,
+    /// So many of its lines were kept or taken away.
+    at: usize,
+    made: Vec<u8>,
+    /// Lines that were made.
+    count: usize,
+}
+
+impl Text<'_> {
+    fn keep(&mut self, to: usize) {
+        self.count += to - self.at;
+        for line in &self.original[self.at..to] {
+            self.made.extend_from_slice(line);
+        }
+        self.at = to;
+    }
+
+    fn apply(&mut self, hunk: &Hunk, diff: &mut Diff<'_>) -> Result<(), Fault> {
+        let lines = self.original.len();
+        if hunk.old.first < self.at || hunk.old.first > lines {
+            let allowed = format!("it may begin behind line {} to {lines} of the original", self.at);
+            return Err(diff.fault(&format!("the change begins behind line {}; {allowed}", hunk.old.first)));
+        }
+        self.keep(hunk.old.first);
+        if hunk.new.first != self.count {
+            return Err(diff.fault(&format!(
+                "the change is to come behind line {} and comes behind line {}",
+                hunk.new.first, self.count
+            )));
+        }
+        let (old_end, new_end) = (hunk.old.first + hunk.old.count, hunk.new.first + hunk.new.count);
+        while self.at < old_end || self.count < new_end {
+            let Some(line) = diff.next() else { return Err(diff.fault("the change ends early")) };
+            let (mark, line) = match line {
+                // Some programs leave out a space at the end of a line.
+                b"\n" => (b' ', line),
+                [mark @ (b' ' | b'-' | b'+'), line @ ..] => (*mark, line),
+                _ => return Err(diff.fault(&format!("{} begins with none of ` `, `-`, `+`", quoted(line)))),
+            };
+            let line = diff.without_end(line);
+            let fits = (mark == b'+' || self.at < old_end) && (mark == b'-' || self.count < new_end);
+            if !fits {
+                return Err(diff.fault("the change has other numbers of lines than its header says"));
+            }
+            if mark != b'+' {
+                self.expect(line, diff)?;
+                self.at += 1;
+            }
+            if mark != b'-' {
+                self.made.extend_from_slice(line);
+                self.count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn expect(&self, line: &[u8], diff: &Diff<'_>) -> Result<(), Fault> {
+        match self.original.get(self.at) {
+            Some(original) if *original == line => Ok(()),
+            Some(original) => Err(diff.fault(&format!(
+                "{} is not line {} of the original: {}",
+                quoted(line),
+                self.at + 1,
+                quoted(original)
+            ))),
+            None => Err(diff.fault(&format!("the original has no line {}: {}", self.at + 1, quoted(line)))),
+        }
+    }
+}
+
+/// A diff, line by line.
+struct Diff<'a> {
+    left: &'a [u8],
+    /// The number of the last line.
+    line: usize,
+}
+
+impl<'a> Diff<'a> {
+    fn peek(&self) -> Option<&'a [u8]> {
+        self.left.split_inclusive(|byte| *byte == b'\n').next()
+    }
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let line = self.peek()?;
+        self.left = &self.left[line.len()..];
+        self.line += 1;
+        Some(line)
+    }
+
+    /// What stands before the changes: nothing, or lines up to `---` and `+++`.
+    fn skip_headers(&mut self) -> Result<(), Fault> {
+        let begins = |line: Option<&[u8]>, start: &[u8]| line.is_some_and(|line| line.starts_with(start));
+        while self.peek().is_some() && !begins(self.peek(), b"@@ ") {
+            if begins(self.next(), b"--- ") && begins(self.next(), b"+++ ") {
+                return Ok(());
+            }
+        }
+        match self.line == 0 {
+            true => Ok(()),
+            false => Err(self.fault("not a unified diff: no `--- ` and `+++ ` before the changes")),
+        }
+    }
+
+    /// The line without its end, if the next one says that it has none.
+    fn without_end(&mut self, line: &'a [u8]) -> &'a [u8] {
+        match self.peek() {
+            Some([b'\\', ..]) => {
+                self.next();
+                line.strip_suffix(b"\n").unwrap_or(line)
+            }
+            _ => line,
+        }
+    }
+
+    fn fault(&self, problem: &str) -> Fault {
+        Fault::input(1, format!("line {}: {problem}", self.line))
+    }
+}
+
+/// The header of a change.
+struct Hunk {
+    old: Place,
+    new: Place,
+}
+
+/// Lines of one side: how many, behind how many others.
+struct Place {
+    first: usize,
+    count: usize,
+}
+
+impl Hunk {
+    /// Reads `@@ -1,2 +3,4 @@`, and something behind it.
+    fn read(header: &[u8]) -> Option<Hunk> {
+        let header = std::str::from_utf8(header).ok()?;
+        let (places, _) = header.strip_prefix("@@ -")?.split_once(" @@")?;
+        let (old, new) = places.split_once(" +")?;
+        Some(Hunk { old: Place::read(old)?, new: Place::read(new)? })
+    }
+}
+
+impl Place {
+    /// Reads `1,2`, or `1` for `1,1`; no lines have the number of the line before them.
+    fn read(text: &str) -> Option<Place> {
+        let (first, count) = text.split_once(',').unwrap_or((text, "1"));
+        let (first, count): (usize, usize) = (first.parse().ok()?, count.parse().ok()?);
+        let first = if count == 0 { first } else { first.checked_sub(1)? };
+        first.checked_add(count)?;
+        Some(Place { first, count })
+    }
+}
+
+fn quoted(line: &[u8]) -> String {
+    shown(&String::from_utf8_lossy(line))
+}

@@ -1,0 +1,90 @@
+//! Takes some lines by their numbers, as they are.
+
+use bytes::Bytes;
+
+use super::split::Lines;
+use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::functions::support::{Streamed, signature};
+use crate::functions::text::shown;
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(Streamed(
+        signature(
+            "lines_select/1",
+            "Some lines by their numbers, as they are and with their ends; those that are not there are left out, \
+             and what comes behind the last one is not read. Lines end at LF, and have at most 16 MiB.",
+        )
+        .needs("lines", "numbers and ranges from 1, each behind the one before: `1,3-5,9-`")
+        .nanos_per_kib(600),
+        |call| Ok(Box::new(Select { lines: Lines::of(0), ranges: ranges(call)?, at: 0 })),
+    ));
+}
+
+struct Select {
+    lines: Lines,
+    /// First and last numbers.
+    ranges: Vec<(u64, u64)>,
+    /// The range that is looked at.
+    at: usize,
+}
+
+impl Kernel for Select {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.first().filter(|_| self.at < self.ranges.len())
+    }
+
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.lines.push(chunk);
+        self.go_on(out)
+    }
+
+    fn end(&mut self, _: usize, out: &mut Out) -> Result<(), Fault> {
+        self.lines.end();
+        self.go_on(out)
+    }
+}
+
+impl Select {
+    fn go_on(&mut self, out: &mut Out) -> Result<(), Fault> {
+        while let Some((first, last)) = self.ranges.get(self.at) {
+            let number = self.lines.number() + 1;
+            let Some(line) = self.lines.next_raw()? else { break };
+            if number >= *first {
+                out.write(line);
+            }
+            if number == *last {
+                self.at += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ranges(call: &Call<'_>) -> Result<Vec<(u64, u64)>, Fault> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for part in call.text("lines")?.split(',').map(str::trim) {
+        let range = range(part).ok_or_else(|| {
+            Fault::param(
+                "lines",
+                format!("{} is not a number from 1, or a range as `3-5` or `9-`", shown(part)),
+            )
+        })?;
+        if let Some((_, last)) = ranges.last().filter(|(_, last)| range.0 <= *last) {
+            return Err(Fault::param("lines", format!("{} does not come behind line {last}", shown(part))));
+        }
+        ranges.push(range);
+    }
+    Ok(ranges)
+}
+
+fn range(text: &str) -> Option<(u64, u64)> {
+    let number =
+        |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
+    let (first, last) = match text.split_once('-') {
+        None => (number(text)?, number(text)?),
+        Some((first, "")) => (number(first)?, u64::MAX),
+        Some((first, last)) => (number(first)?, number(last)?),
+    };
+    (1 <= first && first <= last).then_some((first, last))
+}

@@ -1,0 +1,168 @@
+//! Functions of the lines of several inputs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use bytes::Bytes;
+
+use super::lines::lined;
+use super::split::{Gap, Lines};
+use crate::function::{Arity, Call, Fault, Kernel, Open, Out};
+use crate::functions::support::{Streamed, signature};
+use crate::registry::Functions;
+
+pub(super) fn add(functions: &mut Functions) {
+    functions.add(Streamed(
+        lined(signature(
+            "zip/1.0.0",
+            "Each line of the first input, the separator, and the line of the second with the same \
+             number; as many as the shorter input has.",
+        ))
+        .inputs(Arity::exactly(2))
+        .needs("separator", "the text between two lines")
+        .nanos_per_kib(1000),
+        |call| {
+            let sides = [Lines::of(0), Lines::of(1)];
+            let separator = call.text("separator")?.to_owned();
+            Ok(Box::new(Zip { sides, left: None, spare: String::new(), separator, gap: Gap::default() }))
+        },
+    ));
+    functions.add(Streamed(
+        lined(signature(
+            "merge_sorted/1.0.0",
+            "The lines of all inputs in the order of their bytes. Each input must be in that order \
+             already; of equal lines, those of earlier inputs come first. A chunk of each input is \
+             held.",
+        ))
+        .inputs(Arity::at_least(1))
+        .nanos_per_kib(2500),
+        |call| Ok(Box::new(Merge::of(call))),
+    ));
+}
+
+struct Zip {
+    sides: [Lines; 2],
+    /// The line of the first input that waits for its fellow.
+    left: Option<String>,
+    spare: String,
+    separator: String,
+    gap: Gap,
+}
+
+impl Kernel for Zip {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        let side = usize::from(self.left.is_some());
+        open.has(side).then_some(side)
+    }
+
+    fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.sides[input].push(chunk);
+        self.resume(out)
+    }
+
+    fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
+        self.sides[input].end();
+        self.resume(out)
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        while !out.is_full() {
+            if self.left.is_none() {
+                let Some(line) = self.sides[0].next_line()? else { return Ok(()) };
+                self.spare.clear();
+                self.spare.push_str(line);
+                self.left = Some(std::mem::take(&mut self.spare));
+            }
+            let Some(right) = self.sides[1].next_line()? else { return Ok(()) };
+            self.spare = self.left.take().expect("it was just there");
+            self.gap.before(out);
+            for part in [&self.spare, &*self.separator, right] {
+                out.write(part.as_bytes());
+            }
+        }
+        out.pause();
+        Ok(())
+    }
+}
+
+struct Merge {
+    inputs: Vec<Lines>,
+    /// The last line of each input that is waited for.
+    last: Vec<String>,
+    /// The next line of each input that is not waited for and has one.
+    heads: BinaryHeap<Reverse<(String, usize)>>,
+    /// Inputs whose next line has not come, the first one last.
+    waiting: Vec<usize>,
+    gap: Gap,
+}
+
+impl Merge {
+    fn of(call: &Call<'_>) -> Merge {
+        let count = call.sizes.len();
+        Merge {
+            inputs: (0..count).map(Lines::of).collect(),
+            last: vec![String::new(); count],
+            heads: BinaryHeap::with_capacity(count),
+            waiting: (0..count).rev().collect(),
+            gap: Gap::default(),
+        }
+    }
+
+    /// Puts the next line of an input among the heads, into the room of its last one; says whether there was any.
+    fn advance(&mut self, input: usize, mut room: String) -> Result<bool, Fault> {
+        let lines = &mut self.inputs[input];
+        let number = lines.number() + 1;
+        let Some(line) = lines.next_line()? else {
+            self.last[input] = room;
+            return Ok(false);
+        };
+        if *line < *room {
+            let problem =
+                format!("line {number} comes before the one above it in the order of bytes; sort it first");
+            return Err(Fault::input(input, problem));
+        }
+        room.clear();
+        room.push_str(line);
+        self.heads.push(Reverse((room, input)));
+        Ok(true)
+    }
+}
+
+impl Kernel for Merge {
+    fn wants(&self, _: &Open<'_>) -> Option<usize> {
+        self.waiting.last().copied()
+    }
+
+    fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.inputs[input].push(chunk);
+        let last = std::mem::take(&mut self.last[input]);
+        if self.advance(input, last)? {
+            self.waiting.pop();
+        }
+        self.resume(out)
+    }
+
+    fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
+        self.inputs[input].end();
+        let last = std::mem::take(&mut self.last[input]);
+        self.advance(input, last)?;
+        self.waiting.pop();
+        self.resume(out)
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        while self.waiting.is_empty() {
+            if out.is_full() {
+                out.pause();
+                break;
+            }
+            let Some(Reverse((line, input))) = self.heads.pop() else { break };
+            self.gap.before(out);
+            out.write(line.as_bytes());
+            if !self.advance(input, line)? && !self.inputs[input].has_ended() {
+                self.waiting.push(input);
+            }
+        }
+        Ok(())
+    }
+}

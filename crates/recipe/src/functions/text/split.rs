@@ -1,0 +1,202 @@
+//! Lines out of chunks, wherever these are cut.
+
+use bytes::Bytes;
+use memchr::memchr;
+
+use crate::function::{Fault, Kernel, Open, Out};
+
+/// The most bytes of a line: it is held whole.
+pub(in crate::functions) const LINE_MOST: usize = 16 << 20;
+
+/// The lines of one input, one after the other as its chunks come.
+pub(in crate::functions) struct Lines {
+    input: usize,
+    /// The beginning of a line whose end has not come, or a line that was given last.
+    held: Vec<u8>,
+    /// What is held was given.
+    given: bool,
+    chunk: Bytes,
+    /// The chunk was read up to here.
+    at: usize,
+    ended: bool,
+    /// Lines that were given, and their bytes.
+    count: u64,
+    offset: u64,
+    /// Bytes of the line that was given last.
+    last: u64,
+}
+
+impl Lines {
+    pub(in crate::functions) fn of(input: usize) -> Lines {
+        let (held, chunk) = (Vec::new(), Bytes::new());
+        Lines { input, held, given: false, chunk, at: 0, ended: false, count: 0, offset: 0, last: 0 }
+    }
+
+    /// Takes the next bytes, once all lines of those before were given.
+    pub(in crate::functions) fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.at == self.chunk.len(), "a chunk is read before the next one comes");
+        (self.chunk, self.at) = (chunk, 0);
+    }
+
+    /// There will be no more bytes: what is left is a line.
+    pub(in crate::functions) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether it was said that there will be no more bytes.
+    pub(in crate::functions) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The number of the line that was given last, from 1.
+    pub(in crate::functions) fn number(&self) -> u64 {
+        self.count
+    }
+
+    /// The next line as it is, with its end; nothing: its end has not come, or there is none.
+    pub(in crate::functions) fn next_raw(&mut self) -> Result<Option<&[u8]>, Fault> {
+        if std::mem::take(&mut self.given) {
+            self.held.clear();
+        }
+        let from = self.at;
+        match memchr(b'\n', &self.chunk[from..]) {
+            Some(len) => {
+                self.at += len + 1;
+                self.bound(len + 1)?;
+                self.tally(len + 1);
+                if self.held.is_empty() {
+                    return Ok(Some(&self.chunk[from..self.at]));
+                }
+                self.held.extend_from_slice(&self.chunk[from..self.at]);
+            }
+            None => {
+                self.bound(self.chunk.len() - from)?;
+                self.held.extend_from_slice(&self.chunk[from..]);
+                (self.chunk, self.at) = (Bytes::new(), 0);
+                if !self.ended || self.held.is_empty() {
+                    return Ok(None);
+                }
+                self.tally(0);
+            }
+        }
+        self.given = true;
+        Ok(Some(&self.held))
+    }
+
+    /// The next line as text, without its end: a line feed, and a carriage return before it.
+    pub(in crate::functions) fn next_line(&mut self) -> Result<Option<&str>, Fault> {
+        let (input, number, offset) = (self.input, self.count + 1, self.offset + self.last);
+        let Some(line) = self.next_raw()? else { return Ok(None) };
+        let line = match line {
+            [line @ .., b'\r', b'\n'] | [line @ .., b'\n'] | line => line,
+        };
+        std::str::from_utf8(line).map(Some).map_err(|error| {
+            let byte = offset + error.valid_up_to() as u64;
+            Fault::input(input, format!("line {number} is not UTF-8, at byte {byte} of the input"))
+        })
+    }
+
+    fn bound(&self, more: usize) -> Result<(), Fault> {
+        match self.held.len() + more > LINE_MOST {
+            true => Err(Fault::TooLarge { what: "a line", most: LINE_MOST as u64 }),
+            false => Ok(()),
+        }
+    }
+
+    fn tally(&mut self, more: usize) {
+        self.count += 1;
+        self.offset += self.last;
+        self.last = (self.held.len() + more) as u64;
+    }
+}
+
+/// What is done with each line of one input.
+pub(in crate::functions) trait OfLines: Send + 'static {
+    /// Takes the next line, and its number from 1.
+    fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault>;
+
+    /// It needs no more.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Gives what is left to give.
+    fn finish(&mut self, lines: u64, out: &mut Out) -> Result<(), Fault> {
+        let _ = (lines, out);
+        Ok(())
+    }
+}
+
+impl<F: FnMut(u64, &str, &mut Out) -> Result<(), Fault> + Send + 'static> OfLines for F {
+    fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
+        self(number, line, out)
+    }
+}
+
+/// The kernel that does this with each line.
+pub(in crate::functions) fn of_lines(each: impl OfLines) -> Box<dyn Kernel> {
+    Box::new(Each { lines: Lines::of(0), each })
+}
+
+struct Each<T> {
+    lines: Lines,
+    each: T,
+}
+
+impl<T: OfLines> Kernel for Each<T> {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.first().filter(|_| !self.each.is_done())
+    }
+
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.lines.push(chunk);
+        self.resume(out)
+    }
+
+    fn end(&mut self, _: usize, out: &mut Out) -> Result<(), Fault> {
+        self.lines.end();
+        self.resume(out)
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.each.finish(self.lines.number(), out)
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        while !self.each.is_done() {
+            if out.is_full() {
+                out.pause();
+                break;
+            }
+            let number = self.lines.number() + 1;
+            match self.lines.next_line()? {
+                Some(line) => self.each.line(number, line, out)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Line feeds between lines, and none behind the last.
+#[derive(Default)]
+pub(super) struct Gap {
+    begun: bool,
+}
+
+impl Gap {
+    /// A line follows.
+    pub(super) fn before(&mut self, out: &mut Out) {
+        if std::mem::replace(&mut self.begun, true) {
+            out.write(b"\n");
+        }
+    }
+}
+
+/// Some text in quotes, as far as a message has room.
+pub(in crate::functions) fn shown(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
