@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use anabranch_recipe::{Address, Functions, Recipe, call};
 use bytes::Bytes;
@@ -20,12 +22,40 @@ pub(super) struct Baseline {
 
 struct Shared {
     functions: Functions,
-    leaves: HashMap<Address, Bytes>,
+    leaves: Leaves,
     recipes: HashMap<Address, Recipe>,
     cache: RwLock<HashMap<Address, Cached>>,
     under_way: Mutex<HashMap<Address, broadcast::Sender<Outcome>>>,
     /// Functions at work.
     permits: Semaphore,
+}
+
+/// Where the leaves are.
+pub(super) enum Leaves {
+    Memory(HashMap<Address, Bytes>),
+    /// A file each, read on the thread that polls, as the design has it.
+    Files(PathBuf),
+}
+
+impl Leaves {
+    /// Writes each into a file of the folder.
+    pub(super) fn in_files(
+        folder: &Path,
+        leaves: impl Iterator<Item = (Address, Bytes)>,
+    ) -> io::Result<Leaves> {
+        fs::create_dir_all(folder)?;
+        for (address, bytes) in leaves {
+            fs::write(folder.join(address.to_string()), bytes)?;
+        }
+        Ok(Leaves::Files(folder.to_owned()))
+    }
+
+    fn get(&self, address: &Address) -> Option<Bytes> {
+        match self {
+            Leaves::Memory(leaves) => leaves.get(address).cloned(),
+            Leaves::Files(folder) => fs::read(folder.join(address.to_string())).ok().map(Bytes::from),
+        }
+    }
 }
 
 struct Cached {
@@ -39,11 +69,7 @@ type Outcome = Result<Bytes, String>;
 const CAPACITY: usize = 16;
 
 impl Baseline {
-    pub(super) fn new(
-        functions: Functions,
-        leaves: HashMap<Address, Bytes>,
-        recipes: HashMap<Address, Recipe>,
-    ) -> Baseline {
+    pub(super) fn new(functions: Functions, leaves: Leaves, recipes: HashMap<Address, Recipe>) -> Baseline {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (cache, under_way) = Default::default();
         let permits = Semaphore::new(2 * cores);
@@ -59,7 +85,7 @@ impl Baseline {
                 return Ok(cached.bytes.clone());
             }
             if let Some(leaf) = self.shared.leaves.get(&address) {
-                return Ok(leaf.clone());
+                return Ok(leaf);
             }
             let told = match self.shared.under_way.lock().await.entry(address) {
                 Entry::Occupied(sender) => Some(sender.get().subscribe()),

@@ -1,5 +1,6 @@
 //! The graphs of recipes that contenders compute.
 
+use std::io;
 use std::path::Path;
 
 use anabranch_content::{Class, Store};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tokio::runtime::Runtime;
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, Leaves};
 
 /// Blobs, and recipes of which each comes after those that it reads.
 pub(super) struct Shape {
@@ -113,11 +114,23 @@ impl Shape {
         }
     }
 
-    /// The baseline with these blobs and recipes.
+    /// The baseline with these blobs and recipes, in memory.
     pub(super) fn baseline(&self) -> Baseline {
-        let leaves = self.leaf_addresses().into_iter().zip(self.leaves.iter().cloned());
+        self.baseline_on(Leaves::Memory(self.addressed_leaves().collect()))
+    }
+
+    /// The same with the blobs in files.
+    pub(super) fn baseline_on_files(&self, folder: &Path) -> io::Result<Baseline> {
+        Ok(self.baseline_on(Leaves::in_files(folder, self.addressed_leaves())?))
+    }
+
+    fn baseline_on(&self, leaves: Leaves) -> Baseline {
         let recipes = self.addresses.iter().copied().zip(self.recipes.iter().cloned());
-        Baseline::new(Functions::builtin(), leaves.collect(), recipes.collect())
+        Baseline::new(Functions::builtin(), leaves, recipes.collect())
+    }
+
+    fn addressed_leaves(&self) -> impl Iterator<Item = (Address, Bytes)> {
+        self.leaf_addresses().into_iter().zip(self.leaves.iter().cloned())
     }
 }
 
