@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::nodes::Make;
 use super::served::{Ask, Served};
 use super::shapes::{Shape, on_disk};
 use super::turns::{Turns, micros};
@@ -16,7 +17,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
         a recipe of the deepest takes no more than twice as long as one of 1,000.\n",
     );
     let mut rows = vec![row(["graph", "ms", "ms CPU", "us a recipe", "aim", "met?"])];
-    let graphs: [(&str, fn(usize, u64) -> Shape, usize); 6] = [
+    let graphs: [(&str, Make, usize); 6] = [
         ("chain", Shape::chain, 50),
         ("chain", Shape::chain, 1_000),
         ("chain", Shape::chain, 10_000),

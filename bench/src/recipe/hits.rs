@@ -38,7 +38,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
     for turn in 0..=ground.sizes.turns {
         turns[0].time(GETS, || keys.through(&executors[0]));
         turns[1].time(GETS, || keys.through(&executors[1]));
-        turns[2].time(GETS, || keys.from_store(&executors[0]));
+        turns[2].time(GETS, || keys.store_alone(&executors[0]));
         turns[3].time(GETS, || keys.of_baseline(&baseline));
         if turn == 0 {
             turns.iter_mut().for_each(Turns::forget);
@@ -47,7 +47,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
     let allocations = [
         count(|| keys.through(&executors[0])).1,
         count(|| keys.through(&executors[1])).1,
-        count(|| keys.from_store(&executors[0])).1,
+        count(|| keys.store_alone(&executors[0])).1,
         count(|| keys.of_baseline(&baseline)).1,
     ];
     let mut rows =
@@ -98,7 +98,7 @@ impl Keys<'_> {
         });
     }
 
-    fn from_store(&self, executor: &Executor) {
+    fn store_alone(&self, executor: &Executor) {
         let store = executor.store();
         self.runtime.block_on(async {
             for address in self.random() {

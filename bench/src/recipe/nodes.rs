@@ -62,7 +62,8 @@ const ABOUT: &str = "Microseconds a recipe. A chain: `identity` over `identity`,
     `run` is the rest of a whole get. `store's threads` is the CPU time of the store's own threads during the get, \
     `behind` the time after it until all values are written. Allocations are of all threads.\n";
 
-type Make = fn(usize, u64) -> Shape;
+/// Makes a graph of so many recipes; of each seed another one.
+pub(super) type Make = fn(usize, u64) -> Shape;
 
 const GRAPHS: [(&str, Make, usize); 6] = [
     ("chain", Shape::chain, 1_000),
@@ -98,7 +99,7 @@ struct Ours {
 fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<Measured> {
     let turns = match nodes {
         ..=10_000 => ground.sizes.turns,
-        ..=100_000 => ground.sizes.turns.min(3),
+        10_001..=100_000 => ground.sizes.turns.min(3),
         _ => 1,
     };
     let ours = |name| Ours {
