@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Fault, Function, Holds, Param, Signature};
+use crate::function::{Arity, Chunks, Fault, Function, Holds, Param, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::whole::whole;
 
@@ -85,7 +85,7 @@ impl Functions {
 }
 
 /// Chunks as one; a single one is not copied.
-pub(crate) fn join(mut chunks: Vec<Bytes>) -> Bytes {
+pub(crate) fn join(mut chunks: Chunks) -> Bytes {
     match chunks.len() {
         0 => Bytes::new(),
         1 => chunks.remove(0),
