@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anabranch_content::{Address, BuildAddress, Derivation, Known, Lease, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
@@ -11,6 +12,7 @@ use crate::deriva;
 use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::{Function, Holds};
+use crate::pace::Pace;
 use crate::recipe::{FunctionId, Malformed, Params, skim};
 use crate::run::Given;
 
@@ -52,7 +54,11 @@ pub(crate) enum Input {
 
 impl Closure {
     /// Looks an address up, and what it takes to compute it. What is found is held.
-    pub(crate) async fn find(inner: &Inner, address: &Address) -> Result<Found, Error> {
+    pub(crate) async fn find(
+        inner: &Inner,
+        address: &Address,
+        deadline: Option<Instant>,
+    ) -> Result<Found, Error> {
         let mut lease = inner.store.lease();
         // Held, it holds all that it takes to derive it.
         lease.hold(*address).await?;
@@ -66,7 +72,7 @@ impl Closure {
             Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
                 search.enter(*address, found).await?;
-                search.finish().await.map(|closure| Found::Closure(Box::new(closure)))
+                search.finish(deadline).await.map(|closure| Found::Closure(Box::new(closure)))
             }
         }
     }
@@ -219,7 +225,8 @@ impl<'a> Search<'a> {
         Ok(self.functions.len() as u32 - 1)
     }
 
-    async fn finish(mut self) -> Result<Closure, Error> {
+    async fn finish(mut self, deadline: Option<Instant>) -> Result<Closure, Error> {
+        let mut pace = Pace::default();
         while let Some((node, place)) = self.path.last_mut() {
             let (node, at) = (*node, *place);
             if at == self.nodes[node as usize].end {
@@ -228,6 +235,9 @@ impl<'a> Search<'a> {
                 continue;
             }
             *place += 1;
+            if pace.step().await && deadline.is_some_and(|end| self.inner.engine.clock().now() >= end) {
+                return Err(Error::Deadline);
+            }
             let address = self.wanted[at as usize];
             let by = self.nodes[node as usize].address;
             let input = match self.met.entry(address) {

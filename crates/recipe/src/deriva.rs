@@ -14,6 +14,7 @@ use futures_util::future::try_join;
 
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Recipe};
 
 /// Deriva's address to ours.
@@ -22,7 +23,8 @@ const TO_OURS: Context<'static> = Context("# anabranch 2026-11 deriva address");
 /// Our address to Deriva's.
 const TO_THEIRS: Context<'static> = Context("# anabranch 2026-11 address for deriva");
 
-/// Recipes with inputs that Deriva's table does not have yet: they are Deriva's addresses.
+/// Recipes with inputs that Deriva's table does not have yet: they are Deriva's addresses, and behind them the places
+/// of the same in the table, which lead to the recipes once they are there.
 pub(crate) const UNRESOLVED: Context<'static> = Context("anabranch 2026-11 recipe over deriva addresses");
 
 /// A recipe in Deriva's terms.
@@ -122,6 +124,10 @@ impl Deriva<'_> {
         let (recipe, context) = self.translate(theirs).await?;
         let encoding = recipe.encode()?;
         let ours = Address::derive(context, &encoding);
+        let mut reads = recipe.inputs;
+        if context == UNRESOLVED {
+            reads.extend(theirs.inputs.iter().map(|input| place(TO_OURS, input)));
+        }
         let canonical = theirs.encode();
         let address = Address::of(&canonical);
         let (there, back) = ([ours, address], [address]);
@@ -130,7 +136,7 @@ impl Deriva<'_> {
             store.put_derivation(TO_THEIRS, ours.as_bytes().to_vec(), &back),
         );
         let kept = try_join(
-            store.put_derivation(context, encoding, &recipe.inputs),
+            store.put_derivation(context, encoding, &reads),
             store.put(canonical, Class::Acknowledged),
         );
         try_join(kept, table).await?;
@@ -142,7 +148,9 @@ impl Deriva<'_> {
         let store = &self.executor.inner.store;
         let mut inputs = Vec::with_capacity(theirs.inputs.len());
         let mut context = CONTEXT;
+        let mut pace = Pace::default();
         for input in &theirs.inputs {
+            pace.step().await;
             match self.ours(input).await? {
                 Some(ours) => inputs.push(ours),
                 None if store.size(input).await?.is_some() => inputs.push(*input),
@@ -171,7 +179,7 @@ impl Deriva<'_> {
 
     /// Deriva's address for one of ours, which may be the same.
     pub async fn theirs(&self, ours: &Address) -> Result<Address, Error> {
-        let theirs = entry(&self.executor.inner.store, TO_THEIRS, ours).await?;
+        let theirs = other_name(&self.executor.inner.store, ours).await?;
         Ok(theirs.unwrap_or(*ours))
     }
 
@@ -189,8 +197,8 @@ impl Deriva<'_> {
         let store = &self.executor.inner.store;
         match self.ours(theirs).await? {
             Some(ours) => {
-                store.pin(&Address::derive(TO_THEIRS, ours.as_bytes())).await?;
-                store.pin(&Address::derive(TO_OURS, theirs.as_bytes())).await?;
+                store.pin(&place(TO_THEIRS, &ours)).await?;
+                store.pin(&place(TO_OURS, theirs)).await?;
                 Ok(store.pin(&ours).await?)
             }
             None => Ok(store.pin(theirs).await?),
@@ -202,8 +210,8 @@ impl Deriva<'_> {
         let store = &self.executor.inner.store;
         match self.ours(theirs).await? {
             Some(ours) => {
-                store.unpin(&Address::derive(TO_THEIRS, ours.as_bytes())).await?;
-                store.unpin(&Address::derive(TO_OURS, theirs.as_bytes())).await?;
+                store.unpin(&place(TO_THEIRS, &ours)).await?;
+                store.unpin(&place(TO_OURS, theirs)).await?;
                 Ok(store.unpin(&ours).await?)
             }
             None => Ok(store.unpin(theirs).await?),
@@ -232,10 +240,20 @@ impl Deriva<'_> {
     }
 }
 
+/// Where a table has what is under a key.
+fn place(table: Context<'_>, key: &Address) -> Address {
+    Address::derive(table, key.as_bytes())
+}
+
 /// What a table has under a key.
 async fn entry(store: &Store, table: Context<'_>, key: &Address) -> Result<Option<Address>, Error> {
-    let found = store.derivation(&Address::derive(table, key.as_bytes())).await?;
+    let found = store.derivation(&place(table, key)).await?;
     Ok(found.and_then(|found| found.inputs.first().copied()))
+}
+
+/// Deriva's address of a recipe that has one.
+pub(crate) async fn other_name(store: &Store, ours: &Address) -> Result<Option<Address>, Error> {
+    entry(store, TO_THEIRS, ours).await
 }
 
 /// What a recipe reads, in our addresses; nothing if the derivation is no recipe. What one of Deriva's reads is looked up
@@ -250,8 +268,10 @@ pub(crate) async fn inputs<'a>(
     if found.context != UNRESOLVED.0 {
         return Ok(None);
     }
-    let mut inputs = found.inputs.clone();
+    let mut inputs = found.inputs[..found.inputs.len() / 2].to_vec();
+    let mut pace = Pace::default();
     for input in &mut inputs {
+        pace.step().await;
         *input = entry(store, TO_OURS, input).await?.unwrap_or(*input);
     }
     Ok(Some(Cow::Owned(inputs)))

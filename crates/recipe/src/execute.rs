@@ -46,13 +46,13 @@ pub(crate) struct Stage {
 /// One recipe, or several to be fused.
 pub(crate) type Stages = SmallVec<[Stage; 1]>;
 
-/// How sure a value must be before it is used.
+/// Whom a value is computed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lasting {
-    /// It is written when the store gets round to it.
-    Soon,
-    /// It is written, so that a process that dies now does not take it along.
-    Written,
+pub(crate) enum Purpose {
+    /// For a recipe that reads it.
+    Recipe,
+    /// For who asked for it.
+    Caller,
 }
 
 impl Stage {
@@ -82,19 +82,19 @@ impl Stage {
 pub(crate) fn join(
     inner: &Arc<Inner>,
     stages: Stages,
-    lasting: Lasting,
+    purpose: Purpose,
     inputs: Vec<Given>,
 ) -> Waiter<Address, Result<Made, Error>> {
     let address = stages.last().expect("there is something to compute").address;
     let working = Arc::clone(inner);
-    inner.flights.join(address, || None, move || execute(working, stages, lasting, inputs))
+    inner.flights.join(address, || None, move || execute(working, stages, purpose, inputs))
 }
 
 /// Computes as many of the stages together as nobody else reads between; says which was the last of them.
 pub(crate) async fn row(
     inner: Arc<Inner>,
     mut stages: Vec<Stage>,
-    lasting: Vec<Lasting>,
+    purposes: Vec<Purpose>,
     inputs: Vec<Given>,
 ) -> Result<(Made, usize), Error> {
     let mut together = 1;
@@ -110,7 +110,7 @@ pub(crate) async fn row(
         together += 1;
     }
     stages.truncate(together);
-    match join(&inner, stages.into(), lasting[together - 1], inputs).await {
+    match join(&inner, stages.into(), purposes[together - 1], inputs).await {
         Ok(landed) => Ok((landed?, together - 1)),
         Err(Panicked(message)) => std::panic::resume_unwind(Box::new(message)),
     }
@@ -119,7 +119,7 @@ pub(crate) async fn row(
 async fn execute(
     inner: Arc<Inner>,
     stages: Stages,
-    lasting: Lasting,
+    purpose: Purpose,
     inputs: Vec<Given>,
 ) -> Result<Made, Error> {
     let address = stages[stages.len() - 1].address;
@@ -132,7 +132,7 @@ async fn execute(
         }
     }
     let counters = &inner.counters;
-    let result = compute(&inner, stages, lasting, inputs).await;
+    let result = compute(&inner, stages, purpose, inputs).await;
     match &result {
         Ok((made, count, spent)) => {
             inner.count(&counters.computed, *count as u64);
@@ -150,12 +150,12 @@ async fn execute(
 async fn compute(
     inner: &Arc<Inner>,
     stages: Stages,
-    lasting: Lasting,
+    purpose: Purpose,
     inputs: Vec<Given>,
 ) -> Result<(Made, usize, Duration), Error> {
-    let _room = room(inner, &stages, &inputs).await?;
+    let room = room(inner, &stages, &inputs).await?;
     let count = stages.len();
-    let mut drive = Box::new(Drive::begin(stages, inputs)?);
+    let mut drive = Box::new(Drive::begin(stages, inputs, room)?);
     let mut sink = Sink::Small(Chunks::new(), 0);
     let mut spent = Duration::ZERO;
     loop {
@@ -164,16 +164,16 @@ async fn compute(
         let (chunks, paused) = drive.out.take();
         drive.paused = paused;
         for chunk in chunks {
-            sink = sink.take(inner, lasting, chunk).await?;
+            sink = sink.take(inner, purpose, chunk).await?;
         }
         match stop {
             Stop::Given => {}
-            Stop::Needs(input) => drive.feeds[input].fill(inner).await?,
+            Stop::Needs(input) => drive.fill(input, inner).await?,
             Stop::Done => break,
         }
     }
     let derivation = drive.stages[count - 1].address;
-    let made = sink.keep(inner, derivation, spent, lasting).await?;
+    let made = sink.keep(inner, derivation, spent).await?;
     Ok((made, count, spent))
 }
 
@@ -244,6 +244,10 @@ struct Drive {
     paused: bool,
     finishing: bool,
     total: u64,
+    /// How many feeds have a reader.
+    reading: usize,
+    /// Goes where the inputs go, for a call that nobody waits for any more may still be at work.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 enum Work {
@@ -261,7 +265,7 @@ enum Stop {
 }
 
 impl Drive {
-    fn begin(stages: Stages, inputs: Vec<Given>) -> Result<Drive, Error> {
+    fn begin(stages: Stages, inputs: Vec<Given>, room: Option<OwnedSemaphorePermit>) -> Result<Drive, Error> {
         let sizes: SmallVec<[u64; 8]> = inputs.iter().map(|given| given.size).collect();
         let kernel = match &stages[..] {
             [only] => Work::One(only.begin(&sizes)?),
@@ -278,7 +282,28 @@ impl Drive {
         let ended = SmallVec::from_elem(false, inputs.len());
         let feeds = inputs.into_iter().map(Feed::of).collect();
         let out = Out::default();
-        Ok(Drive { stages, kernel, feeds, ended, first: 0, out, paused: false, finishing: false, total })
+        Ok(Drive {
+            stages,
+            kernel,
+            feeds,
+            ended,
+            first: 0,
+            out,
+            paused: false,
+            finishing: false,
+            total,
+            reading: 0,
+            _room: room,
+        })
+    }
+
+    /// Reads on in an input. Those that are read by turns share what is read ahead.
+    async fn fill(&mut self, input: usize, inner: &Inner) -> Result<(), Error> {
+        let feed = &mut self.feeds[input];
+        self.reading -= usize::from(feed.reader.is_some());
+        feed.fill(inner, AHEAD / (self.reading + 1)).await?;
+        self.reading += usize::from(feed.reader.is_some());
+        Ok(())
     }
 
     /// How long going on will take, about; nothing if nobody knows.
@@ -392,8 +417,8 @@ impl Feed {
         Some(chunk)
     }
 
-    /// Reads on.
-    async fn fill(&mut self, inner: &Inner) -> Result<(), Error> {
+    /// Reads on: at least a piece, and no more once there are so many bytes.
+    async fn fill(&mut self, inner: &Inner, ahead: usize) -> Result<(), Error> {
         let address = self.given.output;
         if self.given.size <= SMALL as u64 {
             let bytes = inner.store.get(&address).await?.ok_or(Kept::Missing { address })?;
@@ -411,7 +436,7 @@ impl Feed {
         };
         let mut pieces: SmallVec<[Bytes; 4]> = SmallVec::new();
         let mut read = 0;
-        while read < AHEAD && !self.is_done {
+        while read < ahead && !self.is_done {
             match reader.next().await {
                 Some(piece) => {
                     let piece = piece?;
@@ -440,7 +465,7 @@ enum Sink {
 }
 
 impl Sink {
-    async fn take(self, inner: &Inner, lasting: Lasting, chunk: Bytes) -> Result<Sink, Error> {
+    async fn take(self, inner: &Inner, purpose: Purpose, chunk: Bytes) -> Result<Sink, Error> {
         match self {
             Sink::Small(mut chunks, len) if len + chunk.len() <= SMALL => {
                 let len = len + chunk.len();
@@ -455,13 +480,11 @@ impl Sink {
                     writer.write(chunk.clone()).await?;
                 }
                 // Only the last recipe's value is wanted as it is.
-                let room = match lasting {
-                    Lasting::Written => {
-                        Arc::clone(&inner.memory).try_acquire_many_owned(KEPT_MOST as u32).ok()
-                    }
-                    Lasting::Soon => None,
+                let room = match purpose {
+                    Purpose::Caller => Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok(),
+                    Purpose::Recipe => None,
                 };
-                let kept = room.map(|room| InMemory { chunks: chunks.into_vec(), _room: room });
+                let kept = room.map(|room| InMemory { chunks: chunks.into_vec(), room });
                 Ok(Sink::Large(Box::new(writer), kept, len))
             }
             Sink::Large(mut writer, kept, len) => {
@@ -476,14 +499,8 @@ impl Sink {
         }
     }
 
-    /// The output is whole: keeps it, and that the recipe came to it.
-    async fn keep(
-        self,
-        inner: &Inner,
-        derivation: Address,
-        spent: Duration,
-        lasting: Lasting,
-    ) -> Result<Made, Error> {
+    /// The output is whole: keeps it, and that the recipe came to it. A small one is written later.
+    async fn keep(self, inner: &Inner, derivation: Address, spent: Duration) -> Result<Made, Error> {
         let store = &inner.store;
         let cost = Cost { cpu: spent, ..Cost::default() };
         let remembered =
@@ -493,13 +510,14 @@ impl Sink {
                 let bytes = registry::join(chunks);
                 let (output, size) = (Address::of(&bytes), len as u64);
                 store.derived(remembered(output, size), bytes.clone()).await?;
-                if lasting == Lasting::Written {
-                    store.written().await?;
-                }
                 let given = Given { output, size, bytes: Some(bytes), kept: None, lease: None };
                 Ok(Made { given, fresh: true })
             }
-            Sink::Large(writer, kept, _) => {
+            Sink::Large(writer, mut kept, len) => {
+                // It has room for the largest.
+                if let Some(kept) = &mut kept {
+                    drop(kept.room.split(KEPT_MOST - len));
+                }
                 let put = writer.finish().await?;
                 let mut lease = store.lease();
                 // It may have been collected before it was held.

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::deriva;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
+use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 use crate::registry::Functions;
 use crate::run::Made;
@@ -27,6 +28,8 @@ pub struct Config {
     pub memory_bytes: u32,
     /// Bytes of small values that one get keeps in hand for what reads them. Default 64 MiB.
     pub value_bytes: usize,
+    /// Bytes of large values that are kept at hand for who just had them computed, as long as they read. Default 64 MiB.
+    pub kept_bytes: u32,
     /// The most recipes that one get may have to compute. Default 4 million; each takes about 200 bytes.
     pub recipes_most: usize,
     /// How often a get begins anew because values went away. Default 3.
@@ -42,6 +45,7 @@ impl Default for Config {
         Config {
             memory_bytes: 256 << 20,
             value_bytes: 64 << 20,
+            kept_bytes: 64 << 20,
             recipes_most: 4_000_000,
             rounds: 3,
             in_flight: 256,
@@ -64,6 +68,8 @@ pub(crate) struct Inner {
     pub flights: Flights<Address, Result<Made, Error>>,
     /// Room for functions at work, in bytes.
     pub memory: Arc<Semaphore>,
+    /// Room for values at hand, in bytes. Not the functions' room: who reads a value may take any time.
+    pub kept: Arc<Semaphore>,
     pub events: Events,
     pub counters: Counters,
 }
@@ -112,9 +118,10 @@ pub enum Ref {
 impl Executor {
     /// An executor on a store and an engine, which others may use too.
     pub fn new(store: Store, functions: Functions, engine: Engine, config: Config) -> Executor {
-        let memory = Arc::new(Semaphore::new(config.memory_bytes as usize));
+        let room = |bytes: u32| Arc::new(Semaphore::new(bytes as usize));
+        let (memory, kept) = (room(config.memory_bytes), room(config.kept_bytes));
         let (flights, events, counters) = Default::default();
-        let inner = Inner { store, functions, engine, config, flights, memory, events, counters };
+        let inner = Inner { store, functions, engine, config, flights, memory, kept, events, counters };
         Executor { inner: Arc::new(inner) }
     }
 
@@ -195,9 +202,11 @@ impl Executor {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
         let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());
+        let mut pace = Pace::default();
         for (put, described) in puts.iter().zip(described) {
             let mut dangling = Vec::new();
             for input in described.inputs {
+                pace.step().await;
                 let is_known = match known.entry(*input) {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(open) => *open.insert(self.is_known(input).await?),

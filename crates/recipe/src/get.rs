@@ -112,6 +112,7 @@ const WHOLE_MOST: u64 = 64 << 10;
 impl Executor {
     /// The value of an address: a blob's bytes, or what a recipe comes to, computed unless that was done before.
     ///
+    /// What a recipe came to is written by then, so that a process that dies does not take it along.
     /// One computation serves all who ask at the same time, and stops when the last of them drops this future.
     pub async fn get(&self, address: &Address, terms: &Get) -> Result<Got, Error> {
         let inner = &self.inner;
@@ -120,7 +121,7 @@ impl Executor {
             return Ok(got);
         }
         for _ in 0..inner.config.rounds.max(1) {
-            let (given, source) = match Closure::find(inner, address).await? {
+            let (given, source) = match Closure::find(inner, address, terms.deadline).await? {
                 Found::Blob(given) => (given, Source::Blob),
                 Found::Memo(given) => (given, Source::Memo),
                 Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
@@ -134,6 +135,7 @@ impl Executor {
             }
             match self.body(&given, &terms.range).await {
                 Ok(Some(body)) => {
+                    inner.store.written_of(address).await?;
                     let Given { output, size, lease, .. } = given;
                     return Ok(Got { output, size, source, body, _lease: lease });
                 }
@@ -168,6 +170,9 @@ impl Executor {
             Err(error) if is_loss(&error) => None,
             other => other?,
         };
+        if body.is_some() {
+            inner.store.written_of(address).await?;
+        }
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
             Got { output, size, source: Source::Memo, body, _lease: None }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use anabranch_content::{Address, DryRun};
 
+use crate::deriva;
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
@@ -68,6 +69,10 @@ impl Executor {
             if terms.reach != Reach::Alone {
                 for address in &level {
                     self.dependents_of(address, &mut seen, &mut next).await?;
+                    // Deriva's recipes that were put before what they read have it under the other name.
+                    if let Some(theirs) = deriva::other_name(&self.inner.store, address).await? {
+                        self.dependents_of(&theirs, &mut seen, &mut next).await?;
+                    }
                     if seen.len() > most {
                         let way_out = "raise `recipes_most`";
                         return Err(Error::TooMany {

@@ -1,6 +1,7 @@
 //! Content-addressed computation: a function, what it reads and its parameters make an address; what it comes to is
 //! computed once.
 
+mod pace;
 mod recipe;
 mod function;
 mod whole;

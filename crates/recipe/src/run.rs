@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::closure::{Closure, Input};
 use crate::error::Error;
-use crate::execute::{self, Lasting, Stage};
+use crate::execute::{self, Purpose, Stage};
 use crate::executor::Inner;
 use crate::registry;
 
@@ -36,7 +36,7 @@ pub(crate) struct Given {
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub chunks: Vec<Bytes>,
-    pub _room: OwnedSemaphorePermit,
+    pub room: OwnedSemaphorePermit,
 }
 
 /// What a flight brings.
@@ -152,8 +152,8 @@ impl Work<'_> {
         row
     }
 
-    fn lasting(&self, node: NodeId) -> Lasting {
-        if node == self.last { Lasting::Written } else { Lasting::Soon }
+    fn purpose(&self, node: NodeId) -> Purpose {
+        if node == self.last { Purpose::Caller } else { Purpose::Recipe }
     }
 }
 
@@ -180,8 +180,8 @@ impl Workload for Work<'_> {
             let row = self.row_from(node);
             if row.len() > 1 {
                 let stages = row.iter().map(|node| self.stage(*node)).collect();
-                let lasting = row.iter().map(|node| self.lasting(*node)).collect();
-                let fused = execute::row(Arc::clone(self.inner), stages, lasting, inputs);
+                let purposes = row.iter().map(|node| self.purpose(*node)).collect();
+                let fused = execute::row(Arc::clone(self.inner), stages, purposes, inputs);
                 let of = move |place: usize| row[place];
                 return Step::Future(Carried::Row(Box::pin(async move {
                     let (made, place) = fused.await?;
@@ -189,7 +189,7 @@ impl Workload for Work<'_> {
                 })));
             }
         }
-        let waiter = execute::join(self.inner, smallvec![stage], self.lasting(node), inputs);
+        let waiter = execute::join(self.inner, smallvec![stage], self.purpose(node), inputs);
         Step::Future(Carried::One(waiter, node))
     }
 

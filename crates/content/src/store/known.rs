@@ -31,6 +31,14 @@ impl Store {
     pub async fn written(&self) -> Result<(), Error> {
         self.inner.core.submit(Order::Pass, 0).await.map(|_| ())
     }
+
+    /// The same for what one derivation came to; at no cost if that is not on its way.
+    pub async fn written_of(&self, derivation: &Address) -> Result<(), Error> {
+        match self.inner.core.pending.memo(derivation) {
+            Some(_) => self.written().await,
+            None => Ok(()),
+        }
+    }
 }
 
 impl Core {

@@ -1,7 +1,9 @@
 //! Deriva's recipes and addresses.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use anabranch_content::Collect;
 use anabranch_recipe::{
     Address, Error, Executor, FunctionId, Functions, Get, Invalidate, Reach, Recipe, Source, Theirs,
     UnknownFunction,
@@ -121,4 +123,33 @@ async fn the_table_is_none_of_what_is_made_from_a_recipe() {
     let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
     let done = executor.invalidate(&leaf, &terms).await.unwrap();
     assert_eq!((done.forgotten, done.looked_at, done.depth), (2, 3, 2));
+}
+
+/// Whatever was put first, what was made from what is known.
+#[tokio::test]
+async fn a_recipe_that_was_put_before_its_input_depends_on_it() {
+    let executor = executor();
+    let deriva = executor.deriva();
+    let leaf = executor.put("late").await.unwrap().address;
+    let below = theirs("identity", &[leaf]);
+    let above = deriva.put_recipe(&theirs("concat", &[below.address()])).await.unwrap();
+    deriva.put_recipe(&below).await.unwrap();
+    get(&executor, &above).await.unwrap();
+    let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
+    let done = executor.invalidate(&leaf, &terms).await.unwrap();
+    assert_eq!((done.forgotten, done.looked_at, done.depth), (2, 3, 2));
+}
+
+#[tokio::test]
+async fn a_pin_holds_inputs_that_came_later() {
+    let executor = executor();
+    let deriva = executor.deriva();
+    let leaf = executor.put("late").await.unwrap().address;
+    let below = theirs("identity", &[leaf]);
+    let above = deriva.put_recipe(&theirs("concat", &[below.address()])).await.unwrap();
+    deriva.pin(&above).await.unwrap();
+    deriva.put_recipe(&below).await.unwrap();
+    let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
+    executor.store().collect(terms).await.unwrap();
+    assert_eq!(get(&executor, &above).await.unwrap(), "late");
 }

@@ -14,6 +14,7 @@ mod plain_compress;
 mod plain_cuts;
 mod plain_digests;
 mod plain_rows;
+mod room;
 mod seed;
 mod text;
 mod world;

@@ -75,6 +75,11 @@ impl World {
         assert!(!late.timed_out(), "nobody came to the gate");
     }
 
+    /// Whether somebody waits at the gate.
+    pub(crate) fn is_waited_at(&self) -> bool {
+        self.gate.0.lock().unwrap().waiting > 0
+    }
+
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Ordering::SeqCst)
     }

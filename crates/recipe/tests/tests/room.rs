@@ -1,0 +1,81 @@
+//! Memory for functions, and for values: nobody waits for room that somebody else may hold as long as he likes.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use anabranch_content::Store;
+use anabranch_engine::Engine;
+use anabranch_recipe::{Config, Error, Executor, Get};
+use futures_util::FutureExt;
+
+use crate::world::{LONG, World, get, leaf, recipe};
+
+const MIB: usize = 1 << 20;
+
+fn executor(world: &World, memory_bytes: usize) -> Executor {
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let config = Config { memory_bytes: memory_bytes as u32, ..Config::default() };
+    Executor::new(store, world.functions(), engine, config)
+}
+
+fn within(executor: &Executor, time: Duration) -> Get {
+    let deadline: Instant = executor.engine().clock().now() + time;
+    Get { deadline: Some(deadline), ..Get::default() }
+}
+
+/// Whoever reads a value slowly keeps its bytes, but nobody from computing.
+#[tokio::test]
+async fn a_slow_reader_takes_no_room_from_functions() {
+    let executor = executor(&World::default(), 20 * MIB);
+    let input = leaf(&executor, vec![7; MIB]).await;
+    let read_slowly = recipe(&executor, "identity", &[input]).await;
+    let unread = executor.get(&read_slowly, &Get::default()).await.unwrap();
+    let large = leaf(&executor, vec![8; 8 * MIB]).await;
+    let other = recipe(&executor, "counted/1", &[large]).await;
+    let got = executor.get(&other, &within(&executor, LONG / 4)).await.unwrap();
+    assert_eq!(got.size, 8 * MIB as u64);
+    assert_eq!(unread.bytes().await.unwrap().len(), MIB);
+}
+
+/// A function that nobody waits for any more has its inputs in memory until it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_was_left_keeps_its_room_until_it_ends() {
+    let world = World::default();
+    let executor = executor(&world, 3 * MIB);
+    let input = leaf(&executor, vec![7; MIB]).await;
+    let left = recipe(&executor, "gated/1", &[input]).await;
+    let next = recipe(&executor, "counted/1", &[input]).await;
+    {
+        let mut getting = pin!(get(&executor, left));
+        while !world.is_waited_at() {
+            assert!((&mut getting).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+    }
+    let early = executor.get(&next, &within(&executor, Duration::from_millis(200))).await;
+    world.open();
+    assert!(matches!(early, Err(Error::Deadline)), "{early:?}");
+    assert_eq!(get(&executor, next).await.unwrap().len(), MIB);
+}
+
+/// What is answered is written, also if it was computed for something else that is not there yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_answered_is_written() {
+    let world = World::default();
+    let executor = executor(&world, MIB);
+    let input = leaf(&executor, "small").await;
+    let below = recipe(&executor, "counted/1", &[input]).await;
+    let above = recipe(&executor, "gated/1", &[below]).await;
+    let mut getting = pin!(get(&executor, above));
+    while !world.is_waited_at() {
+        assert!((&mut getting).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(get(&executor, below).await.unwrap(), "small");
+    let memo = executor.store().why(&below).await.unwrap().memo;
+    world.open();
+    assert!(memo.is_some());
+    assert_eq!(getting.await.unwrap(), "small");
+    assert_eq!(world.calls(), 2);
+}
