@@ -58,7 +58,8 @@ impl Service {
             match accepted {
                 Ok((stream, _)) => {
                     let closing = self.shared.closing.subscribe();
-                    connections.spawn(connection(builder.clone(), stream, router.clone(), closing));
+                    let (builder, router, clock) = (builder.clone(), router.clone(), Arc::clone(&clock));
+                    connections.spawn(connection(builder, stream, router, closing, clock));
                 }
                 // Out of files, mostly: to try again at once would only burn the processor.
                 Err(_) => clock.sleep_until(clock.now() + BREATH).await,
@@ -107,7 +108,13 @@ async fn connection(
     stream: TcpStream,
     router: Router,
     mut closing: watch::Receiver<bool>,
+    clock: Arc<dyn Clock>,
 ) {
+    tokio::select! {
+        () = first_words(&stream, &*clock) => {}
+        () = clock.sleep_until(clock.now() + PATIENCE) => return,
+        _ = closing.wait_for(|closing| *closing) => return,
+    }
     // Without it small answers wait for the client's acknowledgement of those before; it may fail on a dead socket.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router);
@@ -117,4 +124,19 @@ async fn connection(
         _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// How HTTP/2 begins.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Until a client has sent enough to tell which HTTP it speaks, or no more will come: the patience of either begins only
+/// then.
+async fn first_words(stream: &TcpStream, clock: &dyn Clock) {
+    let mut words = [0; PREFACE.len()];
+    while let Ok(len @ 1..) = stream.peek(&mut words).await {
+        if len == words.len() || words[..len] != PREFACE[..len] {
+            return;
+        }
+        clock.sleep_until(clock.now() + BREATH).await;
+    }
 }

@@ -2,13 +2,14 @@
 //! handed on through a channel.
 
 use std::io::{self, Read, Write};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use anabranch_content::{Address, Error, Exported};
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join};
+use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tonic::{Code, Status, Streaming};
@@ -116,9 +117,16 @@ pub(super) async fn import(
         Ok::<_, Status>(())
     };
     let work = shared.executor.store().import(Receiving { chunks, chunk: Bytes::new() });
-    let (fed, imported) = join(feed, work).await;
-    fed?;
-    Ok(wire::from_imported(&imported?))
+    // A store that is done with it does not wait for what else the client might send.
+    let imported = match select(pin!(feed), pin!(work)).await {
+        Either::Left((fed, work)) => {
+            let imported = work.await;
+            fed?;
+            imported?
+        }
+        Either::Right((imported, _)) => imported?,
+    };
+    Ok(wire::from_imported(&imported))
 }
 
 /// Reads from a client.

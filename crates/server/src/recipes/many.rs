@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use anabranch_recipe::{Get, Got};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use tonic::Status;
+use tokio::task::JoinSet;
+use tonic::{Code, Status};
 
 use crate::failure::Failure;
 use crate::pieces::Pieces;
@@ -24,13 +25,25 @@ pub(super) fn get(
     let shared = Arc::clone(shared);
     let one = move |target: Target| {
         let shared = Arc::clone(&shared);
-        async move {
+        driven(async move {
             let address = shared.find(&target).await?;
             Ok(shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?)
-        }
+        })
     };
     let values = stream::iter(targets).map(one).buffered(ahead).enumerate();
     values.flat_map(|(index, got)| parts(index as u32, got)).boxed()
+}
+
+/// A get that goes on also while the client does not read: others may wait for the same computation, and the room it
+/// has. It ends with this future.
+async fn driven(get: impl Future<Output = Result<Got, Failure>> + Send + 'static) -> Result<Got, Failure> {
+    let mut task = JoinSet::new();
+    task.spawn(get);
+    match task.join_next().await {
+        Some(Ok(got)) => got,
+        Some(Err(error)) => Err(Failure::new(Code::Internal, error.to_string())),
+        None => unreachable!("there is one task"),
+    }
 }
 
 fn parts(index: u32, got: Result<Got, Failure>) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {

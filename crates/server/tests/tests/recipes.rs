@@ -10,7 +10,7 @@ use anabranch_server::{Client, ClientError, Code, Piece, Settings, Target};
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::support::{Gate, OpenOnDrop, Server, noise, soon, until};
+use crate::support::{Gate, OpenOnDrop, Server, beside, noise, soon, until};
 
 const ALL: std::ops::Range<u64> = 0..u64::MAX;
 
@@ -134,6 +134,24 @@ async fn values_say_where_they_came_from() {
     assert!(part == large[999_999..1_500_001]);
     let refused = text(&client, Address::of(b"no")).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::NotFound));
+}
+
+#[tokio::test]
+async fn who_does_not_read_on_keeps_nobody_waiting() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let server = Server::with(gate.functions(), Settings::default()).await;
+    let (slow, other) = (server.client().await, server.client().await);
+    let large = slow.put(noise(30_000_000, 4)).await.unwrap().address;
+    let leaf = slow.put("shared").await.unwrap().address;
+    let shared = one(&slow, "gate", leaf).await;
+    let mut many = slow.get_many([large, shared].map(Target::from)).await.unwrap();
+    soon(many.next()).await.unwrap().unwrap();
+    until(|| server.executor.status().computing == 1).await;
+    let waiting = beside(async move { text(&other, shared).await.unwrap() });
+    until(|| server.executor.status().gets == 3).await;
+    gate.open();
+    assert_eq!(waiting.done().await, "shared");
 }
 
 #[tokio::test]

@@ -171,6 +171,21 @@ async fn nonsense_ends_its_own_connection_alone() {
     server.client().await.put("still there").await.unwrap();
 }
 
+/// Or else a few silent guests would keep all others out.
+#[tokio::test(start_paused = true)]
+async fn who_says_too_little_is_sent_away() {
+    let settings = Settings { connections_most: 2, ..Settings::default() };
+    let server = Server::on(Executor::in_memory(crate::support::functions()).unwrap(), settings).await;
+    let address = server.url.strip_prefix("http://").unwrap();
+    let silent = TcpStream::connect(address).await.unwrap();
+    let mut stammering = TcpStream::connect(address).await.unwrap();
+    stammering.write_all(b"PRI * HT").await.unwrap();
+    for mut stream in [silent, stammering] {
+        assert_eq!(soon(stream.read_to_end(&mut Vec::new())).await.unwrap(), 0);
+    }
+    server.client().await.put("still there").await.unwrap();
+}
+
 #[tokio::test]
 async fn messages_that_mean_nothing() {
     let server = Server::start().await;
