@@ -12,7 +12,15 @@ use crate::recipe::Recipe;
 #[derive(Debug)]
 pub struct Blocking {
     executor: Executor,
-    runtime: tokio::runtime::Runtime,
+    /// Nothing when it is being dropped.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        // To wait for its thread is an error in async code; nothing is at work there that anybody waits for.
+        self.runtime.take().into_iter().for_each(tokio::runtime::Runtime::shutdown_background);
+    }
 }
 
 impl Executor {
@@ -20,7 +28,7 @@ impl Executor {
     pub fn blocking(&self) -> Result<Blocking, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build();
         let runtime = runtime.map_err(|_| Error::Stopped)?;
-        Ok(Blocking { executor: self.clone(), runtime })
+        Ok(Blocking { executor: self.clone(), runtime: Some(runtime) })
     }
 }
 
@@ -45,6 +53,6 @@ impl Blocking {
         if tokio::runtime::Handle::try_current().is_ok() {
             return Err(Error::InsideRuntime);
         }
-        self.runtime.block_on(call)
+        self.runtime.as_ref().expect("it is there until it is dropped").block_on(call)
     }
 }

@@ -177,7 +177,9 @@ impl Executor {
     pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
         let mut addresses: Vec<Address> = Vec::with_capacity(drafts.len());
         let mut encoded = Vec::with_capacity(drafts.len());
+        let mut pace = Pace::default();
         for (place, draft) in drafts.iter().enumerate() {
+            pace.step().await;
             self.check_function(&draft.function, unknown)?;
             let resolve = |input: &Ref| match *input {
                 Ref::Address(address) => Ok(address),

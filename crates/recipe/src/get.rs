@@ -114,6 +114,7 @@ impl Executor {
     ///
     /// What a recipe came to is written by then, so that a process that dies does not take it along.
     /// One computation serves all who ask at the same time, and stops when the last of them drops this future.
+    /// Poll it when it is woken: as long as it is not dropped, others may wait for what it computes.
     pub async fn get(&self, address: &Address, terms: &Get) -> Result<Got, Error> {
         let inner = &self.inner;
         inner.count(&inner.counters.gets, 1);

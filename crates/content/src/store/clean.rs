@@ -110,16 +110,19 @@ fn sort_out(
 impl super::Store {
     /// Rewrites the log without what no longer holds.
     pub async fn clean(&self) -> Result<(), Error> {
-        self.blocking(|core| {
-            core.submit_blocking(Order::Rotate)?;
-            let _only = lock(&core.keeping);
-            let tail = core.tail.load(std::sync::atomic::Ordering::Acquire);
-            let list = core.segments.list()?;
-            for segment in list.into_keys().filter(|segment| *segment < tail) {
-                clean(core, segment)?;
-            }
-            Ok(())
-        })
+        self.in_turn(
+            |turns| &turns.keeping,
+            |core| {
+                core.submit_blocking(Order::Rotate)?;
+                let _only = lock(&core.keeping);
+                let tail = core.tail.load(std::sync::atomic::Ordering::Acquire);
+                let list = core.segments.list()?;
+                for segment in list.into_keys().filter(|segment| *segment < tail) {
+                    clean(core, segment)?;
+                }
+                Ok(())
+            },
+        )
         .await
     }
 }

@@ -88,7 +88,8 @@ impl Store {
     /// Removes what nothing holds. Safe beside everything else; what is put, remembered, pinned or named meanwhile
     /// stays. One collection goes on at a time; another waits.
     pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
-        let result = self.blocking(move |core| collect(core, &terms, Why::Collected)).await;
+        let result = self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, Why::Collected));
+        let result = result.await;
         self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
     }
 }

@@ -82,6 +82,21 @@ struct Inner {
     background: Mutex<Option<JoinHandle<()>>>,
     ended: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
     owner: Mutex<Option<Owner>>,
+    turns: Turns,
+}
+
+/// Who goes first with what takes long. One of each kind goes on at a time, and those who wait have no thread: there are
+/// few, and all others need them.
+struct Turns {
+    keeping: Arc<Semaphore>,
+    scrubbing: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        let turn = || Arc::new(Semaphore::new(1));
+        Turns { keeping: turn(), scrubbing: turn() }
+    }
 }
 
 /// What all threads of a store share.
@@ -191,6 +206,20 @@ impl Store {
     ) -> Result<T, Error> {
         let core = Arc::clone(&self.inner.core);
         self.inner.pool.run(move || work(&core)).await?
+    }
+
+    /// The same, in its turn, which ends with the work: that goes on also when nobody waits for it any more.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        turn: fn(&Turns) -> &Arc<Semaphore>,
+        work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let turn = Arc::clone(turn(&self.inner.turns)).acquire_owned().await.map_err(|_| Error::Closed)?;
+        self.blocking(move |core| {
+            let _turn = turn;
+            work(core)
+        })
+        .await
     }
 
     /// Runs `work` here if it need not wait for the disk, else on a thread that may wait.

@@ -16,7 +16,7 @@ use super::commit::Writer;
 use super::tables::{Blob, Home, Row, Table, last_address};
 use super::{
     Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Pending, Recalled, Store, Tally,
-    Unreadable, keeper,
+    Turns, Unreadable, keeper,
 };
 use crate::cache::Cache;
 use crate::files::{Files, Listed};
@@ -116,6 +116,7 @@ fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) 
         background: Mutex::new(Some(background.map_err(failed)?)),
         ended: Mutex::new(Some(ended)),
         owner: Mutex::new(owner),
+        turns: Turns::default(),
     };
     Ok(Store { inner: Arc::new(inner) })
 }

@@ -44,12 +44,14 @@ pub struct Scrubbed {
 }
 
 impl Store {
-    /// Reads and checks everything. Dropping the future stops it.
+    /// Reads and checks everything. Dropping the future stops it. One scrub goes on at a time; another waits.
     pub async fn scrub(&self, terms: Scrub) -> Result<Scrubbed, Error> {
         let stop = StopOnDrop(Arc::default());
         let stopped = Arc::clone(&stop.0);
-        let result = self
-            .blocking(move |core| Pass { core, terms, stopped, due: 0, found: Scrubbed::default() }.run());
+        let result = self.in_turn(
+            |turns| &turns.scrubbing,
+            move |core| Pass { core, terms, stopped, due: 0, found: Scrubbed::default() }.run(),
+        );
         let result = result.await;
         self.inner.core.count(Kind::Scrub, result, |found| Some(found.bytes))
     }
@@ -88,6 +90,9 @@ impl Segment {
 
 /// How much is read between two pauses.
 const STRIDE: u64 = 1 << 20;
+
+/// So long it does not notice that it is to stop.
+const ATTENTION: Duration = Duration::from_millis(100);
 
 impl Pass<'_> {
     fn run(mut self) -> Result<Scrubbed, Error> {
@@ -247,11 +252,20 @@ impl Pass<'_> {
             return Err(Error::Closed);
         }
         match self.terms.bytes_per_second {
-            Some(rate) => {
-                let time = Duration::from_secs_f64(due as f64 / rate.max(1) as f64);
-                if self.core.keeper.pause(time) { Err(Error::Closed) } else { Ok(()) }
-            }
+            Some(rate) => self.pause(Duration::from_secs_f64(due as f64 / rate.max(1) as f64)),
             None => Ok(()),
         }
+    }
+
+    /// Pauses, unless nobody waits for it any more.
+    fn pause(&self, mut time: Duration) -> Result<(), Error> {
+        while !time.is_zero() {
+            let part = time.min(ATTENTION);
+            time -= part;
+            if self.stopped.load(Ordering::Relaxed) || self.core.keeper.pause(part) {
+                return Err(Error::Closed);
+            }
+        }
+        Ok(())
     }
 }

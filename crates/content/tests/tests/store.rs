@@ -183,3 +183,27 @@ async fn an_archive_brings_a_closure_to_another_store() {
     let scrubbed = other.scrub(Scrub { bytes_per_second: None }).await.unwrap();
     assert_eq!((scrubbed.files, scrubbed.damaged.len(), scrubbed.index), (1, 0, None));
 }
+
+/// However many there are and however slow, they leave threads to others; and they end when nobody wants them.
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "what hangs would hang for days")]
+async fn scrubs_take_turns() {
+    let config = Config { io_threads: 2, ..Config::default() };
+    let store = Store::in_memory(config).unwrap();
+    for number in 0..64u8 {
+        store.put(vec![number; 60_000], Class::Acknowledged).await.unwrap();
+    }
+    let others = async {
+        let slow = || store.scrub(Scrub { bytes_per_second: Some(1) });
+        let other = async { store.dependents(&Address::of(b"x"), None, 1).await };
+        tokio::select! {
+            biased;
+            _ = slow() => panic!("it was to take days"),
+            _ = slow() => panic!("it was to take days"),
+            found = other => assert!(found.unwrap().is_empty()),
+        }
+        store.scrub(Scrub { bytes_per_second: None }).await.unwrap()
+    };
+    let scrubbed = tokio::time::timeout(Duration::from_secs(60), others).await.expect("it hangs");
+    assert_eq!((scrubbed.records >= 64, scrubbed.damaged.len()), (true, 0));
+}

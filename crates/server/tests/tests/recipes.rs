@@ -303,6 +303,8 @@ async fn events_are_heard() {
         Heard::Lost(lost) => panic!("{lost} events were lost"),
     };
     assert_eq!(event(soon(hearing.next()).await.unwrap().unwrap()), Event::Added { address: recipe });
+    let begun = Event::Begun { address: recipe, recipes: 1 };
+    assert_eq!(event(soon(hearing.next()).await.unwrap().unwrap()), begun);
     let computed = event(soon(hearing.next()).await.unwrap().unwrap());
     let output = Address::of(b"X");
     assert!(

@@ -181,7 +181,8 @@ async fn who_says_too_little_is_sent_away() {
     let mut stammering = TcpStream::connect(address).await.unwrap();
     stammering.write_all(b"PRI * HT").await.unwrap();
     for mut stream in [silent, stammering] {
-        assert_eq!(soon(stream.read_to_end(&mut Vec::new())).await.unwrap(), 0);
+        // What it said unheard may make of the end an error.
+        assert_eq!(soon(stream.read_to_end(&mut Vec::new())).await.unwrap_or(0), 0);
     }
     server.client().await.put("still there").await.unwrap();
 }
