@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use bytes::{Bytes, BytesMut};
 
 use crate::Value;
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
+use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 use crate::recipe::FunctionId;
 use crate::registry::Functions;
 pub(super) use crate::whole::{Body, whole};
@@ -168,6 +168,63 @@ impl Function for Streamed {
 
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         (self.1)(call)
+    }
+}
+
+/// A kernel that gives at most so many bytes in all: for one whose output can be many times its input.
+pub(super) fn capped(kernel: Box<dyn Kernel>, most: u64) -> Box<dyn Kernel> {
+    Box::new(Capped { kernel, given: 0, most })
+}
+
+struct Capped {
+    kernel: Box<dyn Kernel>,
+    given: u64,
+    most: u64,
+}
+
+impl Capped {
+    fn count(
+        &mut self,
+        out: &mut Out,
+        body: impl FnOnce(&mut dyn Kernel, &mut Out) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let before = out.len();
+        body(&mut *self.kernel, out)?;
+        self.given += (out.len() - before) as u64;
+        match self.given > self.most {
+            true => Err(Fault::TooLarge { what: "the output", most: self.most }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Kernel for Capped {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        self.kernel.wants(open)
+    }
+
+    fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.push(input, chunk, out))
+    }
+
+    fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.end(input, out))
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.finish(out))
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.resume(out))
+    }
+}
+
+/// Whether a whole output of so many bytes may grow on.
+pub(super) fn bounded(len: usize) -> Result<(), Fault> {
+    match len as u64 > MOST_BYTES {
+        true => Err(Fault::TooLarge { what: "the output", most: MOST_BYTES }),
+        false => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Functions of JSON, CSV, YAML and TOML.
 
-use anabranch_recipe::{Functions, Params, Value};
+use anabranch_recipe::{Functions, Params};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
@@ -293,58 +293,6 @@ fn selections_of_other_formats() {
     ]);
 }
 
-#[test]
-fn templates() {
-    let list =
-        |texts: &[&str]| Value::List(texts.iter().map(|text| Value::Text((*text).to_owned())).collect());
-    let render = |inputs: &[&'static str], params: &[(&str, Value)]| {
-        let inputs: Vec<Vec<Bytes>> = inputs.iter().map(|input| vec![Bytes::from(*input)]).collect();
-        let params: Params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        shown(&given(&Functions::builtin(), "template/1", &inputs, &params))
-    };
-    let text = |text: &str| Value::Text(text.to_owned());
-    let template = |source: &str| ("template", text(source));
-    assert_eq!(render(&["Ann"], &[template("Hi {{ inputs[0] }}!\n")]), r"Hi Ann!\n");
-    assert_eq!(
-        render(&["<a>", "b"], &[template("{{ x }}{{ y|upper }}"), ("names", list(&["x", "y"]))]),
-        "<a>B"
-    );
-    let json = ("format", text("json"));
-    let rows = "{% for row in inputs[0] %}{{ row.n + 1 }}{% if not loop.last %}, {% endif %}{% endfor %}";
-    assert_eq!(render(&["[{\"n\":1},{\"n\":2}]"], &[template(rows), json.clone()]), "2, 3");
-    let values = ("values", Value::Map(Params::from([("n".to_owned(), Value::Int(3))])));
-    assert_eq!(render(&[], &[template("{{ n * 2 }}"), values.clone()]), "6");
-    assert_eq!(
-        render(&[], &[template("a\n{{ m }}"), values.clone()]),
-        r#"! parameter `template`: line 2: undefined value, in "m""#
-    );
-    assert_eq!(
-        render(&[], &[template("{% if %}")]),
-        "! parameter `template`: line 1: syntax error: unexpected end of block, in \"%}\""
-    );
-    assert_eq!(
-        render(&[], &[template("{% include 'other' %}")]),
-        "! parameter `template`: line 1: template not found: tried to include non-existing template 'other', in \"include 'other'\""
-    );
-    let forever = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
-    assert_eq!(
-        render(&[], &[template(forever)]),
-        "! parameter `template`: line 1: engine ran out of fuel; `fuel` allows more"
-    );
-    assert_eq!(
-        render(&["a"], &[template(""), ("names", list(&["n"])), values]),
-        "! parameter `names`: \"n\" is in `values`, too"
-    );
-    assert_eq!(
-        render(&["a"], &[template(""), ("names", list(&[]))]),
-        "! parameter `names`: 0 names for 1 inputs"
-    );
-    assert_eq!(
-        render(&["{"], &[template(""), json]),
-        "! input 1: not JSON: EOF while parsing an object at line 1 column 1"
-    );
-}
-
 /// JSON with what readers of other formats trip over.
 fn value(rng: &mut Rng, depth: u64) -> serde_json::Value {
     let words = [
@@ -451,5 +399,50 @@ fn no_cut_shows() {
         same_however_cut(&**function, &texts(params), 0..40, &json);
         same_however_cut(&**function, &texts(params), 40..80, &lines);
         same_however_cut(&**function, &texts(params), 80..200, &csv);
+    }
+}
+
+#[test]
+fn output_is_bounded() {
+    let functions = Functions::builtin();
+    let short = |id: &str, input: String, params: &[(&str, &str)]| {
+        format!("{:.100}", shown(&given(&functions, id, &[vec![input.into()]], &texts(params))))
+    };
+    let most = "! the output would have more than 1073741824 bytes";
+    let names: String = (0..1000).map(|name| format!("{name}{},", "x".repeat(1000))).collect();
+    let records = format!("{names}z\n") + &(",".repeat(1000) + "\n").repeat(1200);
+    assert_eq!(short("csv_to_json/1.0.0", records, &[]), most);
+    let twice = short("csv_select/1", "a\n1\n".to_owned(), &[("columns", "a,a")]);
+    assert_eq!(twice, r#"! parameter `columns`: "a" is there twice"#);
+    let deep = "[".repeat(127) + &"0,".repeat(5 << 20) + "0" + &"]".repeat(127);
+    assert_eq!(short("pretty_json/1.0.0", deep.clone(), &[]), most);
+    assert_eq!(short("json_to_yaml/2.0.0", deep, &[]), most);
+    let tables: Vec<String> = (0..2000).map(|table| format!("\"{table}\":{{}}")).collect();
+    let headers = format!("{{\"{}\":{{{}}}}}", "k".repeat(1 << 20), tables.join(","));
+    assert_eq!(short("json_to_toml/1.0.0", headers, &[]), most);
+    let objects: Vec<String> = (0..40_000).map(|key| format!("{{\"{key}\":1}}")).collect();
+    assert_eq!(short("json_to_csv/1.0.0", format!("[{}]", objects.join(",")), &[]), most);
+}
+
+/// Lists and tables around each other: refused before the stack ends.
+#[test]
+fn depth_is_bounded() {
+    let functions = Functions::builtin();
+    let deep = 200_000;
+    let rows = [
+        ("toml_to_json/2.0.0", format!("a = {}{}", "[".repeat(deep), "]".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("a = {}1{}", "{a=".repeat(deep), "}".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("{}a = 1", "a.".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("[{}a]", "a.".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("[[{}a]]", "a.".repeat(deep))),
+        ("yaml_to_json/1.0.0", "[".repeat(deep) + &"]".repeat(deep)),
+        ("yaml_to_json/1.0.0", "- ".repeat(deep)),
+        ("yaml_to_json/1.0.0", "? ".repeat(deep)),
+        ("json_to_yaml/2.0.0", "[".repeat(deep) + &"]".repeat(deep)),
+        ("json_from_lines/1", "[".repeat(deep) + &"]".repeat(deep)),
+    ];
+    for (id, input) in rows {
+        let got = shown(&given(&functions, id, &[vec![input.clone().into()]], &Params::new()));
+        assert!(got.starts_with("! input 1: "), "{id} {input:.20}: {got:.200}");
     }
 }

@@ -10,7 +10,7 @@ use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
 use crate::Value;
 use crate::function::{Call, Fault, Out, Signature};
-use crate::functions::support::{MOST_BYTES, Streamed, signature, unlike, whole};
+use crate::functions::support::{MAX_BYTES, Streamed, bounded, capped, signature, unlike, whole};
 use crate::functions::text::shown;
 use crate::registry::Functions;
 
@@ -21,15 +21,22 @@ pub(super) fn add(functions: &mut Functions) {
             "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
              the order of their bytes.",
         ))
+        .may("max_bytes", MAX_BYTES)
         .nanos_per_kib(5000),
-        |_| Ok(of_records(ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() })),
+        |call| {
+            let to_json = ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() };
+            Ok(capped(of_records(to_json), call.max_bytes()?))
+        },
     ));
     functions.add(Streamed(
         recorded(signature(
             "csv_select/1",
             "Some columns of the CSV, in the order they are named in; lines end at LF.",
         ))
-        .needs("columns", "names of the header: a list of texts, or one text with commas between names")
+        .needs(
+            "columns",
+            "names of the header, each once: a list of texts, or one text with commas between names",
+        )
         .nanos_per_kib(3000),
         |call| Ok(of_records(Select { wanted: columns(call)?, columns: Vec::new() })),
     ));
@@ -37,7 +44,8 @@ pub(super) fn add(functions: &mut Functions) {
         keyed(signature(
             "json_to_csv/1.0.0",
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
-             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
+             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON. At most 1 GiB is \
+             given.",
         ))
         .nanos_per_kib(25_000),
         |_| Ok(Box::new(|inputs| from_json(&inputs[0]))),
@@ -102,10 +110,15 @@ fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
         Value::Text(text) => Ok(text.clone()),
         other => Err(unlike("columns", ALLOWED, other)),
     };
-    match &call.params["columns"] {
-        Value::Text(names) => Ok(names.split(',').map(|name| name.trim().to_owned()).collect()),
-        Value::List(names) if !names.is_empty() => names.iter().map(text).collect(),
-        other => Err(unlike("columns", ALLOWED, other)),
+    let names: Vec<String> = match &call.params["columns"] {
+        Value::Text(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
+        Value::List(names) if !names.is_empty() => names.iter().map(text).collect::<Result<_, Fault>>()?,
+        other => return Err(unlike("columns", ALLOWED, other)),
+    };
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(Fault::param("columns", format!("{} is there twice", shown(name)))),
+        None => Ok(names),
     }
 }
 
@@ -176,9 +189,7 @@ fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
     for row in rows {
         let fields: Vec<String> = names.iter().map(|name| field(row.get(*name))).collect();
         write_record(fields.iter().map(|field| &**field), &mut |bytes| made.extend_from_slice(bytes));
-        if made.len() as u64 > MOST_BYTES {
-            return Err(Fault::TooLarge { what: "the output", most: MOST_BYTES });
-        }
+        bounded(made.len())?;
     }
     Ok(made.into())
 }

@@ -11,7 +11,7 @@ use serde_saphyr::UserMessageFormatter;
 use super::json::{changed, keyed};
 use super::parsed;
 use crate::function::Fault;
-use crate::functions::support::{MOST_BYTES, signature, whole};
+use crate::functions::support::{bounded, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
 
@@ -31,19 +31,17 @@ pub(super) fn add(functions: &mut Functions) {
         changed(|input| {
             let document: Ordered = read(input)?;
             let made = serde_json::to_vec(&document).expect("text takes any value");
-            match made.len() as u64 > MOST_BYTES {
-                true => Err(Fault::TooLarge { what: "the output", most: MOST_BYTES }),
-                false => Ok(made.into()),
-            }
+            bounded(made.len())?;
+            Ok(made.into())
         })
     }));
     let to_yaml = signature(
         "json_to_yaml/2.0.0",
         "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
-         reader takes for something else; else it is as in JSON.",
+         reader takes for something else; else it is as in JSON. At most 1 GiB is given.",
     );
     functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |_| {
-        changed(|input| Ok(written(&parsed(0, input)?).into()))
+        changed(|input| Ok(written(&parsed(0, input)?)?.into()))
     }));
 }
 
@@ -146,34 +144,35 @@ impl<'de> Visitor<'de> for Reading {
 }
 
 /// A document as YAML.
-fn written(value: &Json) -> String {
+fn written(value: &Json) -> Result<String, Fault> {
     let mut made = String::new();
     match value {
-        Json::Object(values) if !values.is_empty() => block(&mut made, value, 0),
-        Json::Array(values) if !values.is_empty() => block(&mut made, value, 0),
+        Json::Object(values) if !values.is_empty() => block(&mut made, value, 0)?,
+        Json::Array(values) if !values.is_empty() => block(&mut made, value, 0)?,
         _ => {
             scalar(&mut made, value);
             made.push('\n');
         }
     }
-    made
+    Ok(made)
 }
 
 /// Keys longer than this need a mark before them; YAML's own bound is 1024 characters.
 const KEY_MOST: usize = 512;
 
 /// Writes a list or an object that is not empty; its first line begins where the text ends.
-fn block(made: &mut String, value: &Json, indent: usize) {
+fn block(made: &mut String, value: &Json, indent: usize) -> Result<(), Fault> {
     let mut first = true;
     let mut begin = |made: &mut String| {
         if !std::mem::replace(&mut first, false) {
             made.extend(std::iter::repeat_n(' ', indent));
         }
+        bounded(made.len())
     };
     match value {
         Json::Object(values) => {
             for (key, value) in values {
-                begin(made);
+                begin(made)?;
                 let start = made.len();
                 quoted(made, key);
                 if made.len() - start > KEY_MOST {
@@ -188,7 +187,7 @@ fn block(made: &mut String, value: &Json, indent: usize) {
                     true => {
                         made.push('\n');
                         made.extend(std::iter::repeat_n(' ', deeper));
-                        block(made, value, deeper);
+                        block(made, value, deeper)?;
                     }
                     false => line(made, value),
                 }
@@ -196,12 +195,12 @@ fn block(made: &mut String, value: &Json, indent: usize) {
         }
         Json::Array(values) => {
             for value in values {
-                begin(made);
+                begin(made)?;
                 made.push('-');
                 match is_block(value) {
                     true => {
                         made.push(' ');
-                        block(made, value, indent + 2);
+                        block(made, value, indent + 2)?;
                     }
                     false => line(made, value),
                 }
@@ -209,6 +208,7 @@ fn block(made: &mut String, value: &Json, indent: usize) {
         }
         other => scalar(made, other),
     }
+    Ok(())
 }
 
 fn is_block(value: &Json) -> bool {

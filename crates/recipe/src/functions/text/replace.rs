@@ -5,15 +5,18 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use regex::{Regex, Replacer};
 
-use super::lines::{REGEX, pattern, regex};
+use super::lines::{REGEX, bounded_pattern, pattern, regex};
 use super::text;
 use crate::Value;
 use crate::function::{Call, Fault};
-use crate::functions::support::{Body, MOST_BYTES, signature, unlike, whole};
+use crate::functions::support::{Body, bounded, signature, unlike, whole};
 use crate::registry::Functions;
 
 /// What stands for something redacted.
 const REDACTED: &str = "[REDACTED]";
+
+/// The most bytes of all patterns of a call, ready to be looked for.
+const PATTERNS_MOST: usize = 64 << 20;
 
 pub(super) fn add(functions: &mut Functions) {
     let about = "The text with all that matches replaced. The input is UTF-8; at most 1 GiB is given.";
@@ -30,7 +33,7 @@ pub(super) fn add(functions: &mut Functions) {
     let listed = signature(
         "redact/1.0.0",
         "The text with all that matches any pattern replaced by `[REDACTED]`, one pattern after the other. The input is \
-         UTF-8. 2.0.0 takes patterns with commas, and looks at the text once.",
+         UTF-8; at most 1 GiB is given. 2.0.0 takes patterns with commas, and looks at the text once.",
     );
     functions.add(whole(
         listed
@@ -41,7 +44,7 @@ pub(super) fn add(functions: &mut Functions) {
     let once = signature(
         "redact/2.0.0",
         "The text with all that matches any pattern replaced by `[REDACTED]`; where several match, the first one \
-         counts. The input is UTF-8.",
+         counts. The input is UTF-8; at most 1 GiB is given.",
     );
     functions.add(whole(
         once.needs("patterns", "a list of regular expressions in Rust's syntax").nanos_per_kib(4000),
@@ -56,8 +59,10 @@ fn replacing(call: &Call<'_>) -> Result<Body, Fault> {
 }
 
 fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
-    let patterns = call.text("patterns")?.split(',').map(str::trim);
-    let patterns = patterns.map(not_empty).collect::<Result<Vec<Regex>, Fault>>()?;
+    let patterns: Vec<&str> = call.text("patterns")?.split(',').map(str::trim).collect();
+    let each = PATTERNS_MOST / patterns.len();
+    let patterns =
+        patterns.into_iter().map(|text| not_empty(text, each)).collect::<Result<Vec<Regex>, Fault>>()?;
     Ok(Box::new(move |mut inputs| {
         let input = inputs.remove(0);
         patterns.iter().try_fold(input, |text, pattern| replace(pattern, REDACTED, &text))
@@ -69,7 +74,7 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     let value = &call.params["patterns"];
     let Value::List(values) = value else { return Err(unlike("patterns", ALLOWED, value)) };
     let text = |value: &Value| match value {
-        Value::Text(text) => not_empty(text).map(|_| format!("(?:{text})")),
+        Value::Text(text) => not_empty(text, PATTERNS_MOST).map(|_| format!("(?:{text})")),
         other => Err(unlike("patterns", ALLOWED, other)),
     };
     let each = values.iter().map(text).collect::<Result<Vec<String>, Fault>>()?;
@@ -80,10 +85,11 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     Ok(Box::new(move |inputs| replace(&any, REDACTED, &inputs[0])))
 }
 
-fn not_empty(text: &str) -> Result<Regex, Fault> {
+/// A pattern of several, which has at most so many bytes once it is ready.
+fn not_empty(text: &str, most: usize) -> Result<Regex, Fault> {
     match text.is_empty() {
         true => Err(Fault::param("patterns", "an empty pattern matches everywhere; leave it out")),
-        false => pattern("patterns", text),
+        false => bounded_pattern("patterns", text, most),
     }
 }
 
@@ -92,14 +98,15 @@ fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes) -> Result<Byte
     let text = text(0, input)?;
     let plain = replacement.no_expansion().map(Cow::into_owned);
     let (mut made, mut from) = (String::new(), 0);
+    // No group is longer than the match.
+    let groups = replacement.matches('$').count();
     let mut give = |start: usize, end: usize, expand: &mut dyn FnMut(&mut String)| {
+        let longest = groups.saturating_mul(end - start).saturating_add(replacement.len());
+        bounded((made.len() + start - from).saturating_add(longest))?;
         made.push_str(&text[from..start]);
         from = end;
         expand(&mut made);
-        match made.len() as u64 > MOST_BYTES {
-            true => Err(Fault::TooLarge { what: "the output", most: MOST_BYTES }),
-            false => Ok(()),
-        }
+        Ok(())
     };
     match plain {
         Some(plain) => {
@@ -117,6 +124,7 @@ fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes) -> Result<Byte
     if from == 0 && made.is_empty() {
         return Ok(input.clone());
     }
+    bounded(made.len() + text.len() - from)?;
     made.push_str(&text[from..]);
     Ok(made.into())
 }
