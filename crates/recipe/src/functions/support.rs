@@ -16,6 +16,10 @@ pub(super) const MOST_BYTES: u64 = 1 << 30;
 /// What `max_bytes` is, for all functions that have it.
 pub(super) const MAX_BYTES: &str = "the most bytes to give, more is an error; 1073741824 unless said";
 
+/// The same, for those that hold their output in memory.
+pub(super) const MAX_BYTES_HELD: &str =
+    "the most bytes to give, 0 to 1073741824, more is an error; 1073741824 unless said";
+
 /// The signature of a function of one input that streams; `id` is `name/version`.
 pub(super) fn signature(id: &'static str, about: &'static str) -> Signature {
     let (name, version) = id.split_once('/').expect("the ids in this crate are `name/version`");
@@ -125,6 +129,11 @@ impl<'a> Call<'a> {
         self.number_or("max_bytes", 0..=u64::MAX, MOST_BYTES)
     }
 
+    /// The same, of a function that holds its output in memory.
+    pub(super) fn max_bytes_held(&self) -> Result<Most, Fault> {
+        self.number_or("max_bytes", 0..=MOST_BYTES, MOST_BYTES).map(Most)
+    }
+
     fn param(&self, name: &str) -> Result<&'a Value, Fault> {
         self.params.get(name).ok_or_else(|| Fault::param(name, "missing"))
     }
@@ -220,11 +229,17 @@ impl Kernel for Capped {
     }
 }
 
-/// Whether a whole output of so many bytes may grow on.
-pub(super) fn bounded(len: usize) -> Result<(), Fault> {
-    match len as u64 > MOST_BYTES {
-        true => Err(Fault::TooLarge { what: "the output", most: MOST_BYTES }),
-        false => Ok(()),
+/// The most bytes of an output that is held in memory.
+#[derive(Clone, Copy)]
+pub(super) struct Most(pub(super) u64);
+
+impl Most {
+    /// Whether an output may have so many bytes.
+    pub(super) fn allows(self, len: usize) -> Result<(), Fault> {
+        match len as u64 > self.0 {
+            true => Err(Fault::TooLarge { what: "the output", most: self.0 }),
+            false => Ok(()),
+        }
     }
 }
 

@@ -338,15 +338,19 @@ fn output_is_bounded() {
             inputs.iter().map(|input| vec![Bytes::copy_from_slice(input)]).collect();
         format!("{:.100}", shown(&given(&functions, id, &inputs, &texts(params))))
     };
-    let (lines, long) = (b"\n".repeat(4096), "x".repeat(1 << 20));
-    let most = "! the output would have more than 1073741824 bytes";
-    assert_eq!(short("line_prefix/1.0.0", &[&lines], &[("prefix", &long)]), most);
-    assert_eq!(short("zip/1.0.0", &[&lines, &lines], &[("separator", &long)]), most);
+    let (lines, long) = (b"\n".repeat(400), "x".repeat(10_000));
+    let bound = ("max_bytes", "1000000");
+    let most = "! the output would have more than 1000000 bytes";
+    assert_eq!(short("line_prefix/1.0.0", &[&lines], &[("prefix", &long), bound]), most);
+    assert_eq!(short("zip/1.0.0", &[&lines, &lines], &[("separator", &long), bound]), most);
     let few = [("prefix", "abc"), ("max_bytes", "9")];
     assert_eq!(short("line_prefix/1.0.0", &[b"x\ny"], &few), r"abcx\nabcy");
     assert_eq!(short("line_prefix/1.0.0", &[b"xx\ny"], &few), "! the output would have more than 9 bytes");
-    let twice = [("pattern", "(?s)(.*)"), ("replacement", &*"$1".repeat(1 << 12))];
-    assert_eq!(short("regex_replace/1.0.0", &[long.as_bytes()], &twice), most);
+    let again = [("pattern", "(?s)(.*)"), ("replacement", &*"$1".repeat(1 << 20))];
+    let large = "x".repeat(1 << 20);
+    let most_held = "! the output would have more than 1073741824 bytes";
+    assert_eq!(short("regex_replace/1.0.0", &[large.as_bytes()], &again), most_held);
+    assert_eq!(short("redact/1.0.0", &[large.as_bytes()], &[("patterns", "z*"), bound]), most);
     let many = vec![r"\w{200}"; 300].join(",");
     let given = short("redact/1.0.0", &[b"x"], &[("patterns", &many)]);
     assert!(given.starts_with("! parameter `patterns`: Compiled regex exceeds size limit of "), "{given}");

@@ -1,5 +1,6 @@
 //! Functions of CSV.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -10,7 +11,9 @@ use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
 use crate::Value;
 use crate::function::{Call, Fault, Out, Signature};
-use crate::functions::support::{MAX_BYTES, Streamed, bounded, capped, signature, unlike, whole};
+use crate::functions::support::{
+    MAX_BYTES, MAX_BYTES_HELD, Most, Streamed, capped, signature, unlike, whole,
+};
 use crate::functions::text::shown;
 use crate::registry::Functions;
 
@@ -44,11 +47,14 @@ pub(super) fn add(functions: &mut Functions) {
         keyed(signature(
             "json_to_csv/1.0.0",
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
-             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON. At most 1 GiB is \
-             given.",
+             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
         ))
+        .may("max_bytes", MAX_BYTES_HELD)
         .nanos_per_kib(25_000),
-        |_| Ok(Box::new(|inputs| from_json(&inputs[0]))),
+        |call| {
+            let most = call.max_bytes_held()?;
+            Ok(Box::new(move |inputs| from_json(&inputs[0], most)))
+        },
     ));
 }
 
@@ -151,9 +157,10 @@ impl OfRecords for Select {
 }
 
 /// Writes a record: quotes are where there would be doubt.
-fn write_record<'a>(fields: impl Iterator<Item = &'a str>, give: &mut dyn FnMut(&[u8])) {
+fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl FnMut(&[u8])) {
     let (mut count, mut empty) = (0, true);
     for field in fields {
+        let field = field.as_ref();
         if count > 0 {
             give(b",");
         }
@@ -171,7 +178,7 @@ fn write_record<'a>(fields: impl Iterator<Item = &'a str>, give: &mut dyn FnMut(
     give(b"\n");
 }
 
-fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
+fn from_json(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
     let Json::Array(rows) = parsed(0, input)? else {
         return Err(Fault::input(0, "is not a JSON list of objects"));
     };
@@ -187,17 +194,20 @@ fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
     let mut made = Vec::with_capacity(input.len());
     write_record(names.iter().copied(), &mut |bytes| made.extend_from_slice(bytes));
     for row in rows {
-        let fields: Vec<String> = names.iter().map(|name| field(row.get(*name))).collect();
-        write_record(fields.iter().map(|field| &**field), &mut |bytes| made.extend_from_slice(bytes));
-        bounded(made.len())?;
+        // Both are in the order of their bytes.
+        let mut left = row.iter().peekable();
+        let fields =
+            names.iter().map(|name| field(left.next_if(|(key, _)| key == name).map(|(_, value)| value)));
+        write_record(fields, &mut |bytes| made.extend_from_slice(bytes));
+        most.allows(made.len())?;
     }
     Ok(made.into())
 }
 
-fn field(value: Option<&Json>) -> String {
+fn field(value: Option<&Json>) -> Cow<'_, str> {
     match value {
-        None => String::new(),
-        Some(Json::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
+        None => "".into(),
+        Some(Json::String(text)) => text.into(),
+        Some(other) => other.to_string().into(),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::{compact, parsed};
 use crate::function::{Fault, Out, Signature};
-use crate::functions::support::{Body, MOST_BYTES, Streamed, bounded, signature, whole};
+use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Streamed, signature, whole};
 use crate::functions::text::{OfLines, of_lines};
 use crate::registry::Functions;
 
@@ -23,17 +23,16 @@ pub(super) fn keyed(mut signature: Signature) -> Signature {
 }
 
 pub(super) fn add(functions: &mut Functions) {
-    let pretty = signature(
-        "pretty_json/1.0.0",
-        "The JSON, two spaces deeper in each list and object; at most 1 GiB is given.",
-    );
-    functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |_| {
-        changed(|input| {
-            let mut made = Bounded(Vec::new());
-            let written = serde_json::to_writer_pretty(&mut made, &parsed(0, input)?);
-            written.map_err(|_| Fault::TooLarge { what: "the output", most: MOST_BYTES })?;
+    let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.")
+        .may("max_bytes", MAX_BYTES_HELD);
+    functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| {
+            let mut made = Bounded(Vec::new(), most);
+            let written = serde_json::to_writer_pretty(&mut made, &parsed(0, &inputs[0])?);
+            written.map_err(|_| Fault::TooLarge { what: "the output", most: most.0 })?;
             Ok(made.0.into())
-        })
+        }))
     }));
     let minified = signature("minify_json/1.0.0", "The JSON without white space.");
     functions.add(whole(keyed(minified).nanos_per_kib(13_000), |_| {
@@ -73,11 +72,11 @@ pub(super) fn add(functions: &mut Functions) {
 }
 
 /// A text that may not grow for ever.
-struct Bounded(Vec<u8>);
+struct Bounded(Vec<u8>, Most);
 
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        bounded(self.0.len() + bytes.len()).map_err(io::Error::other)?;
+        self.1.allows(self.0.len() + bytes.len()).map_err(io::Error::other)?;
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
     }

@@ -7,7 +7,7 @@ use toml::{Table, Value as Toml};
 use super::json::{changed, keyed};
 use super::{compact, parsed};
 use crate::function::Fault;
-use crate::functions::support::{bounded, signature, whole};
+use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
 
@@ -31,9 +31,13 @@ pub(super) fn add(functions: &mut Functions) {
     let to_toml = signature(
         "json_to_toml/1.0.0",
         "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
-             bits with a sign; at most 1 GiB of table headers is given.",
-    );
-    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |_| changed(written)));
+             bits with a sign.",
+    )
+    .may("max_bytes", MAX_BYTES_HELD);
+    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| written(&inputs[0], most)))
+    }));
 }
 
 /// What becomes of dates and times.
@@ -84,16 +88,17 @@ fn json_of(value: Toml, dates: Dates, path: &mut Vec<String>) -> Result<Json, Fa
     }
 }
 
-fn written(input: &Bytes) -> Result<Bytes, Fault> {
+fn written(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
     let Json::Object(object) = parsed(0, input)? else {
         return Err(Fault::input(0, "is not a JSON object"));
     };
-    bounded(
+    most.allows(
         object.iter().map(|(key, value)| headers(value, written_len(key))).fold(0, usize::saturating_add),
     )?;
     let table = table_of(object, &mut Vec::new())?;
     let text =
         toml::to_string(&table).map_err(|error| Fault::input(0, format!("TOML cannot say it: {error}")))?;
+    most.allows(text.len())?;
     Ok(text.into())
 }
 

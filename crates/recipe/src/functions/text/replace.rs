@@ -9,7 +9,7 @@ use super::lines::{REGEX, bounded_pattern, pattern, regex};
 use super::text;
 use crate::Value;
 use crate::function::{Call, Fault};
-use crate::functions::support::{Body, bounded, signature, unlike, whole};
+use crate::functions::support::{Body, MAX_BYTES_HELD, Most, signature, unlike, whole};
 use crate::registry::Functions;
 
 /// What stands for something redacted.
@@ -19,7 +19,7 @@ const REDACTED: &str = "[REDACTED]";
 const PATTERNS_MOST: usize = 64 << 20;
 
 pub(super) fn add(functions: &mut Functions) {
-    let about = "The text with all that matches replaced. The input is UTF-8; at most 1 GiB is given.";
+    let about = "The text with all that matches replaced. The input is UTF-8.";
     for id in ["regex_replace/1.0.0", "replace/1.0.0"] {
         let signature = signature(id, about)
             .needs("pattern", REGEX)
@@ -27,27 +27,31 @@ pub(super) fn add(functions: &mut Functions) {
                 "replacement",
                 "the text for each match; `$1` and `${name}` stand for groups, `$$` for `$`",
             )
+            .may("max_bytes", MAX_BYTES_HELD)
             .nanos_per_kib(4000);
         functions.add(whole(signature, replacing));
     }
     let listed = signature(
         "redact/1.0.0",
         "The text with all that matches any pattern replaced by `[REDACTED]`, one pattern after the other. The input is \
-         UTF-8; at most 1 GiB is given. 2.0.0 takes patterns with commas, and looks at the text once.",
+         UTF-8. 2.0.0 takes patterns with commas, and looks at the text once.",
     );
     functions.add(whole(
         listed
             .needs("patterns", "regular expressions in Rust's syntax, with commas between them")
+            .may("max_bytes", MAX_BYTES_HELD)
             .nanos_per_kib(5000),
         redacting_in_turn,
     ));
     let once = signature(
         "redact/2.0.0",
         "The text with all that matches any pattern replaced by `[REDACTED]`; where several match, the first one \
-         counts. The input is UTF-8; at most 1 GiB is given.",
+         counts. The input is UTF-8.",
     );
     functions.add(whole(
-        once.needs("patterns", "a list of regular expressions in Rust's syntax").nanos_per_kib(4000),
+        once.needs("patterns", "a list of regular expressions in Rust's syntax")
+            .may("max_bytes", MAX_BYTES_HELD)
+            .nanos_per_kib(4000),
         redacting,
     ));
 }
@@ -55,7 +59,8 @@ pub(super) fn add(functions: &mut Functions) {
 fn replacing(call: &Call<'_>) -> Result<Body, Fault> {
     let pattern = regex(call, "pattern")?;
     let replacement = call.text("replacement")?.to_owned();
-    Ok(Box::new(move |inputs| replace(&pattern, &replacement, &inputs[0])))
+    let most = call.max_bytes_held()?;
+    Ok(Box::new(move |inputs| replace(&pattern, &replacement, &inputs[0], most)))
 }
 
 fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
@@ -63,9 +68,10 @@ fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
     let each = PATTERNS_MOST / patterns.len();
     let patterns =
         patterns.into_iter().map(|text| not_empty(text, each)).collect::<Result<Vec<Regex>, Fault>>()?;
+    let most = call.max_bytes_held()?;
     Ok(Box::new(move |mut inputs| {
         let input = inputs.remove(0);
-        patterns.iter().try_fold(input, |text, pattern| replace(pattern, REDACTED, &text))
+        patterns.iter().try_fold(input, |text, pattern| replace(pattern, REDACTED, &text, most))
     }))
 }
 
@@ -82,7 +88,8 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
         return Err(unlike("patterns", ALLOWED, value));
     }
     let any = pattern("patterns", &each.join("|"))?;
-    Ok(Box::new(move |inputs| replace(&any, REDACTED, &inputs[0])))
+    let most = call.max_bytes_held()?;
+    Ok(Box::new(move |inputs| replace(&any, REDACTED, &inputs[0], most)))
 }
 
 /// A pattern of several, which has at most so many bytes once it is ready.
@@ -94,7 +101,7 @@ fn not_empty(text: &str, most: usize) -> Result<Regex, Fault> {
 }
 
 /// The text with all matches replaced, within bounds.
-fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes) -> Result<Bytes, Fault> {
+fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes, most: Most) -> Result<Bytes, Fault> {
     let text = text(0, input)?;
     let plain = replacement.no_expansion().map(Cow::into_owned);
     let (mut made, mut from) = (String::new(), 0);
@@ -102,7 +109,7 @@ fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes) -> Result<Byte
     let groups = replacement.matches('$').count();
     let mut give = |start: usize, end: usize, expand: &mut dyn FnMut(&mut String)| {
         let longest = groups.saturating_mul(end - start).saturating_add(replacement.len());
-        bounded((made.len() + start - from).saturating_add(longest))?;
+        most.allows((made.len() + start - from).saturating_add(longest))?;
         made.push_str(&text[from..start]);
         from = end;
         expand(&mut made);
@@ -124,7 +131,7 @@ fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes) -> Result<Byte
     if from == 0 && made.is_empty() {
         return Ok(input.clone());
     }
-    bounded(made.len() + text.len() - from)?;
+    most.allows(made.len() + text.len() - from)?;
     made.push_str(&text[from..]);
     Ok(made.into())
 }

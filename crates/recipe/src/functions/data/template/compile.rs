@@ -79,7 +79,7 @@ fn guard(source: &str, syntax: SyntaxConfig) -> Result<(), Halt> {
             Token::VariableStart | Token::BlockStart => (tokens, brackets) = (0, 0),
             Token::BracketOpen | Token::ParenOpen | Token::BraceOpen => brackets += 1,
             Token::BracketClose | Token::ParenClose | Token::BraceClose => {
-                brackets = brackets.saturating_sub(1)
+                brackets = brackets.saturating_sub(1);
             }
             Token::Ident(word) if begins => match word {
                 "for" | "if" => blocks.push(1),
@@ -125,7 +125,7 @@ impl Compiler<'_> {
         let next = self.steps.len();
         match &mut self.steps[step] {
             Step::Unless(_, to) | Step::Jump(to) | Step::Begin(_, to) | Step::Next(to) | Step::Break(to) => {
-                *to = next
+                *to = next;
             }
             Step::Text(_) | Step::Show(_) => unreachable!("only jumps are landed"),
         }

@@ -59,7 +59,7 @@ fn described() -> Signature {
     .may("values", "a map of more variables")
     .may(
         "fuel",
-        "the most steps the template may take, and one more for each 64 bytes it looks at or makes, 1 to 100000000; \
+        "the most steps the template may take, one more for each 64 bytes it looks at, makes or gives, 1 to 100000000; \
          1000000 unless said",
     )
     .may("max_bytes", MAX_BYTES)

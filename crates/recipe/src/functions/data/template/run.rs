@@ -40,6 +40,7 @@ impl Run {
                     if self.given > self.most {
                         return Err(nowhere(Stop::Given));
                     }
+                    work.look(text.len()).map_err(nowhere)?;
                     // A short text is not worth a chunk of its own.
                     match text.len() < 4 << 10 {
                         true => out.write(text),
