@@ -1,4 +1,4 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content` or `plan`.
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan` or `recipe`.
 //!
 //! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
 //! and every contender's result is checked. The tables go to the terminal and to a dated file in `bench/runs/`.
@@ -10,6 +10,7 @@ mod content;
 mod counting;
 mod engine;
 mod plan;
+mod recipe;
 mod report;
 mod watch;
 
@@ -26,8 +27,14 @@ fn main() -> ExitCode {
             let part = part.to_owned();
             on_a_deep_stack(move || plan::one_part(&part))
         }
+        ["recipe"] => on_a_deep_stack(|| recipe::bench(None)),
+        ["recipe", "--only", part] => {
+            let part = part.to_owned();
+            on_a_deep_stack(move || recipe::bench(Some(&part)))
+        }
         _ => {
-            eprintln!("usage: anabranch-bench [engine | content | plan [--quick | --only PART]]");
+            let whats = "engine | content | plan [--quick | --only PART] | recipe [--only PART]";
+            eprintln!("usage: anabranch-bench [{whats}]");
             ExitCode::from(2)
         }
     }

@@ -12,21 +12,21 @@ use crate::watch::{Spent, Watch};
 
 /// How fast something went.
 #[derive(Clone, Copy)]
-pub(super) struct Rate {
-    pub(super) per_second: f64,
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
     /// Microseconds of CPU time for each.
-    pub(super) cpu: f64,
+    pub(crate) cpu: f64,
 }
 
 impl Rate {
-    pub(super) fn of(done: u64, spent: Spent) -> Rate {
+    pub(crate) fn of(done: u64, spent: Spent) -> Rate {
         let cpu = spent.cpu.as_secs_f64() * 1e6 / done as f64;
         Rate { per_second: done as f64 / spent.wall.as_secs_f64(), cpu }
     }
 }
 
 /// Has so many callers call with all numbers, each number once.
-pub(super) fn serve_all<F, Fut>(runtime: &Runtime, callers: usize, numbers: Range<u64>, call: F) -> Rate
+pub(crate) fn serve_all<F, Fut>(runtime: &Runtime, callers: usize, numbers: Range<u64>, call: F) -> Rate
 where
     F: Fn(u64) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = ()> + Send,
@@ -35,7 +35,7 @@ where
 }
 
 /// Has so many callers call for so long, each time with another number, from the first on.
-pub(super) fn serve_for<F, Fut>(
+pub(crate) fn serve_for<F, Fut>(
     runtime: &Runtime,
     callers: usize,
     (first, window): (u64, Duration),
@@ -87,17 +87,17 @@ where
 }
 
 /// Bytes of a small blob.
-pub(super) const SMALL: usize = 1024;
+pub(crate) const SMALL: usize = 1024;
 
 /// A small blob, of each number another one.
-pub(super) fn blob(number: u64) -> Vec<u8> {
+pub(crate) fn blob(number: u64) -> Vec<u8> {
     let mut bytes = vec![0x5a; SMALL];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     bytes
 }
 
 /// An address as even as a hash, of each number another one.
-pub(super) fn address(number: u64) -> Address {
+pub(crate) fn address(number: u64) -> Address {
     let mut bytes = [0; 32];
     for (word, place) in bytes.as_chunks_mut().0.iter_mut().zip(1..) {
         *word = mix(number.wrapping_mul(4).wrapping_add(place)).to_le_bytes();
@@ -106,27 +106,27 @@ pub(super) fn address(number: u64) -> Address {
 }
 
 /// Scatters numbers: the finalizer of SplitMix64.
-pub(super) fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-pub(super) async fn put(store: &Store, number: u64, class: Class) {
+pub(crate) async fn put(store: &Store, number: u64, class: Class) {
     let put = store.put(blob(number), class).await.expect("the disk takes it");
     assert!(put.new, "a blob was put twice");
 }
 
 /// Blobs that memos came to.
 #[derive(Clone)]
-pub(super) struct Outputs(Arc<[Address]>);
+pub(crate) struct Outputs(Arc<[Address]>);
 
 impl Outputs {
     const COUNT: u64 = 10_000;
 
     /// Puts the blobs.
-    pub(super) fn put(runtime: &Runtime, store: &Store) -> Outputs {
+    pub(crate) fn put(runtime: &Runtime, store: &Store) -> Outputs {
         let to = store.clone();
         serve_all(runtime, 512, 0..Outputs::COUNT, move |number| {
             let store = to.clone();
@@ -137,7 +137,7 @@ impl Outputs {
     }
 
     /// Remembers a derivation that came to one of the blobs.
-    pub(super) async fn remember(&self, store: &Store, number: u64, input: Address) {
+    pub(crate) async fn remember(&self, store: &Store, number: u64, input: Address) {
         let output = self.0[(number % Outputs::COUNT) as usize];
         let inputs = &[input];
         let derivation = address(number);
@@ -147,17 +147,17 @@ impl Outputs {
 }
 
 /// The input that no derivation shares with another.
-pub(super) fn own_input(number: u64) -> Address {
+pub(crate) fn own_input(number: u64) -> Address {
     address(number | 1 << 62)
 }
 
-pub(super) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.into_iter().collect();
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
 }
 
 /// The median of the turns' ratios.
-pub(super) fn ratio(ours: &[Rate], floor: &[Rate]) -> f64 {
+pub(crate) fn ratio(ours: &[Rate], floor: &[Rate]) -> f64 {
     median(ours.iter().zip(floor).map(|(ours, floor)| ours.per_second / floor.per_second))
 }

@@ -13,17 +13,17 @@ use super::callers::{Rate, SMALL};
 use crate::watch::Watch;
 
 /// A file that grows by so many small blobs at a time, each time made durable, by nobody's wish.
-pub(super) struct DiskAlone {
+pub(crate) struct DiskAlone {
     file: File,
     batch: Vec<u8>,
 }
 
 impl DiskAlone {
-    pub(super) fn new(path: &Path, blobs: usize) -> io::Result<DiskAlone> {
+    pub(crate) fn new(path: &Path, blobs: usize) -> io::Result<DiskAlone> {
         Ok(DiskAlone { file: File::create_new(path)?, batch: vec![0x5a; blobs * SMALL] })
     }
 
-    pub(super) fn write_for(&mut self, window: Duration) -> io::Result<Rate> {
+    pub(crate) fn write_for(&mut self, window: Duration) -> io::Result<Rate> {
         let (watch, end) = (Watch::start(), Instant::now() + window);
         let mut done = 0;
         while Instant::now() < end {
@@ -37,7 +37,7 @@ impl DiskAlone {
 
 /// Group commit and nothing else: no hash, no checksum, no index. One thread writes what callers left, makes it durable
 /// and answers; it waits for as many as came the last time, as long as they keep coming.
-pub(super) struct GroupCommit {
+pub(crate) struct GroupCommit {
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
 }
@@ -60,7 +60,7 @@ struct State {
 const PATIENCE: Duration = Duration::from_micros(100);
 
 impl GroupCommit {
-    pub(super) fn new(path: &Path) -> io::Result<GroupCommit> {
+    pub(crate) fn new(path: &Path) -> io::Result<GroupCommit> {
         let file = File::create_new(path)?;
         let queue = Arc::new(Queue::default());
         let shared = Arc::clone(&queue);
@@ -69,7 +69,7 @@ impl GroupCommit {
     }
 
     /// How callers reach it.
-    pub(super) fn caller(&self) -> impl Fn(Vec<u8>) -> oneshot::Receiver<()> + Clone + use<> {
+    pub(crate) fn caller(&self) -> impl Fn(Vec<u8>) -> oneshot::Receiver<()> + Clone + use<> {
         let queue = Arc::clone(&self.queue);
         move |bytes| queue.push(bytes)
     }

@@ -8,32 +8,32 @@ use anabranch_content::{Config, Store};
 use tokio::runtime::{Builder, Runtime};
 
 /// A folder of the bench's own, beside the program, removed at the end; and the runtime that the callers run on.
-pub(super) struct Ground {
-    pub(super) sizes: Sizes,
-    pub(super) runtime: Runtime,
+pub(crate) struct Ground {
+    pub(crate) sizes: Sizes,
+    pub(crate) runtime: Runtime,
     root: PathBuf,
 }
 
 /// How much is measured.
-pub(super) struct Sizes {
-    pub(super) quick: bool,
+pub(crate) struct Sizes {
+    pub(crate) quick: bool,
     /// What a large store has.
-    pub(super) entries: u64,
+    pub(crate) entries: u64,
     /// How often each contender has its turn.
-    pub(super) turns: usize,
+    pub(crate) turns: usize,
     /// How long a turn takes, where that is what is given.
-    pub(super) window: Duration,
+    pub(crate) window: Duration,
     /// Bytes of a large blob.
-    pub(super) blob: u64,
+    pub(crate) blob: u64,
 }
 
 /// Below this, large blobs are a quarter as large.
 const ROOMY: u64 = 16 << 30;
 
 impl Ground {
-    pub(super) fn new() -> io::Result<Ground> {
+    pub(crate) fn new(name: &str) -> io::Result<Ground> {
         let program = std::env::current_exe()?;
-        let root = program.parent().unwrap_or(Path::new(".")).join("content-bench");
+        let root = program.parent().unwrap_or(Path::new(".")).join(format!("{name}-bench"));
         // What a run left that was killed.
         remove(&root)?;
         fs::create_dir_all(&root)?;
@@ -52,7 +52,7 @@ impl Ground {
     }
 
     /// What figures of a disk depend on.
-    pub(super) fn describe(&self) -> io::Result<String> {
+    pub(crate) fn describe(&self) -> io::Result<String> {
         let mounts = fs::read_to_string("/proc/mounts")?;
         let holds = |line: &&str| line.split(' ').nth(1).is_some_and(|point| self.root.starts_with(point));
         let longest = mounts.lines().filter(holds).max_by_key(|line| line.split(' ').nth(1).map(str::len));
@@ -61,16 +61,16 @@ impl Ground {
     }
 
     /// A folder that is not there yet.
-    pub(super) fn folder(&self, name: &str) -> Scratch {
+    pub(crate) fn folder(&self, name: &str) -> Scratch {
         Scratch(self.root.join(name))
     }
 
     /// Has the disk do now what it put off, such as removing files: it is nobody's turn.
-    pub(super) fn settle(&self) -> io::Result<()> {
+    pub(crate) fn settle(&self) -> io::Result<()> {
         Ok(rustix::fs::syncfs(fs::File::open(&self.root)?)?)
     }
 
-    pub(super) fn close(&self, store: Store) {
+    pub(crate) fn close(&self, store: Store) {
         self.runtime.block_on(store.close()).expect("a store closes");
     }
 }
@@ -83,19 +83,19 @@ impl Drop for Ground {
 }
 
 /// A folder or file that is removed with this.
-pub(super) struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub(super) fn open(&self) -> Store {
+    pub(crate) fn open(&self) -> Store {
         Store::open(&self.0, Config::default()).expect("a store opens")
     }
 
     /// Bytes of all files in it.
-    pub(super) fn bytes(&self) -> io::Result<u64> {
+    pub(crate) fn bytes(&self) -> io::Result<u64> {
         let mut bytes = 0;
         for_each_file(&self.0, &mut |file| {
             bytes += file.metadata()?.len();
@@ -106,7 +106,7 @@ impl Scratch {
 
     /// The folder as it is now, under another name, without its lock: what a process that dies now leaves. Files are
     /// linked, not copied, because a store only appends to them.
-    pub(super) fn image(&self, ground: &Ground, name: &str) -> io::Result<Scratch> {
+    pub(crate) fn image(&self, ground: &Ground, name: &str) -> io::Result<Scratch> {
         let image = ground.folder(name);
         for_each_file(&self.0, &mut |file| {
             let to = image.0.join(file.strip_prefix(&self.0).expect("a file is in its folder"));
@@ -124,7 +124,7 @@ impl Drop for Scratch {
     }
 }
 
-pub(super) fn for_each_file(folder: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn for_each_file(folder: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         match entry.file_type()?.is_dir() {

@@ -224,7 +224,7 @@ fn grown<T>(work: impl FnOnce() -> T) -> io::Result<(T, Memory)> {
     Ok((result, Memory { heap: counted.peak as f64, resident }))
 }
 
-fn status(field: &str) -> io::Result<f64> {
+pub(crate) fn status(field: &str) -> io::Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kibibytes: Option<f64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());

@@ -3,13 +3,13 @@
 //! Contender and floor take turns on the same disk; a figure is the median of the turns, and a ratio the median of the
 //! turns' ratios. `ANABRANCH_BENCH_QUICK=1` takes small sizes and keeps no file: to try the bench, not the store.
 
-mod ground;
-mod callers;
-mod floor;
+pub(crate) mod ground;
+pub(crate) mod callers;
+pub(crate) mod floor;
 mod redb_peer;
 mod puts;
 mod cached;
-mod large;
+pub(crate) mod large;
 mod dependents;
 mod grown;
 mod hits;
@@ -22,7 +22,7 @@ use ground::Ground;
 use crate::report::Report;
 
 pub(crate) fn bench() -> io::Result<()> {
-    let ground = Ground::new()?;
+    let ground = Ground::new("content")?;
     let mut report = Report::new("content");
     report.say(format_args!("{LEGEND} {}", ground.describe()?));
     // Before the others, whose memory the allocator keeps: this one looks at how much the process grows.
@@ -43,16 +43,16 @@ const LEGEND: &str = "Medians of turns that contender and floor take one after a
     Callers are tasks on tokio's runtime with 2 workers, each waiting for its answer before it asks again. The store \
     has its default settings. CPU is of all threads, in user and kernel mode.";
 
-fn verdict(met: bool) -> &'static str {
+pub(crate) fn verdict(met: bool) -> &'static str {
     if met { "yes" } else { "NO" }
 }
 
-fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     format!("{:.0}%", 100.0 * ratio)
 }
 
 /// A number with as many decimals as it deserves, and a comma every three digits.
-fn digits(number: f64) -> String {
+pub(crate) fn digits(number: f64) -> String {
     match number {
         ..9.95 => format!("{number:.1}"),
         ..999.5 => format!("{number:.0}"),

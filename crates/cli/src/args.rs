@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
-use crate::{demo, plan};
+use crate::{demo, plan, recipe, serve};
 
 /// What every help page ends with.
 pub(crate) const EXIT_CODES: &str =
@@ -23,7 +23,13 @@ enum Noun {
     /// Ranking plans: rows from sources, expressions, filters, sorts.
     #[command(subcommand, arg_required_else_help = true)]
     Plan(plan::Verb),
-    /// Runs an example feed on embedded data and shows what ran in parallel.
+    /// Recipes: functions of blobs and of each other, computed once and kept.
+    #[command(subcommand, arg_required_else_help = true)]
+    Recipe(recipe::Verb),
+    /// Serves a store over gRPC and HTTP.
+    #[command(after_help = serve::HELP)]
+    Serve(serve::Serve),
+    /// Runs an example feed on embedded data, shows what ran in parallel, and recipes computed once.
     Demo(demo::Demo),
 }
 
@@ -37,6 +43,8 @@ impl Cli {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.noun {
             Noun::Plan(verb) => verb.run(),
+            Noun::Recipe(verb) => verb.run(),
+            Noun::Serve(serve) => serve.run(),
             Noun::Demo(demo) => demo.run(),
         }
     }

@@ -82,6 +82,24 @@ impl From<captures::Error> for Failure {
     }
 }
 
+impl From<anabranch_recipe::Error> for Failure {
+    fn from(error: anabranch_recipe::Error) -> Failure {
+        Failure::Failed(Box::new(error))
+    }
+}
+
+impl From<anabranch_content::Error> for Failure {
+    fn from(error: anabranch_content::Error) -> Failure {
+        Failure::Failed(Box::new(error))
+    }
+}
+
+impl From<anabranch_server::ClientError> for Failure {
+    fn from(error: anabranch_server::ClientError) -> Failure {
+        Failure::Failed(Box::new(error))
+    }
+}
+
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Failure {
         Failure::Refused(problems)

@@ -1,4 +1,4 @@
-//! `anabranch`: plans on the command line, and a demonstration.
+//! `anabranch`: plans and recipes on the command line, a server, and a demonstration.
 //!
 //! Data goes to stdout, everything else to stderr. One file a subcommand; what they do is in the libraries.
 
@@ -8,6 +8,8 @@ mod out;
 mod table;
 mod demo;
 mod plan;
+mod recipe;
+mod serve;
 mod worker;
 
 use std::process::ExitCode;

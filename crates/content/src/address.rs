@@ -65,13 +65,13 @@ impl Address {
     }
 }
 
-/// Makes [`AddressHasher`].
-pub(crate) type BuildAddress = BuildHasherDefault<AddressHasher>;
+/// For maps by address: an address is a hash already.
+pub type BuildAddress = BuildHasherDefault<AddressHasher>;
 
 /// An address is a hash already: eight of its bytes are taken as they are. They are others than the ones that choose a
 /// shard ([`Address::bits`]), or all of a shard would crowd in a part of its map.
 #[derive(Default)]
-pub(crate) struct AddressHasher(u64);
+pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     /// The length comes first, the address last: the last counts.

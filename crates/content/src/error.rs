@@ -46,6 +46,8 @@ pub enum Error {
     Owned {
         /// Who, and where it listens.
         owner: String,
+        /// Where it listens, if it said so.
+        listens_on: Option<String>,
     },
     /// Not a store of this format.
     #[error("this is not a store this program can read: {found}")]

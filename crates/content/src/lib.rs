@@ -47,7 +47,7 @@ mod store;
 #[doc(hidden)]
 pub mod decoders;
 
-pub use address::{Address, Context, ParseError};
+pub use address::{Address, BuildAddress, Context, ParseError};
 pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as CacheSettings, Verified};
 pub use canonical::{DecodeError, Fault, TooDeep, Value};
 pub use disk::{Disk, Entry, File, Folder, Open, Wait};
@@ -55,6 +55,7 @@ pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Gone, Memo, Named, Time, Why};
 pub use memory::Memory;
 pub use store::{
-    Collect, Collected, Config, Described, DryRun, Event, Exported, Imported, Lease, Listener, Made, Opened,
-    Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Standing, Stats, Store, Unreadable, Writer,
+    Collect, Collected, Config, Described, DryRun, Event, Exported, Imported, Known, Lease, Listener, Made,
+    Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Standing, Stats, Store, Unreadable,
+    Writer,
 };

@@ -179,7 +179,7 @@ impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(work) = self.flight.take_work(self.place, cx.waker()) {
-            self.drive(work);
+            self.drive(work, cx.waker());
         }
         self.flight.lock().landed.clone().map_or(Poll::Pending, Poll::Ready)
     }
@@ -187,7 +187,7 @@ impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
 
 impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
     /// Polls the work and puts it back, or lands its result; what is done is dropped first.
-    fn drive(&self, mut work: Work<V>) {
+    fn drive(&self, mut work: Work<V>, own: &Waker) {
         let waker = Waker::from(Arc::clone(&self.flight));
         let polled = catch_unwind(AssertUnwindSafe(move || {
             match work.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -197,7 +197,7 @@ impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
         }));
         match polled {
             Ok(Ok(value)) => self.land(Ok(value)),
-            Ok(Err(work)) => self.flight.put_back(work),
+            Ok(Err(work)) => self.flight.put_back(work, self.place, own),
             Err(payload) => self.land(Err(Panicked(panics::message(&*payload)))),
         }
     }
@@ -263,25 +263,35 @@ impl<V> Flight<V> {
         if state.landed.is_some() {
             return None;
         }
-        if !state.wakers.get(&place).is_some_and(|known| known.will_wake(waker)) {
-            _stale = state.wakers.insert(place, waker.clone());
+        if !state.held && state.due {
+            (state.held, state.due) = (true, false);
+            return state.work.take();
         }
-        if state.held || !state.due {
-            return None;
-        }
-        (state.held, state.due) = (true, false);
-        state.work.take()
+        _stale = state.wait(place, waker);
+        None
     }
 
-    fn put_back(&self, work: Work<V>) {
+    /// Whoever polled the work in vain waits from now on; while it had the work nobody needed to call it.
+    fn put_back(&self, work: Work<V>, place: u64, waker: &Waker) {
         let mut state = self.lock();
         state.work = Some(work);
         state.held = false;
+        let _stale = state.wait(place, waker);
         call_next(state);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V>> {
         lock(&self.state)
+    }
+}
+
+impl<V> State<V> {
+    /// Has a waiter woken when there is news; hands back the waker it had before.
+    fn wait(&mut self, place: u64, waker: &Waker) -> Option<Waker> {
+        match self.wakers.get(&place) {
+            Some(known) if known.will_wake(waker) => None,
+            _ => self.wakers.insert(place, waker.clone()),
+        }
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use anabranch_content::{Address, Lease, Memo};
+use anabranch_content::{Address, BuildAddress, Derivation, Known, Lease, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
 use crate::deriva;
 use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::{Function, Holds};
-use crate::recipe::{FunctionId, Malformed, Params, Recipe};
+use crate::recipe::{FunctionId, Malformed, Params, skim};
 use crate::run::Given;
 
 /// What is known about an address that is asked for.
@@ -56,13 +56,16 @@ impl Closure {
         let mut lease = inner.store.lease();
         // Held, it holds all that it takes to derive it.
         lease.hold(*address).await?;
-        let given = |(output, size), lease| Given { output, size, bytes: None, lease: Some(Arc::new(lease)) };
+        let given = |(output, size), lease| {
+            let lease = Some(Arc::new(lease));
+            Given { output, size, bytes: None, kept: None, lease }
+        };
         match look(inner, address, None, &mut lease).await? {
             Look::Blob(found) => Ok(Found::Blob(given(found, lease))),
             Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
-            Look::Recipe(recipe) => {
+            Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
-                search.enter(*address, recipe)?;
+                search.enter(*address, found).await?;
                 search.finish().await.map(|closure| Found::Closure(Box::new(closure)))
             }
         }
@@ -96,23 +99,23 @@ impl Closure {
 enum Look {
     Blob((Address, u64)),
     Memo((Address, u64)),
-    Recipe(Recipe),
+    Recipe(Derivation),
 }
 
 /// The value that a recipe came to before, held by the lease; nothing if it has to be computed.
 pub(crate) async fn remembered(
     inner: &Inner,
-    address: &Address,
+    memo: Memo,
     lease: &mut Lease,
 ) -> Result<Option<(Address, u64)>, Error> {
     let store = &inner.store;
-    let Some(Memo { output, size, .. }) = store.recall(address).await? else { return Ok(None) };
+    let Memo { derivation, output, size, .. } = memo;
     if lease.hold(output).await? && store.size(&output).await?.is_some() {
         return Ok(Some((output, size)));
     }
     // A memo whose value is gone is as good as none.
     lease.release(&output);
-    store.invalidate(&[*address]).await?;
+    store.invalidate(&[derivation]).await?;
     Ok(None)
 }
 
@@ -123,16 +126,22 @@ async fn look(
     lease: &mut Lease,
 ) -> Result<Look, Error> {
     let store = &inner.store;
-    if let Some(given) = remembered(inner, address, lease).await? {
-        return Ok(Look::Memo(given));
+    let mut known = store.known(address).await?;
+    if let Known::Memo(memo) = known {
+        if let Some(given) = remembered(inner, memo, lease).await? {
+            return Ok(Look::Memo(given));
+        }
+        known = store.known(address).await?;
     }
-    if let Some(found) = store.derivation(address).await? {
-        let recipe = deriva::described(store, &found).await?;
-        return recipe.map(Look::Recipe).ok_or(Error::NotARecipe { address: *address });
-    }
-    match store.size(address).await? {
-        Some(size) => Ok(Look::Blob((*address, size))),
-        None => {
+    match known {
+        // Remembered anew at this moment: its description serves as well.
+        Known::Memo(_) => match store.derivation(address).await? {
+            Some(found) => Ok(Look::Recipe(found)),
+            None => Err(Error::NotARecipe { address: *address }),
+        },
+        Known::Derivation(found) => Ok(Look::Recipe(found)),
+        Known::Blob(size) => Ok(Look::Blob((*address, size))),
+        Known::Nothing => {
             let gone = store.why(address).await?.gone;
             Err(Error::NotFound { address: *address, needed_by, gone })
         }
@@ -149,9 +158,8 @@ struct Search<'a> {
     given: Vec<(Address, u64)>,
     /// The addresses that inputs were met under, by place in `inputs`, until they are looked at.
     wanted: Vec<Address>,
-    met: HashMap<Address, Input>,
+    met: HashMap<Address, Input, BuildAddress>,
     functions: Vec<Arc<dyn Function>>,
-    known: HashMap<FunctionId, u32>,
     /// Nodes on the way down, and which of their inputs comes next.
     path: Vec<(u32, u32)>,
     /// A node's final number, given when all it reads has one.
@@ -167,42 +175,48 @@ impl<'a> Search<'a> {
             inputs: Vec::new(),
             given: Vec::new(),
             wanted: Vec::new(),
-            met: HashMap::new(),
+            met: HashMap::default(),
             functions: Vec::new(),
-            known: HashMap::new(),
             path: Vec::new(),
             order: Vec::new(),
         }
     }
 
     /// Meets a recipe: it is a node from now on, and the end of the path.
-    fn enter(&mut self, address: Address, recipe: Recipe) -> Result<Input, Error> {
+    async fn enter(&mut self, address: Address, found: Derivation) -> Result<Input, Error> {
+        let inputs = deriva::inputs(&self.inner.store, &found).await?;
+        let inputs = inputs.ok_or(Error::NotARecipe { address })?;
         let most = self.inner.config.recipes_most;
-        if self.nodes.len() >= most || self.inputs.len() + recipe.inputs.len() > u32::MAX as usize {
+        if self.nodes.len() >= most || self.inputs.len() + inputs.len() > u32::MAX as usize {
             let way_out = "get the recipes it reads first, or raise `recipes_most`";
             return Err(Error::TooMany { what: "recipes to be computed", most: most as u64, way_out });
         }
-        let function = self.function(&recipe.function)?;
+        let skimmed = skim(&found.bytes, inputs.len()).ok_or(Error::NotARecipe { address })?;
+        let function = self.function(skimmed.name, skimmed.version)?;
+        let params = (!skimmed.params.is_empty()).then(|| Arc::new(skimmed.params));
         let number = self.nodes.len() as u32;
         let first = self.inputs.len() as u32;
-        self.inputs.extend(recipe.inputs.iter().map(|_| Input::Given(u32::MAX)));
-        self.wanted.extend(&recipe.inputs);
-        let params = (!recipe.params.is_empty()).then(|| Arc::new(recipe.params));
+        self.inputs.extend(inputs.iter().map(|_| Input::Given(u32::MAX)));
+        self.wanted.extend(&*inputs);
         self.nodes.push(Node { address, function, params, first, end: self.inputs.len() as u32 });
         self.path.push((number, first));
         self.met.insert(address, Input::Node(number));
         Ok(Input::Node(number))
     }
 
-    fn function(&mut self, id: &FunctionId) -> Result<u32, Error> {
-        if let Some(&known) = self.known.get(id) {
-            return Ok(known);
+    fn function(&mut self, name: &str, version: &str) -> Result<u32, Error> {
+        let is_it = |function: &Arc<dyn Function>| {
+            let id = &function.signature().id;
+            id.name == name && id.version == version
+        };
+        // Few different ones make up a graph.
+        if let Some(known) = self.functions.iter().position(is_it) {
+            return Ok(known as u32);
         }
-        let function = self.inner.functions.get(id).ok_or_else(|| self.inner.no_such_function(id))?;
-        let number = self.functions.len() as u32;
+        let id = FunctionId::new(name, version);
+        let function = self.inner.functions.get(&id).ok_or_else(|| self.inner.no_such_function(&id))?;
         self.functions.push(Arc::clone(function));
-        self.known.insert(id.clone(), number);
-        Ok(number)
+        Ok(self.functions.len() as u32 - 1)
     }
 
     async fn finish(mut self) -> Result<Closure, Error> {
@@ -219,7 +233,7 @@ impl<'a> Search<'a> {
             let input = match self.met.entry(address) {
                 Entry::Occupied(met) => *met.get(),
                 Entry::Vacant(_) => match look(self.inner, &address, Some(by), &mut self.lease).await? {
-                    Look::Recipe(recipe) => self.enter(address, recipe)?,
+                    Look::Recipe(found) => self.enter(address, found).await?,
                     Look::Blob(given) | Look::Memo(given) => {
                         let input = Input::Given(self.given.len() as u32);
                         self.given.push(given);

@@ -6,6 +6,7 @@
 //! Deriva's encoding is kept as a blob, whose address then is just Deriva's address of the recipe; what stands in the
 //! table comes before blobs, so nobody can put bytes in a recipe's place.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_content::{Address, Class, Context, Derivation, Store, Value};
@@ -237,18 +238,29 @@ async fn entry(store: &Store, table: Context<'_>, key: &Address) -> Result<Optio
     Ok(found.and_then(|found| found.inputs.first().copied()))
 }
 
-/// The recipe that a derivation describes; nothing if it describes something else. What a recipe of Deriva's reads is
-/// looked up now.
-pub(crate) async fn described(store: &Store, found: &Derivation) -> Result<Option<Recipe>, Error> {
+/// What a recipe reads, in our addresses; nothing if the derivation is no recipe. What one of Deriva's reads is looked up
+/// now.
+pub(crate) async fn inputs<'a>(
+    store: &Store,
+    found: &'a Derivation,
+) -> Result<Option<Cow<'a, [Address]>>, Error> {
     if found.context == CONTEXT.0 {
-        return Ok(Some(Recipe::decode(&found.bytes)?));
+        return Ok(Some(Cow::Borrowed(&found.inputs)));
     }
     if found.context != UNRESOLVED.0 {
         return Ok(None);
     }
-    let mut recipe = Recipe::decode(&found.bytes)?;
-    for input in &mut recipe.inputs {
+    let mut inputs = found.inputs.clone();
+    for input in &mut inputs {
         *input = entry(store, TO_OURS, input).await?.unwrap_or(*input);
     }
-    Ok(Some(recipe))
+    Ok(Some(Cow::Owned(inputs)))
+}
+
+/// The recipe that a derivation describes; nothing if it describes something else.
+pub(crate) async fn described(store: &Store, found: &Derivation) -> Result<Option<Recipe>, Error> {
+    match inputs(store, found).await? {
+        Some(inputs) => Ok(Some(Recipe { inputs: inputs.into_owned(), ..Recipe::decode(&found.bytes)? })),
+        None => Ok(None),
+    }
 }

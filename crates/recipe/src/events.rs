@@ -12,6 +12,13 @@ pub enum Event {
         /// Its address.
         address: Address,
     },
+    /// A value was asked for that must be computed.
+    Begun {
+        /// Of which recipe.
+        address: Address,
+        /// How many recipes it takes, itself included.
+        recipes: u64,
+    },
     /// A recipe was computed.
     Computed {
         /// Its address.

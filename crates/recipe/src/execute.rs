@@ -1,6 +1,5 @@
 //! One computation: a function (or several in a row) with its inputs at hand, from first chunk to memo.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +15,10 @@ use crate::closure;
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Inner;
-use crate::function::{Call, Fault, Function, Holds, Kernel, Open, Out, Signature};
+use crate::function::{Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::registry;
-use crate::run::{Given, Made};
+use crate::run::{Given, Kept as InMemory, Made};
 
 /// The most functions that are fused.
 pub(crate) const ROW_MOST: usize = 64;
@@ -125,10 +124,10 @@ async fn execute(
 ) -> Result<Made, Error> {
     let address = stages[stages.len() - 1].address;
     // Another flight may have landed since this one was asked for.
-    if inner.store.recall(&address).await?.is_some() {
+    if let Some(memo) = inner.store.recall(&address).await? {
         let mut lease = inner.store.lease();
-        if let Some((output, size)) = closure::remembered(&inner, &address, &mut lease).await? {
-            let given = Given { output, size, bytes: None, lease: Some(Arc::new(lease)) };
+        if let Some((output, size)) = closure::remembered(&inner, memo, &mut lease).await? {
+            let given = Given { output, size, bytes: None, kept: None, lease: Some(Arc::new(lease)) };
             return Ok(Made { given, fresh: false });
         }
     }
@@ -156,8 +155,8 @@ async fn compute(
 ) -> Result<(Made, usize, Duration), Error> {
     let _room = room(inner, &stages, &inputs).await?;
     let count = stages.len();
-    let mut drive = Drive::begin(stages, inputs)?;
-    let mut sink = Sink::Small(Vec::new(), 0);
+    let mut drive = Box::new(Drive::begin(stages, inputs)?);
+    let mut sink = Sink::Small(Chunks::new(), 0);
     let mut spent = Duration::ZERO;
     loop {
         let stop;
@@ -165,7 +164,7 @@ async fn compute(
         let (chunks, paused) = drive.out.take();
         drive.paused = paused;
         for chunk in chunks {
-            sink = sink.take(inner, chunk).await?;
+            sink = sink.take(inner, lasting, chunk).await?;
         }
         match stop {
             Stop::Given => {}
@@ -203,7 +202,11 @@ async fn room(
 }
 
 /// Lets the function go on as far as it gets: here if that is quick, else on a thread for such work.
-async fn advance(inner: &Inner, mut drive: Drive, spent: &mut Duration) -> Result<(Drive, Stop), Error> {
+async fn advance(
+    inner: &Inner,
+    mut drive: Box<Drive>,
+    spent: &mut Duration,
+) -> Result<(Box<Drive>, Stop), Error> {
     let effort = drive.effort();
     let clock = inner.engine.clock();
     if effort.is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
@@ -352,7 +355,9 @@ impl Drive {
 struct Feed {
     given: Given,
     reader: Option<Box<Reader>>,
-    ready: VecDeque<Bytes>,
+    ready: SmallVec<[Bytes; 1]>,
+    /// So many of those are used up.
+    used: usize,
     ready_bytes: usize,
     is_done: bool,
 }
@@ -361,23 +366,28 @@ impl Feed {
     fn of(mut given: Given) -> Feed {
         let bytes = given.bytes.take();
         let is_done = bytes.is_some() || given.size == 0;
-        let mut feed = Feed { given, reader: None, ready: VecDeque::new(), ready_bytes: 0, is_done };
+        let mut feed = Feed { given, reader: None, ready: SmallVec::new(), used: 0, ready_bytes: 0, is_done };
         bytes.into_iter().for_each(|bytes| feed.push(bytes));
         feed
     }
 
-    fn push(&mut self, mut bytes: Bytes) {
+    fn push(&mut self, bytes: Bytes) {
         self.ready_bytes += bytes.len();
-        while bytes.len() > CHUNK {
-            self.ready.push_back(bytes.split_to(CHUNK));
-        }
         if !bytes.is_empty() {
-            self.ready.push_back(bytes);
+            self.ready.push(bytes);
         }
     }
 
     fn pop(&mut self) -> Option<Bytes> {
-        let chunk = self.ready.pop_front()?;
+        let piece = self.ready.get_mut(self.used)?;
+        let chunk = if piece.len() > CHUNK { piece.split_to(CHUNK) } else { std::mem::take(piece) };
+        if piece.is_empty() {
+            self.used += 1;
+        }
+        if self.used == self.ready.len() {
+            self.ready.clear();
+            self.used = 0;
+        }
         self.ready_bytes -= chunk.len();
         Some(chunk)
     }
@@ -419,31 +429,49 @@ impl Feed {
     }
 }
 
+/// The largest value that is also kept in memory for who asked for it.
+const KEPT_MOST: usize = 16 << 20;
+
 /// An output on its way to the store.
 enum Sink {
-    Small(Vec<Bytes>, usize),
-    Large(Box<Writer>),
+    Small(Chunks, usize),
+    /// With its bytes, as long as they are not too many.
+    Large(Box<Writer>, Option<InMemory>, usize),
 }
 
 impl Sink {
-    async fn take(self, inner: &Inner, chunk: Bytes) -> Result<Sink, Error> {
+    async fn take(self, inner: &Inner, lasting: Lasting, chunk: Bytes) -> Result<Sink, Error> {
         match self {
             Sink::Small(mut chunks, len) if len + chunk.len() <= SMALL => {
                 let len = len + chunk.len();
                 chunks.push(chunk);
                 Ok(Sink::Small(chunks, len))
             }
-            Sink::Small(chunks, _) => {
+            Sink::Small(mut chunks, len) => {
                 let mut writer = inner.store.writer(Class::Derivable);
-                for chunk in chunks {
-                    writer.write(chunk).await?;
+                let len = len + chunk.len();
+                chunks.push(chunk);
+                for chunk in &chunks {
+                    writer.write(chunk.clone()).await?;
                 }
-                writer.write(chunk).await?;
-                Ok(Sink::Large(Box::new(writer)))
+                // Only the last recipe's value is wanted as it is.
+                let room = match lasting {
+                    Lasting::Written => {
+                        Arc::clone(&inner.memory).try_acquire_many_owned(KEPT_MOST as u32).ok()
+                    }
+                    Lasting::Soon => None,
+                };
+                let kept = room.map(|room| InMemory { chunks: chunks.into_vec(), _room: room });
+                Ok(Sink::Large(Box::new(writer), kept, len))
             }
-            Sink::Large(mut writer) => {
+            Sink::Large(mut writer, kept, len) => {
+                let len = len + chunk.len();
+                let kept = kept.filter(|_| len <= KEPT_MOST).map(|mut kept| {
+                    kept.chunks.push(chunk.clone());
+                    kept
+                });
                 writer.write(chunk).await?;
-                Ok(Sink::Large(writer))
+                Ok(Sink::Large(writer, kept, len))
             }
         }
     }
@@ -464,19 +492,14 @@ impl Sink {
             Sink::Small(chunks, len) => {
                 let bytes = registry::join(chunks);
                 let (output, size) = (Address::of(&bytes), len as u64);
-                match lasting {
-                    Lasting::Soon => store.derived(remembered(output, size), bytes.clone()).await?,
-                    Lasting::Written => {
-                        // From the put to the memo nothing else holds it.
-                        let mut lease = store.lease();
-                        lease.hold(output).await?;
-                        store.put(bytes.clone(), Class::Derivable).await?;
-                        store.remember(remembered(output, size), Class::Derivable).await?;
-                    }
+                store.derived(remembered(output, size), bytes.clone()).await?;
+                if lasting == Lasting::Written {
+                    store.written().await?;
                 }
-                Ok(Made { given: Given { output, size, bytes: Some(bytes), lease: None }, fresh: true })
+                let given = Given { output, size, bytes: Some(bytes), kept: None, lease: None };
+                Ok(Made { given, fresh: true })
             }
-            Sink::Large(writer) => {
+            Sink::Large(writer, kept, _) => {
                 let put = writer.finish().await?;
                 let mut lease = store.lease();
                 // It may have been collected before it was held.
@@ -484,11 +507,9 @@ impl Sink {
                     return Err(Kept::Missing { address: put.address }.into());
                 }
                 store.remember(remembered(put.address, put.len), Class::Derivable).await?;
-                let lease = Some(Arc::new(lease));
-                Ok(Made {
-                    given: Given { output: put.address, size: put.len, bytes: None, lease },
-                    fresh: true,
-                })
+                let (lease, kept) = (Some(Arc::new(lease)), kept.map(Arc::new));
+                let given = Given { output: put.address, size: put.len, bytes: None, kept, lease };
+                Ok(Made { given, fresh: true })
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
 
 use crate::recipe::{FunctionId, Params};
 
@@ -66,10 +67,13 @@ impl Open<'_> {
     }
 }
 
+/// Chunks in order; a single one takes no memory of its own.
+pub type Chunks = SmallVec<[Bytes; 1]>;
+
 /// Where a kernel's output goes.
 #[derive(Debug, Default)]
 pub struct Out {
-    chunks: Vec<Bytes>,
+    chunks: Chunks,
     small: BytesMut,
     len: usize,
     paused: bool,
@@ -79,12 +83,19 @@ impl Out {
     /// Enough to give at once: a kernel that can give more should [`pause`](Out::pause).
     pub const FULL: usize = 256 << 10;
 
+    /// Chunks below this are copied together, which costs less than to carry each on its own.
+    const SMALL: usize = 16 << 10;
+
     /// Small pieces are gathered up to this size.
     const GATHERED: usize = 64 << 10;
 
-    /// Gives a chunk as it is.
+    /// Gives a chunk, as it is unless it is a small one behind others.
     pub fn push(&mut self, chunk: Bytes) {
-        if chunk.len() < 1024 {
+        // Whoever reads it counts on chunks that have bytes.
+        if chunk.is_empty() {
+            return;
+        }
+        if chunk.len() < Out::SMALL && self.len > 0 {
             return self.write(&chunk);
         }
         self.len += chunk.len();
@@ -132,7 +143,7 @@ impl Out {
     }
 
     /// What was given since the last time, in order; and whether the kernel paused.
-    pub fn take(&mut self) -> (Vec<Bytes>, bool) {
+    pub fn take(&mut self) -> (Chunks, bool) {
         self.gather();
         self.len = 0;
         (std::mem::take(&mut self.chunks), std::mem::take(&mut self.paused))

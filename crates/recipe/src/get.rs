@@ -10,8 +10,10 @@ use futures_util::Stream;
 
 use crate::closure::{Closure, Found};
 use crate::error::Error;
+use crate::events::Event;
 use crate::executor::Executor;
-use crate::run::{Given, materialise};
+use crate::function::Chunks;
+use crate::run::{Given, Kept, materialise};
 
 /// What is wanted of a value, and until when.
 #[derive(Clone, Debug)]
@@ -56,6 +58,8 @@ pub struct Got {
 #[derive(Debug)]
 enum Body {
     Bytes(Option<Bytes>),
+    /// So many of them were given.
+    Chunks(Arc<Kept>, usize),
     Reader(Box<Reader>),
 }
 
@@ -64,6 +68,11 @@ impl Got {
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match &mut self.body {
             Body::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
+            Body::Chunks(kept, given) => {
+                let chunk = kept.chunks.get(*given)?;
+                *given += 1;
+                Some(Ok(chunk.clone()))
+            }
             Body::Reader(reader) => reader.next().await.map(|piece| piece.map_err(Error::from)),
         }
     }
@@ -72,7 +81,7 @@ impl Got {
     pub fn whole(&mut self) -> Option<Bytes> {
         match &mut self.body {
             Body::Bytes(bytes) => Some(bytes.take().unwrap_or_default()),
-            Body::Reader(_) => None,
+            Body::Chunks(..) | Body::Reader(_) => None,
         }
     }
 
@@ -81,7 +90,7 @@ impl Got {
         if let Some(whole) = self.whole() {
             return Ok(whole);
         }
-        let mut pieces = Vec::new();
+        let mut pieces = Chunks::new();
         while let Some(piece) = self.next().await {
             pieces.push(piece?);
         }
@@ -114,7 +123,7 @@ impl Executor {
             let (given, source) = match Closure::find(inner, address).await? {
                 Found::Blob(given) => (given, Source::Blob),
                 Found::Memo(given) => (given, Source::Memo),
-                Found::Closure(closure) => match materialise(inner, *closure, terms.deadline).await {
+                Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
                     Ok((given, computed)) => (given, Source::Computed(computed)),
                     Err(error) if is_loss(&error) => continue,
                     Err(error) => return Err(error),
@@ -136,6 +145,17 @@ impl Executor {
         Err(Error::Lost { address: *address, rounds: inner.config.rounds })
     }
 
+    async fn compute(
+        &self,
+        address: &Address,
+        closure: Closure,
+        deadline: Option<Instant>,
+    ) -> Result<(Given, u32), Error> {
+        let (address, recipes) = (*address, closure.nodes.len() as u64);
+        self.inner.events.tell(|| Event::Begun { address, recipes });
+        materialise(&self.inner, closure, deadline).await
+    }
+
     /// A small value that is remembered and there.
     async fn hit(&self, address: &Address, terms: &Get) -> Result<Option<Got>, Error> {
         let inner = &self.inner;
@@ -143,7 +163,7 @@ impl Executor {
         if size > WHOLE_MOST {
             return Ok(None);
         }
-        let given = Given { output, size, bytes: None, lease: None };
+        let given = Given { output, size, bytes: None, kept: None, lease: None };
         let body = match self.body(&given, &terms.range).await {
             Err(error) if is_loss(&error) => None,
             other => other?,
@@ -166,6 +186,12 @@ impl Executor {
                 let start = range.start.min(len);
                 Body::Bytes(Some(bytes.slice(start as usize..range.end.clamp(start, len) as usize)))
             }));
+        }
+        if let Some(kept) = &given.kept
+            && range.start == 0
+            && range.end >= given.size
+        {
+            return Ok(Some(Body::Chunks(Arc::clone(kept), 0)));
         }
         let reader = store.read(&given.output, range.clone()).await?;
         Ok(reader.map(|reader| Body::Reader(Box::new(reader))))

@@ -19,6 +19,7 @@ mod get;
 mod invalidate;
 mod deriva;
 mod blocking;
+mod file;
 
 pub use anabranch_content::{Address, Value};
 pub use blocking::Blocking;
@@ -27,9 +28,12 @@ pub use drive::call;
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
-pub use function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
+pub use file::{
+    FileBlob, FileBytes, FileFormat, FileInput, FileProblem, FileProblems, FileRecipe, RecipeFile,
+};
+pub use function::{Arity, Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
-pub use registry::{Functions, check};
+pub use registry::{Functions, check, check_call};
 pub use status::Status;

@@ -124,6 +124,45 @@ impl Recipe {
     }
 }
 
+/// What an encoding says beside the addresses that are read, which are known from elsewhere.
+pub(crate) struct Skimmed<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
+    pub params: Params,
+}
+
+/// Reads an encoding with so many inputs, without looking at those.
+pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<Skimmed<'_>> {
+    let mut rest = encoding.strip_prefix(FRONT)?;
+    let name = skim_text(&mut rest)?;
+    let version = skim_text(&mut rest)?;
+    let params = rest.get(9 + 33 * inputs..)?;
+    if params == NO_PARAMS {
+        return Some(Skimmed { name, version, params: Params::new() });
+    }
+    match Value::decode(&[&[VERSION], params].concat()) {
+        Ok(Value::Map(params)) => Some(Skimmed { name, version, params }),
+        _ => None,
+    }
+}
+
+fn skim_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+    let (len, behind) = rest.strip_prefix(&[TEXT])?.split_first_chunk::<8>()?;
+    let (text, behind) = behind.split_at_checked(usize::try_from(u64::from_be_bytes(*len)).ok()?)?;
+    *rest = behind;
+    str::from_utf8(text).ok()
+}
+
+/// The encoding's version, and how it marks text.
+const VERSION: u8 = 1;
+const TEXT: u8 = 5;
+
+/// How the encoding of a recipe begins: the version, a list, of four.
+const FRONT: &[u8] = &[VERSION, 8, 0, 0, 0, 0, 0, 0, 0, 4];
+
+/// A map of nothing.
+const NO_PARAMS: &[u8] = &[9, 0, 0, 0, 0, 0, 0, 0, 0];
+
 const TOO_DEEP: &str = "the parameters are nested too deep; 60 lists and maps may be around a value";
 
 /// The most bytes of a function's name, or of its version.
@@ -153,5 +192,27 @@ fn check_param(name: &str, value: &Value) -> Result<(), Malformed> {
         Value::List(values) => values.iter().try_for_each(|value| check_param(name, value)),
         Value::Map(values) => values.values().try_for_each(|value| check_param(name, value)),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Bytes(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FunctionId, Recipe, skim};
+    use anabranch_content::{Address, Value};
+
+    #[test]
+    fn skimming_finds_what_decoding_does() {
+        for inputs in 0..3 {
+            let plain = Recipe::new(FunctionId::new("name", "2"), vec![Address::of(b"x"); inputs]);
+            let mut full = plain.clone().with("text", "words");
+            full.params.insert("number".to_owned(), Value::Int(7));
+            for recipe in [plain, full] {
+                let encoding = recipe.encode().expect("it is a recipe");
+                let skimmed = skim(&encoding, inputs).expect("it was encoded");
+                let id = FunctionId::new(skimmed.name, skimmed.version);
+                assert_eq!((id, skimmed.params), (recipe.function, recipe.params));
+                assert!(skim(&encoding[..encoding.len() - 1], inputs).is_none());
+            }
+        }
     }
 }

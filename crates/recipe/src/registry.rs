@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Fault, Function, Holds, Param, Signature};
+use crate::function::{Arity, Call, Chunks, Fault, Function, Holds, Param, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::whole::whole;
 
@@ -73,9 +73,8 @@ impl Functions {
 
     /// The one whose name is nearest: another version, or a letter or two away.
     pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
-        let distance = |other: &FunctionId| letters_between(&id.name, &other.name);
-        let near = self.by_id.keys().min_by_key(|other| distance(other))?;
-        (distance(near) <= 2).then(|| near.clone())
+        let name = nearest(&id.name, self.by_id.keys().map(|id| id.name.as_str()))?;
+        self.by_id.keys().rfind(|id| id.name == name).cloned()
     }
 
     /// All of them, by name.
@@ -85,7 +84,7 @@ impl Functions {
 }
 
 /// Chunks as one; a single one is not copied.
-pub(crate) fn join(mut chunks: Vec<Bytes>) -> Bytes {
+pub(crate) fn join(mut chunks: Chunks) -> Bytes {
     match chunks.len() {
         0 => Bytes::new(),
         1 => chunks.remove(0),
@@ -113,6 +112,29 @@ pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<()
         Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
         None => Ok(()),
     }
+}
+
+/// Whether a call could begin: also what a function itself finds wrong with its parameters.
+pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Result<(), Fault> {
+    check(function.signature(), inputs, params)?;
+    // How large inputs are is not known yet, as inside a fused run.
+    let sizes = vec![u64::MAX; inputs];
+    match function.begin(&Call { params, sizes: &sizes }) {
+        Err(fault @ Fault::Param { .. }) => Err(fault),
+        // What depends on inputs is found out when they are there.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// The word that is at most two letters away, and nearer than half of what was written; the nearest of them.
+pub(crate) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let most = 2.min(word.chars().count().div_ceil(2));
+    words
+        .filter(|other| other.len().abs_diff(word.len()) <= 8)
+        .map(|other| (letters_between(word, other), other))
+        .filter(|(letters, _)| *letters <= most)
+        .min()
+        .map(|(_, other)| other)
 }
 
 /// How many letters one has to change, add or leave out to make one word of another.

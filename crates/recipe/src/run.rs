@@ -12,6 +12,7 @@ use anabranch_engine::{
 };
 use bytes::Bytes;
 use smallvec::smallvec;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::closure::{Closure, Input};
 use crate::error::Error;
@@ -25,8 +26,17 @@ pub(crate) struct Given {
     pub output: Address,
     pub size: u64,
     pub bytes: Option<Bytes>,
+    /// The bytes of a larger one, for who asked for just this.
+    pub kept: Option<Arc<Kept>>,
     /// Keeps it from being collected, if its bytes are not at hand.
     pub lease: Option<Arc<Lease>>,
+}
+
+/// A value in pieces, with its share of the memory.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub chunks: Vec<Bytes>,
+    pub _room: OwnedSemaphorePermit,
 }
 
 /// What a flight brings.
@@ -104,7 +114,7 @@ impl Work<'_> {
         let value = |input: &Input| match *input {
             Input::Given(given) => {
                 let (output, size) = self.closure.given[given as usize];
-                Given { output, size, bytes: None, lease: Some(Arc::clone(&self.closure.lease)) }
+                Given { output, size, bytes: None, kept: None, lease: Some(Arc::clone(&self.closure.lease)) }
             }
             Input::Node(node) => {
                 let value = self.values[node as usize].as_ref();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::function::{Call, Fault, Function, Holds, Kernel, Out, Signature};
+use crate::function::{Call, Chunks, Fault, Function, Holds, Kernel, Out, Signature};
 use crate::registry::join;
 
 /// What is done with whole inputs, once they are there.
@@ -29,14 +29,14 @@ impl<B: Fn(&Call<'_>) -> Result<Body, Fault> + Send + Sync + 'static> Function f
 
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         let body = (self.begin)(call)?;
-        let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
+        let inputs = call.sizes.iter().map(|_| Chunks::new()).collect();
         Ok(Box::new(Gathered { inputs, body: Some(body) }))
     }
 }
 
 /// Inputs on their way to a function of whole ones.
 struct Gathered {
-    inputs: Vec<Vec<Bytes>>,
+    inputs: Vec<Chunks>,
     body: Option<Body>,
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tonic::{Code, Request, Response, Status};
 
 use crate::deadline;
-use crate::failure::Failure;
+use crate::failure::{Answer, Failure, answer};
 use crate::pieces::Pieces;
 use crate::proto::deriva as proto;
 use crate::proto::deriva::deriva_server::Deriva;
@@ -18,13 +18,6 @@ use crate::wire::{address, addresses, from_address, from_addresses};
 
 /// Deriva's service over an executor.
 pub(crate) struct OfDeriva(pub(crate) Arc<Shared>);
-
-type Answer<T> = Result<Response<T>, Status>;
-
-/// Whatever fails in here, as the wire has it.
-async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
-    Ok(Response::new(call.await?))
-}
 
 impl OfDeriva {
     fn micros_since(&self, began: std::time::Instant) -> u64 {

@@ -66,6 +66,14 @@ impl From<Failure> for Status {
     }
 }
 
+/// What a call of gRPC is answered with.
+pub(crate) type Answer<T> = Result<tonic::Response<T>, Status>;
+
+/// Whatever fails in a call, as the wire has it.
+pub(crate) async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
+    Ok(tonic::Response::new(call.await?))
+}
+
 /// Which kind of failure an error is. `Internal` is left to what can only be a mistake of this program.
 pub(crate) fn status_of(error: &Error) -> Code {
     match error {

@@ -80,7 +80,7 @@ fn ended(capture: &Capture) -> String {
 }
 
 /// Milliseconds since 1970 as a date and time of day.
-fn utc(millis: u64) -> String {
+pub(crate) fn utc(millis: u64) -> String {
     let (days, seconds) = (millis / 86_400_000, millis / 1_000 % 86_400);
     // Years are counted from a March, so that a leap day is the last of its year.
     let shifted = days + 719_468;

@@ -36,17 +36,17 @@ pub(crate) fn whole(text: &str, least: u64, most: u64) -> Result<u64, String> {
     })
 }
 
-/// `50us`, `1.5ms`, `2s` or `0`.
+/// `50us`, `1.5ms`, `2s`, `5m`, `24h` or `0`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let parsed = units.iter().find_map(|(unit, seconds)| {
         let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
         Duration::try_from_secs_f64(number * seconds).ok()
     });
-    parsed.ok_or_else(|| "a time looks like 50us, 1.5ms, 2s or 0".to_owned())
+    parsed.ok_or_else(|| "a time looks like 50us, 1.5ms, 2s, 5m, 24h or 0".to_owned())
 }
 
 #[cfg(test)]
@@ -60,8 +60,9 @@ mod tests {
         check("1.5ms", 1500);
         check("2s", 2_000_000);
         check("1m", 60_000_000);
+        check("1h", 3_600_000_000);
         check("0", 0);
-        for wrong in ["", "5", "ms", "-1s", "1h", "infs", "NaNms"] {
+        for wrong in ["", "5", "ms", "-1s", "1d", "infs", "NaNms"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -45,4 +45,7 @@ fn the_demo_shows_parallel_branches_within_seconds() {
     let (_, stalled) = said.stdout.split_once("\nOnce more").unwrap();
     let told = |start: &str| stalled.lines().any(|line| line.starts_with(start) && line.contains("timeout"));
     assert!(told("  followed ") && told("  suggested  suggestions "), "{stalled}");
+    let (_, recipes) = said.stdout.split_once("\nRecipes: ").unwrap();
+    let told = |start: &str| recipes.lines().any(|line| line.starts_with(start));
+    assert!(told("  first  computed, with 7 recipes ") && told("  again  memo: "), "{recipes}");
 }

@@ -13,8 +13,11 @@ fn help_goes_to_stdout() {
         Usage: anabranch <COMMAND>
 
         Commands:
-          plan  Ranking plans: rows from sources, expressions, filters, sorts
-          demo  Runs an example feed on embedded data and shows what ran in parallel
+          plan    Ranking plans: rows from sources, expressions, filters, sorts
+          recipe  Recipes: functions of blobs and of each other, computed once and kept
+          serve   Serves a store over gRPC and HTTP
+          demo    Runs an example feed on embedded data, shows what ran in parallel, and recipes computed
+                  once
 
         Options:
           -h, --help     Print help
@@ -24,6 +27,10 @@ fn help_goes_to_stdout() {
         exit 0
     "#]]
     .assert_eq(&anabranch(&["--help"], "").shown());
+}
+
+#[test]
+fn help_of_a_verb_lists_its_options() {
     expect![[r#"
         Answers one request: reads it from stdin, writes the answer as one line of JSON
 
@@ -96,7 +103,7 @@ fn wrong_usage_is_exit_code_2() {
     check(
         &["plan", "run", "feed", "--inline-threshold", "50"],
         expect![[r#"
-            stderr: error: invalid value '50' for '--inline-threshold <TIME>': a time looks like 50us, 1.5ms, 2s or 0
+            stderr: error: invalid value '50' for '--inline-threshold <TIME>': a time looks like 50us, 1.5ms, 2s, 5m, 24h or 0
             stderr:
             stderr: For more information, try '--help'.
             exit 2

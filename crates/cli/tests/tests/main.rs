@@ -11,6 +11,8 @@ mod explain;
 mod help;
 mod project;
 mod rankd;
+mod recipe;
+mod recipe_served;
 mod redis;
 mod run;
 mod scaffold;

@@ -30,6 +30,11 @@ impl Ledger {
         self.stats
     }
 
+    /// Whether there is room for a value as it is.
+    pub(super) fn has_room(&self, value: &Verified) -> bool {
+        self.stats.bytes + size(&value.bytes) <= self.bound
+    }
+
     /// Takes a value in if it may, and hands back what had to leave.
     pub(super) fn admit(
         &mut self,

@@ -106,6 +106,12 @@ impl Cache {
         admission
     }
 
+    /// The same, but only if nothing has to leave for it.
+    pub fn admit_if_free(&self, value: Verified, worth: u64) -> Option<Admission> {
+        let mut ledger = self.ledger();
+        ledger.has_room(&value).then(|| ledger.admit(&self.shared.shards, value, worth).0)
+    }
+
     /// Drops a value, pinned or not, and says whether it was held.
     pub fn remove(&self, address: &Address) -> bool {
         let removed = self.ledger().remove(&self.shared.shards, address);

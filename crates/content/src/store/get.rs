@@ -142,8 +142,12 @@ impl Core {
 
     /// Puts verified bytes into the cache. What it is worth there is what reading it again would cost.
     pub(super) fn admit(&self, address: Address, bytes: &Bytes) {
-        let worth = 20_000 + bytes.len() as u64;
-        self.cache.admit(Verified::known(address, bytes.clone()), worth);
+        self.cache.admit(Verified::known(address, bytes.clone()), worth(bytes));
+    }
+
+    /// The same, if nothing has to leave the cache for it.
+    pub(super) fn admit_if_free(&self, address: Address, bytes: &Bytes) {
+        self.cache.admit_if_free(Verified::known(address, bytes.clone()), worth(bytes));
     }
 
     pub(super) fn load(&self, address: &Address, wait: Wait) -> Result<Option<Bytes>, Error> {
@@ -271,6 +275,10 @@ impl Core {
         self.tell(&Event::Quarantined { address: *address, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
     }
+}
+
+fn worth(bytes: &Bytes) -> u64 {
+    20_000 + bytes.len() as u64
 }
 
 fn slice(bytes: &Bytes, range: &Range<u64>) -> Bytes {

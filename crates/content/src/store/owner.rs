@@ -9,6 +9,9 @@ use crate::Error;
 
 const NAME: &str = "lock";
 
+/// What stands before the place where the owner listens.
+const LISTENING: &str = ", listening on ";
+
 /// The lock on a store, let go when dropped (or when the process ends, however it does).
 #[derive(Debug)]
 pub(crate) struct Owner {
@@ -37,7 +40,9 @@ impl Owner {
                 let mut text = String::new();
                 // What it says is for people; the lock is what counts.
                 let _ = Read::by_ref(&mut file).take(4096).read_to_string(&mut text);
-                return Err(Error::Owned { owner: text.trim().to_owned() });
+                let owner = text.trim();
+                let listens_on = owner.split_once(LISTENING).map(|(_, listens_on)| listens_on.to_owned());
+                return Err(Error::Owned { owner: owner.to_owned(), listens_on });
             }
             Err(TryLockError::Error(cause)) => return Err(disk("lock", cause)),
         }
@@ -54,7 +59,7 @@ impl Owner {
     fn say(&self, listen: Option<&str>) -> Result<(), Error> {
         let mut text = format!("process {}", std::process::id());
         if let Some(listen) = listen {
-            text.push_str(&format!(", listening on {}", listen.escape_debug()));
+            text.push_str(&format!("{LISTENING}{}", listen.escape_debug()));
         }
         text.push('\n');
         self.write(&text).map_err(|cause| Error::disk("write", &self.path, cause))

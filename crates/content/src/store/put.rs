@@ -86,9 +86,10 @@ impl Store {
         }
         core.room_for(len).await?;
         let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class).await?;
-        // What was derived is about to be read; what a caller brought need not be.
-        if class == Class::Derivable {
-            core.admit(address, &bytes);
+        // What was derived is about to be read; what a caller brought may be.
+        match class {
+            Class::Derivable => core.admit(address, &bytes),
+            Class::Acknowledged => core.admit_if_free(address, &bytes),
         }
         Ok(Put { address, len, new: outcome.written })
     }

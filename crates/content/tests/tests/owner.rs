@@ -30,6 +30,7 @@ async fn a_second_opener_is_told_who_has_it_and_where_it_listens() {
     expect!["the store is in use by process PID"].assert_eq(&told(error));
     store.announce("127.0.0.1:4242").unwrap();
     let error = Store::open(&temp.0, Config::default()).unwrap_err();
+    assert!(matches!(&error, Error::Owned { listens_on: Some(at), .. } if at == "127.0.0.1:4242"));
     expect!["the store is in use by process PID, listening on 127.0.0.1:4242"].assert_eq(&told(error));
     let put = store.put("kept", Class::Acknowledged).await.unwrap();
     let other = store.clone();

@@ -6,6 +6,7 @@ mod data;
 mod depth;
 mod deriva;
 mod edges;
+mod file;
 mod fused;
 mod kit;
 mod plain;

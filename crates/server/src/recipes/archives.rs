@@ -40,7 +40,7 @@ pub(super) fn export(
     let (sender, chunks) = mpsc::channel(WAITING);
     let store = shared.executor.store().clone();
     let work = async move { store.export(&addresses, Sending(sender)).await }.boxed();
-    let exporting = Exporting { work: Some(work), done: None, chunks, _permit: permit };
+    let exporting = Exporting { chunks, work: Some(work), done: None, _permit: permit };
     let replies = stream::unfold(Some(exporting), |exporting| async move {
         let mut exporting = exporting?;
         let (part, more) = match exporting.next().await {
@@ -54,10 +54,12 @@ pub(super) fn export(
 }
 
 struct Exporting {
+    /// Dropped before the work, which may own the store: its thread must not wait for a client that is gone while the
+    /// store waits for its threads.
+    chunks: mpsc::Receiver<Bytes>,
     /// The store at work, until it is done.
     work: Option<BoxFuture<'static, Result<Exported, Error>>>,
     done: Option<Result<Exported, Error>>,
-    chunks: mpsc::Receiver<Bytes>,
     _permit: OwnedSemaphorePermit,
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::deadline;
-use crate::failure::Failure;
+use crate::failure::{Answer, Failure, answer};
 use crate::pieces::{Pieces, bounded};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_server::Recipes;
@@ -21,13 +21,6 @@ use crate::wire::{self, Part};
 
 /// Our own service over an executor.
 pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
-
-type Answer<T> = Result<Response<T>, Status>;
-
-/// Whatever fails in here, as the wire has it.
-async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
-    Ok(Response::new(call.await?))
-}
 
 #[tonic::async_trait]
 impl Recipes for OfRecipes {

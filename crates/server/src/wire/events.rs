@@ -12,6 +12,9 @@ pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Heard>, Bad> {
         Told::Listening(_) => return Ok(None),
         Told::Lost(count) => return Ok(Some(Heard::Lost(count))),
         Told::Added(added) => Event::Added { address: address("address", &added.address)? },
+        Told::Begun(begun) => {
+            Event::Begun { address: address("address", &begun.address)?, recipes: begun.recipes }
+        }
         Told::Computed(computed) => Event::Computed {
             address: address("address", &computed.address)?,
             output: address("output", &computed.output)?,
@@ -34,6 +37,9 @@ pub(crate) fn from_heard(heard: Heard) -> Result<proto::EventsReply, Bad> {
         Heard::Lost(count) => Told::Lost(count),
         Heard::Event(Event::Added { address }) => {
             Told::Added(proto::AddedEvent { address: from_address(&address) })
+        }
+        Heard::Event(Event::Begun { address, recipes }) => {
+            Told::Begun(proto::BegunEvent { address: from_address(&address), recipes })
         }
         Heard::Event(Event::Computed { address, output, size, micros }) => {
             let (address, output) = (from_address(&address), from_address(&output));

@@ -1,5 +1,7 @@
 //! A real client against a real listener.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod support;
 mod deriva;
 mod deriva_wire;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_recipe::{Executor, Recipe, UnknownFunction};
 use anabranch_server::proto::deriva::deriva_client::DerivaClient;
 use anabranch_server::proto::deriva::{GetRequest, PutLeafRequest};
 use anabranch_server::proto::recipes::recipes_client::RecipesClient;
@@ -9,11 +10,12 @@ use anabranch_server::proto::recipes::{
     AddRequest, CollectRequest, Draft, FunctionId, GetRequest as OurGet, InvalidateRequest, List, Target,
     Value, value,
 };
-use anabranch_server::{Client, Code, Settings};
+use anabranch_server::{Client, Code, Service, Settings};
 use futures_util::stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::codec::CompressionEncoding;
+use tonic::codegen::Service as _;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -197,4 +199,33 @@ async fn messages_that_mean_nothing() {
     let draft = Draft { function, params: [("deep".to_owned(), deep)].into(), ..Draft::default() };
     ours.add(AddRequest { drafts: vec![draft], unknown_function: 1 }).await.unwrap_err();
     server.client().await.put("still there").await.unwrap();
+}
+
+/// One call of Deriva's `Get` to the router, with no client that could give up by itself; the code of its answer.
+async fn call_by_hand(service: &Service, timeout: &str, message: Vec<u8>) -> String {
+    let request = axum::http::Request::post("/deriva.Deriva/Get")
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("grpc-timeout", timeout)
+        .body(axum::body::Body::from(message))
+        .unwrap();
+    let answer = soon(service.router().call(request)).await.unwrap();
+    answer.headers()["grpc-status"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_is_kept_by_the_server() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let executor = Executor::in_memory(gate.functions()).unwrap();
+    let leaf = executor.put(vec![1; 4096]).await.unwrap().address;
+    let gated = Recipe::new(anabranch_recipe::FunctionId::new("gate", "1.0.0"), vec![leaf]);
+    let slow = executor.add(&gated, UnknownFunction::Refuse).await.unwrap().address;
+    let service = Service::new(executor.clone(), Settings::default());
+    let message = [&[0, 0, 0, 0, 34, 0x0a, 32], &slow.as_bytes()[..]].concat();
+    assert_eq!(call_by_hand(&service, "50m", message.clone()).await, "4", "DEADLINE_EXCEEDED");
+    until(|| executor.status().computing == 0).await;
+    assert_eq!(call_by_hand(&service, "soon", message).await, "3", "INVALID_ARGUMENT");
+    // A message of four gigabytes that is not there.
+    assert_eq!(call_by_hand(&service, "1S", vec![0, 255, 255, 255, 255, 1]).await, "11", "OUT_OF_RANGE");
 }

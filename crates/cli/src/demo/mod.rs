@@ -1,4 +1,6 @@
-//! `anabranch demo`: an example feed on embedded data, and what ran in parallel.
+//! `anabranch demo`: an example feed on embedded data and what ran in parallel, and recipes that are computed once.
+
+mod recipes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +69,7 @@ impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(self.show())
+        runtime.block_on(Box::pin(self.show()))
     }
 
     async fn show(self) -> Result<(), Failure> {
@@ -86,6 +88,7 @@ impl Demo {
         text.push_str(&table(&together.answer, engine.registries()).text(2));
         text.push_str(&story(&plan, &together, &one_by_one));
         text.push_str(&stalled(self.user, &together).await?);
+        text.push_str(&recipes::told().await?);
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
         text.push_str(EXPLAIN);
         out::data(&text)

@@ -1,0 +1,67 @@
+//! A blocking call beside the same call awaited.
+
+use std::io;
+
+use anabranch_recipe::{Address, Get};
+
+use super::shapes::{Shape, get, in_memory};
+use super::turns::{Turns, micros};
+use crate::content::callers::SMALL;
+use crate::content::digits;
+use crate::content::ground::Ground;
+use crate::report::{Report, row};
+
+const HITS: u64 = 100_000;
+const COMPUTED: usize = 5_000;
+
+pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
+    report.heading("Blocking calls");
+    report.say(format_args!(
+        "The store is in memory. Hits: one value of 1 KiB, {} times. Computed: {} recipes over blobs of 1 KiB, one \
+        call each. `entered each time` awaits the same call, but enters a runtime for each.\n",
+        digits(HITS as f64),
+        digits(COMPUTED as f64)
+    ));
+    let mut hits: [Turns; 3] = Default::default();
+    let mut computed: [Turns; 3] = Default::default();
+    let executor = in_memory();
+    let blocking = executor.blocking().map_err(io::Error::other)?;
+    let runtime = &ground.runtime;
+    for turn in 0..=ground.sizes.turns {
+        for way in 0..3 {
+            let shape = Shape::pairs(COMPUTED, SMALL, 1 + 3 * turn as u64 + way as u64);
+            shape.add_to(runtime, &executor);
+            let one = [shape.addresses()[0]];
+            let again: Vec<&Address> = one.iter().cycle().take(HITS as usize).collect();
+            let fresh: Vec<&Address> = shape.addresses().iter().collect();
+            for (addresses, turns) in [(fresh, &mut computed[way]), (again, &mut hits[way])] {
+                turns.time(addresses.len() as u64, || match way {
+                    0 => runtime.block_on(async {
+                        for address in addresses {
+                            get(&executor, address).await;
+                        }
+                    }),
+                    1 => addresses
+                        .into_iter()
+                        .for_each(|address| drop(runtime.block_on(get(&executor, address)))),
+                    _ => addresses.into_iter().for_each(|address| {
+                        drop(blocking.get(address, &Get::default()).expect("it can be computed"));
+                    }),
+                });
+            }
+        }
+        if turn == 0 {
+            hits.iter_mut().chain(&mut computed).for_each(Turns::forget);
+        }
+    }
+    let mut rows = vec![row(["what", "how", "us each", "us CPU each", "more than awaited, us"])];
+    for (what, turns) in [("hit", &hits), ("computed", &computed)] {
+        for (how, own) in ["awaited", "entered each time", "blocking"].iter().zip(turns) {
+            let more = micros(own.wall() - turns[0].wall());
+            rows.push(row([what, how, &micros(own.wall()), &micros(own.cpu()), &more]));
+        }
+    }
+    report.table(&rows);
+    ground.close(executor.store().clone());
+    Ok(())
+}

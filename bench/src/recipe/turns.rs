@@ -1,0 +1,48 @@
+//! What contenders took, turn by turn.
+
+use crate::content::callers::median;
+use crate::watch::{Share, Watch};
+
+/// Nanoseconds for each piece of work, turn by turn.
+#[derive(Default)]
+pub(super) struct Turns(Vec<Share>);
+
+impl Turns {
+    /// Has a turn: work in so many parts.
+    pub(super) fn time<T>(&mut self, parts: u64, work: impl FnOnce() -> T) -> T {
+        let watch = Watch::start();
+        let result = work();
+        self.0.push(watch.stop().share(parts));
+        result
+    }
+
+    /// Forgets what was for warming up.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn wall(&self) -> f64 {
+        median(self.0.iter().map(|share| share.wall))
+    }
+
+    pub(super) fn cpu(&self) -> f64 {
+        median(self.0.iter().map(|share| share.cpu))
+    }
+
+    /// How many times the wall time of the other this took, in the same turn.
+    pub(super) fn times(&self, other: &Turns) -> f64 {
+        median(self.0.iter().zip(&other.0).map(|(own, other)| own.wall / other.wall))
+    }
+}
+
+/// Nanoseconds as microseconds.
+pub(super) fn micros(nanos: f64) -> String {
+    match nanos {
+        ..99_500.0 => format!("{:.2}", nanos / 1e3),
+        _ => crate::content::digits(nanos / 1e3),
+    }
+}

@@ -1,0 +1,111 @@
+//! `anabranch recipe add`.
+
+use std::path::PathBuf;
+
+use anabranch_content::Value;
+use anabranch_recipe::{Draft, FunctionId, Functions, Params, Ref, UnknownFunction, check_call};
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::{graph, show};
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed yet.
+
+  anabranch recipe add concat/1.0.0 -i title -i story --ref page
+  anabranch recipe add hmac_sha256/1.0.0 -i page -p key=c0ffee   # = takes text
+  anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
+  anabranch recipe add --file graph.toml                         # blobs and recipes by name
+
+Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage.";
+
+/// Keeps recipes.
+#[derive(Args)]
+pub(crate) struct Add {
+    /// The function: NAME/VERSION.
+    #[arg(value_name = "FUNCTION", required_unless_present = "file")]
+    function: Option<String>,
+    /// What it reads, in order: addresses or names; may be given again and again.
+    #[arg(short, long = "input", value_name = "TARGET")]
+    inputs: Vec<String>,
+    /// A parameter: NAME=TEXT, or NAME:=JSON.
+    #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = param)]
+    params: Vec<(String, Value)>,
+    /// A recipe file, TOML or YAML: all of its blobs and recipes are kept at once.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["function", "inputs", "params", "reference"])]
+    file: Option<PathBuf>,
+    /// A named reference for the recipe.
+    #[arg(long = "ref", value_name = "NAME")]
+    reference: Option<String>,
+    /// Keeps recipes whose function is not known, too.
+    #[arg(long)]
+    allow_unknown: bool,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Add {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let unknown = if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
+        let Some(function) = &self.function else {
+            let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
+            return self.at.run(Missing::Make, async |backend| {
+                let put = graph::put(backend, file, unknown).await?;
+                if self.json {
+                    return show::json(&graph::as_json(&put));
+                }
+                graph::warn(&put);
+                out::data(&graph::text(&put))
+            });
+        };
+        let function: FunctionId = function
+            .parse()
+            .map_err(|error: anabranch_recipe::Malformed| Failure::Wrong(error.to_string()))?;
+        let mut params = Params::new();
+        for (name, value) in &self.params {
+            if params.insert(name.clone(), value.clone()).is_some() {
+                return Err(Failure::Wrong(format!("parameter `{name}` is given twice")));
+            }
+        }
+        if let Some(known) = Functions::builtin().get(&function) {
+            check_call(known.as_ref(), self.inputs.len(), &params)
+                .map_err(|fault| Failure::of(format!("`{function}`: {fault}")))?;
+        }
+        self.at.run(Missing::Make, async |backend| {
+            let inputs = backend.find_all(&self.inputs).await?.into_iter().map(Ref::Address).collect();
+            let draft = Draft { function, inputs, params };
+            let added = backend.add_all(&[draft], unknown).await?;
+            let [added] = &added[..] else { return Err(Failure::of("the answer is not about one recipe")) };
+            if let Some(name) = &self.reference {
+                backend.set_ref(name, Some(added.address)).await?;
+            }
+            if self.json {
+                let dangling = show::addresses(&added.dangling);
+                let address = added.address.to_string();
+                return show::json(&json!({"address": address, "new": added.new, "dangling": dangling}));
+            }
+            show::dangling(None, &added.dangling);
+            out::data(&format!("{}\n", added.address))
+        })
+    }
+}
+
+/// `name=text` or `name:=json`.
+fn param(text: &str) -> Result<(String, Value), String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err("a parameter looks like NAME=TEXT or NAME:=JSON".to_owned());
+    };
+    match name.strip_suffix(':') {
+        None => Ok((name.to_owned(), Value::Text(value.to_owned()))),
+        Some(name) => {
+            let json = serde_json::from_str(value).map_err(|error| format!("not JSON: {error}"))?;
+            Ok((name.to_owned(), show::value_of(&json)?))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Where recipes are kept: a folder, the server that owns it, or a server by its address.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anabranch_content::{Error as StoreError, Store};
+use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_recipe::{Error, Executor, Functions};
+use anabranch_server::Client;
+use clap::Args;
+
+use super::backend::Backend;
+use crate::failure::Failure;
+
+/// Where recipes are kept.
+#[derive(Args)]
+pub(crate) struct At {
+    /// The folder of the store; if a server has it, that is talked to.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "ANABRANCH_DATA",
+        default_value = ".anabranch",
+        hide_env_values = true
+    )]
+    data: PathBuf,
+    /// The server to talk to, http://HOST:PORT, whatever --data says.
+    #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
+    server: Option<String>,
+}
+
+/// Whether a store is made where there is none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Make,
+    Refuse,
+}
+
+/// How long another command may have the store before this one gives up.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether that is over.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl At {
+    /// Does something there, and gives the store up afterwards whatever came of it.
+    pub(super) fn run<T>(
+        &self,
+        missing: Missing,
+        work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        runtime()?.block_on(async {
+            let backend = self.open(missing).await?;
+            let result = work(&backend).await;
+            let closed = backend.close().await;
+            let value = result?;
+            closed.map(|()| value)
+        })
+    }
+
+    /// Whether a server is named.
+    pub(super) fn is_remote(&self) -> bool {
+        self.server.is_some()
+    }
+
+    async fn open(&self, missing: Missing) -> Result<Backend, Failure> {
+        if let Some(url) = &self.server {
+            return Ok(Backend::Remote(connect(url).await?));
+        }
+        let folder = &self.data;
+        if missing == Missing::Refuse && !Store::is_in(folder) {
+            return Err(Failure::of(format!(
+                "there is no store in {}; `anabranch recipe put FILE` makes one, --data DIR names another",
+                folder.display()
+            )));
+        }
+        let until = SystemClock.now() + WAIT;
+        loop {
+            let refused = match Executor::open(folder, Functions::builtin()) {
+                Ok(executor) => return Ok(Backend::Local(executor)),
+                Err(Error::Store(error @ StoreError::Owned { .. })) => error,
+                Err(error) => return Err(unopened(folder, &error)),
+            };
+            let StoreError::Owned { listens_on, .. } = &refused else { unreachable!("matched above") };
+            if let Some(listens_on) = listens_on {
+                // One that just ended may be named for a moment yet.
+                match Client::connect(&format!("http://{listens_on}")).await {
+                    Ok(client) => return Ok(Backend::Remote(client)),
+                    Err(error) if SystemClock.now() >= until => return Err(error.into()),
+                    Err(_) => {}
+                }
+            }
+            if SystemClock.now() >= until {
+                return Err(Failure::of(format!(
+                    "{}: {refused}; wait until that ends, or have `anabranch serve` share the store",
+                    folder.display()
+                )));
+            }
+            SystemClock.sleep_until(SystemClock.now() + LOOK).await;
+        }
+    }
+}
+
+/// What commands run on: the thread of the command itself may wait for files, these do not.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))
+}
+
+async fn connect(url: &str) -> Result<Client, Failure> {
+    let has_scheme = url.starts_with("http://") || url.starts_with("https://");
+    match has_scheme {
+        true => Ok(Client::connect(url).await?),
+        false => Err(Failure::Wrong(format!("--server {url}: an address looks like http://127.0.0.1:7421"))),
+    }
+}
+
+pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::of(format!("{}: {error}{cause}", folder.display()))
+}

@@ -1,0 +1,111 @@
+//! `anabranch recipe bench`.
+
+use std::time::Duration;
+
+use anabranch_content::Address;
+use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_recipe::{Draft, Executor, FunctionId, Functions, Get, Params, Ref, UnknownFunction};
+use clap::Args;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::{Value as Json, json};
+
+use super::{runtime, show};
+use crate::failure::Failure;
+use crate::out;
+use crate::table::Table;
+
+/// Measures in a store of its own.
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// How many of each.
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    count: u32,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// So many puts are under way at once.
+const TOGETHER: usize = 64;
+
+impl Bench {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let folder = Scratch::new()?;
+        let rows = runtime()?.block_on(async {
+            let executor = Executor::open(&folder.0, Functions::builtin())?;
+            let rows = measure(&executor, self.count).await;
+            executor.store().clone().close().await?;
+            rows
+        })?;
+        if self.json {
+            let one =
+                |(what, took): &(&str, Duration)| json!({"what": what, "micros": micros(*took, self.count)});
+            return show::json(&rows.iter().map(one).collect::<Json>());
+        }
+        let mut table = Table::new(["what", "times", "each (us)"]);
+        for (what, took) in rows {
+            table.row([what.to_owned(), self.count.to_string(), format!("{:.1}", micros(took, self.count))]);
+        }
+        out::data(&table.text(0))
+    }
+}
+
+fn micros(took: Duration, count: u32) -> f64 {
+    took.as_secs_f64() * 1e6 / f64::from(count)
+}
+
+async fn measure(executor: &Executor, count: u32) -> Result<Vec<(&'static str, Duration)>, Failure> {
+    let mut rows = Vec::new();
+    let timed = |what, began| (what, SystemClock.now() - began);
+
+    let began = SystemClock.now();
+    let puts = (0..count).map(|number| executor.put(format!("{number:01024}")));
+    let kept: Vec<_> = stream::iter(puts).buffered(TOGETHER).try_collect().await?;
+    rows.push(timed("durable puts of 1 KiB, 64 at a time", began));
+
+    let began = SystemClock.now();
+    let chain = chain(kept[0].address, count);
+    let added = executor.add_all(&chain, UnknownFunction::Refuse).await?;
+    rows.push(timed("durable recipes, in one list", began));
+
+    let last = added.last().map_or(kept[0].address, |added| added.address);
+    let began = SystemClock.now();
+    executor.get(&last, &Get::default()).await?;
+    rows.push(timed("recipes computed, each from the one before", began));
+
+    let began = SystemClock.now();
+    for _ in 0..count {
+        executor.get(&last, &Get::default()).await?;
+    }
+    rows.push(timed("gets of a remembered value", began));
+    Ok(rows)
+}
+
+/// Recipes that each read the one before.
+fn chain(first: Address, count: u32) -> Vec<Draft> {
+    let link = |at: usize| Draft {
+        function: FunctionId::new("identity", "1.0.0"),
+        inputs: vec![if at == 0 { Ref::Address(first) } else { Ref::Earlier(at - 1) }],
+        params: Params::new(),
+    };
+    (0..count as usize).map(link).collect()
+}
+
+/// A folder that is removed afterwards.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, Failure> {
+        let folder = std::env::temp_dir().join(format!("anabranch-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It is in the folder for temporary ones.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

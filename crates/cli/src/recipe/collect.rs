@@ -1,0 +1,94 @@
+//! `anabranch recipe collect`.
+
+use std::time::Duration;
+
+use anabranch_content::{DryRun, Scope};
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+use crate::plan::duration;
+
+pub(super) const HELP: &str = "\
+Pins and names are kept, with all that it takes to derive them; so is whatever is younger than the
+grace period.
+
+  anabranch recipe collect --dry-run --detail
+  anabranch recipe collect --grace 0 --keep-recipes
+
+Exit codes: 0 fine; 1 failed; 2 wrong usage.";
+
+/// Removes what nothing holds.
+#[derive(Args)]
+pub(crate) struct Collect {
+    /// Younger things stay, held or not: 30s, 5m, 24h, 0.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    grace: Duration,
+    /// Says what would go, and removes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// All recipes stay, and what they read and came to.
+    #[arg(long, conflicts_with = "derivable")]
+    keep_recipes: bool,
+    /// Only what can be computed again goes.
+    #[arg(long)]
+    derivable: bool,
+    /// Stops when the store has no more than so many bytes.
+    #[arg(long, value_name = "N")]
+    until_bytes: Option<u64>,
+    /// Removes at most so many things.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    most: usize,
+    /// Lists what goes, up to 10000 addresses.
+    #[arg(long)]
+    detail: bool,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Collect {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let terms = anabranch_content::Collect {
+            grace: self.grace,
+            scope: match (self.keep_recipes, self.derivable) {
+                (true, _) => Scope::KeepDerivations,
+                (_, true) => Scope::Derivable,
+                _ => Scope::All,
+            },
+            dry_run: if self.dry_run { DryRun::Yes } else { DryRun::No },
+            most: self.most,
+            until_bytes: self.until_bytes,
+            detail: if self.detail { 10_000 } else { 0 },
+        };
+        self.at.run(Missing::Refuse, async |backend| {
+            let done = backend.collect(terms).await?;
+            if self.json {
+                return show::json(&json!({
+                    "blobs": done.blobs, "bytes": done.bytes, "memos": done.memos,
+                    "recipes": done.derivations, "held": done.held, "young": done.young, "left": done.left,
+                    "removed": show::addresses(&done.removed), "dry_run": self.dry_run,
+                }));
+            }
+            let removed = show::addresses(&done.removed);
+            out::data(&removed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+            let verb = if self.dry_run { "would remove" } else { "removed" };
+            out::note(&format!(
+                "{verb} {} ({}), {} and {}; {} held, {} too young, {} left for another time",
+                out::count(done.blobs, "blob"),
+                show::size(done.bytes),
+                out::count(done.memos, "memo"),
+                out::count(done.derivations, "recipe"),
+                done.held,
+                done.young,
+                done.left,
+            ));
+            Ok(())
+        })
+    }
+}

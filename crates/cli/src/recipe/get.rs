@@ -1,0 +1,132 @@
+//! `anabranch recipe get`.
+
+use std::io::{self, IsTerminal as _};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_engine::{Clock as _, SystemClock};
+use clap::Args;
+use futures_util::future::{Either, select};
+
+use super::at::{At, Missing};
+use super::backend::{Backend, Got};
+use super::pour::Sink;
+use super::progress::Progress;
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+use crate::plan::duration;
+
+pub(super) const HELP: &str = "\
+stdout: the bytes, just as they are. With --output they go to a file, which is there once it is
+whole, and stderr says where they came from.
+
+  anabranch recipe get page
+  anabranch recipe get page --range 0..1024 -o beginning.bin
+
+Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage.";
+
+/// Writes a value.
+#[derive(Args)]
+pub(crate) struct Get {
+    /// An address or a name.
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// Where to; stdout if not given.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only these bytes: FIRST..END, either may be left out.
+    #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
+    range: Range<u64>,
+    /// How long it may take: 500ms, 2s.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    at: At,
+    /// Where it came from, as JSON on stdout; for use with --output.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+impl Get {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let began = SystemClock.now();
+            let address = backend.find(&self.target).await?;
+            let progress = io::stderr().is_terminal().then(Progress::new);
+            let get = backend.get(address, self.range.clone(), self.timeout);
+            let (mut got, progress) = match progress {
+                None => (get.await?, None),
+                Some(progress) => watched(backend, get, progress).await?,
+            };
+            let written = write(&mut got, Sink::to(self.output.as_deref())?, progress, &self.range).await?;
+            let took = SystemClock.now() - began;
+            if self.json {
+                let mut json = show::source_json(got.source);
+                json["output"] = got.output.to_string().into();
+                json["size"] = got.size.into();
+                json["written"] = written.into();
+                json["micros"] = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into();
+                return show::json(&json);
+            }
+            if self.output.is_some() {
+                let (size, source) = (show::size(written), show::source(got.source));
+                out::note(&format!("{size}, {source}, in {}", out::millis(took)));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Waits for a value and shows meanwhile what is computed.
+async fn watched(
+    backend: &Backend,
+    get: impl Future<Output = Result<Got, Failure>>,
+    mut progress: Progress,
+) -> Result<(Got, Option<Progress>), Failure> {
+    let mut ear = backend.listen().await?;
+    let mut get = Box::pin(get);
+    loop {
+        match select(get, Box::pin(ear.next())).await {
+            Either::Left((got, _)) => return Ok((got?, Some(progress))),
+            Either::Right((Some(heard), unfinished)) => {
+                progress.heard(&heard);
+                get = unfinished;
+            }
+            Either::Right((None, unfinished)) => return Ok((unfinished.await?, Some(progress))),
+        }
+    }
+}
+
+async fn write(
+    got: &mut Got,
+    mut sink: Sink,
+    mut progress: Option<Progress>,
+    range: &Range<u64>,
+) -> Result<u64, Failure> {
+    let wanted = range.end.min(got.size).saturating_sub(range.start);
+    let mut written = 0;
+    while let Some(piece) = got.next().await? {
+        sink.write(&piece)?;
+        written += piece.len() as u64;
+        if let Some(progress) = &mut progress {
+            progress.written(written, wanted);
+        }
+    }
+    drop(progress);
+    sink.finish()?;
+    Ok(written)
+}
+
+/// `A..B`, `A..`, `..B` or `..`.
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || "a range looks like 0..1024, 100.. or ..100".to_owned();
+    let (first, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str, otherwise| match text {
+        "" => Ok(otherwise),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let range = number(first, 0)?..number(end, u64::MAX)?;
+    if range.start <= range.end { Ok(range) } else { Err(format!("{} is behind {}", range.start, range.end)) }
+}

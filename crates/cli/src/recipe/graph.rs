@@ -1,0 +1,120 @@
+//! Puts a recipe file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anabranch_content::Address;
+use anabranch_plan::{Excerpt, Problem, Problems};
+use anabranch_recipe::{
+    Executor, FileBytes, FileProblem, FileProblems, Functions, RecipeFile, UnknownFunction,
+};
+use serde_json::{Value as Json, json};
+
+use super::backend::Backend;
+use super::{pour, show};
+use crate::failure::Failure;
+use crate::table::Table;
+
+/// A blob or a recipe of a file, put.
+pub(super) struct Entry {
+    name: String,
+    /// The function, of a recipe.
+    function: Option<String>,
+    address: Address,
+    reference: Option<String>,
+    dangling: Vec<Address>,
+}
+
+/// Keeps all blobs and recipes of a file, and sets its references.
+pub(super) async fn put(
+    backend: &Backend,
+    file: &Path,
+    unknown: UnknownFunction,
+) -> Result<Vec<Entry>, Failure> {
+    let (functions, known) = match backend {
+        Backend::Local(executor) => (Executor::functions(executor).clone(), unknown),
+        // The server knows which it has, and refuses others itself.
+        Backend::Remote(_) => (Functions::builtin(), UnknownFunction::Accept),
+    };
+    let file = RecipeFile::read(file, &functions, known)?;
+    let mut references = BTreeMap::new();
+    for name in file.references() {
+        if !references.contains_key(name) {
+            references.insert(name.to_owned(), backend.find(name).await?);
+        }
+    }
+    let mut blobs = Vec::with_capacity(file.blobs.len());
+    for blob in &file.blobs {
+        let put = match &blob.bytes {
+            FileBytes::Here(bytes) => backend.put_bytes(bytes.clone()).await?,
+            FileBytes::At(path) => backend.put(pour::open(path)?).await?,
+        };
+        blobs.push(put.address);
+    }
+    let added = backend.add_all(&file.drafts(&blobs, &references), unknown).await?;
+    let mut entries = Vec::with_capacity(blobs.len() + added.len());
+    for (blob, address) in file.blobs.into_iter().zip(blobs) {
+        let (function, dangling) = (None, Vec::new());
+        entries.push(Entry { name: blob.name, function, address, reference: blob.reference, dangling });
+    }
+    for (recipe, added) in file.recipes.into_iter().zip(added) {
+        let (function, address) = (Some(recipe.function.to_string()), added.address);
+        let (name, reference) = (recipe.name, recipe.reference);
+        entries.push(Entry { name, function, address, reference, dangling: added.dangling });
+    }
+    for entry in &entries {
+        if let Some(reference) = &entry.reference {
+            backend.set_ref(reference, Some(entry.address)).await?;
+        }
+    }
+    Ok(entries)
+}
+
+/// Tells which recipes read what is not there.
+pub(super) fn warn(entries: &[Entry]) {
+    entries.iter().for_each(|entry| show::dangling(Some(&entry.name), &entry.dangling));
+}
+
+/// Names and addresses, for people.
+pub(super) fn text(entries: &[Entry]) -> String {
+    let mut table = Table::new(["name", "what", "address", "ref"]);
+    for entry in entries {
+        let what = entry.function.clone().unwrap_or_else(|| "blob".to_owned());
+        let reference = entry.reference.clone().unwrap_or_default();
+        table.row([entry.name.clone(), what, entry.address.to_string(), reference]);
+    }
+    table.text(0)
+}
+
+/// Names and addresses as JSON.
+pub(super) fn as_json(entries: &[Entry]) -> Json {
+    let one = |entry: &Entry| {
+        json!({
+            "name": entry.name, "function": entry.function, "address": entry.address.to_string(),
+            "ref": entry.reference, "dangling": show::addresses(&entry.dangling),
+        })
+    };
+    entries.iter().map(one).collect()
+}
+
+impl From<FileProblems> for Failure {
+    fn from(found: FileProblems) -> Failure {
+        let mut problems = Problems::default();
+        for problem in found.problems {
+            problems.error(told(&found.file, problem));
+        }
+        if found.more > 0 {
+            problems.error(Problem::new(found.file, format!("and {} problems more", found.more)));
+        }
+        Failure::Refused(problems)
+    }
+}
+
+fn told(file: &str, problem: FileProblem) -> Problem {
+    let FileProblem { line, column, width, text, what, help } = problem;
+    if line == 0 {
+        return Problem { help, ..Problem::new(file, what) };
+    }
+    let placed = Problem { help, ..Problem::new(format!("{file}:{line}:{column}"), what) };
+    placed.at(Excerpt { line, column, width, text })
+}

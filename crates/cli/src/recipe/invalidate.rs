@@ -1,0 +1,67 @@
+//! `anabranch recipe invalidate`.
+
+use anabranch_content::DryRun;
+use anabranch_recipe::Reach;
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+
+/// Forgets what a recipe came to.
+#[derive(Args)]
+pub(crate) struct Invalidate {
+    /// An address or a name; of a blob with --cascade, all that was made from it.
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// And what everything made from it came to.
+    #[arg(long)]
+    cascade: bool,
+    /// Says what would be forgotten, and forgets nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Lists what is forgotten.
+    #[arg(long)]
+    detail: bool,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// So many addresses are listed.
+const LISTED: usize = 10_000;
+
+impl Invalidate {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let terms = anabranch_recipe::Invalidate {
+            reach: if self.cascade { Reach::Dependents } else { Reach::Alone },
+            dry_run: if self.dry_run { DryRun::Yes } else { DryRun::No },
+            detail: if self.detail { LISTED } else { 0 },
+        };
+        self.at.run(Missing::Refuse, async |backend| {
+            let address = backend.find(&self.target).await?;
+            let done = backend.invalidate(address, &terms).await?;
+            if self.json {
+                return show::json(&json!({
+                    "forgotten": done.forgotten, "looked_at": done.looked_at, "depth": done.depth,
+                    "bytes": done.bytes, "addresses": show::addresses(&done.addresses),
+                    "dry_run": self.dry_run,
+                }));
+            }
+            let listed = show::addresses(&done.addresses);
+            out::data(&listed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+            let verb = if self.dry_run { "would forget" } else { "forgot" };
+            out::note(&format!(
+                "{verb} {} ({}), of {} looked at",
+                out::count(done.forgotten, "value"),
+                show::size(done.bytes),
+                done.looked_at,
+            ));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! `anabranch recipe`: one file a verb, or a few that belong together.
+
+mod at;
+mod backend;
+mod pour;
+mod show;
+mod put;
+mod add;
+mod graph;
+mod get;
+mod progress;
+mod resolve;
+mod invalidate;
+mod pin;
+mod reference;
+mod collect;
+mod scrub;
+mod archive;
+mod functions;
+mod status;
+mod bench;
+
+use clap::Subcommand;
+
+pub(crate) use at::{runtime, unopened};
+
+use crate::args::EXIT_CODES;
+use crate::failure::Failure;
+
+/// What to do with recipes.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Keeps files as blobs and prints their addresses.
+    #[command(after_help = put::HELP)]
+    Put(put::Put),
+    /// Keeps a recipe, or a file of recipes that read each other by name, and prints addresses.
+    #[command(after_help = add::HELP)]
+    Add(add::Add),
+    /// Writes the value of a blob or a recipe, computed unless that was done before.
+    #[command(after_help = get::HELP)]
+    Get(get::Get),
+    /// Says what an address or a name is: a blob, or a recipe and what it came to.
+    #[command(after_help = EXIT_CODES)]
+    Resolve(resolve::Resolve),
+    /// Forgets what a recipe came to, so that it is computed anew.
+    #[command(after_help = EXIT_CODES)]
+    Invalidate(invalidate::Invalidate),
+    /// Has collection keep addresses, and all that it takes to derive them.
+    #[command(after_help = EXIT_CODES)]
+    Pin(pin::Pin),
+    /// Lets pinned addresses go.
+    #[command(after_help = EXIT_CODES)]
+    Unpin(pin::Unpin),
+    /// Lists pinned addresses.
+    #[command(after_help = EXIT_CODES)]
+    Pins(pin::Pins),
+    /// Named references: names for addresses, with their history.
+    #[command(subcommand, arg_required_else_help = true)]
+    Ref(reference::Verb),
+    /// Removes what no pin and no name leads to.
+    #[command(after_help = collect::HELP)]
+    Collect(collect::Collect),
+    /// Reads and checks everything that is kept.
+    #[command(after_help = scrub::HELP)]
+    Scrub(scrub::Scrub),
+    /// Writes addresses and all that they lead to into an archive.
+    #[command(after_help = EXIT_CODES)]
+    Export(archive::Export),
+    /// Brings in what an archive holds.
+    #[command(after_help = EXIT_CODES)]
+    Import(archive::Import),
+    /// Lists the functions that recipes are made of; with a name, its parameters.
+    #[command(after_help = EXIT_CODES)]
+    Functions(functions::Functions),
+    /// Says how much is kept and what was done.
+    #[command(after_help = EXIT_CODES)]
+    Status(status::Status),
+    /// Measures puts, remembered values and computed ones, in a store of its own.
+    #[command(after_help = EXIT_CODES)]
+    Bench(bench::Bench),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Verb::Put(put) => put.run(),
+            Verb::Add(add) => add.run(),
+            Verb::Get(get) => get.run(),
+            Verb::Resolve(resolve) => resolve.run(),
+            Verb::Invalidate(invalidate) => invalidate.run(),
+            Verb::Pin(pin) => pin.run(),
+            Verb::Unpin(unpin) => unpin.run(),
+            Verb::Pins(pins) => pins.run(),
+            Verb::Ref(verb) => verb.run(),
+            Verb::Collect(collect) => collect.run(),
+            Verb::Scrub(scrub) => scrub.run(),
+            Verb::Export(export) => export.run(),
+            Verb::Import(import) => import.run(),
+            Verb::Functions(functions) => functions.run(),
+            Verb::Status(status) => status.run(),
+            Verb::Bench(bench) => bench.run(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `anabranch recipe ref`.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+use super::at::{At, Missing};
+use super::show;
+use crate::args::EXIT_CODES;
+use crate::failure::Failure;
+use crate::out;
+use crate::plan::utc;
+use crate::table::Table;
+
+/// What to do with named references.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Has a name mean an address from now on.
+    #[command(after_help = EXIT_CODES)]
+    Set(Set),
+    /// Prints what a name means.
+    #[command(after_help = EXIT_CODES)]
+    Get(OfName),
+    /// Lists all names.
+    #[command(after_help = EXIT_CODES)]
+    List(List),
+    /// Lists what a name has meant, newest first.
+    #[command(after_help = EXIT_CODES)]
+    History(OfName),
+    /// Has a name mean nothing any more; its history stays.
+    #[command(after_help = EXIT_CODES)]
+    Drop(OfName),
+}
+
+/// Has a name mean an address.
+#[derive(Args)]
+pub(crate) struct Set {
+    /// The name.
+    name: String,
+    /// An address, or another name for one.
+    #[arg(value_name = "TARGET")]
+    target: String,
+    #[command(flatten)]
+    at: At,
+}
+
+/// About a name.
+#[derive(Args)]
+pub(crate) struct OfName {
+    /// The name.
+    name: String,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists names.
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Verb::Set(set) => set.run(),
+            Verb::Get(of) => of.get(),
+            Verb::List(list) => list.run(),
+            Verb::History(of) => of.history(),
+            Verb::Drop(of) => of.drop(),
+        }
+    }
+}
+
+impl Set {
+    fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let address = backend.find(&self.target).await?;
+            backend.set_ref(&self.name, Some(address)).await?;
+            out::data(&format!("{address}\n"))
+        })
+    }
+}
+
+impl OfName {
+    fn get(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let now = backend.history(&self.name).await?.last().copied();
+            let address = now.and_then(|now| now.address).ok_or_else(|| nothing(&self.name))?;
+            match self.json {
+                true => show::json(&json!({"name": self.name, "address": address.to_string()})),
+                false => out::data(&format!("{address}\n")),
+            }
+        })
+    }
+
+    fn history(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let history = backend.history(&self.name).await?;
+            if history.is_empty() {
+                return Err(nothing(&self.name));
+            }
+            let newest_first = history.iter().rev();
+            if self.json {
+                let one = |named: &anabranch_content::Named| {
+                    json!({"address": named.address.map(|address| address.to_string()), "at_millis": named.at.0})
+                };
+                return show::json(&newest_first.map(one).collect());
+            }
+            let mut table = Table::new(["since (UTC)", "address"]);
+            for named in newest_first {
+                let address = named.address.map_or_else(|| "dropped".to_owned(), |address| address.to_string());
+                table.row([utc(named.at.0), address]);
+            }
+            out::data(&table.text(0))
+        })
+    }
+
+    fn drop(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let now = backend.history(&self.name).await?.last().copied();
+            let address = now.and_then(|now| now.address).ok_or_else(|| nothing(&self.name))?;
+            backend.set_ref(&self.name, None).await?;
+            if self.json {
+                return show::json(&json!({"name": self.name, "was": address.to_string()}));
+            }
+            out::note(&format!("`{}` meant {address}, and means nothing now", self.name));
+            Ok(())
+        })
+    }
+}
+
+impl List {
+    fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let refs = backend.refs().await?;
+            if self.json {
+                let entry = |(name, address): &(String, anabranch_content::Address)| {
+                    (name.clone(), Json::from(address.to_string()))
+                };
+                return show::json(&Json::Object(refs.iter().map(entry).collect()));
+            }
+            let mut table = Table::new(["name", "address"]);
+            refs.iter().for_each(|(name, address)| table.row([name.clone(), address.to_string()]));
+            show::table(&table, refs.len(), "no names yet; `anabranch recipe ref set NAME TARGET` makes one")
+        })
+    }
+}
+
+fn nothing(name: &str) -> Failure {
+    Failure::of(format!("nothing is named {name:?}; `anabranch recipe ref list` lists names"))
+}

@@ -1,0 +1,84 @@
+//! `anabranch recipe resolve`.
+
+use anabranch_content::{Address, Memo};
+use anabranch_recipe::Recipe;
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::at::{At, Missing};
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+use crate::plan::utc;
+
+/// Says what an address is.
+#[derive(Args)]
+pub(crate) struct Resolve {
+    /// An address or a name.
+    #[arg(value_name = "TARGET")]
+    target: String,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resolve {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let address = backend.find(&self.target).await?;
+            let found = backend.resolve(address).await?;
+            let Some(recipe) = found.recipe else {
+                // None of its bytes are asked for, so just their number comes.
+                let size = backend.get(address, 0..0, None).await?.size;
+                return match self.json {
+                    true => {
+                        show::json(&json!({"address": address.to_string(), "kind": "blob", "size": size}))
+                    }
+                    false => show::facts(&[("blob", address.to_string()), ("size", show::size(size))]),
+                };
+            };
+            match self.json {
+                true => show::json(&as_json(address, &recipe, found.memo.as_ref())),
+                false => text(address, &recipe, found.memo.as_ref()),
+            }
+        })
+    }
+}
+
+fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Failure> {
+    let mut facts = vec![("recipe", address.to_string()), ("function", recipe.function.to_string())];
+    for (at, input) in recipe.inputs.iter().enumerate() {
+        facts.push((if at == 0 { "inputs" } else { "" }, input.to_string()));
+    }
+    for (at, (name, value)) in recipe.params.iter().enumerate() {
+        let shown = format!("{name} = {}", show::value_json(value));
+        facts.push((if at == 0 { "params" } else { "" }, shown));
+    }
+    match memo {
+        None => facts.push(("value", "not computed, or not remembered".to_owned())),
+        Some(memo) => {
+            facts.push(("value", memo.output.to_string()));
+            facts.push(("size", show::size(memo.size)));
+            facts.push(("computed", format!("{} UTC, in {}", utc(memo.at.0), out::millis(memo.cost.cpu))));
+        }
+    }
+    show::facts(&facts)
+}
+
+fn as_json(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Json {
+    let params: Json = Json::Object(
+        recipe.params.iter().map(|(name, value)| (name.clone(), show::value_json(value))).collect(),
+    );
+    let memo = memo.map(|memo| {
+        json!({
+            "output": memo.output.to_string(), "size": memo.size, "at_millis": memo.at.0,
+            "cpu_micros": u64::try_from(memo.cost.cpu.as_micros()).unwrap_or(u64::MAX),
+        })
+    });
+    json!({
+        "address": address.to_string(), "kind": "recipe", "function": recipe.function.to_string(),
+        "inputs": show::addresses(&recipe.inputs), "params": params, "memo": memo,
+    })
+}

@@ -1,0 +1,59 @@
+//! `anabranch recipe scrub`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+What is damaged is moved to quarantine and missing from then on; recipes compute it again.
+
+Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage.";
+
+/// Checks everything.
+#[derive(Args)]
+pub(crate) struct Scrub {
+    /// Reads at most so many MiB a second; if not given, as fast as it goes here, and 32 on a server.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    mib_per_second: Option<u64>,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Scrub {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let found = backend.scrub(self.mib_per_second.map(|mib| mib << 20)).await?;
+            let is_fine = found.damaged.is_empty() && found.unreadable.is_empty() && found.index.is_none();
+            if self.json {
+                show::json(&json!({
+                    "records": found.records, "files": found.files, "bytes": found.bytes,
+                    "damaged": show::addresses(&found.damaged), "unreadable": found.unreadable.len(),
+                    "index": found.index,
+                }))?;
+            } else {
+                let damaged = show::addresses(&found.damaged);
+                out::data(&damaged.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+                let (records, files) =
+                    (out::count(found.records, "record"), out::count(found.files, "large blob"));
+                out::note(&format!("read {records} and {files}, {}", show::size(found.bytes)));
+                out::note(&match is_fine {
+                    true => "all is well".to_owned(),
+                    false => format!(
+                        "{} damaged, {} unreadable; the index is {}",
+                        out::count(found.damaged.len() as u64, "value"),
+                        out::count(found.unreadable.len() as u64, "stretch of the log"),
+                        found.index.as_deref().unwrap_or("fine"),
+                    ),
+                });
+            }
+            if is_fine { Ok(()) } else { Err(Failure::Told) }
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! `anabranch recipe status`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::backend::Backend;
+use super::show;
+use crate::failure::Failure;
+
+/// Says how much there is.
+#[derive(Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Status {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let status = backend.status().await?;
+            let store = &status.store;
+            let is_remote = matches!(backend, Backend::Remote(_));
+            if self.json {
+                let mut json = json!({
+                    "recipes": store.derivations, "memos": store.memos, "blobs": store.blobs,
+                    "blob_bytes": store.blob_bytes, "used_bytes": store.used_bytes, "pins": store.pins,
+                    "refs": store.names, "functions": status.functions,
+                });
+                if is_remote {
+                    json["gets"] = status.gets.into();
+                    json["hits"] = status.hits.into();
+                    json["computed"] = status.computed.into();
+                    json["failed"] = status.failed.into();
+                    json["computing"] = status.computing.into();
+                }
+                return show::json(&json);
+            }
+            let mut facts = vec![
+                (
+                    "recipes",
+                    format!("{}, {} of them with a remembered value", store.derivations, store.memos),
+                ),
+                ("blobs", format!("{}, {}", store.blobs, show::size(store.blob_bytes))),
+                ("on disk", show::size(store.used_bytes)),
+                ("pins", store.pins.to_string()),
+                ("names", store.names.to_string()),
+                ("functions", status.functions.to_string()),
+            ];
+            // What was done is counted while a server runs; a command has just begun.
+            if is_remote {
+                facts.push(("gets", format!("{}, {} of them there already", status.gets, status.hits)));
+                facts.push(("computed", format!("{}, {} failed", status.computed, status.failed)));
+                facts.push(("computing", status.computing.to_string()));
+            }
+            show::facts(&facts)
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! `recipe`: what a user sees, verb by verb.
+
+use std::path::{Path, PathBuf};
+
+use expect_test::{ExpectFile, expect_file};
+
+use crate::binary::{Said, in_folder, root, scratch};
+
+/// An empty folder of the test's own.
+pub(crate) fn empty(test: &str) -> PathBuf {
+    let folder = scratch(test);
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs `anabranch recipe` in a folder; the words of the command are parted by spaces.
+pub(crate) fn recipe(folder: &Path, command: &str) -> Said {
+    let args: Vec<&str> = std::iter::once("recipe").chain(command.split(' ')).collect();
+    in_folder(folder, &args, "")
+}
+
+/// What commands say, one after the other: as a terminal would show it.
+fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
+    let mut transcript = String::new();
+    for command in commands {
+        let said = timeless(&recipe(folder, command).shown_from(folder));
+        transcript.push_str(&format!("$ anabranch recipe {command}\n{said}\n"));
+    }
+    expected.assert_eq(&transcript);
+}
+
+/// Times, which are never the same twice, as `TIME`.
+fn timeless(text: &str) -> String {
+    let mut shown = String::new();
+    for line in text.lines() {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        for at in 1..words.len() {
+            if words[at].starts_with("ms") && words[at - 1].parse::<f64>().is_ok() {
+                words[at - 1] = "TIME";
+            }
+        }
+        for word in &mut words {
+            let is_date = word.len() == 10 && word.chars().filter(|letter| *letter == '-').count() == 2;
+            let is_clock = word.len() == 8 && word.chars().filter(|letter| *letter == ':').count() == 2;
+            if (is_date || is_clock) && word.starts_with(|letter: char| letter.is_ascii_digit()) {
+                *word = if is_date { "DATE" } else { "CLOCK" };
+            }
+        }
+        let line = words.join(" ");
+        // How many there are is told elsewhere, and grows.
+        let line = if line.starts_with("functions  ") { "functions  COUNT" } else { &line };
+        shown.push_str(line);
+        shown.push('\n');
+    }
+    shown
+}
+
+/// A folder with a store that has the example in it.
+fn with_example(test: &str) -> PathBuf {
+    let folder = empty(test);
+    for file in ["page.toml", "story.txt"] {
+        std::fs::copy(root().join("examples/recipes").join(file), folder.join(file)).unwrap();
+    }
+    let said = recipe(&folder, "add --file page.toml");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    folder
+}
+
+#[test]
+fn help_of_recipes() {
+    let folder = empty("recipe_help");
+    let commands = ["--help", "add --help", "get --help", "collect --help", "ref --help"];
+    check(&folder, &commands, &expect_file!["recipe_said/help.txt"]);
+}
+
+#[test]
+fn a_file_is_put_and_its_page_computed_once() {
+    let folder = with_example("recipe_file");
+    let commands = [
+        "add --file page.toml",
+        "get page",
+        "get page -o again.txt",
+        "get page --range 6..15",
+        "resolve page",
+        "resolve page.gz",
+        "status",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/file.txt"]);
+    let again = std::fs::read_to_string(folder.join("again.txt")).unwrap();
+    assert_eq!(again, recipe(&folder, "get page").stdout);
+    let json: serde_json::Value =
+        serde_json::from_str(&recipe(&folder, "resolve page --json").stdout).unwrap();
+    assert_eq!((&json["function"], &json["memo"]["size"]), (&"concat/1.0.0".into(), &365.into()));
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 4, "nothing half written is left: {names:?}");
+}
+
+#[test]
+fn recipes_one_by_one() {
+    let folder = empty("recipe_single");
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    std::fs::write(folder.join("b.txt"), "cd").unwrap();
+    let commands = [
+        "put a.txt --ref a",
+        "put a.txt b.txt",
+        "put a.txt --json",
+        "add repeat/1.0.0 -i a -p count:=3 --ref thrice",
+        "get thrice",
+        "resolve thrice",
+        "resolve a",
+        "invalidate a --cascade --dry-run --detail",
+        "invalidate thrice",
+        "invalidate thrice --json",
+        "add concat/1.0.0 -i 0000000000000000000000000000000000000000000000000000000000000000 -i a",
+        "add nobody/9 -i a --allow-unknown --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/single.txt"]);
+}
+
+#[test]
+fn pins_names_and_collection() {
+    let folder = with_example("recipe_roots");
+    recipe(&folder, "get page");
+    std::fs::write(folder.join("loose.txt"), "nobody wants this").unwrap();
+    let commands = [
+        "ref list",
+        "ref set front page",
+        "ref get front",
+        "ref drop page.gz",
+        "ref history page.gz",
+        "pin front",
+        "pin front",
+        "pins",
+        "put loose.txt",
+        "collect",
+        "collect --grace 0 --keep-recipes --dry-run --detail",
+        "collect --grace 0",
+        "collect --grace 0 --json",
+        "unpin front",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/roots.txt"]);
+    let scrub = recipe(&folder, "scrub");
+    assert!(scrub.code == 0 && scrub.stderr.ends_with("all is well\n"), "{}", scrub.shown());
+    assert!(recipe(&folder, "get page").stdout.starts_with("Where the delta begins\n"));
+}
+
+#[test]
+fn archives_move_between_stores() {
+    let folder = with_example("recipe_archive");
+    let page = recipe(&folder, "get page").stdout;
+    let commands = [
+        "export page.archive page",
+        "import page.archive --data other",
+        "import page.archive --data other --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/archive.txt"]);
+    let address = recipe(&folder, "ref get page").stdout;
+    let other = recipe(&folder, &format!("get {} --data other", address.trim()));
+    assert_eq!(other.stdout, page);
+    let half = std::fs::read(folder.join("page.archive")).unwrap();
+    std::fs::write(folder.join("half.archive"), &half[..half.len() / 2]).unwrap();
+    let said = recipe(&folder, "import half.archive --data third");
+    assert!(said.code == 1 && said.stderr.contains("the archive is damaged"), "{}", said.shown());
+}
+
+#[test]
+fn functions_are_listed() {
+    let folder = empty("recipe_functions");
+    let said = recipe(&folder, "functions");
+    assert!(said.code == 0 && said.stdout.lines().count() > 20, "{}", said.shown());
+    let commands = ["functions take", "functions concat/1.0.0 --json", "functions concta"];
+    check(&folder, &commands, &expect_file!["recipe_said/functions.txt"]);
+    assert!(!folder.join(".anabranch").exists(), "no store is needed for that");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_way_out() {
+    let folder = empty("recipe_errors");
+    let commands = ["get page", "status --data nowhere"];
+    check(&folder, &commands, &expect_file!["recipe_said/no_store.txt"]);
+    assert!(!folder.join(".anabranch").exists() && !folder.join("nowhere").exists());
+    std::fs::write(folder.join("no.txt"), "").unwrap();
+    let commands = [
+        "put missing.txt",
+        "put .",
+        "get page",
+        "add concta/1.0.0",
+        "add take/1.0.0 -i x",
+        "add concat",
+        "add concat/1.0.0 -p count",
+        "add concat/1.0.0 -p count:=x",
+        "add",
+        "get page --range 9..3",
+        "get page --json",
+        "collect --grace soon",
+        "status --server localhost:1",
+        "ref get page",
+        "put no.txt --ref empty",
+        "add non_empty/1.0.0 -i empty --ref refused",
+        "get refused -o never.txt",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/wrong.txt"]);
+    assert!(!folder.join("never.txt").exists());
+}
+
+#[test]
+fn problems_of_files_are_told_with_their_lines() {
+    let folder = empty("recipe_problems");
+    let files = [
+        (
+            "wrong.toml",
+            "[blob.a]\ntext = 7\n\n[recipe.b]\nfunction = \"take/1.0.0\"\ninputs = [\"aa\"]\n\
+             params = { bytes = \"x\", byte = 1 }\n",
+        ),
+        (
+            "wrong.yaml",
+            "recipe:\n  a: {function: concat/1.0.0, inputs: [b]}\n  b: {function: concat/1.0.0, inputs: [a]}\n",
+        ),
+        ("ref.toml", "[recipe.a]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\"]\n"),
+    ];
+    files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+    let commands = [
+        "add --file wrong.toml",
+        "add --file wrong.yaml",
+        "add --file missing.toml",
+        "add --file recipe.txt",
+        "add --file ref.toml",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/problems.txt"]);
+}
+
+#[test]
+fn the_bench_measures() {
+    let folder = empty("recipe_bench");
+    let said = recipe(&folder, "bench --count 20");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert_eq!(said.stdout.lines().count(), 6, "{}", said.stdout);
+}

@@ -1,0 +1,65 @@
+//! Whether functions are known and take what recipes give them, before anything is computed.
+
+use super::order::params;
+use super::problem::Notes;
+use super::read::{Call, Entry, What};
+use crate::executor::UnknownFunction;
+use crate::function::{Fault, Function};
+use crate::registry::{Functions, check_call, nearest};
+
+/// Notes calls that cannot come to anything.
+pub(super) fn calls(
+    entries: &[Entry],
+    functions: &Functions,
+    unknown: UnknownFunction,
+    notes: &mut Notes<'_>,
+) {
+    for entry in entries {
+        let What::Recipe(call) = &entry.what else { continue };
+        let Some((at, id)) = &call.function else { continue };
+        match functions.get(id) {
+            Some(function) => self::call(call, function.as_ref(), notes),
+            None if unknown == UnknownFunction::Accept => {}
+            None => {
+                let near = functions.near(id).map(|near| format!("did you mean `{near}`?"));
+                let help = near.unwrap_or_else(|| "`anabranch recipe functions` lists them".to_owned());
+                notes.note(at, format!("function `{id}` is not known here"), help);
+            }
+        }
+    }
+}
+
+fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
+    let signature = function.signature();
+    let (mut left, mut inputs) = (params(call), call.inputs.len());
+    // Each round notes one problem and takes it away.
+    loop {
+        match check_call(function, inputs, &left) {
+            Err(Fault::Param { name, problem }) => {
+                let given = call.params.iter().find(|(key, _)| key.name == name);
+                // What seems to be missing may be what was noted already.
+                if given.is_none() && !call.whole {
+                    return;
+                }
+                let at = given.map_or(&call.at, |(key, _)| &key.at);
+                let known = || signature.params.iter().map(|param| &*param.name);
+                let near = if problem.starts_with("unknown") { nearest(&name, known()) } else { None };
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                notes.hint(at, format!("`{}`: parameter `{name}`: {problem}", signature.id), help);
+                if left.remove(&name).is_none() {
+                    return;
+                }
+                // A parameter that is needed and wrong would be missing next.
+                if signature.params.iter().any(|param| param.needed && param.name == name) {
+                    return;
+                }
+            }
+            Err(Fault::Inputs { .. }) if !call.whole => return,
+            Err(fault @ Fault::Inputs { takes, .. }) => {
+                notes.hint(&call.at, format!("`{}`: {fault}", signature.id), None);
+                inputs = takes.least;
+            }
+            Ok(()) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Recipe files: blobs and recipes that read each other by name, in TOML or YAML, put at once.
+//!
+//! ```
+//! # use anabranch_recipe::{FileFormat, Functions, RecipeFile, UnknownFunction};
+//! let text = r#"
+//!     [blob.greeting]
+//!     text = "hello, "
+//!
+//!     [recipe.twice]
+//!     function = "concat/1.0.0"
+//!     inputs = ["greeting", "greeting"]
+//!     ref = true
+//! "#;
+//! let functions = Functions::builtin();
+//! let file = RecipeFile::parse("twice.toml", text, FileFormat::Toml, &functions, UnknownFunction::Refuse)?;
+//! assert_eq!(file.recipes[0].name, "twice");
+//! # Ok::<(), anabranch_recipe::FileProblems>(())
+//! ```
+
+mod tree;
+mod problem;
+mod read;
+mod order;
+mod check;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::executor::{Draft, Ref, UnknownFunction};
+use crate::recipe::{FunctionId, Params};
+use crate::registry::Functions;
+use anabranch_content::Address;
+
+use problem::Notes;
+pub use problem::{FileProblem, FileProblems};
+
+/// What a recipe file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// TOML.
+    Toml,
+    /// YAML.
+    Yaml,
+}
+
+impl FileFormat {
+    /// What the name of a file says: `.toml`, `.yaml` or `.yml`.
+    pub fn of(path: &Path) -> Option<FileFormat> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(FileFormat::Toml),
+            "yaml" | "yml" => Some(FileFormat::Yaml),
+            _ => None,
+        }
+    }
+}
+
+/// A recipe file, checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecipeFile {
+    /// The blobs, as they are declared.
+    pub blobs: Vec<FileBlob>,
+    /// The recipes, each behind those it reads.
+    pub recipes: Vec<FileRecipe>,
+}
+
+/// A blob of a recipe file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileBlob {
+    /// What it is called in the file.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: FileBytes,
+    /// The named reference that it should get.
+    pub reference: Option<String>,
+}
+
+/// Where a blob's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileBytes {
+    /// In the recipe file.
+    Here(Bytes),
+    /// In a file of their own.
+    At(PathBuf),
+}
+
+/// A recipe of a recipe file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileRecipe {
+    /// What it is called in the file.
+    pub name: String,
+    /// Its function.
+    pub function: FunctionId,
+    /// What it reads, in order.
+    pub inputs: Vec<FileInput>,
+    /// Its parameters.
+    pub params: Params,
+    /// The named reference that it should get.
+    pub reference: Option<String>,
+}
+
+/// What a recipe of a recipe file reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileInput {
+    /// The blob of the file at that place.
+    Blob(usize),
+    /// The recipe of the file at that place.
+    Recipe(usize),
+    /// What a named reference means when the file is put.
+    Reference(String),
+    /// A blob or a recipe by address.
+    Address(Address),
+}
+
+/// The most bytes of a recipe file; large bytes belong into files that it names.
+const FILE_MOST: u64 = 64 << 20;
+
+impl RecipeFile {
+    /// Reads and checks a recipe file. Files that it names are relative to its folder.
+    pub fn read(
+        path: &Path,
+        functions: &Functions,
+        unknown: UnknownFunction,
+    ) -> Result<RecipeFile, FileProblems> {
+        let name = path.display().to_string();
+        let whole = |what: String, help: &str| FileProblems::whole(&name, what, help);
+        let Some(format) = FileFormat::of(path) else {
+            return Err(whole("not a recipe file by its name".to_owned(), "call it .toml, .yaml or .yml"));
+        };
+        let size = std::fs::metadata(path).map(|found| found.len());
+        if let Ok(size @ FILE_MOST..) = size {
+            let what = format!("{size} bytes are more than the {FILE_MOST} of a recipe file");
+            return Err(whole(what, "keep large blobs in files, and name them with `file`"));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| whole(format!("cannot be read: {error}"), "name a recipe file that is there"))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse_in(folder, &name, &text, format, &(functions, unknown))
+    }
+
+    /// Checks the text of a recipe file, whose name is for what is said about it. Files that it names are relative to
+    /// the current folder.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        format: FileFormat,
+        functions: &Functions,
+        unknown: UnknownFunction,
+    ) -> Result<RecipeFile, FileProblems> {
+        Self::parse_in(Path::new(""), name, text, format, &(functions, unknown))
+    }
+
+    fn parse_in(
+        folder: &Path,
+        name: &str,
+        text: &str,
+        format: FileFormat,
+        known: &(&Functions, UnknownFunction),
+    ) -> Result<RecipeFile, FileProblems> {
+        let mut notes = Notes::new(name, text);
+        let table = tree::parse(text, format, &mut notes);
+        let entries = read::entries(table, folder, &mut notes);
+        check::calls(&entries, known.0, known.1, &mut notes);
+        let file = order::linked(&entries, &mut notes);
+        notes.none_or(file)
+    }
+
+    /// Names of references that the file's recipes read.
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
+            FileInput::Reference(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The recipes to be added, once the blobs have addresses and it is known what references mean.
+    ///
+    /// # Panics
+    /// If a blob or a reference is missing.
+    pub fn drafts(&self, blobs: &[Address], references: &BTreeMap<String, Address>) -> Vec<Draft> {
+        let input = |input: &FileInput| match input {
+            FileInput::Blob(place) => Ref::Address(blobs[*place]),
+            FileInput::Recipe(place) => Ref::Earlier(*place),
+            FileInput::Reference(name) => Ref::Address(references[name]),
+            FileInput::Address(address) => Ref::Address(*address),
+        };
+        let draft = |recipe: &FileRecipe| Draft {
+            function: recipe.function.clone(),
+            inputs: recipe.inputs.iter().map(input).collect(),
+            params: recipe.params.clone(),
+        };
+        self.recipes.iter().map(draft).collect()
+    }
+}

@@ -1,0 +1,307 @@
+//! From a tree to entries: fields, types and values are right after this, names are not looked up yet.
+
+use std::path::Path;
+
+use anabranch_content::{Address, Value};
+use bytes::Bytes;
+use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
+
+use super::FileBytes;
+use super::problem::{Notes, Span};
+use super::tree::{Key, Node, Table, Tree};
+use crate::recipe::FunctionId;
+use crate::registry::nearest;
+
+/// A blob or a recipe, as it is declared.
+pub(super) struct Entry {
+    pub key: Key,
+    pub what: What,
+    pub reference: Option<String>,
+}
+
+pub(super) enum What {
+    Blob(FileBytes),
+    Recipe(Call),
+}
+
+/// What a recipe calls; what was noted as wrong is left out.
+pub(super) struct Call {
+    pub function: Option<(Span, FunctionId)>,
+    /// Where the inputs are listed, or the recipe is if they are not.
+    pub at: Span,
+    pub inputs: Vec<(Span, Input)>,
+    pub params: Vec<(Key, Value)>,
+    /// All inputs and parameters could be read.
+    pub whole: bool,
+}
+
+pub(super) enum Input {
+    Named(String),
+    Reference(String),
+    Address(Address),
+}
+
+/// How an input begins that is a named reference of the store.
+const REFERENCE: &str = "ref:";
+
+/// The blobs and recipes of a file.
+pub(super) fn entries(table: Table, folder: &Path, notes: &mut Notes<'_>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (key, node) in table {
+        let is_blob = match key.name.as_str() {
+            "blob" => true,
+            "recipe" => false,
+            other => {
+                unknown(&key.at, other, &["blob", "recipe"], "a recipe file", notes);
+                continue;
+            }
+        };
+        let Some(named) = as_table(node, &key.name, "entries by name", notes) else { continue };
+        for (key, node) in named {
+            check_name(&key, notes);
+            // What is noted as wrong stays as a name that others may read.
+            let fields = as_table(node, &key.name, "a table of fields", notes).unwrap_or_default();
+            let (what, reference) = match is_blob {
+                true => blob(&key, fields, folder, notes),
+                false => recipe(&key, fields, notes),
+            };
+            entries.push(Entry { key, what, reference });
+        }
+    }
+    entries
+}
+
+fn check_name(key: &Key, notes: &mut Notes<'_>) {
+    let name = &key.name;
+    if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
+        notes.note(&key.at, format!("{name:?} is not a name"), "1 to 255 bytes without control characters");
+    } else if name.starts_with(REFERENCE) || name.parse::<Address>().is_ok() {
+        let what = format!("`{name}` would be read as something else where it is an input");
+        notes.note(&key.at, what, "names are neither 64 hex digits nor begin with `ref:`");
+    }
+}
+
+fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What, Option<String>) {
+    const WAYS: &str = "`text`, `file`, `base64` or `hex`";
+    let (mut found, mut count, mut reference) = (None, 0, None);
+    for (field, node) in fields {
+        if field.name == "ref" {
+            reference = as_reference(key, node, notes);
+            continue;
+        }
+        if !["text", "file", "base64", "hex"].contains(&field.name.as_str()) {
+            unknown(&field.at, &field.name, &["text", "file", "base64", "hex", "ref"], "a blob", notes);
+            continue;
+        }
+        count += 1;
+        if count > 1 {
+            let what = format!("`{}` has its bytes twice", key.name);
+            notes.note(&field.at, what, format!("give one of {WAYS}"));
+        }
+        let at = node.at.clone();
+        if let Some(text) = as_text(node, &field.name, notes) {
+            found = bytes(&field.name, text, &at, folder, notes);
+        }
+    }
+    if count == 0 {
+        notes.note(&key.at, format!("blob `{}` has no bytes", key.name), format!("give one of {WAYS}"));
+    }
+    (What::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
+}
+
+fn bytes(how: &str, text: String, at: &Span, folder: &Path, notes: &mut Notes<'_>) -> Option<FileBytes> {
+    match how {
+        "text" => Some(FileBytes::Here(text.into())),
+        "file" => {
+            let path = folder.join(&text);
+            let problem = match std::fs::metadata(&path) {
+                Ok(found) if found.is_file() => return Some(FileBytes::At(path)),
+                Ok(_) => "not a file".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            notes.note(
+                at,
+                format!("`{}`: {problem}", path.display()),
+                "files are relative to the recipe file",
+            );
+            None
+        }
+        how => decoded(how, &text, at, notes).map(FileBytes::Here),
+    }
+}
+
+/// Bytes that are written as text; spaces and line breaks do not count.
+fn decoded(how: &str, text: &str, at: &Span, notes: &mut Notes<'_>) -> Option<Bytes> {
+    let dense: String = text.split_ascii_whitespace().collect();
+    let encoding = if how == "hex" { &HEXLOWER_PERMISSIVE } else { &BASE64 };
+    match encoding.decode(dense.as_bytes()) {
+        Ok(bytes) => Some(bytes.into()),
+        Err(error) => {
+            notes.hint(at, format!("not {how}: {error}"), None);
+            None
+        }
+    }
+}
+
+fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<String>) {
+    let mut call =
+        Call { function: None, at: key.at.clone(), inputs: Vec::new(), params: Vec::new(), whole: true };
+    let (mut reference, mut has_function) = (None, false);
+    for (field, node) in fields {
+        match field.name.as_str() {
+            "function" => {
+                has_function = true;
+                let at = node.at.clone();
+                let text = as_text(node, "function", notes);
+                call.function = text.and_then(|text| as_function(&text, at, notes));
+            }
+            "inputs" => {
+                call.at = node.at.clone();
+                inputs(node, &mut call, notes);
+            }
+            "params" => params(node, &mut call, notes),
+            "ref" => reference = as_reference(key, node, notes),
+            other => {
+                unknown(&field.at, other, &["function", "inputs", "params", "ref"], "a recipe", notes);
+            }
+        }
+    }
+    if !has_function {
+        let help = "write `function = \"name/version\"`; `anabranch recipe functions` lists them";
+        notes.note(&key.at, format!("recipe `{}` has no function", key.name), help);
+    }
+    (What::Recipe(call), reference)
+}
+
+fn as_function(text: &str, at: Span, notes: &mut Notes<'_>) -> Option<(Span, FunctionId)> {
+    match text.parse() {
+        Ok(function) => Some((at, function)),
+        Err(malformed) => {
+            notes.hint(&at, malformed.to_string(), None);
+            None
+        }
+    }
+}
+
+fn inputs(node: Node, call: &mut Call, notes: &mut Notes<'_>) {
+    let items = match node.value {
+        Tree::List(items) => items,
+        other => {
+            let what = format!("`inputs` is a list of names, this is {}", other.kind());
+            notes.note(&node.at, what, "write [\"name\"]");
+            call.whole = false;
+            return;
+        }
+    };
+    for item in items {
+        let at = item.at.clone();
+        let Some(text) = as_text(item, "an input", notes) else {
+            call.whole = false;
+            continue;
+        };
+        let input = match (text.strip_prefix(REFERENCE), text.parse()) {
+            (Some(name), _) => Input::Reference(name.to_owned()),
+            (None, Ok(address)) => Input::Address(address),
+            (None, Err(_)) => Input::Named(text),
+        };
+        call.inputs.push((at, input));
+    }
+}
+
+fn params(node: Node, call: &mut Call, notes: &mut Notes<'_>) {
+    let Some(table) = as_table(node, "params", "parameters by name", notes) else {
+        call.whole = false;
+        return;
+    };
+    for (key, node) in table {
+        match value(node, notes) {
+            Some(value) => call.params.push((key, value)),
+            None => call.whole = false,
+        }
+    }
+}
+
+/// A parameter. How deep lists and tables can be in each other is the parser's bound.
+fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
+    Some(match node.value {
+        Tree::Bool(truth) => Value::Bool(truth),
+        Tree::Int(int) => Value::Int(int),
+        Tree::Float(float) => Value::Float(float),
+        Tree::Text(text) => Value::Text(text),
+        Tree::List(items) => {
+            Value::List(items.into_iter().map(|item| value(item, notes)).collect::<Option<_>>()?)
+        }
+        Tree::Table(table) => match as_bytes(table, notes) {
+            Ok(bytes) => Value::Bytes(bytes?),
+            Err(table) => {
+                let entry = |(key, node): (Key, Node)| Some((key.name, value(node, notes)?));
+                Value::Map(table.into_iter().map(entry).collect::<Option<_>>()?)
+            }
+        },
+        Tree::Other(what) => {
+            let help = if what == "null" { "leave it out instead" } else { "write it as text, in quotes" };
+            notes.note(&node.at, format!("a parameter cannot be {what}"), help);
+            return None;
+        }
+    })
+}
+
+/// `{ base64 = "..." }` and `{ hex = "..." }` are bytes.
+fn as_bytes(mut table: Table, notes: &mut Notes<'_>) -> Result<Option<Bytes>, Table> {
+    let is_bytes = matches!(&table[..], [(key, Node { value: Tree::Text(_), .. })]
+        if ["base64", "hex"].contains(&key.name.as_str()));
+    match table.pop() {
+        Some((key, Node { at, value: Tree::Text(text) })) if is_bytes => {
+            Ok(decoded(&key.name, &text, &at, notes))
+        }
+        last => {
+            table.extend(last);
+            Err(table)
+        }
+    }
+}
+
+/// `ref = true` is the entry's own name, `ref = "other"` another one.
+fn as_reference(key: &Key, node: Node, notes: &mut Notes<'_>) -> Option<String> {
+    match node.value {
+        Tree::Bool(true) => Some(key.name.clone()),
+        Tree::Bool(false) => None,
+        Tree::Text(name) if (1..=255).contains(&name.len()) && !name.chars().any(char::is_control) => {
+            Some(name)
+        }
+        other => {
+            let what = format!("`ref` is true or a name of 1 to 255 bytes, this is {}", other.kind());
+            notes.note(&node.at, what, "`ref = true` names it as it is called here");
+            None
+        }
+    }
+}
+
+fn as_table(node: Node, name: &str, holds: &str, notes: &mut Notes<'_>) -> Option<Table> {
+    match node.value {
+        Tree::Table(table) => Some(table),
+        other => {
+            notes.hint(&node.at, format!("`{name}` holds {holds}, this is {}", other.kind()), None);
+            None
+        }
+    }
+}
+
+fn as_text(node: Node, name: &str, notes: &mut Notes<'_>) -> Option<String> {
+    match node.value {
+        Tree::Text(text) => Some(text),
+        other => {
+            let what = format!("`{name}` is text, this is {}", other.kind());
+            notes.note(&node.at, what.replace("`an input`", "an input"), "put it in quotes");
+            None
+        }
+    }
+}
+
+fn unknown(at: &Span, name: &str, known: &[&str], of: &str, notes: &mut Notes<'_>) {
+    let help = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it has {}", known.join(", ")),
+    };
+    notes.note(at, format!("{of} has no `{name}`"), help);
+}
