@@ -24,7 +24,7 @@ use self::run::Run;
 use self::work::{MADE_MOST, Stop, Work};
 use super::parsed;
 use crate::Value;
-use crate::function::{Arity, Call, Fault, Holds, Kernel, Out, Signature};
+use crate::function::{Arity, Call, Chunks, Fault, Holds, Kernel, Out, Signature};
 use crate::functions::support::{MAX_BYTES, Streamed, signature, unlike};
 use crate::functions::text::{shown, text};
 use crate::registry::{Functions, join};
@@ -99,7 +99,7 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     }
     let scope = Scope { variables, loops: Vec::new() };
     let run = Run { steps, at: 0, scope, work: Work { fuel, made: 0 }, given: 0, most };
-    let inputs = call.sizes.iter().map(|_| Vec::new()).collect();
+    let inputs = call.sizes.iter().map(|_| Chunks::new()).collect();
     Ok(Box::new(Template { source, fuel, format, names, inputs, held: 0, run }))
 }
 
@@ -109,7 +109,7 @@ struct Template {
     fuel: u64,
     format: Format,
     names: Vec<String>,
-    inputs: Vec<Vec<Bytes>>,
+    inputs: Vec<Chunks>,
     /// Bytes of the inputs.
     held: u64,
     run: Run,
@@ -127,7 +127,7 @@ impl Kernel for Template {
 
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
         let format = self.format;
-        let read = |(index, chunks): (usize, Vec<Bytes>)| match format {
+        let read = |(index, chunks): (usize, Chunks)| match format {
             Format::Text => Ok(Variable::from(text(index, &join(chunks))?)),
             Format::Json => Ok(of_json(parsed(index, &join(chunks))?)),
         };
