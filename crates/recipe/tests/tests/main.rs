@@ -16,5 +16,6 @@ mod plain_digests;
 mod plain_rows;
 mod room;
 mod seed;
+mod template;
 mod text;
 mod world;

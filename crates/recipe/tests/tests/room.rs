@@ -1,4 +1,4 @@
-//! Memory for functions, and for values: nobody waits for room that somebody else may hold as long as he likes.
+//! What a call leaves behind: the room it has, what it wrote.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use anabranch_engine::Engine;
 use anabranch_recipe::{Config, Error, Executor, Get};
 use futures_util::FutureExt;
 
-use crate::world::{LONG, World, get, leaf, recipe};
+use crate::world::{World, get, leaf, recipe};
 
 const MIB: usize = 1 << 20;
 
@@ -22,20 +22,6 @@ fn executor(world: &World, memory_bytes: usize) -> Executor {
 fn within(executor: &Executor, time: Duration) -> Get {
     let deadline: Instant = executor.engine().clock().now() + time;
     Get { deadline: Some(deadline), ..Get::default() }
-}
-
-/// Whoever reads a value slowly keeps its bytes, but nobody from computing.
-#[tokio::test]
-async fn a_slow_reader_takes_no_room_from_functions() {
-    let executor = executor(&World::default(), 20 * MIB);
-    let input = leaf(&executor, vec![7; MIB]).await;
-    let read_slowly = recipe(&executor, "identity", &[input]).await;
-    let unread = executor.get(&read_slowly, &Get::default()).await.unwrap();
-    let large = leaf(&executor, vec![8; 8 * MIB]).await;
-    let other = recipe(&executor, "counted/1", &[large]).await;
-    let got = executor.get(&other, &within(&executor, LONG / 4)).await.unwrap();
-    assert_eq!(got.size, 8 * MIB as u64);
-    assert_eq!(unread.bytes().await.unwrap().len(), MIB);
 }
 
 /// A function that nobody waits for any more has its inputs in memory until it ends.
