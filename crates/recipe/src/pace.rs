@@ -1,7 +1,7 @@
 //! Long loops that hardly ever wait: others have their turn all the same.
 
-/// So many steps are done in one go: about a millisecond of looks at a store.
-const STEPS: u32 = 1024;
+/// So many steps are done in one go: less than a millisecond of looks at a store.
+const STEPS: u32 = 256;
 
 /// Counts the steps of a loop.
 #[derive(Debug, Default)]
