@@ -190,11 +190,6 @@ impl Backend {
 
     /// Has a name mean an address, or nothing.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Failure> {
-        if address.is_some() && name.parse::<Address>().is_ok() {
-            return Err(Failure::of(format!(
-                "{name} would always be read as an address; choose another name"
-            )));
-        }
         match self {
             Backend::Local(executor) => Ok(executor.store().name(name, address).await?),
             Backend::Remote(client) => Ok(client.set_ref(name, address).await?),

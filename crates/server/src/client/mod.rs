@@ -97,6 +97,9 @@ pub struct Client {
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
+/// A server that says nothing for so long is asked whether it lives, and has as long again to answer.
+const SILENT_MOST: Duration = Duration::from_secs(10);
+
 /// The largest message either way; a batch of recipes is one.
 const MESSAGE_MOST: usize = 256 << 20;
 
@@ -110,6 +113,8 @@ impl Client {
         let endpoint = Endpoint::from_shared(url.to_owned())
             .map_err(failed)?
             .connect_timeout(CONNECT_WITHIN)
+            .http2_keep_alive_interval(SILENT_MOST)
+            .keep_alive_timeout(SILENT_MOST)
             .initial_stream_window_size(WINDOWS[0])
             .initial_connection_window_size(WINDOWS[1]);
         let channel = endpoint.connect().await.map_err(failed)?;
