@@ -171,7 +171,7 @@ async fn names_are_counted_while_they_mean_something_and_are_no_addresses() {
         [("a", Some(blob), 1), ("b", Some(blob), 2), ("a", None, 1), ("a", None, 1), ("a", Some(blob), 2)]
     {
         store.name(name, address).await.unwrap();
-        assert_eq!(store.status().names, count, "{name} {address:?}");
+        assert_eq!(store.stats().names, count, "{name} {address:?}");
     }
     let refused = store.name(&blob.to_string(), Some(blob)).await.unwrap_err();
     assert!(matches!(refused, Error::Name { .. }), "{refused}");

@@ -207,6 +207,18 @@ fn broken_texts_say_where() {
 }
 
 #[test]
+fn references_are_no_addresses_and_hints_are_near() {
+    let address = "0".repeat(64);
+    refused(
+        &format!("[blob.a]\ntext = \"\"\nref = \"{address}\"\n[recipe.b]\nfunction = \"foo/1\"\n"),
+        FileFormat::Toml,
+        &expect![[r#"
+            graph:3:7: `0000000000000000000000000000000000000000000000000000000000000000` would be read as an address (choose another name)
+            graph:5:12: function `foo/1` is not known here (`anabranch recipe functions` lists them)"#]],
+    );
+}
+
+#[test]
 fn files_of_any_depth_and_any_number_of_problems() {
     let chain = |count: usize, first: &str| {
         let link = |at: usize| {

@@ -62,8 +62,22 @@ impl Error {
 
 impl From<tonic::Status> for Error {
     fn from(status: tonic::Status) -> Error {
-        Error::Call { code: status.code(), message: status.message().to_owned() }
+        let message = match first_cause(&status) {
+            Some(cause) => format!("the connection to the server broke: {cause}"),
+            None => status.message().to_owned(),
+        };
+        Error::Call { code: status.code(), message }
     }
+}
+
+/// What happened on the way; what the server itself says comes without a cause, and so does a deadline.
+fn first_cause(status: &tonic::Status) -> Option<String> {
+    let mut first = std::error::Error::source(status)?;
+    while let Some(cause) = first.source() {
+        first = cause;
+    }
+    let is_late = matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded);
+    (!is_late).then(|| first.to_string())
 }
 
 /// What the server sent is wrong; what this end sends is checked with [`unwritable`].
