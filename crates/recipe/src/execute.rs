@@ -456,9 +456,7 @@ impl Sink {
                 }
                 // Only the last recipe's value is wanted as it is.
                 let room = match lasting {
-                    Lasting::Written => {
-                        Arc::clone(&inner.memory).try_acquire_many_owned(KEPT_MOST as u32).ok()
-                    }
+                    Lasting::Written => Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok(),
                     Lasting::Soon => None,
                 };
                 let kept = room.map(|room| InMemory { chunks: chunks.into_vec(), _room: room });

@@ -25,6 +25,9 @@ use crate::status::{Counters, Status};
 pub struct Config {
     /// Bytes of memory for functions at work, all of them together. Default 256 MiB.
     pub memory_bytes: u32,
+    /// Bytes of larger values that are answered from memory when they were just computed, of all gets together; they
+    /// stay until they are read. Default 64 MiB.
+    pub kept_bytes: u32,
     /// Bytes of small values that one get keeps in hand for what reads them. Default 64 MiB.
     pub value_bytes: usize,
     /// The most recipes that one get may have to compute. Default 4 million; each takes about 200 bytes.
@@ -41,6 +44,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             memory_bytes: 256 << 20,
+            kept_bytes: 64 << 20,
             value_bytes: 64 << 20,
             recipes_most: 4_000_000,
             rounds: 3,
@@ -64,6 +68,8 @@ pub(crate) struct Inner {
     pub flights: Flights<Address, Result<Made, Error>>,
     /// Room for functions at work, in bytes.
     pub memory: Arc<Semaphore>,
+    /// Room for values that are answered from memory: not of the same bytes, for a slow reader keeps them.
+    pub kept: Arc<Semaphore>,
     pub events: Events,
     pub counters: Counters,
 }
@@ -113,8 +119,9 @@ impl Executor {
     /// An executor on a store and an engine, which others may use too.
     pub fn new(store: Store, functions: Functions, engine: Engine, config: Config) -> Executor {
         let memory = Arc::new(Semaphore::new(config.memory_bytes as usize));
+        let kept = Arc::new(Semaphore::new(config.kept_bytes as usize));
         let (flights, events, counters) = Default::default();
-        let inner = Inner { store, functions, engine, config, flights, memory, events, counters };
+        let inner = Inner { store, functions, engine, config, flights, memory, kept, events, counters };
         Executor { inner: Arc::new(inner) }
     }
 

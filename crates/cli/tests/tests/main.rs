@@ -16,4 +16,5 @@ mod recipe_served;
 mod redis;
 mod run;
 mod scaffold;
+mod soak;
 mod why;

@@ -27,9 +27,9 @@ fn bytes(folder: &Path, args: &[&str], stdin: &[u8]) -> Vec<u8> {
 }
 
 /// A server, killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Drop for Server {
@@ -40,7 +40,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn begin(folder: &Path) -> Server {
+    pub(crate) fn begin(folder: &Path) -> Server {
         let args = ["serve", "--listen", "127.0.0.1:0"];
         let mut child = command(folder, &args).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
@@ -50,7 +50,7 @@ impl Server {
         Server { child, url }
     }
 
-    fn end(mut self, signal: rustix::process::Signal) -> Option<i32> {
+    pub(crate) fn end(mut self, signal: rustix::process::Signal) -> Option<i32> {
         let id = i32::try_from(self.child.id()).unwrap();
         rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
         self.child.wait().unwrap().code()

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use bytes::{Bytes, BytesMut};
 
 use crate::Value;
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Out, Param, Signature};
+use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 use crate::recipe::FunctionId;
 use crate::registry::Functions;
 pub(super) use crate::whole::{Body, whole};
@@ -15,6 +15,10 @@ pub(super) const MOST_BYTES: u64 = 1 << 30;
 
 /// What `max_bytes` is, for all functions that have it.
 pub(super) const MAX_BYTES: &str = "the most bytes to give, more is an error; 1073741824 unless said";
+
+/// The same, for those that hold their output in memory.
+pub(super) const MAX_BYTES_HELD: &str =
+    "the most bytes to give, 0 to 1073741824, more is an error; 1073741824 unless said";
 
 /// The signature of a function of one input that streams; `id` is `name/version`.
 pub(super) fn signature(id: &'static str, about: &'static str) -> Signature {
@@ -125,6 +129,11 @@ impl<'a> Call<'a> {
         self.number_or("max_bytes", 0..=u64::MAX, MOST_BYTES)
     }
 
+    /// The same, of a function that holds its output in memory.
+    pub(super) fn max_bytes_held(&self) -> Result<Most, Fault> {
+        self.number_or("max_bytes", 0..=MOST_BYTES, MOST_BYTES).map(Most)
+    }
+
     fn param(&self, name: &str) -> Result<&'a Value, Fault> {
         self.params.get(name).ok_or_else(|| Fault::param(name, "missing"))
     }
@@ -168,6 +177,69 @@ impl Function for Streamed {
 
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         (self.1)(call)
+    }
+}
+
+/// A kernel that gives at most so many bytes in all: for one whose output can be many times its input.
+pub(super) fn capped(kernel: Box<dyn Kernel>, most: u64) -> Box<dyn Kernel> {
+    Box::new(Capped { kernel, given: 0, most })
+}
+
+struct Capped {
+    kernel: Box<dyn Kernel>,
+    given: u64,
+    most: u64,
+}
+
+impl Capped {
+    fn count(
+        &mut self,
+        out: &mut Out,
+        body: impl FnOnce(&mut dyn Kernel, &mut Out) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let before = out.len();
+        body(&mut *self.kernel, out)?;
+        self.given += (out.len() - before) as u64;
+        match self.given > self.most {
+            true => Err(Fault::TooLarge { what: "the output", most: self.most }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Kernel for Capped {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        self.kernel.wants(open)
+    }
+
+    fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.push(input, chunk, out))
+    }
+
+    fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.end(input, out))
+    }
+
+    fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.finish(out))
+    }
+
+    fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
+        self.count(out, |kernel, out| kernel.resume(out))
+    }
+}
+
+/// The most bytes of an output that is held in memory.
+#[derive(Clone, Copy)]
+pub(super) struct Most(pub(super) u64);
+
+impl Most {
+    /// Whether an output may have so many bytes.
+    pub(super) fn allows(self, len: usize) -> Result<(), Fault> {
+        match len as u64 > self.0 {
+            true => Err(Fault::TooLarge { what: "the output", most: self.0 }),
+            false => Ok(()),
+        }
     }
 }
 

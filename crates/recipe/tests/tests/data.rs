@@ -1,6 +1,6 @@
 //! Functions of JSON, CSV, YAML and TOML.
 
-use anabranch_recipe::{Functions, Params, Value};
+use anabranch_recipe::{Functions, Params};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
@@ -293,58 +293,6 @@ fn selections_of_other_formats() {
     ]);
 }
 
-#[test]
-fn templates() {
-    let list =
-        |texts: &[&str]| Value::List(texts.iter().map(|text| Value::Text((*text).to_owned())).collect());
-    let render = |inputs: &[&'static str], params: &[(&str, Value)]| {
-        let inputs: Vec<Vec<Bytes>> = inputs.iter().map(|input| vec![Bytes::from(*input)]).collect();
-        let params: Params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        shown(&given(&Functions::builtin(), "template/1", &inputs, &params))
-    };
-    let text = |text: &str| Value::Text(text.to_owned());
-    let template = |source: &str| ("template", text(source));
-    assert_eq!(render(&["Ann"], &[template("Hi {{ inputs[0] }}!\n")]), r"Hi Ann!\n");
-    assert_eq!(
-        render(&["<a>", "b"], &[template("{{ x }}{{ y|upper }}"), ("names", list(&["x", "y"]))]),
-        "<a>B"
-    );
-    let json = ("format", text("json"));
-    let rows = "{% for row in inputs[0] %}{{ row.n + 1 }}{% if not loop.last %}, {% endif %}{% endfor %}";
-    assert_eq!(render(&["[{\"n\":1},{\"n\":2}]"], &[template(rows), json.clone()]), "2, 3");
-    let values = ("values", Value::Map(Params::from([("n".to_owned(), Value::Int(3))])));
-    assert_eq!(render(&[], &[template("{{ n * 2 }}"), values.clone()]), "6");
-    assert_eq!(
-        render(&[], &[template("a\n{{ m }}"), values.clone()]),
-        r#"! parameter `template`: line 2: undefined value, in "m""#
-    );
-    assert_eq!(
-        render(&[], &[template("{% if %}")]),
-        "! parameter `template`: line 1: syntax error: unexpected end of block, in \"%}\""
-    );
-    assert_eq!(
-        render(&[], &[template("{% include 'other' %}")]),
-        "! parameter `template`: line 1: template not found: tried to include non-existing template 'other', in \"include 'other'\""
-    );
-    let forever = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
-    assert_eq!(
-        render(&[], &[template(forever)]),
-        "! parameter `template`: line 1: engine ran out of fuel; `fuel` allows more"
-    );
-    assert_eq!(
-        render(&["a"], &[template(""), ("names", list(&["n"])), values]),
-        "! parameter `names`: \"n\" is in `values`, too"
-    );
-    assert_eq!(
-        render(&["a"], &[template(""), ("names", list(&[]))]),
-        "! parameter `names`: 0 names for 1 inputs"
-    );
-    assert_eq!(
-        render(&["{"], &[template(""), json]),
-        "! input 1: not JSON: EOF while parsing an object at line 1 column 1"
-    );
-}
-
 /// JSON with what readers of other formats trip over.
 fn value(rng: &mut Rng, depth: u64) -> serde_json::Value {
     let words = [
@@ -451,5 +399,56 @@ fn no_cut_shows() {
         same_however_cut(&**function, &texts(params), 0..40, &json);
         same_however_cut(&**function, &texts(params), 40..80, &lines);
         same_however_cut(&**function, &texts(params), 80..200, &csv);
+    }
+}
+
+#[test]
+fn output_is_bounded() {
+    let functions = Functions::builtin();
+    let most = "1000000";
+    let check = |id: &str, input: String| {
+        assert!(input.len() < 500_000, "{id}: {}", input.len());
+        let got = shown(&given(&functions, id, &[vec![input.into()]], &texts(&[("max_bytes", most)])));
+        assert_eq!(format!("{got:.100}"), format!("! the output would have more than {most} bytes"), "{id}");
+    };
+    let names: String = (0..100).map(|name| format!("{name}{},", "x".repeat(1000))).collect();
+    check("csv_to_json/1.0.0", format!("{names}z\n") + &(",".repeat(100) + "\n").repeat(12));
+    let deep = "[".repeat(127) + &"0,".repeat(5 << 10) + "0" + &"]".repeat(127);
+    check("pretty_json/1.0.0", deep.clone());
+    check("json_to_yaml/2.0.0", deep);
+    let tables: Vec<String> = (0..200).map(|table| format!("\"{table}\":{{}}")).collect();
+    check("json_to_toml/1.0.0", format!("{{\"{}\":{{{}}}}}", "k".repeat(10 << 10), tables.join(",")));
+    let objects: Vec<String> = (0..2000).map(|key| format!("{{\"{key}\":1}}")).collect();
+    check("json_to_csv/1.0.0", format!("[{}]", objects.join(",")));
+    let twice = given(&functions, "csv_select/1", &[vec!["a\n1\n".into()]], &texts(&[("columns", "a,a")]));
+    assert_eq!(shown(&twice), r#"! parameter `columns`: "a" is there twice"#);
+    let too_large = texts(&[("max_bytes", "1073741825")]);
+    let refused = given(&functions, "pretty_json/1.0.0", &[vec!["1".into()]], &too_large);
+    assert_eq!(
+        shown(&refused),
+        "! parameter `max_bytes`: \"1073741825\" is not a whole number, 0 to 1073741824"
+    );
+}
+
+/// Lists and tables around each other: refused before the stack ends.
+#[test]
+fn depth_is_bounded() {
+    let functions = Functions::builtin();
+    let deep = 200_000;
+    let rows = [
+        ("toml_to_json/2.0.0", format!("a = {}{}", "[".repeat(deep), "]".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("a = {}1{}", "{a=".repeat(deep), "}".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("{}a = 1", "a.".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("[{}a]", "a.".repeat(deep))),
+        ("toml_to_json/2.0.0", format!("[[{}a]]", "a.".repeat(deep))),
+        ("yaml_to_json/1.0.0", "[".repeat(deep) + &"]".repeat(deep)),
+        ("yaml_to_json/1.0.0", "- ".repeat(deep)),
+        ("yaml_to_json/1.0.0", "? ".repeat(deep)),
+        ("json_to_yaml/2.0.0", "[".repeat(deep) + &"]".repeat(deep)),
+        ("json_from_lines/1", "[".repeat(deep) + &"]".repeat(deep)),
+    ];
+    for (id, input) in rows {
+        let got = shown(&given(&functions, id, &[vec![input.clone().into()]], &Params::new()));
+        assert!(got.starts_with("! input 1: "), "{id} {input:.20}: {got:.200}");
     }
 }

@@ -1,12 +1,15 @@
 //! Deep and wide graphs: in linear time, in flat stack, in bounded memory.
 
+use std::time::Duration;
+
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Config, Draft, Error, Executor, FunctionId, Params, Ref, Source, UnknownFunction,
+    Address, Config, Draft, Error, Executor, FunctionId, Params, Recipe, Ref, Source, UnknownFunction,
 };
+use futures_util::future::join_all;
 
-use crate::world::{World, get, leaf, recipe, source};
+use crate::world::{World, get, leaf, recipe, recipe_of, source};
 
 /// Adds a chain of so many recipes over a leaf; answers its tip.
 async fn chain(executor: &Executor, leaf: Address, depth: usize) -> Address {
@@ -82,4 +85,30 @@ async fn values_at_hand_are_bounded() {
     let value = get(&executor, level[0]).await.unwrap();
     assert_eq!(value.len(), 64 * 300);
     assert!(value.starts_with(b"000000") && value.ends_with(b"063063"));
+}
+
+/// Adds recipes over a leaf, sixty-four at a time; answers how long that took.
+async fn add_many(executor: &Executor, leaf: Address, from: u32, count: u32) -> Duration {
+    let clock = executor.engine().clock();
+    let began = clock.now();
+    let recipes: Vec<Recipe> = (from..from + count)
+        .map(|number| recipe_of("prefix", &[leaf]).with("prefix", &number.to_string()))
+        .collect();
+    for some in recipes.chunks(64) {
+        let added = join_all(some.iter().map(|recipe| executor.add(recipe, UnknownFunction::Refuse))).await;
+        assert!(added.into_iter().all(|added| added.unwrap().new));
+    }
+    clock.now() - began
+}
+
+/// Deriva looks at all recipes for each that is added, and at all readers of a leaf: at 100,000 it is 280 times slower.
+#[tokio::test]
+async fn adding_does_not_slow_down() {
+    let executor = World::default().executor();
+    let leaf = leaf(&executor, "popular").await;
+    let few = add_many(&executor, leaf, 0, 3_000).await;
+    add_many(&executor, leaf, 3_000, 40_000).await;
+    let many = add_many(&executor, leaf, 43_000, 3_000).await;
+    assert_eq!(executor.status().store.derivations, 46_000);
+    assert!(many < few * 8 + Duration::from_millis(300), "{few:?}, then {many:?}");
 }

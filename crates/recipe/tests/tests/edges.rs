@@ -290,3 +290,25 @@ async fn parameters_are_checked_where_they_are() {
     };
     assert!(executor.add(&recipe, UnknownFunction::Accept).await.is_err());
 }
+
+/// Values that nobody reads on keep their own share of memory, not that of functions at work.
+#[tokio::test]
+async fn slow_readers_keep_nobody_from_computing() {
+    let store = Store::in_memory(Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let config =
+        anabranch_recipe::Config { memory_bytes: 16 << 20, kept_bytes: 32 << 20, ..Default::default() };
+    let executor = Executor::new(store, World::default().functions(), engine, config);
+    let data = Bytes::from(vec![1u8; 2 << 20]);
+    let mut unread = Vec::new();
+    for number in 0..8u8 {
+        let own = leaf(&executor, vec![number]).await;
+        let data = leaf(&executor, data.clone()).await;
+        let large = recipe(&executor, "concat", &[own, data]).await;
+        unread.push((number, executor.get(&large, &Get::default()).await.unwrap()));
+    }
+    for (number, got) in unread {
+        let value = got.bytes().await.unwrap();
+        assert!(value[0] == number && value[1..] == data);
+    }
+}

@@ -15,5 +15,6 @@ mod plain_cuts;
 mod plain_digests;
 mod plain_rows;
 mod seed;
+mod template;
 mod text;
 mod world;

@@ -329,3 +329,48 @@ fn a_line_is_bounded_and_what_is_given_at_once_too() {
     .unwrap();
     assert_eq!(given.iter().map(Bytes::len).sum::<usize>(), 100 * (100 << 10) + 99);
 }
+
+#[test]
+fn output_is_bounded() {
+    let functions = Functions::builtin();
+    let short = |id: &str, inputs: &[&[u8]], params: &[(&str, &str)]| {
+        let inputs: Vec<Vec<Bytes>> =
+            inputs.iter().map(|input| vec![Bytes::copy_from_slice(input)]).collect();
+        format!("{:.100}", shown(&given(&functions, id, &inputs, &texts(params))))
+    };
+    let (lines, long) = (b"\n".repeat(400), "x".repeat(10_000));
+    let bound = ("max_bytes", "1000000");
+    let most = "! the output would have more than 1000000 bytes";
+    assert_eq!(short("line_prefix/1.0.0", &[&lines], &[("prefix", &long), bound]), most);
+    assert_eq!(short("zip/1.0.0", &[&lines, &lines], &[("separator", &long), bound]), most);
+    let few = [("prefix", "abc"), ("max_bytes", "9")];
+    assert_eq!(short("line_prefix/1.0.0", &[b"x\ny"], &few), r"abcx\nabcy");
+    assert_eq!(short("line_prefix/1.0.0", &[b"xx\ny"], &few), "! the output would have more than 9 bytes");
+    let again = [("pattern", "(?s)(.*)"), ("replacement", &*"$1".repeat(1 << 20))];
+    let large = "x".repeat(1 << 20);
+    let most_held = "! the output would have more than 1073741824 bytes";
+    assert_eq!(short("regex_replace/1.0.0", &[large.as_bytes()], &again), most_held);
+    assert_eq!(short("redact/1.0.0", &[large.as_bytes()], &[("patterns", "z*"), bound]), most);
+    let many = vec![r"\w{200}"; 300].join(",");
+    let given = short("redact/1.0.0", &[b"x"], &[("patterns", &many)]);
+    assert!(given.starts_with("! parameter `patterns`: Compiled regex exceeds size limit of "), "{given}");
+}
+
+#[test]
+fn much_in_another_order_is_refused() {
+    let numbers = |numbers: &mut dyn Iterator<Item = u32>| -> Bytes {
+        numbers.map(|number| format!("{number}\n")).collect::<String>().into()
+    };
+    let functions = Functions::builtin();
+    let diff = |old: Bytes, new: Bytes| {
+        shown(&given(&functions, "diff/2.0.0", &[vec![old], vec![new]], &Params::new()))
+    };
+    let refused = "! input 2: has too many lines of the first input in another order; sort both, or compare parts of them";
+    assert_eq!(diff(numbers(&mut (0..200_000)), numbers(&mut (0..200_000).rev())), refused);
+    let repeated = Bytes::from("a\nb\n".repeat(100_000));
+    assert_eq!(diff(repeated, Bytes::from_static(b"b\na\n")), refused);
+    let all_new = diff(numbers(&mut (0..200_000)), numbers(&mut (200_000..400_000)));
+    assert!(all_new.starts_with(r"--- a\n+++ b\n@@ -1,200000 +1,200000 @@\n-0\n"));
+    let one = diff(numbers(&mut (0..200_000)), numbers(&mut (1..200_001)));
+    assert!(one.ends_with(r"@@ -199998,3 +199997,4 @@\n 199997\n 199998\n 199999\n+200000\n"), "{one}");
+}

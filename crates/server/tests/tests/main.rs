@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
+mod depth;
 mod deriva;
 mod deriva_wire;
 mod http;

@@ -1,5 +1,6 @@
 //! Functions of CSV.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -10,7 +11,9 @@ use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
 use crate::Value;
 use crate::function::{Call, Fault, Out, Signature};
-use crate::functions::support::{MOST_BYTES, Streamed, signature, unlike, whole};
+use crate::functions::support::{
+    MAX_BYTES, MAX_BYTES_HELD, Most, Streamed, capped, signature, unlike, whole,
+};
 use crate::functions::text::shown;
 use crate::registry::Functions;
 
@@ -21,15 +24,22 @@ pub(super) fn add(functions: &mut Functions) {
             "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
              the order of their bytes.",
         ))
+        .may("max_bytes", MAX_BYTES)
         .nanos_per_kib(5000),
-        |_| Ok(of_records(ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() })),
+        |call| {
+            let to_json = ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() };
+            Ok(capped(of_records(to_json), call.max_bytes()?))
+        },
     ));
     functions.add(Streamed(
         recorded(signature(
             "csv_select/1",
             "Some columns of the CSV, in the order they are named in; lines end at LF.",
         ))
-        .needs("columns", "names of the header: a list of texts, or one text with commas between names")
+        .needs(
+            "columns",
+            "names of the header, each once: a list of texts, or one text with commas between names",
+        )
         .nanos_per_kib(3000),
         |call| Ok(of_records(Select { wanted: columns(call)?, columns: Vec::new() })),
     ));
@@ -39,8 +49,12 @@ pub(super) fn add(functions: &mut Functions) {
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
              What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
         ))
+        .may("max_bytes", MAX_BYTES_HELD)
         .nanos_per_kib(25_000),
-        |_| Ok(Box::new(|inputs| from_json(&inputs[0]))),
+        |call| {
+            let most = call.max_bytes_held()?;
+            Ok(Box::new(move |inputs| from_json(&inputs[0], most)))
+        },
     ));
 }
 
@@ -102,10 +116,15 @@ fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
         Value::Text(text) => Ok(text.clone()),
         other => Err(unlike("columns", ALLOWED, other)),
     };
-    match &call.params["columns"] {
-        Value::Text(names) => Ok(names.split(',').map(|name| name.trim().to_owned()).collect()),
-        Value::List(names) if !names.is_empty() => names.iter().map(text).collect(),
-        other => Err(unlike("columns", ALLOWED, other)),
+    let names: Vec<String> = match &call.params["columns"] {
+        Value::Text(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
+        Value::List(names) if !names.is_empty() => names.iter().map(text).collect::<Result<_, Fault>>()?,
+        other => return Err(unlike("columns", ALLOWED, other)),
+    };
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(Fault::param("columns", format!("{} is there twice", shown(name)))),
+        None => Ok(names),
     }
 }
 
@@ -138,9 +157,10 @@ impl OfRecords for Select {
 }
 
 /// Writes a record: quotes are where there would be doubt.
-fn write_record<'a>(fields: impl Iterator<Item = &'a str>, give: &mut dyn FnMut(&[u8])) {
+fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl FnMut(&[u8])) {
     let (mut count, mut empty) = (0, true);
     for field in fields {
+        let field = field.as_ref();
         if count > 0 {
             give(b",");
         }
@@ -158,7 +178,7 @@ fn write_record<'a>(fields: impl Iterator<Item = &'a str>, give: &mut dyn FnMut(
     give(b"\n");
 }
 
-fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
+fn from_json(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
     let Json::Array(rows) = parsed(0, input)? else {
         return Err(Fault::input(0, "is not a JSON list of objects"));
     };
@@ -174,19 +194,20 @@ fn from_json(input: &Bytes) -> Result<Bytes, Fault> {
     let mut made = Vec::with_capacity(input.len());
     write_record(names.iter().copied(), &mut |bytes| made.extend_from_slice(bytes));
     for row in rows {
-        let fields: Vec<String> = names.iter().map(|name| field(row.get(*name))).collect();
-        write_record(fields.iter().map(|field| &**field), &mut |bytes| made.extend_from_slice(bytes));
-        if made.len() as u64 > MOST_BYTES {
-            return Err(Fault::TooLarge { what: "the output", most: MOST_BYTES });
-        }
+        // Both are in the order of their bytes.
+        let mut left = row.iter().peekable();
+        let fields =
+            names.iter().map(|name| field(left.next_if(|(key, _)| key == name).map(|(_, value)| value)));
+        write_record(fields, &mut |bytes| made.extend_from_slice(bytes));
+        most.allows(made.len())?;
     }
     Ok(made.into())
 }
 
-fn field(value: Option<&Json>) -> String {
+fn field(value: Option<&Json>) -> Cow<'_, str> {
     match value {
-        None => String::new(),
-        Some(Json::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
+        None => "".into(),
+        Some(Json::String(text)) => text.into(),
+        Some(other) => other.to_string().into(),
     }
 }

@@ -1,12 +1,14 @@
 //! Functions of JSON.
 
+use std::io;
+
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::{compact, parsed};
 use crate::function::{Fault, Out, Signature};
-use crate::functions::support::{Body, Streamed, signature, whole};
+use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Streamed, signature, whole};
 use crate::functions::text::{OfLines, of_lines};
 use crate::registry::Functions;
 
@@ -21,11 +23,16 @@ pub(super) fn keyed(mut signature: Signature) -> Signature {
 }
 
 pub(super) fn add(functions: &mut Functions) {
-    let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.");
-    functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |_| {
-        changed(|input| {
-            Ok(serde_json::to_vec_pretty(&parsed(0, input)?).expect("text takes any value").into())
-        })
+    let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.")
+        .may("max_bytes", MAX_BYTES_HELD);
+    functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| {
+            let mut made = Bounded(Vec::new(), most);
+            let written = serde_json::to_writer_pretty(&mut made, &parsed(0, &inputs[0])?);
+            written.map_err(|_| Fault::TooLarge { what: "the output", most: most.0 })?;
+            Ok(made.0.into())
+        }))
     }));
     let minified = signature("minify_json/1.0.0", "The JSON without white space.");
     functions.add(whole(keyed(minified).nanos_per_kib(13_000), |_| {
@@ -62,6 +69,21 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(13_000),
         |_| Ok(of_lines(FromLines { begun: false })),
     ));
+}
+
+/// A text that may not grow for ever.
+struct Bounded(Vec<u8>, Most);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.allows(self.0.len() + bytes.len()).map_err(io::Error::other)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The body that makes something of one input.

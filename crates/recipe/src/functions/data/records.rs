@@ -4,6 +4,7 @@ use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
 
 use crate::function::{Fault, Kernel, Open, Out};
+use crate::functions::text::shown;
 
 /// The most bytes of a record: it is held whole.
 const RECORD_MOST: usize = 16 << 20;
@@ -206,9 +207,10 @@ fn names(header: Record<'_>) -> Result<Vec<String>, Fault> {
     let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => {
-            Err(Fault::input(0, format!("the header has {:?} twice; a name must be there once", pair[0])))
-        }
+        Some(pair) => Err(Fault::input(
+            0,
+            format!("the header has {} twice; a name must be there once", shown(pair[0])),
+        )),
         None => Ok(names),
     }
 }

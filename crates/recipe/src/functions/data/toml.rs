@@ -7,7 +7,7 @@ use toml::{Table, Value as Toml};
 use super::json::{changed, keyed};
 use super::{compact, parsed};
 use crate::function::Fault;
-use crate::functions::support::{signature, whole};
+use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
 
@@ -32,8 +32,12 @@ pub(super) fn add(functions: &mut Functions) {
         "json_to_toml/1.0.0",
         "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
              bits with a sign.",
-    );
-    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |_| changed(written)));
+    )
+    .may("max_bytes", MAX_BYTES_HELD);
+    functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| written(&inputs[0], most)))
+    }));
 }
 
 /// What becomes of dates and times.
@@ -84,14 +88,40 @@ fn json_of(value: Toml, dates: Dates, path: &mut Vec<String>) -> Result<Json, Fa
     }
 }
 
-fn written(input: &Bytes) -> Result<Bytes, Fault> {
+fn written(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
     let Json::Object(object) = parsed(0, input)? else {
         return Err(Fault::input(0, "is not a JSON object"));
     };
+    most.allows(
+        object.iter().map(|(key, value)| headers(value, written_len(key))).fold(0, usize::saturating_add),
+    )?;
     let table = table_of(object, &mut Vec::new())?;
     let text =
         toml::to_string(&table).map_err(|error| Fault::input(0, format!("TOML cannot say it: {error}")))?;
+    most.allows(text.len())?;
     Ok(text.into())
+}
+
+/// Bytes of the headers of all tables in a value: each says all keys up to it, so that they can be many times the input.
+fn headers(value: &Json, path: usize) -> usize {
+    match value {
+        Json::Array(values) => values.iter().map(|value| headers(value, path)).fold(0, usize::saturating_add),
+        Json::Object(values) => values
+            .iter()
+            .map(|(key, value)| headers(value, path.saturating_add(written_len(key))))
+            .fold(path, usize::saturating_add),
+        _ => 0,
+    }
+}
+
+/// Bytes of a key and what is around it.
+fn written_len(key: &str) -> usize {
+    let written = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..b' ' | 0x7f => 6,
+        _ => 1,
+    };
+    key.bytes().map(written).sum::<usize>() + 3
 }
 
 fn table_of(object: Map<String, Json>, path: &mut Vec<String>) -> Result<Table, Fault> {
@@ -129,5 +159,8 @@ fn within<T>(path: &mut Vec<String>, step: String, body: impl FnOnce(&mut Vec<St
 }
 
 fn at(path: &[String], problem: &str) -> Fault {
-    Fault::input(0, format!("at `{}`: {problem}", path.join(".")))
+    let path = path.join(".");
+    // A message has room for the beginning of a path.
+    let end = path.floor_char_boundary(400);
+    Fault::input(0, format!("at `{}{}`: {problem}", &path[..end], if end < path.len() { "..." } else { "" }))
 }

@@ -8,10 +8,10 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Number, Value as Json};
 use serde_saphyr::UserMessageFormatter;
 
-use super::json::{changed, keyed};
+use super::json::keyed;
 use super::parsed;
 use crate::function::Fault;
-use crate::functions::support::{MOST_BYTES, signature, whole};
+use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
 
@@ -27,23 +27,24 @@ pub(super) fn add(functions: &mut Functions) {
         "The YAML as JSON without white space; keys keep their order, and nothing is null.",
     );
     to_json.about.to_mut().push_str(YAML);
-    functions.add(whole(to_json.nanos_per_kib(120_000), |_| {
-        changed(|input| {
-            let document: Ordered = read(input)?;
+    functions.add(whole(to_json.may("max_bytes", MAX_BYTES_HELD).nanos_per_kib(120_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| {
+            let document: Ordered = read(&inputs[0])?;
             let made = serde_json::to_vec(&document).expect("text takes any value");
-            match made.len() as u64 > MOST_BYTES {
-                true => Err(Fault::TooLarge { what: "the output", most: MOST_BYTES }),
-                false => Ok(made.into()),
-            }
-        })
+            most.allows(made.len())?;
+            Ok(made.into())
+        }))
     }));
     let to_yaml = signature(
         "json_to_yaml/2.0.0",
         "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
          reader takes for something else; else it is as in JSON.",
-    );
-    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |_| {
-        changed(|input| Ok(written(&parsed(0, input)?).into()))
+    )
+    .may("max_bytes", MAX_BYTES_HELD);
+    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs| Ok(written(&parsed(0, &inputs[0])?, most)?.into())))
     }));
 }
 
@@ -146,34 +147,35 @@ impl<'de> Visitor<'de> for Reading {
 }
 
 /// A document as YAML.
-fn written(value: &Json) -> String {
+fn written(value: &Json, most: Most) -> Result<String, Fault> {
     let mut made = String::new();
     match value {
-        Json::Object(values) if !values.is_empty() => block(&mut made, value, 0),
-        Json::Array(values) if !values.is_empty() => block(&mut made, value, 0),
+        Json::Object(values) if !values.is_empty() => block(&mut made, value, 0, most)?,
+        Json::Array(values) if !values.is_empty() => block(&mut made, value, 0, most)?,
         _ => {
             scalar(&mut made, value);
             made.push('\n');
         }
     }
-    made
+    Ok(made)
 }
 
 /// Keys longer than this need a mark before them; YAML's own bound is 1024 characters.
 const KEY_MOST: usize = 512;
 
 /// Writes a list or an object that is not empty; its first line begins where the text ends.
-fn block(made: &mut String, value: &Json, indent: usize) {
+fn block(made: &mut String, value: &Json, indent: usize, most: Most) -> Result<(), Fault> {
     let mut first = true;
     let mut begin = |made: &mut String| {
         if !std::mem::replace(&mut first, false) {
             made.extend(std::iter::repeat_n(' ', indent));
         }
+        most.allows(made.len())
     };
     match value {
         Json::Object(values) => {
             for (key, value) in values {
-                begin(made);
+                begin(made)?;
                 let start = made.len();
                 quoted(made, key);
                 if made.len() - start > KEY_MOST {
@@ -188,7 +190,7 @@ fn block(made: &mut String, value: &Json, indent: usize) {
                     true => {
                         made.push('\n');
                         made.extend(std::iter::repeat_n(' ', deeper));
-                        block(made, value, deeper);
+                        block(made, value, deeper, most)?;
                     }
                     false => line(made, value),
                 }
@@ -196,12 +198,12 @@ fn block(made: &mut String, value: &Json, indent: usize) {
         }
         Json::Array(values) => {
             for value in values {
-                begin(made);
+                begin(made)?;
                 made.push('-');
                 match is_block(value) {
                     true => {
                         made.push(' ');
-                        block(made, value, indent + 2);
+                        block(made, value, indent + 2, most)?;
                     }
                     false => line(made, value),
                 }
@@ -209,6 +211,7 @@ fn block(made: &mut String, value: &Json, indent: usize) {
         }
         other => scalar(made, other),
     }
+    Ok(())
 }
 
 fn is_block(value: &Json) -> bool {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
-use crate::function::Arity;
+use crate::function::{Arity, Fault};
 use crate::functions::support::{signature, whole};
 use crate::registry::Functions;
 
@@ -23,21 +23,21 @@ pub(super) fn add(functions: &mut Functions) {
             "diff/2.0.0",
             "What makes the second input out of the first: a unified diff of lines as they are, with \
              three lines around each change; two header lines alone if the inputs are equal. \
-             `patch/2.0.0` turns it back into the second input, byte by byte. Inputs with much in \
-             another order take time that grows with its square.",
+             `patch/2.0.0` turns it back into the second input, byte by byte. Refused are inputs with too \
+             much in another order: with about 20000 lines that both have in different places.",
         )
         .inputs(Arity::exactly(2))
         .nanos_per_kib(6000),
-        |_| Ok(Box::new(|inputs| Ok(unified(&inputs[0], &inputs[1])))),
+        |_| Ok(Box::new(|inputs| unified(&inputs[0], &inputs[1]))),
     ));
 }
 
-fn unified(old: &[u8], new: &[u8]) -> Bytes {
+fn unified(old: &[u8], new: &[u8]) -> Result<Bytes, Fault> {
     let [old, new] = [old, new].map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-    let changes = changes(&old, &new);
+    let changes = changes(&old, &new)?;
     let mut made = b"--- a\n+++ b\n".to_vec();
     if changes.iter().all(|change| matches!(change, DiffOp::Equal { .. })) {
-        return made.into();
+        return Ok(made.into());
     }
     for hunk in group_diff_ops(changes, AROUND) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
@@ -57,7 +57,7 @@ fn unified(old: &[u8], new: &[u8]) -> Bytes {
             }
         }
     }
-    made.into()
+    Ok(made.into())
 }
 
 fn place(header: &mut String, lines: Range<usize>) {
@@ -82,10 +82,10 @@ fn give(made: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
 }
 
 /// What to keep, take away and put in, in order.
-fn changes(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
+fn changes(old: &[&[u8]], new: &[&[u8]]) -> Result<Vec<DiffOp>, Fault> {
     let mut changes = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
-    let mut equal = common(old, new).into_iter().peekable();
+    let mut equal = common(old, new)?.into_iter().peekable();
     while let Some((old_index, new_index)) = equal.next() {
         changes.extend(change(old_at..old_index, new_at..new_index));
         let mut len = 1;
@@ -96,7 +96,7 @@ fn changes(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
         (old_at, new_at) = (old_index + len, new_index + len);
     }
     changes.extend(change(old_at..old.len(), new_at..new.len()));
-    changes
+    Ok(changes)
 }
 
 fn change(old: Range<usize>, new: Range<usize>) -> Option<DiffOp> {
@@ -112,7 +112,7 @@ fn change(old: Range<usize>, new: Range<usize>) -> Option<DiffOp> {
 /// Pairs of equal lines, by number, as many as there can be in order.
 ///
 /// Lines that only one side has are left out before the search: its time grows with how much differs, squared.
-fn common(old: &[&[u8]], new: &[&[u8]]) -> Vec<(usize, usize)> {
+fn common(old: &[&[u8]], new: &[&[u8]]) -> Result<Vec<(usize, usize)>, Fault> {
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();
     for line in old {
         let next = numbers.len() as u32;
@@ -130,14 +130,67 @@ fn common(old: &[&[u8]], new: &[&[u8]]) -> Vec<(usize, usize)> {
         .collect();
     let [left_numbers, right_numbers] =
         [&left, &right].map(|side| side.iter().map(|(_, number)| *number).collect::<Vec<u32>>());
+    if !is_near(&left_numbers, &right_numbers) {
+        let problem =
+            "has too many lines of the first input in another order; sort both, or compare parts of them";
+        return Err(Fault::input(1, problem));
+    }
     let equal = |change| match change {
         DiffOp::Equal { old_index, new_index, len } => Some((old_index, new_index, len)),
         _ => None,
     };
-    capture_diff_slices(Algorithm::Myers, &left_numbers, &right_numbers)
+    let pairs = capture_diff_slices(Algorithm::Myers, &left_numbers, &right_numbers)
         .into_iter()
         .filter_map(equal)
         .flat_map(|(old, new, len)| (0..len).map(move |more| (old + more, new + more)))
-        .map(|(old, new)| (left[old].0, right[new].0))
-        .collect()
+        .map(|(old, new)| (left[old].0, right[new].0));
+    Ok(pairs.collect())
+}
+
+/// Steps that tell whether two texts differ little enough to be compared; the comparison takes about twice as many.
+const STEPS_MOST: usize = 1 << 28;
+
+/// Whether one can be made of the other in few enough changes: Myers' search without its trace. After `changes` of them
+/// it has got as far as it can on each diagonal, of which there are as many.
+fn is_near(old: &[u32], new: &[u32]) -> bool {
+    let mut steps = STEPS_MOST;
+    // How far into `old`, by the diagonals below and above the first one.
+    let (mut below, mut above) = (vec![0_usize], vec![0_usize]);
+    for changes in 0..=old.len() + new.len() {
+        below.push(0);
+        above.push(0);
+        let mut diagonal = -(changes as isize);
+        while diagonal <= changes as isize {
+            let at = |diagonal: isize| match diagonal < 0 {
+                true => below[diagonal.unsigned_abs()],
+                false => above[diagonal.unsigned_abs()],
+            };
+            let down = diagonal == -(changes as isize)
+                || (diagonal != changes as isize && at(diagonal - 1) < at(diagonal + 1));
+            let mut far = match (changes, down) {
+                (0, _) => 0,
+                (_, true) => at(diagonal + 1),
+                (_, false) => at(diagonal - 1) + 1,
+            };
+            let begun = far;
+            while let Some(there) = far.checked_add_signed(-diagonal)
+                && far < old.len()
+                && there < new.len()
+                && old[far] == new[there]
+            {
+                far += 1;
+            }
+            match diagonal < 0 {
+                true => below[diagonal.unsigned_abs()] = far,
+                false => above[diagonal.unsigned_abs()] = far,
+            }
+            if far >= old.len() && far.checked_add_signed(-diagonal).is_some_and(|there| there >= new.len()) {
+                return true;
+            }
+            let Some(left) = steps.checked_sub(1 + far - begun) else { return false };
+            steps = left;
+            diagonal += 2;
+        }
+    }
+    true
 }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::split::{Gap, OfLines, of_lines, shown};
 use crate::function::{Call, Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, Streamed, signature};
+use crate::functions::support::{Begin, MAX_BYTES, Streamed, capped, signature};
 use crate::registry::Functions;
 
 /// What a pattern may be.
@@ -73,13 +73,15 @@ fn add_changed(functions: &mut Functions) {
     };
     add(
         signature("line_prefix/1.0.0", "The lines, each behind the same text.")
-            .needs("prefix", "the text, before each line"),
+            .needs("prefix", "the text, before each line")
+            .may("max_bytes", MAX_BYTES),
         |call| {
             let prefix = call.text("prefix")?.to_owned();
-            Ok(each(move |_, line, out| {
+            let prefixed = each(move |_, line, out| {
                 out.write(prefix.as_bytes());
                 out.write(line.as_bytes());
-            }))
+            });
+            Ok(capped(prefixed, call.max_bytes()?))
         },
     );
     add(
@@ -136,8 +138,17 @@ pub(super) fn regex(call: &Call<'_>, name: &str) -> Result<Regex, Fault> {
 
 /// A regular expression of a parameter.
 pub(super) fn pattern(name: &str, text: &str) -> Result<Regex, Fault> {
-    Regex::new(text).map_err(|error| Fault::param(name, error.to_string()))
+    bounded_pattern(name, text, PATTERN_MOST)
 }
+
+/// The same, with at most so many bytes once it is ready.
+pub(super) fn bounded_pattern(name: &str, text: &str, most: usize) -> Result<Regex, Fault> {
+    let regex = RegexBuilder::new(text).size_limit(most.min(PATTERN_MOST)).build();
+    regex.map_err(|error| Fault::param(name, error.to_string()))
+}
+
+/// The most bytes of a pattern that is ready to be looked for.
+const PATTERN_MOST: usize = 10 << 20;
 
 /// The kernel that gives some of the lines.
 fn kept(mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::lines::lined;
 use super::split::{Gap, Lines};
 use crate::function::{Arity, Call, Fault, Kernel, Open, Out};
-use crate::functions::support::{Streamed, signature};
+use crate::functions::support::{MAX_BYTES, Streamed, capped, signature};
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -20,11 +20,13 @@ pub(super) fn add(functions: &mut Functions) {
         ))
         .inputs(Arity::exactly(2))
         .needs("separator", "the text between two lines")
+        .may("max_bytes", MAX_BYTES)
         .nanos_per_kib(1000),
         |call| {
             let sides = [Lines::of(0), Lines::of(1)];
             let separator = call.text("separator")?.to_owned();
-            Ok(Box::new(Zip { sides, left: None, spare: String::new(), separator, gap: Gap::default() }))
+            let zip = Zip { sides, left: None, spare: String::new(), separator, gap: Gap::default() };
+            Ok(capped(Box::new(zip), call.max_bytes()?))
         },
     ));
     functions.add(Streamed(
