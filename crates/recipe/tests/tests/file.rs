@@ -165,7 +165,7 @@ params = { much = 1 }
             graph:27:9: `both` is declared twice (blobs and recipes share their names; give it another one)
             graph:28:12: "identity" is not a function; write `name/version`
             graph:29:1: a recipe has no `refs` (did you mean `ref`?)
-            graph:31:9: `identity/1.0.0`: it takes 1 inputs, the recipe has 0
+            graph:31:9: `identity/1.0.0`: it takes 1 input, the recipe has 0
             graph:33:12: `identity/1.0.0`: parameter `much`: unknown; it takes none
             graph:35:2: a recipe file has no `recipes` (did you mean `recipe`?)"#]],
     );
