@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anabranch_content::{Address, BuildAddress, Derivation, Known, Lease, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
@@ -52,7 +53,11 @@ pub(crate) enum Input {
 
 impl Closure {
     /// Looks an address up, and what it takes to compute it. What is found is held.
-    pub(crate) async fn find(inner: &Inner, address: &Address) -> Result<Found, Error> {
+    pub(crate) async fn find(
+        inner: &Inner,
+        address: &Address,
+        deadline: Option<Instant>,
+    ) -> Result<Found, Error> {
         let mut lease = inner.store.lease();
         // Held, it holds all that it takes to derive it.
         lease.hold(*address).await?;
@@ -66,7 +71,7 @@ impl Closure {
             Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
                 search.enter(*address, found).await?;
-                search.finish().await.map(|closure| Found::Closure(Box::new(closure)))
+                search.finish(deadline).await.map(|closure| Found::Closure(Box::new(closure)))
             }
         }
     }
@@ -148,6 +153,9 @@ async fn look(
     }
 }
 
+/// After so many looks, others on the same thread have their turn.
+const LOOKS: u32 = 256;
+
 /// A search for all that it takes to compute one recipe: depth first, in flat stack.
 struct Search<'a> {
     inner: &'a Inner,
@@ -219,7 +227,9 @@ impl<'a> Search<'a> {
         Ok(self.functions.len() as u32 - 1)
     }
 
-    async fn finish(mut self) -> Result<Closure, Error> {
+    async fn finish(mut self, deadline: Option<Instant>) -> Result<Closure, Error> {
+        let clock = self.inner.engine.clock();
+        let mut looks = 0u32;
         while let Some((node, place)) = self.path.last_mut() {
             let (node, at) = (*node, *place);
             if at == self.nodes[node as usize].end {
@@ -228,6 +238,13 @@ impl<'a> Search<'a> {
                 continue;
             }
             *place += 1;
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) {
+                tokio::task::yield_now().await;
+                if deadline.is_some_and(|deadline| clock.now() >= deadline) {
+                    return Err(Error::Deadline);
+                }
+            }
             let address = self.wanted[at as usize];
             let by = self.nodes[node as usize].address;
             let input = match self.met.entry(address) {

@@ -32,6 +32,9 @@ const CHUNK: usize = 256 << 10;
 /// So much is read ahead before a function goes on.
 const AHEAD: usize = 1 << 20;
 
+/// After so many inputs or pieces, others on the same thread have their turn.
+const TURNS: u32 = 64;
+
 /// What a streaming function takes: chunks read ahead, given, and on their way to the disk.
 const STREAMING: u64 = 4 << 20;
 
@@ -158,7 +161,12 @@ async fn compute(
     let mut drive = Box::new(Drive::begin(stages, inputs)?);
     let mut sink = Sink::Small(Chunks::new(), 0);
     let mut spent = Duration::ZERO;
+    let mut turns = 0u32;
     loop {
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(TURNS) {
+            tokio::task::yield_now().await;
+        }
         let stop;
         (drive, stop) = advance(inner, drive, &mut spent).await?;
         let (chunks, paused) = drive.out.take();

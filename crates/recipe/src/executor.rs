@@ -178,6 +178,7 @@ impl Executor {
         let mut addresses: Vec<Address> = Vec::with_capacity(drafts.len());
         let mut encoded = Vec::with_capacity(drafts.len());
         for (place, draft) in drafts.iter().enumerate() {
+            take_turns(place).await;
             self.check_function(&draft.function, unknown)?;
             let resolve = |input: &Ref| match *input {
                 Ref::Address(address) => Ok(address),
@@ -202,7 +203,8 @@ impl Executor {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
         let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());
-        for (put, described) in puts.iter().zip(described) {
+        for (place, (put, described)) in puts.iter().zip(described).enumerate() {
+            take_turns(place).await;
             let mut dangling = Vec::new();
             for input in described.inputs {
                 let is_known = match known.entry(*input) {
@@ -271,6 +273,13 @@ impl Inner {
 
     pub(crate) fn count(&self, counter: &AtomicU64, by: u64) {
         counter.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+/// In a long list, lets others on the same thread have their turn now and then.
+async fn take_turns(place: usize) {
+    if place % 1024 == 1023 {
+        tokio::task::yield_now().await;
     }
 }
 

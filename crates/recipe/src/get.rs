@@ -120,7 +120,7 @@ impl Executor {
             return Ok(got);
         }
         for _ in 0..inner.config.rounds.max(1) {
-            let (given, source) = match Closure::find(inner, address).await? {
+            let (given, source) = match Closure::find(inner, address, terms.deadline).await? {
                 Found::Blob(given) => (given, Source::Blob),
                 Found::Memo(given) => (given, Source::Memo),
                 Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {

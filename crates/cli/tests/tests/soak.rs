@@ -102,7 +102,7 @@ impl Soak {
                 Some(Ok(got)) => {
                     assert_eq!(got, *value);
                     self.answers.set(self.answers.get() + 1);
-                    if self.answers.get() % ANSWERS == 0 {
+                    if self.answers.get().is_multiple_of(ANSWERS) {
                         self.enough.notify_one();
                     }
                 }
@@ -256,9 +256,9 @@ fn a_server_that_is_killed_answers_rightly() {
             process
         };
         let (_, _, (), process) = join4(clients, meddlers, soak.listen(), killer).await;
-        let forgotten = soak.forgotten.borrow();
-        assert!(!soak.computed.borrow().is_empty());
-        for (address, computed) in &*soak.computed.borrow() {
+        let (computed, forgotten) = (soak.computed.take(), soak.forgotten.take());
+        assert!(!computed.is_empty());
+        for (address, computed) in &computed {
             // With each life may go a memo not yet written, and what each meddler was about to be told.
             let may = 1 + forgotten.get(address).copied().unwrap_or(0) + LIVES * (1 + MEDDLERS);
             assert!(*computed <= may, "{address} was computed {computed} times, which may be {may}");

@@ -1,13 +1,16 @@
 //! Deep and wide graphs: in linear time, in flat stack, in bounded memory.
 
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Config, Draft, Error, Executor, FunctionId, Params, Recipe, Ref, Source, UnknownFunction,
+    Address, Config, Draft, Error, Executor, FunctionId, Get, Invalidate, Params, Reach, Recipe, Ref, Source,
+    UnknownFunction,
 };
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 
 use crate::world::{World, get, leaf, recipe, recipe_of, source};
 
@@ -111,4 +114,26 @@ async fn adding_does_not_slow_down() {
     let many = add_many(&executor, leaf, 43_000, 3_000).await;
     assert_eq!(executor.status().store.derivations, 46_000);
     assert!(many < few * 8 + Duration::from_millis(300), "{few:?}, then {many:?}");
+}
+
+/// Whoever else is on the thread has its turn while a large graph is looked through, and a deadline is noticed.
+#[tokio::test]
+async fn a_large_search_holds_up_nobody() {
+    let executor = World::default().executor();
+    let leaf = leaf(&executor, "x").await;
+    let tip = chain(&executor, leaf, 20_000).await;
+    let turns = AtomicU32::new(0);
+    let other = async {
+        loop {
+            turns.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    };
+    let terms = Get::default();
+    let (asked, other) = (pin!(executor.get(&tip, &terms)), pin!(other));
+    assert!(matches!(select(asked, other).await, Either::Left((Ok(_), _))));
+    assert!(turns.load(Ordering::Relaxed) > 50, "{turns:?}");
+    let late = Get { deadline: Some(executor.engine().clock().now()), ..Get::default() };
+    executor.invalidate(&leaf, &Invalidate { reach: Reach::Dependents, ..Default::default() }).await.unwrap();
+    assert!(matches!(executor.get(&tip, &late).await, Err(Error::Deadline)));
 }
