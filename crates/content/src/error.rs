@@ -90,7 +90,7 @@ pub enum Error {
         allowed: &'static str,
     },
     /// A name that names cannot have.
-    #[error("{name:?} is not a name: 1 to 255 bytes without control characters")]
+    #[error("{name:?} is not a name: 1 to 255 bytes without control characters, and no address")]
     Name {
         /// The name.
         name: String,

@@ -245,7 +245,7 @@ pub enum Holds {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The number of inputs is wrong.
-    #[error("it takes {takes} inputs, the recipe has {got}")]
+    #[error("it takes {takes} input{}, the recipe has {got}", if *takes == Arity::exactly(1) { "" } else { "s" })]
     Inputs {
         /// How many it takes.
         takes: Arity,

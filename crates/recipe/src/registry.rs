@@ -126,9 +126,9 @@ pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Re
     }
 }
 
-/// The word that is at most two letters away, and nearer than half of what was written; the nearest of them.
+/// The word that is at most two letters away, and at most half of what was written; the nearest of them.
 pub(crate) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = 2.min(word.chars().count().div_ceil(2));
+    let most = 2.min(word.chars().count() / 2);
     words
         .filter(|other| other.len().abs_diff(word.len()) <= 8)
         .map(|other| (letters_between(word, other), other))

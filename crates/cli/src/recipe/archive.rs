@@ -1,13 +1,12 @@
 //! `anabranch recipe export` and `import`.
 
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
 use super::at::{At, Missing};
+use super::pour::Sink;
 use super::{pin, pour, show};
 use crate::failure::Failure;
 use crate::out;
@@ -43,8 +42,7 @@ pub(crate) struct Import {
 
 impl Export {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let to_stdout = self.file == Path::new("-");
-        if to_stdout && self.json {
+        if self.json && self.file == Path::new("-") {
             return Err(Failure::Wrong("--json and the archive cannot both go to stdout".to_owned()));
         }
         self.at.run(Missing::Refuse, async |backend| {
@@ -56,15 +54,9 @@ impl Export {
                     roots
                 }
             };
-            let to: Box<dyn Write + Send> = match to_stdout {
-                true => Box::new(io::stdout()),
-                false => {
-                    let failed =
-                        |error| Failure::of(format!("cannot write {}: {error}", self.file.display()));
-                    Box::new(File::create(&self.file).map_err(failed)?)
-                }
-            };
-            let exported = backend.export(&addresses, to).await?;
+            let sink = Sink::to(Some(&self.file))?;
+            let exported = backend.export(&addresses, sink.writer()?).await?;
+            sink.finish()?;
             let missing = show::addresses(&exported.missing);
             if self.json {
                 return show::json(&json!({

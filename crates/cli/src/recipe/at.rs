@@ -39,6 +39,9 @@ pub(super) enum Missing {
 /// How long another command may have the store before this one gives up.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// How long a server may take to come to rest, which it does within ten seconds, and give the store up.
+const REST: Duration = Duration::from_secs(15);
+
 /// How often it is looked whether that is over.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -74,7 +77,7 @@ impl At {
                 folder.display()
             )));
         }
-        let until = SystemClock.now() + WAIT;
+        let began = SystemClock.now();
         loop {
             let refused = match Executor::open(folder, Functions::builtin()) {
                 Ok(executor) => return Ok(Backend::Local(executor)),
@@ -82,15 +85,15 @@ impl At {
                 Err(error) => return Err(unopened(folder, &error)),
             };
             let StoreError::Owned { listens_on, .. } = &refused else { unreachable!("matched above") };
+            let mut patience = WAIT;
             if let Some(listens_on) = listens_on {
-                // One that just ended may be named for a moment yet.
+                // One that comes to rest has the store yet, but listens no more.
                 match Client::connect(&format!("http://{listens_on}")).await {
                     Ok(client) => return Ok(Backend::Remote(client)),
-                    Err(error) if SystemClock.now() >= until => return Err(error.into()),
-                    Err(_) => {}
+                    Err(_) => patience = REST,
                 }
             }
-            if SystemClock.now() >= until {
+            if SystemClock.now() - began >= patience {
                 return Err(Failure::of(format!(
                     "{}: {refused}; wait until that ends, or have `anabranch serve` share the store",
                     folder.display()

@@ -1,5 +1,6 @@
 //! Who does the work: an executor in this process, or a server. The verbs cannot tell which.
 
+use std::io::ErrorKind::BrokenPipe;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::time::Duration;
@@ -190,11 +191,6 @@ impl Backend {
 
     /// Has a name mean an address, or nothing.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Failure> {
-        if address.is_some() && name.parse::<Address>().is_ok() {
-            return Err(Failure::of(format!(
-                "{name} would always be read as an address; choose another name"
-            )));
-        }
         match self {
             Backend::Local(executor) => Ok(executor.store().name(name, address).await?),
             Backend::Remote(client) => Ok(client.set_ref(name, address).await?),
@@ -243,7 +239,7 @@ impl Backend {
         mut to: impl Write + Send + 'static,
     ) -> Result<Exported, Failure> {
         match self {
-            Backend::Local(executor) => Ok(executor.store().export(addresses, to).await?),
+            Backend::Local(executor) => executor.store().export(addresses, to).await.map_err(unexported),
             Backend::Remote(client) => {
                 let mut archive = client.export(addresses.iter().copied().map(Target::from)).await?;
                 while let Some(piece) = archive.next().await {
@@ -318,6 +314,17 @@ async fn in_parts(
     Ok(added)
 }
 
+/// An error of the store, unless it is that nobody reads the archive any more.
+fn unexported(error: anabranch_content::Error) -> Failure {
+    match error {
+        anabranch_content::Error::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::Unheard,
+        error => error.into(),
+    }
+}
+
 fn unwritten(error: &std::io::Error) -> Failure {
-    Failure::of(format!("cannot write the archive: {error}"))
+    match error.kind() {
+        BrokenPipe => Failure::Unheard,
+        _ => Failure::of(format!("cannot write the archive: {error}")),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_engine::{Clock as _, SystemClock};
@@ -51,16 +51,21 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.json && self.output.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::Wrong("--json and the value cannot both go to stdout".to_owned()));
+        }
         self.at.run(Missing::Refuse, async |backend| {
             let began = SystemClock.now();
             let address = backend.find(&self.target).await?;
+            // Before anything is computed: if it cannot be written, that is soon enough to say so.
+            let sink = Sink::to(self.output.as_deref())?;
             let progress = io::stderr().is_terminal().then(Progress::new);
             let get = backend.get(address, self.range.clone(), self.timeout);
             let (mut got, progress) = match progress {
                 None => (get.await?, None),
                 Some(progress) => watched(backend, get, progress).await?,
             };
-            let written = write(&mut got, Sink::to(self.output.as_deref())?, progress, &self.range).await?;
+            let written = write(&mut got, sink, progress, &self.range).await?;
             let took = SystemClock.now() - began;
             if self.json {
                 let mut json = show::source_json(got.source);
@@ -85,7 +90,7 @@ async fn watched(
     get: impl Future<Output = Result<Got, Failure>>,
     mut progress: Progress,
 ) -> Result<(Got, Option<Progress>), Failure> {
-    let mut ear = backend.listen().await?;
+    let Ok(mut ear) = backend.listen().await else { return Ok((get.await?, Some(progress))) };
     let mut get = Box::pin(get);
     loop {
         match select(get, Box::pin(ear.next())).await {

@@ -61,33 +61,59 @@ fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     Ok(chunk.freeze())
 }
 
+/// Whether a file is there to be read. It is not opened: a pipe can be only once.
+pub(super) fn look(path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    match std::fs::metadata(path).map_err(|error| unread(path, &error))?.is_dir() {
+        true => Err(Failure::of(format!("{} is a folder; name files", path.display()))),
+        false => Ok(()),
+    }
+}
+
 /// The file to read from; `-` is stdin.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+    look(path)?;
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
-    let failed = |error| Failure::of(format!("cannot read {}: {error}", path.display()));
-    let file = File::open(path).map_err(failed)?;
-    match file.metadata().map_err(failed)?.is_dir() {
-        true => Err(Failure::of(format!("{} is a folder; name files", path.display()))),
-        false => Ok(Box::new(file)),
-    }
+    let file = File::open(path);
+    Ok(Box::new(file.map_err(|error| unread(path, &error))?))
 }
 
-/// A file that is there under its name once it is whole, or stdout.
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    Failure::of(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Where bytes go.
 pub(super) enum Sink {
-    File { file: File, partial: Partial, path: PathBuf },
+    /// A file that is there under its name once it is whole.
+    File {
+        file: File,
+        unfinished: Unfinished,
+        path: PathBuf,
+    },
+    /// A device or a pipe, which takes bytes as they come.
+    Device {
+        file: File,
+        path: PathBuf,
+    },
     Stdout,
 }
 
-/// A file under way, removed unless it is kept.
-pub(super) struct Partial(Option<PathBuf>);
+/// A file under way. Without a name nothing is left of it however this process ends; one with a name is removed unless
+/// it is finished.
+pub(super) struct Unfinished {
+    beside: PathBuf,
+    is_named: bool,
+}
 
-impl Drop for Partial {
+impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
+        if self.is_named {
             // What cannot be removed is told by its name.
-            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(&self.beside);
         }
     }
 }
@@ -95,49 +121,127 @@ impl Drop for Partial {
 impl Sink {
     /// Where a value goes: `-` and nothing are stdout.
     pub(super) fn to(path: Option<&Path>) -> Result<Sink, Failure> {
-        match path {
-            None => Ok(Sink::Stdout),
-            Some(path) if path == Path::new("-") => Ok(Sink::Stdout),
-            Some(path) => {
-                let mut name = path.file_name().unwrap_or_default().to_owned();
-                name.push(format!(".{}.partial", std::process::id()));
-                let beside = path.with_file_name(name);
-                let file = File::create(&beside).map_err(|error| unwritten(path, &error))?;
-                Ok(Sink::File { file, partial: Partial(Some(beside)), path: path.to_owned() })
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Sink::Stdout) };
+        let unwritten = |error| unwritten(path, &error);
+        let path = match std::fs::metadata(path) {
+            Ok(there) if there.is_dir() => {
+                return Err(Failure::of(format!("{} is a folder; name a file", path.display())));
             }
-        }
+            // Another file in the place of a link would leave what it leads to as it was.
+            Ok(there) if there.is_file() => path.canonicalize().map_err(unwritten)?,
+            Ok(_) => {
+                let file = File::options().write(true).open(path).map_err(unwritten)?;
+                return Ok(Sink::Device { file, path: path.to_owned() });
+            }
+            Err(_) => path.to_owned(),
+        };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.partial", std::process::id()));
+        let beside = path.with_file_name(name);
+        let (file, is_named) = match nameless(&path) {
+            Some(file) => (file, false),
+            None => (File::create(&beside).map_err(unwritten)?, true),
+        };
+        Ok(Sink::File { file, unfinished: Unfinished { beside, is_named }, path })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
-            Sink::File { file, path, .. } => file.write_all(bytes).map_err(|error| unwritten(path, &error)),
-            Sink::Stdout => stdout(|stdout| stdout.write_all(bytes)),
+            Sink::File { file, path, .. } | Sink::Device { file, path } => {
+                file.write_all(bytes).map_err(|error| unwritten(path, &error))
+            }
+            Sink::Stdout => io::stdout().lock().write_all(bytes).map_err(|error| unsaid(&error)),
+        }
+    }
+
+    /// The same place, for somebody who wants to own it.
+    pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, Failure> {
+        match self {
+            Sink::File { file, path, .. } | Sink::Device { file, path } => {
+                Ok(Box::new(file.try_clone().map_err(|error| unwritten(path, &error))?))
+            }
+            Sink::Stdout => Ok(Box::new(io::stdout())),
         }
     }
 
     /// Everything was written.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
-            Sink::File { mut partial, path, file } => {
-                drop(file);
-                let beside = partial.0.take().expect("it is taken here alone");
-                std::fs::rename(&beside, &path).map_err(|error| {
-                    partial.0 = Some(beside);
-                    unwritten(&path, &error)
-                })
+            Sink::File { file, mut unfinished, path } => {
+                let finished = unfinished.finish(&file, &path);
+                finished.map_err(|error| unwritten(&path, &error))
             }
-            Sink::Stdout => stdout(Write::flush),
+            Sink::Device { .. } => Ok(()),
+            Sink::Stdout => io::stdout().lock().flush().map_err(|error| unsaid(&error)),
         }
     }
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(format!("cannot write {}: {error}", path.display()))
+impl Unfinished {
+    fn finish(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        if !self.is_named {
+            use rustix::fs::{AtFlags, CWD, linkat};
+            let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+            linkat(CWD, open, CWD, &self.beside, AtFlags::SYMLINK_FOLLOW)?;
+            self.is_named = true;
+        }
+        std::fs::rename(&self.beside, path)?;
+        self.is_named = false;
+        Ok(())
+    }
 }
 
-fn stdout(act: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> Result<(), Failure> {
-    act(&mut io::stdout().lock()).map_err(|error| match error.kind() {
+/// A file without a name in the folder of this one, where the system has such a thing.
+#[cfg(target_os = "linux")]
+fn nameless(beside: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let folder = beside.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let flags = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
+    let file = File::options().write(true).custom_flags(flags).open(folder).ok()?;
+    // It gets its name through there.
+    Path::new("/proc/self/fd").exists().then_some(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path) -> Option<File> {
+    None
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Unheard,
-        _ => Failure::of(format!("cannot write to stdout: {error}")),
-    })
+        _ => Failure::of(format!("cannot write {}: {error}", path.display())),
+    }
+}
+
+fn unsaid(error: &io::Error) -> Failure {
+    unwritten(Path::new("to stdout"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_once_it_is_whole_and_nothing_before() {
+        let folder = std::env::temp_dir().join(format!("anabranch-sink-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let names = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let path = folder.join("value");
+
+        let mut killed = Sink::to(Some(&path)).unwrap();
+        killed.write(b"half of").unwrap();
+        // As if the process had ended: nothing is dropped.
+        std::mem::forget(killed);
+        assert_eq!(names().next(), None);
+
+        for text in ["first", "second"] {
+            let mut sink = Sink::to(Some(&path)).unwrap();
+            sink.write(text.as_bytes()).unwrap();
+            sink.finish().unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(names().count(), 1);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -40,6 +40,8 @@ impl Put {
         if self.reference.is_some() && self.files.len() > 1 {
             return Err(Failure::Wrong("--ref names one blob; put the files one by one".to_owned()));
         }
+        // All or none, as far as one can tell before: nobody learns the addresses of some.
+        self.files.iter().try_for_each(|file| pour::look(file))?;
         self.at.run(Missing::Make, async |backend| {
             let mut kept = Vec::new();
             for file in &self.files {

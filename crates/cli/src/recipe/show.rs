@@ -2,7 +2,7 @@
 
 use anabranch_content::{Address, Value};
 use anabranch_recipe::Source;
-use data_encoding::BASE64;
+use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
@@ -103,17 +103,25 @@ pub(super) fn value_of(value: &Json) -> Result<Value, String> {
         },
         Json::String(text) => Value::Text(text.clone()),
         Json::Array(values) => Value::List(values.iter().map(value_of).collect::<Result<_, _>>()?),
-        Json::Object(entries) => match (entries.len(), entries.get("base64").and_then(Json::as_str)) {
-            (1, Some(text)) => {
-                let bytes = BASE64.decode(text.as_bytes()).map_err(|error| format!("not base64: {error}"))?;
-                Value::Bytes(bytes.into())
-            }
-            _ => {
+        Json::Object(entries) => match as_bytes(entries)? {
+            Some(bytes) => Value::Bytes(bytes.into()),
+            None => {
                 let entry = |(name, value): (&String, &Json)| Ok((name.clone(), value_of(value)?));
                 Value::Map(entries.iter().map(entry).collect::<Result<_, String>>()?)
             }
         },
     })
+}
+
+/// `{"base64": "..."}` or `{"hex": "..."}`, as in recipe files.
+fn as_bytes(entries: &serde_json::Map<String, Json>) -> Result<Option<Vec<u8>>, String> {
+    for (name, encoding) in [("base64", &BASE64), ("hex", &HEXLOWER_PERMISSIVE)] {
+        if let (1, Some(text)) = (entries.len(), entries.get(name).and_then(Json::as_str)) {
+            let bytes = encoding.decode(text.as_bytes()).map_err(|error| format!("not {name}: {error}"))?;
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -136,6 +144,8 @@ mod tests {
         let text = r#"{"a":[1,-2.5,true,"x"],"b":{"base64":"AAH/"},"c":{"d":{}}}"#;
         let json: Json = serde_json::from_str(text).unwrap();
         assert_eq!(value_json(&value_of(&json).unwrap()), json);
+        let hex: Json = serde_json::from_str(r#"{"hex":"0001fF"}"#).unwrap();
+        assert_eq!(value_of(&hex).unwrap(), value_of(&json["b"]).unwrap());
         for wrong in ["null", "[null]", "18446744073709551615", r#"{"base64":"?"}"#] {
             assert!(value_of(&serde_json::from_str(wrong).unwrap()).is_err(), "{wrong}");
         }

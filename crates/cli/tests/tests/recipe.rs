@@ -182,6 +182,7 @@ fn what_is_wrong_is_said_with_the_way_out() {
     assert!(!folder.join(".anabranch").exists() && !folder.join("nowhere").exists());
     std::fs::write(folder.join("no.txt"), "").unwrap();
     let commands = [
+        "put no.txt --ref empty",
         "put missing.txt",
         "put .",
         "get page",
@@ -193,10 +194,10 @@ fn what_is_wrong_is_said_with_the_way_out() {
         "add",
         "get page --range 9..3",
         "get page --json",
+        "get page --json -o -",
         "collect --grace soon",
         "status --server localhost:1",
         "ref get page",
-        "put no.txt --ref empty",
         "add non_empty/1.0.0 -i empty --ref refused",
         "get refused -o never.txt",
     ];
@@ -228,6 +229,31 @@ fn problems_of_files_are_told_with_their_lines() {
         "add --file ref.toml",
     ];
     check(&folder, &commands, &expect_file!["recipe_said/problems.txt"]);
+}
+
+#[test]
+fn links_and_devices_stay_what_they_are() {
+    let folder = with_example("recipe_links");
+    std::fs::write(folder.join("meant"), "old").unwrap();
+    for (link, to) in [("to_file", "meant"), ("to_device", "/dev/null")] {
+        std::os::unix::fs::symlink(to, folder.join(link)).unwrap();
+        for verb in [format!("get page -o {link}"), format!("export {link} page")] {
+            let said = recipe(&folder, &verb);
+            assert_eq!(said.code, 0, "{}", said.shown());
+            assert!(folder.join(link).is_symlink(), "{verb}");
+        }
+    }
+    assert!(std::fs::read(folder.join("meant")).unwrap().starts_with(b"anabranch archive"));
+}
+
+#[test]
+fn files_are_put_all_or_none() {
+    let folder = empty("recipe_all_or_none");
+    std::fs::write(folder.join("one"), "one").unwrap();
+    let said = recipe(&folder, "put one another");
+    assert_eq!(said.code, 1);
+    assert!(said.stderr.contains("cannot read another"), "{}", said.stderr);
+    assert!(!folder.join(".anabranch").exists());
 }
 
 #[test]

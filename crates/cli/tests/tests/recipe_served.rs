@@ -85,6 +85,16 @@ fn bytes_come_out_of_pipes_as_they_went_in() {
 }
 
 #[test]
+fn who_stops_reading_an_archive_is_told_nothing() {
+    let folder = empty("recipe_unread");
+    bytes(&folder, &["recipe", "put", "-", "--ref", "noise"], &noise(1 << 20));
+    let mut export = command(&folder, &["recipe", "export", "-"]).stderr(Stdio::piped()).spawn().unwrap();
+    drop(export.stdout.take());
+    let output = export.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(0), String::new()));
+}
+
+#[test]
 fn a_large_value_goes_to_a_file() {
     let folder = empty("recipe_large");
     let given = noise(100 << 20);

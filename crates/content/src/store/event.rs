@@ -126,7 +126,7 @@ pub struct Stats {
     pub memos: u64,
     /// Pins.
     pub pins: u64,
-    /// Names.
+    /// Names that mean something.
     pub names: u64,
     /// Removed things that are remembered.
     pub gone: u64,

@@ -49,6 +49,10 @@ impl Store {
     /// long as it does.
     pub async fn name(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
         check_name(name)?;
+        // Whoever is given a text takes it for an address if it can be one; such a name could only be dropped.
+        if address.is_some() && name.parse::<Address>().is_ok() {
+            return Err(Error::Name { name: name.to_owned() });
+        }
         let core = &self.inner.core;
         let _wanted = core.guard.want(address.into_iter().collect());
         // Names change one after another: each history begins with the one before.

@@ -86,6 +86,10 @@ pub(crate) trait Row: Sized {
     fn decode(bytes: &[u8]) -> Option<Self>;
     /// The record that says so.
     fn place(&self) -> Place;
+    /// Whether it is one of those that are counted.
+    fn counts(&self) -> bool {
+        true
+    }
 }
 
 impl Row for Blob {
@@ -221,6 +225,11 @@ impl Row for NameRow {
 
     fn place(&self) -> Place {
         self.place
+    }
+
+    /// A name that was dropped has its history still, but is none any more.
+    fn counts(&self) -> bool {
+        self.history.last().is_some_and(|named| named.address.is_some())
     }
 }
 

@@ -46,11 +46,11 @@ impl Tally {
         new: Option<&R>,
     ) {
         if let Some(row) = old {
-            *count(self) -= 1;
+            *count(self) -= u64::from(row.counts());
             self.unlive(row.place());
         }
         if let Some(row) = new {
-            *count(self) += 1;
+            *count(self) += u64::from(row.counts());
             self.enliven(row.place());
         }
     }

@@ -164,6 +164,22 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
 }
 
 #[tokio::test]
+async fn names_are_counted_while_they_mean_something_and_are_no_addresses() {
+    let store = Store::in_memory(Config::default()).unwrap();
+    let blob = put(&store, 1, 10).await;
+    for (name, address, count) in
+        [("a", Some(blob), 1), ("b", Some(blob), 2), ("a", None, 1), ("a", None, 1), ("a", Some(blob), 2)]
+    {
+        store.name(name, address).await.unwrap();
+        assert_eq!(store.stats().names, count, "{name} {address:?}");
+    }
+    let refused = store.name(&blob.to_string(), Some(blob)).await.unwrap_err();
+    assert!(matches!(refused, Error::Name { .. }), "{refused}");
+    store.name(&blob.to_string(), None).await.unwrap();
+    assert_eq!(store.names().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn an_archive_brings_a_closure_to_another_store() {
     let one = Store::in_memory(Config::default()).unwrap();
     let input = put(&one, 1, 3 << 20).await;

@@ -266,6 +266,10 @@ fn as_reference(key: &Key, node: Node, notes: &mut Notes<'_>) -> Option<String> 
     match node.value {
         Tree::Bool(true) => Some(key.name.clone()),
         Tree::Bool(false) => None,
+        Tree::Text(name) if name.parse::<Address>().is_ok() => {
+            notes.note(&node.at, format!("`{name}` would be read as an address"), "choose another name");
+            None
+        }
         Tree::Text(name) if (1..=255).contains(&name.len()) && !name.chars().any(char::is_control) => {
             Some(name)
         }

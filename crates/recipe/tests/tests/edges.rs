@@ -282,7 +282,7 @@ async fn parameters_are_checked_where_they_are() {
     assert!(error.to_string().ends_with("parameter `color`: unknown; it takes none"), "{error}");
     let two = recipe(&executor, "identity", &[data, data]).await;
     let error = get(&executor, two).await.unwrap_err();
-    assert!(error.to_string().ends_with("it takes 1 inputs, the recipe has 2"), "{error}");
+    assert!(error.to_string().ends_with("it takes 1 input, the recipe has 2"), "{error}");
     let recipe = Recipe {
         params: [("x".to_owned(), anabranch_recipe::Value::Null)].into(),
         ..recipe_of("identity", &[data])

@@ -165,7 +165,7 @@ params = { much = 1 }
             graph:27:9: `both` is declared twice (blobs and recipes share their names; give it another one)
             graph:28:12: "identity" is not a function; write `name/version`
             graph:29:1: a recipe has no `refs` (did you mean `ref`?)
-            graph:31:9: `identity/1.0.0`: it takes 1 inputs, the recipe has 0
+            graph:31:9: `identity/1.0.0`: it takes 1 input, the recipe has 0
             graph:33:12: `identity/1.0.0`: parameter `much`: unknown; it takes none
             graph:35:2: a recipe file has no `recipes` (did you mean `recipe`?)"#]],
     );
@@ -203,6 +203,18 @@ fn broken_texts_say_where() {
         "recipe:\n  a: {function: concat/1.0.0, inputs: a}\n",
         FileFormat::Yaml,
         &expect![[r#"graph:2:39: `inputs` is a list of names, this is text (write ["name"])"#]],
+    );
+}
+
+#[test]
+fn references_are_no_addresses_and_hints_are_near() {
+    let address = "0".repeat(64);
+    refused(
+        &format!("[blob.a]\ntext = \"\"\nref = \"{address}\"\n[recipe.b]\nfunction = \"foo/1\"\n"),
+        FileFormat::Toml,
+        &expect![[r#"
+            graph:3:7: `0000000000000000000000000000000000000000000000000000000000000000` would be read as an address (choose another name)
+            graph:5:12: function `foo/1` is not known here (`anabranch recipe functions` lists them)"#]],
     );
 }
 

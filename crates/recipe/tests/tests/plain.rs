@@ -8,7 +8,7 @@ use crate::kit::{given, golden, one, shown};
 fn bytes_are_changed() {
     golden(&[
         ("identity/1.0.0", &[b"abc"], &[], "abc"),
-        ("identity/1.0.0", &[b"a", b"b"], &[], "! it takes 1 inputs, the recipe has 2"),
+        ("identity/1.0.0", &[b"a", b"b"], &[], "! it takes 1 input, the recipe has 2"),
         ("identity/1.0.0", &[b"a"], &[("x", "1")], "! parameter `x`: unknown; it takes none"),
         ("concat/1.0.0", &[], &[], ""),
         ("concat/1.0.0", &[b"a", b"", b"bc"], &[], "abc"),

@@ -62,8 +62,22 @@ impl Error {
 
 impl From<tonic::Status> for Error {
     fn from(status: tonic::Status) -> Error {
-        Error::Call { code: status.code(), message: status.message().to_owned() }
+        let message = match first_cause(&status) {
+            Some(cause) => format!("the connection to the server broke: {cause}"),
+            None => status.message().to_owned(),
+        };
+        Error::Call { code: status.code(), message }
     }
+}
+
+/// What happened on the way; what the server itself says comes without a cause, and so does a deadline.
+fn first_cause(status: &tonic::Status) -> Option<String> {
+    let mut first = std::error::Error::source(status)?;
+    while let Some(cause) = first.source() {
+        first = cause;
+    }
+    let is_late = matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded);
+    (!is_late).then(|| first.to_string())
 }
 
 /// What the server sent is wrong; what this end sends is checked with [`unwritable`].
@@ -97,6 +111,9 @@ pub struct Client {
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
+/// A server that says nothing for so long is asked whether it lives, and has as long again to answer.
+const SILENT_MOST: Duration = Duration::from_secs(10);
+
 /// The largest message either way; a batch of recipes is one.
 const MESSAGE_MOST: usize = 256 << 20;
 
@@ -110,6 +127,8 @@ impl Client {
         let endpoint = Endpoint::from_shared(url.to_owned())
             .map_err(failed)?
             .connect_timeout(CONNECT_WITHIN)
+            .http2_keep_alive_interval(SILENT_MOST)
+            .keep_alive_timeout(SILENT_MOST)
             .initial_stream_window_size(WINDOWS[0])
             .initial_connection_window_size(WINDOWS[1]);
         let channel = endpoint.connect().await.map_err(failed)?;

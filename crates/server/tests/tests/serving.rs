@@ -13,7 +13,7 @@ use anabranch_server::proto::recipes::{
 use anabranch_server::{Client, Code, Service, Settings};
 use futures_util::stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service as _;
 use tonic_health::pb::HealthCheckRequest;
@@ -144,6 +144,19 @@ async fn calls_that_take_too_long_are_cut() {
     get.done().await.unwrap_err();
     server.served().await;
     until(|| server.executor.status().computing == 0).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_told_as_such() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::connect(&format!("http://{}", listener.local_addr().unwrap())).await.unwrap();
+    let cut = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; 24]).await.unwrap();
+    };
+    let (answer, ()) = soon(async { tokio::join!(client.status(), cut) }).await;
+    let said = answer.unwrap_err().to_string();
+    assert!(said.starts_with("the connection to the server broke: "), "{said}");
 }
 
 #[tokio::test]
