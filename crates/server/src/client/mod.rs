@@ -80,7 +80,7 @@ fn first_cause(status: &tonic::Status) -> Option<String> {
     (!is_late).then(|| first.to_string())
 }
 
-/// What the server sent is wrong; what this end sends is checked with [`unwritable`].
+/// What the server sent is wrong; what this end sends is checked with `unwritable`.
 impl From<Bad> for Error {
     fn from(bad: Bad) -> Error {
         Error::Answer(bad.0)
