@@ -362,6 +362,7 @@ impl Drive {
             }
             match kernel.wants(&Open { ended, first: *first }) {
                 Some(input) => {
+                    assert!(!ended[input], "it wants more of input {input}, which has ended");
                     let feed = &mut feeds[input];
                     if let Some(chunk) = feed.pop() {
                         kernel.push(input, chunk, out)?;

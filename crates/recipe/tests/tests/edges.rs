@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use anabranch_content::{Collect, Config, DryRun, Store};
 use anabranch_engine::Engine;
-use anabranch_recipe::{Address, Error, Executor, Get, Recipe, Source, UnknownFunction};
+use anabranch_recipe::{
+    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Get, Holds, Kernel, Open, Out,
+    Recipe, Signature, Source, UnknownFunction,
+};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
@@ -310,4 +313,48 @@ async fn slow_readers_keep_nobody_from_computing() {
         let value = got.bytes().await.unwrap();
         assert!(value[0] == number && value[1..] == data);
     }
+}
+
+/// Wants its first input for ever.
+struct Greedy(Signature);
+
+struct Wanting;
+
+impl Function for Greedy {
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+        Ok(Box::new(Wanting))
+    }
+}
+
+impl Kernel for Wanting {
+    fn wants(&self, _: &Open<'_>) -> Option<usize> {
+        Some(0)
+    }
+
+    fn push(&mut self, _: usize, _: Bytes, _: &mut Out) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_wants_more_than_there_is_is_stopped() {
+    let mut functions = World::default().functions();
+    functions.add(Greedy(Signature {
+        id: FunctionId::new("greedy", "1"),
+        about: "Never has enough.".into(),
+        inputs: Arity::exactly(1),
+        params: Vec::new(),
+        other_params: false,
+        holds: Holds::Chunks,
+        nanos_per_kib: 5,
+    }));
+    let executor = Executor::in_memory(functions).unwrap();
+    let data = leaf(&executor, "data").await;
+    let greedy = recipe(&executor, "greedy/1", &[data]).await;
+    let error = get(&executor, greedy).await.unwrap_err();
+    assert!(matches!(&error, Error::Panicked { message, .. } if message.contains("has ended")), "{error}");
 }
