@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
+use super::get::QUICK_MOST;
 use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
@@ -216,8 +217,11 @@ impl Store {
         let records = part.iter().map(|it| Record { at, class: Class::Acknowledged, fact: fact(it) });
         let records: Vec<Record> = records.collect();
         let context = context.0.to_owned();
-        // So many hashes take milliseconds.
-        let (records, addresses) = self.blocking(move |_| Ok(addressed(&context, records))).await?;
+        let (records, addresses) = match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
+            ..=QUICK_MOST => addressed(&context, records),
+            // So many hashes take milliseconds.
+            _ => self.blocking(move |_| Ok(addressed(&context, records))).await?,
+        };
         let inputs = part.iter().flat_map(|it| it.inputs);
         let _wanted =
             core.guard.want(addresses.iter().map(|(address, _)| address).chain(inputs).copied().collect());
