@@ -47,8 +47,8 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<(), Failure> {
-        let executor =
-            Executor::open(&self.data, Functions::builtin()).map_err(|error| unopened(&self.data, &error))?;
+        let executor = Executor::open(&self.data, Functions::builtin()).await;
+        let executor = executor.map_err(|error| unopened(&self.data, &error))?;
         let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;

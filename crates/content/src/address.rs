@@ -24,14 +24,6 @@ pub struct Address([u8; 32]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context<'a>(pub &'a str);
 
-impl Context<'_> {
-    /// Whether its derivations are entries of a table rather than work: it begins with `#`. They are counted apart,
-    /// and are nobody's dependents.
-    pub fn is_table(&self) -> bool {
-        self.0.starts_with('#')
-    }
-}
-
 impl Address {
     /// The address of a blob: what `b3sum` prints.
     pub fn of(bytes: &[u8]) -> Address {

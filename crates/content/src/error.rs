@@ -95,6 +95,19 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The description of a derivation is not a canonical encoding.
+    #[error("a derivation's description must be a canonical encoding (`Value::encode`)")]
+    Description(#[source] crate::DecodeError),
+    /// An alias leads to one derivation, and a derivation has one alias.
+    #[error("{alias} cannot become an alias of derivation {derivation}: {taken} is in its place already")]
+    Alias {
+        /// The alias.
+        alias: Address,
+        /// The derivation that it was to lead to.
+        derivation: Address,
+        /// The alias that the derivation has, or the derivation that the alias leads to.
+        taken: Address,
+    },
     /// An archive that cannot be read.
     #[error("the archive is damaged at byte {at}: {what}")]
     Archive {
@@ -115,6 +128,12 @@ pub enum Error {
     /// The giver of a stream failed.
     #[error("the bytes' giver failed")]
     Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The record was moved again and again while it was read, by the cleaning of the log.
+    #[error("{address} kept moving while it was read; try again")]
+    Moving {
+        /// Its address.
+        address: Address,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -68,12 +68,17 @@ pub struct Memo {
 
 /// A description of work: canonical bytes, whose address in their context is the derivation's, and what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Derivation {
+    /// Its address.
+    pub address: Address,
+    /// The other address that leads to it.
+    pub alias: Option<Address>,
     /// The context its address was derived in.
     pub context: String,
     /// The canonical encoding.
     pub bytes: bytes::Bytes,
-    /// Blobs and derivations it reads, in order.
+    /// The addresses in the encoding, in order: blobs and derivations (by their addresses or aliases) that it reads.
     pub inputs: Vec<Address>,
 }
 

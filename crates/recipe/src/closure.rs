@@ -8,12 +8,11 @@ use std::time::Instant;
 use anabranch_content::{Address, BuildAddress, Derivation, Known, Lease, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
-use crate::deriva;
 use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::{Function, Holds};
 use crate::pace::Pace;
-use crate::recipe::{FunctionId, Malformed, Params, skim};
+use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, skim};
 use crate::run::Given;
 
 /// What is known about an address that is asked for.
@@ -71,7 +70,7 @@ impl Closure {
             Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
             Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
-                search.enter(*address, found).await?;
+                search.enter(found)?;
                 search.finish(deadline).await.map(|closure| Found::Closure(Box::new(closure)))
             }
         }
@@ -148,7 +147,7 @@ async fn look(
         Known::Derivation(found) => Ok(Look::Recipe(found)),
         Known::Blob(size) => Ok(Look::Blob((*address, size))),
         Known::Nothing => {
-            let gone = store.why(address).await?.gone;
+            let gone = store.status(address).await?.gone;
             Err(Error::NotFound { address: *address, needed_by, gone })
         }
     }
@@ -189,9 +188,12 @@ impl<'a> Search<'a> {
     }
 
     /// Meets a recipe: it is a node from now on, and the end of the path.
-    async fn enter(&mut self, address: Address, found: Derivation) -> Result<Input, Error> {
-        let inputs = deriva::inputs(&self.inner.store, &found).await?;
-        let inputs = inputs.ok_or(Error::NotARecipe { address })?;
+    fn enter(&mut self, found: Derivation) -> Result<Input, Error> {
+        let Derivation { address, context, inputs, .. } = &found;
+        let address = *address;
+        if *context != CONTEXT.0 {
+            return Err(Error::NotARecipe { address });
+        }
         let most = self.inner.config.recipes_most;
         if self.nodes.len() >= most || self.inputs.len() + inputs.len() > u32::MAX as usize {
             let way_out = "get the recipes it reads first, or raise `recipes_most`";
@@ -203,7 +205,7 @@ impl<'a> Search<'a> {
         let number = self.nodes.len() as u32;
         let first = self.inputs.len() as u32;
         self.inputs.extend(inputs.iter().map(|_| Input::Given(u32::MAX)));
-        self.wanted.extend(&*inputs);
+        self.wanted.extend(inputs);
         self.nodes.push(Node { address, function, params, first, end: self.inputs.len() as u32 });
         self.path.push((number, first));
         self.met.insert(address, Input::Node(number));
@@ -243,7 +245,13 @@ impl<'a> Search<'a> {
             let input = match self.met.entry(address) {
                 Entry::Occupied(met) => *met.get(),
                 Entry::Vacant(_) => match look(self.inner, &address, Some(by), &mut self.lease).await? {
-                    Look::Recipe(found) => self.enter(address, found).await?,
+                    Look::Recipe(found) => {
+                        // The same recipe may be read under its address and under its alias.
+                        let met = self.met.get(&found.address).copied();
+                        let input = met.map_or_else(|| self.enter(found), Ok)?;
+                        self.met.insert(address, input);
+                        input
+                    }
                     Look::Blob(given) | Look::Memo(given) => {
                         let input = Input::Given(self.given.len() as u32);
                         self.given.push(given);

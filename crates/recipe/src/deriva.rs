@@ -1,31 +1,19 @@
 //! Recipes as Deriva has them: other addresses for the same computations.
 //!
-//! Deriva names a recipe by the hash of an encoding of its own. A table beside ours keeps which recipe that is, so its
-//! clients find what they put, and share what is computed with everybody else. Blobs have the same addresses in both.
-//!
-//! Deriva's encoding is kept as a blob, whose address then is just Deriva's address of the recipe; what stands in the
-//! table comes before blobs, so nobody can put bytes in a recipe's place.
+//! Deriva names a recipe by the hash of an encoding of its own. A recipe that comes from Deriva is kept as ours, with the
+//! same function, inputs and parameters, and Deriva's address is its alias: both are one record, so neither is ever there
+//! without the other. Its inputs stay Deriva's addresses, which are looked up when a value is computed. So the order in
+//! which recipes are put does not matter. Blobs have the same addresses in both systems.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use anabranch_content::{Address, Class, Context, Derivation, Store, Value};
-use futures_util::future::try_join;
+use anabranch_content::{Address, Derivation, Described, Value};
 
 use crate::error::Error;
+use crate::events::Event;
 use crate::executor::Executor;
-use crate::pace::Pace;
-use crate::recipe::{CONTEXT, FunctionId, Recipe};
-
-/// Deriva's address to ours.
-const TO_OURS: Context<'static> = Context("# anabranch 2026-11 deriva address");
-
-/// Our address to Deriva's.
-const TO_THEIRS: Context<'static> = Context("# anabranch 2026-11 address for deriva");
-
-/// Recipes with inputs that Deriva's table does not have yet: they are Deriva's addresses, and behind them the places
-/// of the same in the table, which lead to the recipes once they are there.
-pub(crate) const UNRESOLVED: Context<'static> = Context("anabranch 2026-11 recipe over deriva addresses");
+use crate::invalidate::{Invalidate, Reach};
+use crate::recipe::{CONTEXT, FunctionId, Params, Recipe};
 
 /// A recipe in Deriva's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,170 +105,174 @@ impl Executor {
     }
 }
 
+impl Theirs {
+    /// The same recipe in our terms.
+    fn recipe(&self) -> Recipe {
+        let text = |(name, text): (&String, &String)| (name.clone(), Value::Text(text.clone()));
+        let params: Params = self.params.iter().map(text).collect();
+        Recipe { function: self.function.clone(), inputs: self.inputs.clone(), params }
+    }
+
+    /// A recipe in Deriva's terms; nothing if it has other than text parameters.
+    fn of(recipe: Recipe) -> Option<Theirs> {
+        let text = |(name, value)| match value {
+            Value::Text(text) => Some((name, text)),
+            _ => None,
+        };
+        let params = recipe.params.into_iter().map(text).collect::<Option<_>>()?;
+        Some(Theirs { function: recipe.function, inputs: recipe.inputs, params })
+    }
+}
+
+/// Deriva's address of a recipe of ours; nothing for other derivations.
+pub(crate) fn deriva_address(derivation: &Derivation) -> Option<Address> {
+    if derivation.context != CONTEXT.0 {
+        return None;
+    }
+    Some(Theirs::of(Recipe::decode(&derivation.bytes).ok()?)?.address())
+}
+
 impl Deriva<'_> {
     /// Keeps a recipe, whatever its function and inputs; answers Deriva's address of it.
     pub async fn put_recipe(&self, theirs: &Theirs) -> Result<Address, Error> {
         let store = &self.executor.inner.store;
-        let (recipe, context) = self.translate(theirs).await?;
-        let encoding = recipe.encode()?;
-        let ours = Address::derive(context, &encoding);
-        let mut reads = recipe.inputs;
-        if context == UNRESOLVED {
-            reads.extend(theirs.inputs.iter().map(|input| place(TO_OURS, input)));
-        }
-        let canonical = theirs.encode();
-        let address = Address::of(&canonical);
-        let (there, back) = ([ours, address], [address]);
-        let table = try_join(
-            store.put_derivation(TO_OURS, address.as_bytes().to_vec(), &there),
-            store.put_derivation(TO_THEIRS, ours.as_bytes().to_vec(), &back),
-        );
-        let kept = try_join(
-            store.put_derivation(context, encoding, &reads),
-            store.put(canonical, Class::Acknowledged),
-        );
-        try_join(kept, table).await?;
-        Ok(address)
-    }
-
-    /// Our recipe for theirs, and the context that its address is derived in.
-    async fn translate(&self, theirs: &Theirs) -> Result<(Recipe, Context<'static>), Error> {
-        let store = &self.executor.inner.store;
-        let mut inputs = Vec::with_capacity(theirs.inputs.len());
-        let mut context = CONTEXT;
-        let mut pace = Pace::default();
-        for input in &theirs.inputs {
-            pace.step().await;
-            match self.ours(input).await? {
-                Some(ours) => inputs.push(ours),
-                None if store.size(input).await?.is_some() => inputs.push(*input),
-                None => {
-                    // What it is will show when it is there.
-                    context = UNRESOLVED;
-                    inputs.clone_from(&theirs.inputs);
-                    break;
-                }
+        let alias = theirs.address();
+        let described = Described { bytes: theirs.recipe().encode()?.into(), alias: Some(alias) };
+        let put = store.put_derivations(CONTEXT, &[described]).await?[0];
+        if put.new {
+            self.executor.inner.events.tell(|| Event::Added { address: put.address });
+            if store.size(&alias).await?.is_some() {
+                // Somebody has put Deriva's encoding of the recipe as a blob. What was computed from the blob is not
+                // what it stands for now.
+                let terms = Invalidate { reach: Reach::DependentsAlone, ..Invalidate::default() };
+                self.executor.invalidate(&alias, &terms).await?;
             }
         }
-        let params = theirs.params.iter().map(|(name, text)| (name.clone(), Value::Text(text.clone())));
-        let recipe = Recipe { function: theirs.function.clone(), inputs, params: params.collect() };
-        Ok((recipe, context))
+        Ok(alias)
     }
 
     /// Our address for one of Deriva's: of a recipe, or that of a blob as it is.
     pub async fn find(&self, theirs: &Address) -> Result<Address, Error> {
-        Ok(self.ours(theirs).await?.unwrap_or(*theirs))
-    }
-
-    /// Our address of a recipe of Deriva's; nothing if it is none.
-    pub async fn ours(&self, theirs: &Address) -> Result<Option<Address>, Error> {
-        entry(&self.executor.inner.store, TO_OURS, theirs).await
+        Ok(self.executor.inner.store.alias(theirs).await?.unwrap_or(*theirs))
     }
 
     /// Deriva's address for one of ours, which may be the same.
     pub async fn theirs(&self, ours: &Address) -> Result<Address, Error> {
-        let theirs = other_name(&self.executor.inner.store, ours).await?;
-        Ok(theirs.unwrap_or(*ours))
+        Ok(self.executor.inner.store.status(ours).await?.alias.unwrap_or(*ours))
     }
 
     /// The recipe at one of Deriva's addresses; nothing if there is none.
     pub async fn resolve(&self, theirs: &Address) -> Result<Option<Theirs>, Error> {
-        if self.ours(theirs).await?.is_none() {
-            return Ok(None);
+        let found = self.executor.inner.store.derivation(theirs).await?;
+        match found.filter(|found| found.alias == Some(*theirs)) {
+            Some(found) => Ok(Theirs::of(Recipe::decode(&found.bytes)?)),
+            None => Ok(None),
         }
-        let bytes = self.executor.inner.store.get(theirs).await?;
-        Ok(bytes.and_then(|bytes| Theirs::decode(&bytes)))
     }
 
-    /// Pins a blob or a recipe, and its place in the table; says whether that is new.
+    /// Pins a blob or a recipe, there or still to come; says whether that is new.
     pub async fn pin(&self, theirs: &Address) -> Result<bool, Error> {
-        let store = &self.executor.inner.store;
-        match self.ours(theirs).await? {
-            Some(ours) => {
-                store.pin(&place(TO_THEIRS, &ours)).await?;
-                store.pin(&place(TO_OURS, theirs)).await?;
-                Ok(store.pin(&ours).await?)
-            }
-            None => Ok(store.pin(theirs).await?),
-        }
+        Ok(self.executor.inner.store.pin(theirs).await?)
     }
 
-    /// Takes a pin back; says whether there was one.
+    /// Takes a pin back, under whichever address the recipe was pinned; says whether there was one.
     pub async fn unpin(&self, theirs: &Address) -> Result<bool, Error> {
         let store = &self.executor.inner.store;
-        match self.ours(theirs).await? {
-            Some(ours) => {
-                store.unpin(&place(TO_THEIRS, &ours)).await?;
-                store.unpin(&place(TO_OURS, theirs)).await?;
-                Ok(store.unpin(&ours).await?)
-            }
-            None => Ok(store.unpin(theirs).await?),
-        }
+        let was_pinned = store.unpin(theirs).await?;
+        Ok(match store.alias(theirs).await? {
+            Some(ours) => store.unpin(&ours).await? || was_pinned,
+            None => was_pinned,
+        })
     }
 
-    /// What is pinned, in Deriva's addresses: at most so many.
+    /// Pinned addresses as Deriva knows them: at most so many.
     pub async fn pins(&self, most: usize) -> Result<Vec<Address>, Error> {
         let store = &self.executor.inner.store;
+        let mut seen = HashSet::new();
         let mut pins = Vec::new();
         let mut after = None;
         loop {
-            let page = store.pins(after, 1024).await?;
-            for pin in &page {
-                match store.derivation(pin).await? {
-                    Some(Derivation { context, .. }) if Context(&context).is_table() => {}
-                    _ => pins.push(self.theirs(pin).await?),
+            let page = store.pins(after, PAGE).await?;
+            for status in store.statuses(&page).await? {
+                let theirs = status.alias.unwrap_or(status.address);
+                if seen.insert(theirs) {
+                    pins.push(theirs);
                 }
             }
             pins.truncate(most);
             match page.last() {
-                Some(last) if page.len() == 1024 && pins.len() < most => after = Some(*last),
+                Some(last) if page.len() == PAGE && pins.len() < most => after = Some(*last),
                 _ => return Ok(pins),
             }
         }
     }
 }
 
-/// Where a table has what is under a key.
-fn place(table: Context<'_>, key: &Address) -> Address {
-    Address::derive(table, key.as_bytes())
+/// So many addresses are read at a time.
+const PAGE: usize = 1024;
+
+/// How a store of format 1 kept Deriva's addresses: as derivations, whose bytes are the address that leads to another.
+/// What they led to is not used: some led to the wrong recipe.
+const OLD_TO_OURS: &str = "# anabranch 2026-11 deriva address";
+const OLD_TO_THEIRS: &str = "# anabranch 2026-11 address for deriva";
+const OLD_UNRESOLVED: &str = "anabranch 2026-11 recipe over deriva addresses";
+
+impl Executor {
+    /// Moves what a store of format 1 kept of Deriva's recipes: each is put again, from Deriva's own encoding of it, and
+    /// its pin follows. Does nothing for a store that is upgraded; after a crash it begins anew.
+    pub(crate) async fn upgrade(&self) -> Result<(), Error> {
+        let store = &self.inner.store;
+        if store.opened().upgrade_from.is_none() {
+            return Ok(());
+        }
+        let mut after = None;
+        loop {
+            let page = store.derivations(after, PAGE).await?;
+            let mut described = Vec::new();
+            let mut old = Vec::new();
+            for address in &page {
+                let Some(found) = store.derivation(address).await? else { continue };
+                match &*found.context {
+                    OLD_TO_OURS => {
+                        let theirs = old_key(&found.bytes);
+                        let Some(theirs) = theirs else { continue };
+                        let encoding = store.get(&theirs).await?;
+                        let Some(recipe) = encoding.and_then(|bytes| Theirs::decode(&bytes)) else {
+                            continue;
+                        };
+                        let bytes = recipe.recipe().encode()?.into();
+                        described.push(Described { bytes, alias: Some(theirs) });
+                        if store.status(address).await?.pinned {
+                            store.pin(&theirs).await?;
+                        }
+                        old.push(*address);
+                    }
+                    OLD_TO_THEIRS => {
+                        if let Some(ours) = old_key(&found.bytes)
+                            && store.status(address).await?.pinned
+                        {
+                            store.unpin(&ours).await?;
+                        }
+                        old.push(*address);
+                    }
+                    OLD_UNRESOLVED => old.push(*address),
+                    _ => {}
+                }
+            }
+            store.put_derivations(CONTEXT, &described).await?;
+            for address in &old {
+                store.unpin(address).await?;
+            }
+            store.remove_derivations(&old).await?;
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(*last),
+                _ => break,
+            }
+        }
+        Ok(store.finish_upgrade().await?)
+    }
 }
 
-/// What a table has under a key.
-async fn entry(store: &Store, table: Context<'_>, key: &Address) -> Result<Option<Address>, Error> {
-    let found = store.derivation(&place(table, key)).await?;
-    Ok(found.and_then(|found| found.inputs.first().copied()))
-}
-
-/// Deriva's address of a recipe that has one.
-pub(crate) async fn other_name(store: &Store, ours: &Address) -> Result<Option<Address>, Error> {
-    entry(store, TO_THEIRS, ours).await
-}
-
-/// What a recipe reads, in our addresses; nothing if the derivation is no recipe. What one of Deriva's reads is looked up
-/// now.
-pub(crate) async fn inputs<'a>(
-    store: &Store,
-    found: &'a Derivation,
-) -> Result<Option<Cow<'a, [Address]>>, Error> {
-    if found.context == CONTEXT.0 {
-        return Ok(Some(Cow::Borrowed(&found.inputs)));
-    }
-    if found.context != UNRESOLVED.0 {
-        return Ok(None);
-    }
-    let mut inputs = found.inputs[..found.inputs.len() / 2].to_vec();
-    let mut pace = Pace::default();
-    for input in &mut inputs {
-        pace.step().await;
-        *input = entry(store, TO_OURS, input).await?.unwrap_or(*input);
-    }
-    Ok(Some(Cow::Owned(inputs)))
-}
-
-/// The recipe that a derivation describes; nothing if it describes something else.
-pub(crate) async fn described(store: &Store, found: &Derivation) -> Result<Option<Recipe>, Error> {
-    match inputs(store, found).await? {
-        Some(inputs) => Ok(Some(Recipe { inputs: inputs.into_owned(), ..Recipe::decode(&found.bytes)? })),
-        None => Ok(None),
-    }
+fn old_key(bytes: &[u8]) -> Option<Address> {
+    bytes.try_into().ok().map(Address::from_bytes)
 }

@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_content::{Address, Class, Described, Put, Store};
+use anabranch_content::{Address, Class, Described, Import, Imported, Put, Store};
 use anabranch_engine::{Engine, Flights};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::Semaphore;
 
-use crate::deriva;
+use crate::deriva::deriva_address;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
 use crate::pace::Pace;
@@ -132,10 +133,13 @@ impl Executor {
         Ok(Executor::new(store, functions, engine(), Config::default()))
     }
 
-    /// An executor on the store in a folder, which is made if it is not there.
-    pub fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Executor, Error> {
+    /// An executor on the store in a folder, which is made if it is not there. What a store of an older format kept
+    /// otherwise is moved first.
+    pub async fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Executor, Error> {
         let store = Store::open(folder, anabranch_content::Config::default())?;
-        Ok(Executor::new(store, functions, engine(), Config::default()))
+        let executor = Executor::new(store, functions, engine(), Config::default());
+        executor.upgrade().await?;
+        Ok(executor)
     }
 
     /// The store: blobs, pins, names, leases, collection.
@@ -166,18 +170,25 @@ impl Executor {
         Ok(self.inner.store.put_stream(stream, Class::Acknowledged).await?)
     }
 
+    /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
+    pub async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Error> {
+        let terms = Import { alias_of: Some(deriva_address) };
+        Ok(self.inner.store.import(from, terms).await?)
+    }
+
     /// Keeps a recipe; durable when answered. Its inputs may come later.
     pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<Added, Error> {
         self.check_function(&recipe.function, unknown)?;
-        let described = Described { bytes: recipe.encode()?.into(), inputs: &recipe.inputs };
-        let mut added = self.keep(&[described]).await?;
+        let described = Described::from(recipe.encode()?);
+        let mut added = self.keep(&[described], &[&recipe.inputs]).await?;
         Ok(added.pop().expect("one answer for one recipe"))
     }
 
     /// Keeps several recipes that may read each other, in one go.
     pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
         let mut addresses: Vec<Address> = Vec::with_capacity(drafts.len());
-        let mut encoded = Vec::with_capacity(drafts.len());
+        let mut described = Vec::with_capacity(drafts.len());
+        let mut inputs_of = Vec::with_capacity(drafts.len());
         let mut pace = Pace::default();
         for (place, draft) in drafts.iter().enumerate() {
             pace.step().await;
@@ -194,21 +205,22 @@ impl Executor {
             let recipe = Recipe { function: draft.function.clone(), inputs, params: draft.params.clone() };
             let encoding: Bytes = recipe.encode()?.into();
             addresses.push(Address::derive(CONTEXT, &encoding));
-            encoded.push((encoding, recipe.inputs));
+            described.push(Described::from(encoding));
+            inputs_of.push(recipe.inputs);
         }
-        let described: Vec<_> =
-            encoded.iter().map(|(bytes, inputs)| Described { bytes: bytes.clone(), inputs }).collect();
-        self.keep(&described).await
+        let inputs_of: Vec<&[Address]> = inputs_of.iter().map(Vec::as_slice).collect();
+        self.keep(&described, &inputs_of).await
     }
 
-    async fn keep(&self, described: &[Described<'_>]) -> Result<Vec<Added>, Error> {
+    /// Keeps recipes that read these inputs.
+    async fn keep(&self, described: &[Described], inputs_of: &[&[Address]]) -> Result<Vec<Added>, Error> {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
         let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());
         let mut pace = Pace::default();
-        for (put, described) in puts.iter().zip(described) {
+        for (put, inputs) in puts.iter().zip(inputs_of) {
             let mut dangling = Vec::new();
-            for input in described.inputs {
+            for input in *inputs {
                 pace.step().await;
                 let is_known = match known.entry(*input) {
                     Entry::Occupied(known) => *known.get(),
@@ -229,8 +241,8 @@ impl Executor {
     /// The recipe at an address; nothing if there is none.
     pub async fn resolve(&self, address: &Address) -> Result<Option<Recipe>, Error> {
         match self.inner.store.derivation(address).await? {
-            Some(found) => deriva::described(&self.inner.store, &found).await,
-            None => Ok(None),
+            Some(found) if found.context == CONTEXT.0 => Ok(Some(Recipe::decode(&found.bytes)?)),
+            _ => Ok(None),
         }
     }
 

@@ -121,6 +121,8 @@ impl Executor {
         if let Some(got) = self.hit(address, terms).await? {
             return Ok(got);
         }
+        // An alias is computed and remembered under the recipe's own address.
+        let address = &inner.store.alias(address).await?.unwrap_or(*address);
         for _ in 0..inner.config.rounds.max(1) {
             let (given, source) = match Closure::find(inner, address, terms.deadline).await? {
                 Found::Blob(given) => (given, Source::Blob),

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use anabranch_content::{Address, DryRun};
 
-use crate::deriva;
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
@@ -57,6 +56,7 @@ impl Executor {
     /// Forgets what a recipe came to, and if asked, what everything made from it did.
     pub async fn invalidate(&self, address: &Address, terms: &Invalidate) -> Result<Invalidated, Error> {
         let most = self.inner.config.recipes_most;
+        let address = &self.inner.store.alias(address).await?.unwrap_or(*address);
         let mut result = Invalidated::default();
         let mut seen = HashSet::from([*address]);
         let mut level = vec![*address];
@@ -69,10 +69,6 @@ impl Executor {
             if terms.reach != Reach::Alone {
                 for address in &level {
                     self.dependents_of(address, &mut seen, &mut next).await?;
-                    // Deriva's recipes that were put before what they read have it under the other name.
-                    if let Some(theirs) = deriva::other_name(&self.inner.store, address).await? {
-                        self.dependents_of(&theirs, &mut seen, &mut next).await?;
-                    }
                     if seen.len() > most {
                         let way_out = "raise `recipes_most`";
                         return Err(Error::TooMany {

@@ -136,6 +136,10 @@ pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<Skimmed<'_>> {
     let mut rest = encoding.strip_prefix(FRONT)?;
     let name = skim_text(&mut rest)?;
     let version = skim_text(&mut rest)?;
+    let (count, _) = rest.strip_prefix(&[LIST])?.split_first_chunk::<8>()?;
+    if u64::from_be_bytes(*count) != inputs as u64 {
+        return None;
+    }
     let params = rest.get(9 + 33 * inputs..)?;
     if params == NO_PARAMS {
         return Some(Skimmed { name, version, params: Params::new() });
@@ -153,9 +157,10 @@ fn skim_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     str::from_utf8(text).ok()
 }
 
-/// The encoding's version, and how it marks text.
+/// The encoding's version, and how it marks text and lists.
 const VERSION: u8 = 1;
 const TEXT: u8 = 5;
+const LIST: u8 = 8;
 
 /// How the encoding of a recipe begins: the version, a list, of four.
 const FRONT: &[u8] = &[VERSION, 8, 0, 0, 0, 0, 0, 0, 0, 4];

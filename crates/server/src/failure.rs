@@ -107,9 +107,12 @@ fn status_of_store(error: &Kept) -> Code {
         Kept::Owned { .. } | Kept::Format { .. } | Kept::Newer { .. } => Code::FailedPrecondition,
         Kept::Quota { .. } => Code::ResourceExhausted,
         Kept::TooLarge { .. } => Code::OutOfRange,
-        Kept::Setting { .. } | Kept::Name { .. } | Kept::Archive { .. } => Code::InvalidArgument,
+        Kept::Setting { .. } | Kept::Name { .. } | Kept::Archive { .. } | Kept::Description(_) => {
+            Code::InvalidArgument
+        }
         Kept::Missing { .. } => Code::NotFound,
-        Kept::Torn => Code::Aborted,
+        Kept::Alias { .. } => Code::FailedPrecondition,
+        Kept::Torn | Kept::Moving { .. } => Code::Aborted,
         Kept::Giver(_) => Code::Cancelled,
         Kept::Panicked | Kept::WouldBlock => Code::Internal,
     }

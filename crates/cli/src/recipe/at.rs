@@ -79,7 +79,7 @@ impl At {
         }
         let began = SystemClock.now();
         loop {
-            let refused = match Executor::open(folder, Functions::builtin()) {
+            let refused = match Executor::open(folder, Functions::builtin()).await {
                 Ok(executor) => return Ok(Backend::Local(executor)),
                 Err(Error::Store(error @ StoreError::Owned { .. })) => error,
                 Err(error) => return Err(unopened(folder, &error)),

@@ -255,7 +255,7 @@ impl Backend {
     /// Brings in what an archive holds.
     pub(super) async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Failure> {
         match self {
-            Backend::Local(executor) => Ok(executor.store().import(from).await?),
+            Backend::Local(executor) => Ok(executor.import(from).await?),
             Backend::Remote(client) => pour::into(from, |bytes| client.import(bytes)).await,
         }
     }

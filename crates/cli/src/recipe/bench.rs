@@ -32,7 +32,7 @@ impl Bench {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let folder = Scratch::new()?;
         let rows = runtime()?.block_on(async {
-            let executor = Executor::open(&folder.0, Functions::builtin())?;
+            let executor = Executor::open(&folder.0, Functions::builtin()).await?;
             let rows = measure(&executor, self.count).await;
             executor.store().clone().close().await?;
             rows

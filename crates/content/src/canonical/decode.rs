@@ -56,6 +56,18 @@ pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
     if reader.left() > 0 { fail(reader.offset, Fault::Trailing) } else { Ok(value) }
 }
 
+/// The addresses in an encoding, in order. Refuses exactly what [`whole`] refuses, and builds no value.
+pub(super) fn addresses(encoding: &[u8]) -> Result<Vec<Address>, DecodeError> {
+    let mut reader = Reader { encoding, offset: 0 };
+    let [version] = reader.array()?;
+    if version != VERSION {
+        return fail(0, Fault::Version(version));
+    }
+    let mut found = Vec::new();
+    reader.skip(Value::DEPTH_LIMIT, &mut found)?;
+    if reader.left() > 0 { fail(reader.offset, Fault::Trailing) } else { Ok(found) }
+}
+
 fn fail<T>(offset: usize, fault: Fault) -> Result<T, DecodeError> {
     Err(DecodeError { offset, fault })
 }
@@ -80,13 +92,44 @@ impl<'a> Reader<'a> {
             tag::TRUE => Value::Bool(true),
             tag::INT => Value::Int(i64::from_be_bytes(self.array()?)),
             tag::FLOAT => Value::Float(self.float()?),
-            tag::TEXT => Value::Text(self.text()?),
-            tag::BYTES => Value::Bytes(self.bytes()?),
+            tag::TEXT => Value::Text(self.text()?.to_owned()),
+            tag::BYTES => Value::Bytes(Bytes::copy_from_slice(self.bytes()?)),
             tag::ADDRESS => Value::Address(Address::from_bytes(self.array()?)),
             tag::LIST => Value::List(self.list(deeper()?)?),
             tag::MAP => Value::Map(self.map(deeper()?)?),
             unknown => return fail(start, Fault::Tag(unknown)),
         })
+    }
+
+    /// Reads past a value and notes the addresses in it.
+    fn skip(&mut self, depth_left: usize, found: &mut Vec<Address>) -> Result<(), DecodeError> {
+        let start = self.offset;
+        let [tag] = self.array()?;
+        let deeper = || depth_left.checked_sub(1).ok_or(DecodeError { offset: start, fault: Fault::Depth });
+        match tag {
+            tag::NULL | tag::FALSE | tag::TRUE => {}
+            tag::INT => _ = self.array::<8>()?,
+            tag::FLOAT => _ = self.float()?,
+            tag::TEXT => _ = self.text()?,
+            tag::BYTES => _ = self.bytes()?,
+            tag::ADDRESS => found.push(Address::from_bytes(self.array()?)),
+            tag::LIST => {
+                let depth_left = deeper()?;
+                for _ in 0..self.count(VALUE_BYTES)? {
+                    self.skip(depth_left, found)?;
+                }
+            }
+            tag::MAP => {
+                let depth_left = deeper()?;
+                let mut last = None;
+                for _ in 0..self.count(PAIR_BYTES)? {
+                    last = Some(self.key(last)?);
+                    self.skip(depth_left, found)?;
+                }
+            }
+            unknown => return fail(start, Fault::Tag(unknown)),
+        }
+        Ok(())
     }
 
     fn float(&mut self) -> Result<f64, DecodeError> {
@@ -96,18 +139,22 @@ impl<'a> Reader<'a> {
         if float.is_nan() && bits != NAN { fail(start, Fault::Nan) } else { Ok(float) }
     }
 
-    fn text(&mut self) -> Result<String, DecodeError> {
+    fn text(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.count(1)?;
         let start = self.offset;
-        match str::from_utf8(self.take(length)?) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(cause) => fail(start + cause.valid_up_to(), Fault::Text),
-        }
+        str::from_utf8(self.take(length)?).or_else(|cause| fail(start + cause.valid_up_to(), Fault::Text))
     }
 
-    fn bytes(&mut self) -> Result<Bytes, DecodeError> {
+    fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.count(1)?;
-        self.take(length).map(Bytes::copy_from_slice)
+        self.take(length)
+    }
+
+    /// The next key of a map, which must be above the one before it.
+    fn key(&mut self, last: Option<&str>) -> Result<&'a str, DecodeError> {
+        let start = self.offset;
+        let key = self.text()?;
+        if last.is_some_and(|last| last >= key) { fail(start, Fault::Key) } else { Ok(key) }
     }
 
     fn list(&mut self, depth_left: usize) -> Result<Vec<Value>, DecodeError> {
@@ -118,14 +165,11 @@ impl<'a> Reader<'a> {
     fn map(&mut self, depth_left: usize) -> Result<BTreeMap<String, Value>, DecodeError> {
         let count = self.count(PAIR_BYTES)?;
         let mut map = BTreeMap::new();
+        let mut last = None;
         for _ in 0..count {
-            let start = self.offset;
-            let key = self.text()?;
-            if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
-                return fail(start, Fault::Key);
-            }
-            let value = self.value(depth_left)?;
-            map.insert(key, value);
+            let key = self.key(last)?;
+            last = Some(key);
+            map.insert(key.to_owned(), self.value(depth_left)?);
         }
         Ok(map)
     }

@@ -82,6 +82,11 @@ impl Value {
         encode::append(self, into)
     }
 
+    /// The addresses in an encoding, in order, without decoding the rest into a value.
+    pub fn addresses_in(encoding: &[u8]) -> Result<Vec<Address>, DecodeError> {
+        decode::addresses(encoding)
+    }
+
     /// The value that has exactly this encoding.
     pub fn decode(encoding: &[u8]) -> Result<Value, DecodeError> {
         decode::whole(encoding)

@@ -17,7 +17,8 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub(super) fn create(files: &Arc<Files>, path: PathBuf) -> Result<Incoming, Error> {
-        let file = files.disk.open(&path, Open::Create).map_err(failed("make", &path))?;
+        let create = || files.disk.open(&path, Open::Create).map_err(failed("make", &path));
+        let file = files.with_incoming(create)?;
         Ok(Incoming { file, path, files: Arc::clone(files), moved: false })
     }
 
@@ -30,7 +31,8 @@ impl Incoming {
     }
 
     pub(super) fn move_to(mut self, path: &Path) -> Result<(), Error> {
-        self.files.disk.rename(&self.path, path).map_err(failed("rename", &self.path))?;
+        let rename = || self.files.disk.rename(&self.path, path).map_err(failed("rename", &self.path));
+        self.files.with_incoming(rename)?;
         self.moved = true;
         Ok(())
     }
@@ -40,7 +42,8 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         if !self.moved {
             // What cannot be removed now is cleared at the next start.
-            let _ = self.files.disk.remove(&self.path);
+            let remove = || self.files.disk.remove(&self.path).map_err(failed("remove", &self.path));
+            let _ = self.files.with_incoming(remove);
         }
     }
 }

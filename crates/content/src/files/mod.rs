@@ -23,11 +23,11 @@ mod tests;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::io::Lost;
-use crate::{Disk, Entry, Open};
+use crate::{Disk, Entry};
 use buffers::Buffers;
 use name::Kind;
 
@@ -56,6 +56,9 @@ pub(crate) struct Files {
     /// Counts rebuilt trees, to name them apart while they are incoming.
     rebuilds: AtomicU64,
     buffers: Arc<Buffers>,
+    /// Whether the store is closed. Read while a name in `incoming` is made, moved or removed: the next owner of the
+    /// folder may use the same names.
+    closed: RwLock<bool>,
 }
 
 /// When a new file shall be durable.
@@ -104,17 +107,21 @@ impl Files {
             durable_folders: [const { AtomicBool::new(false) }; 256],
             rebuilds: AtomicU64::new(0),
             buffers: Arc::default(),
+            closed: RwLock::new(false),
         };
         files.sync_folder(Path::new(""))?;
         Ok(Arc::new(files))
     }
 
-    /// Makes a file durable that was written to be so later.
-    pub(crate) fn make_durable(&self, name: &Name) -> Result<(), Error> {
-        let path = name.data();
-        let file = self.disk.open(&path, Open::Read).map_err(missing_or_failed("open", &path))?;
-        file.sync().map_err(failed("sync", &path))?;
-        self.sync_folders(name)
+    /// From now on no file is made or moved, and none of `incoming` is removed: they are the next owner's.
+    pub(crate) fn close(&self) {
+        *self.closed.write().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Does something with a name in `incoming`, unless the store is closed.
+    fn with_incoming<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let closed = self.closed.read().unwrap_or_else(PoisonError::into_inner);
+        if *closed { Err(Error::Lost(Lost::Closed)) } else { work() }
     }
 
     /// Removes a blob's files. What is gone already is fine.

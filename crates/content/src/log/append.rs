@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::segment::{FRONT, Place, Position, Segments, path};
+use super::segment::{FRONT, Position, Segments, path};
 use crate::{Error, File};
 
 /// Appends batches to the newest segment and begins a new one when that is full.
@@ -76,12 +76,24 @@ impl Append {
         }
     }
 
-    /// Writes a batch of records; the place of its first byte. When it fails, the log is as it was before.
-    pub(crate) fn append(&mut self, batch: &[u8]) -> Result<Place, Error> {
+    /// Where a batch of about so many bytes goes: behind the last one, or into a new segment.
+    pub(crate) fn next(&self, batch: u64) -> Position {
+        match &self.tail {
+            Some(tail) if tail.end + batch <= self.segment_bytes || tail.end == FRONT as u64 => {
+                Position { segment: tail.segment, offset: tail.end }
+            }
+            _ => Position { segment: self.next, offset: FRONT as u64 },
+        }
+    }
+
+    /// Writes a batch of records at the place that [`Append::next`] gave it. When it fails, the log is as it was before.
+    pub(crate) fn append(&mut self, place: Position, batch: &[u8]) -> Result<(), Error> {
         self.segments.check()?;
-        self.rotate_when_full(batch.len() as u64)?;
-        let tail = self.tail.as_mut().expect("there is a tail after rotating");
-        let place = Place { segment: tail.segment, offset: tail.end as u32, len: batch.len() as u32 };
+        if self.tail.as_ref().is_none_or(|tail| tail.segment != place.segment) {
+            self.begin_segment()?;
+        }
+        let tail = self.tail.as_mut().expect("there is a tail once a segment is begun");
+        assert_eq!((tail.segment, tail.end), place.pair(), "a batch goes where its records say they are");
         if let Err(cause) = tail.file.write_at(batch, tail.end) {
             let error = Error::disk("write", &path(tail.segment), cause);
             tail.prepared = tail.end;
@@ -91,7 +103,7 @@ impl Append {
             return Err(error);
         }
         tail.end += batch.len() as u64;
-        Ok(place)
+        Ok(())
     }
 
     /// Makes everything appended durable.
@@ -115,23 +127,15 @@ impl Append {
         Ok(())
     }
 
-    fn rotate_when_full(&mut self, more: u64) -> Result<(), Error> {
-        if self
-            .tail
-            .as_ref()
-            .is_some_and(|tail| tail.end + more > self.segment_bytes && tail.end > FRONT as u64)
-        {
-            self.rotate()?;
+    fn begin_segment(&mut self) -> Result<(), Error> {
+        self.rotate()?;
+        let segment = self.next;
+        let created = self.segments.create(segment);
+        // A number is used once, and none is left out: a gap would look like a lost segment.
+        if created.is_ok() || self.segments.list().is_ok_and(|list| list.contains_key(&segment)) {
+            self.next += 1;
         }
-        if self.tail.is_none() {
-            let segment = self.next;
-            let created = self.segments.create(segment);
-            // A number is used once, and none is left out: a gap would look like a lost segment.
-            if created.is_ok() || self.segments.list().is_ok_and(|list| list.contains_key(&segment)) {
-                self.next += 1;
-            }
-            self.tail = Some(Tail { segment, file: created?, end: FRONT as u64, synced: 0, prepared: 0 });
-        }
+        self.tail = Some(Tail { segment, file: created?, end: FRONT as u64, synced: 0, prepared: 0 });
         Ok(())
     }
 }

@@ -29,6 +29,10 @@ impl Salt {
     }
 }
 
+/// The kind of a derivation in stores of format 1. It has a list of inputs of its own, which no hash covers: it is read
+/// past, and never written.
+const OLD_DERIVATION: u8 = 4;
+
 /// One fact, as the log keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -54,10 +58,12 @@ pub(crate) enum Fact {
     Touch {
         address: Address,
     },
+    /// The description of a derivation. Its inputs are the addresses in its canonical bytes.
     Derivation {
         address: Address,
+        /// Another address that leads to it.
+        alias: Option<Address>,
         context: String,
-        inputs: Vec<Address>,
         bytes: Bytes,
     },
     Memo {
@@ -181,9 +187,9 @@ impl Fact {
         Some(crc.finalize())
     }
 
-    /// Lets go of bytes that are in the log.
+    /// Frees the bytes of a blob that is in the log: the index does not need them.
     pub(crate) fn drop_bytes(&mut self) {
-        if let Fact::Blob { bytes, .. } | Fact::Derivation { bytes, .. } = self {
+        if let Fact::Blob { bytes, .. } = self {
             *bytes = Bytes::new();
         }
     }
@@ -192,9 +198,7 @@ impl Fact {
     pub(crate) fn size_hint(&self) -> usize {
         let (bytes, addresses) = match self {
             Fact::Blob { bytes, .. } => (bytes.len(), 1),
-            Fact::Derivation { bytes, context, inputs, .. } => {
-                (bytes.len() + context.len(), 1 + inputs.len())
-            }
+            Fact::Derivation { bytes, context, .. } => (bytes.len() + context.len(), 2),
             Fact::Memo { inputs, .. } => (64, 2 + inputs.len()),
             Fact::Name { name, history } => (name.len(), 2 * history.len()),
             Fact::Remove { items, .. } => (0, items.iter().map(|item| 3 + item.edges.len()).sum()),
@@ -208,7 +212,7 @@ impl Fact {
             Fact::Blob { .. } => 1,
             Fact::File { .. } => 2,
             Fact::Touch { .. } => 3,
-            Fact::Derivation { .. } => 4,
+            Fact::Derivation { .. } => 10,
             Fact::Memo { .. } => 5,
             Fact::Pin { .. } => 6,
             Fact::Unpin { .. } => 7,
@@ -231,10 +235,10 @@ impl Fact {
             Fact::Touch { address } | Fact::Pin { address } | Fact::Unpin { address } => {
                 out.give_address(address);
             }
-            Fact::Derivation { address, context, inputs, bytes } => {
+            Fact::Derivation { address, alias, context, bytes } => {
                 out.give_address(address);
+                give_option(out, alias.as_ref());
                 out.give_text(context);
-                out.give_addresses(inputs);
                 out.give(bytes);
             }
             Fact::Memo { derivation, output, size, cost, inputs } => {
@@ -264,12 +268,11 @@ impl Fact {
             1 => Fact::Blob { address: take.address()?, bytes: body.slice_ref(take.rest()) },
             2 => Fact::File { address: take.address()?, number: take.u64()?, len: take.u64()? },
             3 => Fact::Touch { address: take.address()? },
-            4 => Fact::Derivation {
-                address: take.address()?,
-                context: take.text()?.to_owned(),
-                inputs: take.addresses()?,
-                bytes: body.slice_ref(take.rest()),
-            },
+            OLD_DERIVATION => {
+                let (address, context) = (take.address()?, take.text()?.to_owned());
+                take.addresses()?;
+                Fact::Derivation { address, alias: None, context, bytes: body.slice_ref(take.rest()) }
+            }
             5 => Fact::Memo {
                 derivation: take.address()?,
                 output: take.address()?,
@@ -281,6 +284,12 @@ impl Fact {
             7 => Fact::Unpin { address: take.address()? },
             8 => Fact::Name { name: take.text()?.to_owned(), history: take_history(&mut take)? },
             9 => Fact::Remove { why: Why::of_number(take.u8()?)?, items: take_removed(&mut take)? },
+            10 => Fact::Derivation {
+                address: take.address()?,
+                alias: take_option(&mut take)?,
+                context: take.text()?.to_owned(),
+                bytes: body.slice_ref(take.rest()),
+            },
             _ => return None,
         };
         take.end()?;

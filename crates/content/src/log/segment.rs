@@ -33,6 +33,11 @@ impl Place {
     pub(crate) fn is_at(self, other: Place) -> bool {
         (self.segment, self.offset) == (other.segment, other.offset)
     }
+
+    /// Where the record behind it begins.
+    pub(crate) fn end(self) -> Position {
+        Position { segment: self.segment, offset: u64::from(self.offset) + u64::from(self.len) }
+    }
 }
 
 /// A point between two records of the log.
@@ -155,6 +160,14 @@ impl Segments {
         let path = path(segment);
         self.disk.remove(&path).map_err(|cause| Error::disk("remove", &path, cause))?;
         self.sync_folder(FOLDER)
+    }
+
+    /// Whether a file says that it is another segment than its name does: it was swapped with that one.
+    pub(crate) fn is_misplaced(&self, segment: u32) -> bool {
+        let mut bytes = [0; FRONT];
+        let read = self.file(segment, Wait::Yes).and_then(|file| file.read_at(&mut bytes, 0, Wait::Yes));
+        let said = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+        read.is_ok() && said != segment && bytes == front(said)
     }
 
     /// Takes a segment out of the log, for somebody to look at.

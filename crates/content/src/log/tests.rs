@@ -44,9 +44,8 @@ fn fact() -> impl Strategy<Value = Fact> {
             len
         }),
         address().prop_map(|address| Fact::Touch { address }),
-        (address(), ".{0,20}", addresses(), payload()).prop_map(|(address, context, inputs, bytes)| {
-            Fact::Derivation { address, context, inputs, bytes }
-        }),
+        (address(), prop::option::of(address()), ".{0,20}", payload())
+            .prop_map(|(address, alias, context, bytes)| Fact::Derivation { address, alias, context, bytes }),
         (address(), address(), any::<u64>(), cost, addresses()).prop_map(
             |(derivation, output, size, cost, inputs)| Fact::Memo { derivation, output, size, cost, inputs }
         ),

@@ -1,16 +1,15 @@
-//! What of a batch is written: decided against the index as it will be, not as it is.
-//!
-//! The index learns of a batch when that is durable. Until then, whatever the batch brings or takes away counts for the
-//! orders behind it, or a record that was moved could undo what was said since.
+//! What of a batch is written: decided against the index as it will be ([`super::overlay`]), not as it is.
 
-use super::apply::{Known, name_key};
-use super::commit::{Answer, Doomed, Group, When, Writer};
+use super::commit::{Answer, Doomed, Followup, Group, When, Writer};
 use super::derived::Derived;
-use super::tables::{Blob, GoneRow, Home, MemoRow, NameRow, Noted, Row, Table};
-use crate::facts::{Class, Time, Why};
+use super::overlay::removed_key;
+use super::tables::{
+    AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, Table, name_key,
+};
+use crate::facts::{Class, Memo, Time, Why};
 use crate::index::Key;
 use crate::log::{Fact, Place, Record, Removed, What};
-use crate::{Address, Error, Wait};
+use crate::{Address, Error};
 
 /// A record of removals is full with so many bytes of edges: far from what a record may have, even with one more.
 const REMOVED_MOST: usize = 4 << 20;
@@ -18,271 +17,228 @@ const REMOVED_MOST: usize = 4 << 20;
 /// No item of such a record is longer, but for its edges.
 const ITEM_MOST: usize = 80;
 
-/// How the batch changes what the index has under a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fresh {
-    /// Something else will be there, elsewhere.
-    There(Class),
-    /// The same will be there, with this promise.
-    Touched(Class),
-    /// Nothing will be there.
-    Gone,
-}
-
-/// A request that is written, and where in the buffer.
-pub(super) struct Entry {
-    pub(super) record: Record,
-    pub(super) offset: u32,
-    pub(super) len: u32,
-    pub(super) known: Known,
+/// What a record that is asked for comes to.
+enum Admission {
+    /// It is written.
+    Write,
+    /// What it says is so already.
+    Present,
+    /// The blob is in the log already; it lacks the promise, or to be young again.
+    Touch(Address),
 }
 
 impl Writer {
     /// Takes a record into the batch, unless what it says is so already.
-    pub(super) fn admit(
-        &mut self,
-        record: &mut Record,
-        crc: Option<u32>,
-        entries: &mut Vec<Entry>,
-    ) -> Result<Answer, Error> {
-        let mut known = Known::Unknown;
-        let mut nothing = |is_nothing| {
-            if is_nothing {
-                known = Known::Nothing;
+    pub(super) fn admit(&mut self, record: &mut Record, crc: Option<u32>) -> Result<Answer, Error> {
+        self.overlay.prepare(&self.core.catalogue, &record.fact)?;
+        match self.judge(record)? {
+            Admission::Present => Ok(Answer::default()),
+            Admission::Touch(address) => {
+                self.enter(Record { fact: Fact::Touch { address }, ..*record }, None);
+                Ok(Answer::default())
             }
-        };
-        let present = match &record.fact {
+            Admission::Write => {
+                self.enter(record.take(), crc);
+                Ok(Answer { written: true, ..Answer::default() })
+            }
+        }
+    }
+
+    fn judge(&mut self, record: &mut Record) -> Result<Admission, Error> {
+        let present = |is_present| if is_present { Admission::Present } else { Admission::Write };
+        Ok(match &record.fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
-                match self.present_blob(&key)? {
-                    Some((class, None)) if class >= record.class => true,
-                    Some((class, Some(it))) if class >= record.class && self.is_recent(it.at, record) => true,
-                    Some((class, Some(blob))) if class >= record.class || blob.home == Home::Packed => {
-                        // The bytes are in the log already; what they lack is the promise, or to be young again.
-                        let touch = Record { fact: Fact::Touch { address: *address }, ..*record };
-                        self.note_fresh(&touch);
-                        self.enter(touch, entries);
-                        return Ok(Answer::default());
+                match self.overlay.row::<Blob>(&key) {
+                    Some(blob) if blob.class >= record.class && self.is_recent(&key, blob.at, record) => {
+                        Admission::Present
                     }
-                    there => {
-                        nothing(there.is_none() && !self.fresh.contains_key(&key));
-                        false
+                    // A file that was not synced may be torn, so a promise is never added to it: the caller has
+                    // a good copy.
+                    Some(blob) if blob.class >= record.class || blob.home == Home::Packed => {
+                        Admission::Touch(*address)
                     }
+                    _ => Admission::Write,
                 }
             }
-            Fact::Derivation { address, .. } => {
-                let row = self.row::<Noted>(Table::Derivation.key(address))?;
-                nothing(row.is_none() && !self.fresh.contains_key(&Table::Derivation.key(address)));
-                row.is_some_and(|row| self.is_recent(row.at, record))
-            }
-            Fact::Memo { derivation, output, .. } => {
-                let key = Table::Memo.key(derivation);
-                let row = self.row::<MemoRow>(key)?;
-                nothing(row.is_none() && !self.fresh.contains_key(&key));
-                let fresh = self.fresh.get(&key).copied();
-                if let Some(Fresh::There(class)) = fresh {
-                    // What was promised earlier in this batch is promised.
-                    record.class = record.class.max(class);
+            Fact::Derivation { address, alias, .. } => {
+                let key = Table::Derivation.key(address);
+                let row = self.overlay.row::<DerivationRow>(&key);
+                if let Some(alias) = alias {
+                    self.check_alias(address, *alias, row.and_then(|row| row.alias))?;
                 }
-                // After another one in this batch, what the index has is not so any more.
-                let row = row.filter(|_| fresh.is_none());
-                match row.filter(|row| row.memo.output == *output && row.class >= record.class) {
-                    Some(row) if self.is_recent(row.memo.at, record) => true,
-                    Some(row) => {
-                        // It counts as young again, and keeps the promise.
-                        record.class = row.class;
-                        false
-                    }
-                    None => false,
-                }
+                let has_alias = |row: DerivationRow| alias.is_none() || row.alias.is_some();
+                present(row.is_some_and(|row| has_alias(row) && self.is_recent(&key, row.at, record)))
             }
-            Fact::Pin { address } => self.is_pinned(address)?,
-            Fact::Unpin { address } => !self.is_pinned(address)?,
-            Fact::Touch { address } => self.present_blob(&Table::Blob.key(address))?.is_none(),
-            Fact::Name { .. } | Fact::Remove { .. } => false,
-        };
-        if !present {
-            self.note_fresh(record);
-            self.enter_known(record.take(), crc, known, entries);
+            Fact::Memo { .. } => self.judge_memo(record),
+            Fact::Pin { address } => present(self.overlay.is_there(&Table::Pin.key(address))),
+            Fact::Unpin { address } => present(!self.overlay.is_there(&Table::Pin.key(address))),
+            Fact::Touch { address } => present(!self.overlay.is_there(&Table::Blob.key(address))),
+            Fact::Name { .. } | Fact::Remove { .. } => Admission::Write,
+        })
+    }
+
+    /// A derivation has one alias at most, and an alias leads to one derivation.
+    fn check_alias(&mut self, address: &Address, alias: Address, has: Option<Address>) -> Result<(), Error> {
+        let leads_to = self.overlay.load_bytes(&self.core.catalogue, &Table::Alias.key(&alias))?;
+        let leads_to = leads_to.and_then(AliasRow::decode).map(|row| row.derivation);
+        let other_alias = has.filter(|has| *has != alias);
+        match leads_to.filter(|leads_to| leads_to != address).or(other_alias) {
+            Some(taken) => Err(Error::Alias { alias, derivation: *address, taken }),
+            None => Ok(()),
         }
-        Ok(Answer { written: !present, ..Answer::default() })
+    }
+
+    fn judge_memo(&mut self, record: &mut Record) -> Admission {
+        let Fact::Memo { derivation, output, .. } = &record.fact else { return Admission::Write };
+        let key = Table::Memo.key(derivation);
+        let Some(MemoRow { class, memo, .. }) = self.overlay.row(&key) else { return Admission::Write };
+        if memo.output != *output {
+            let (derivation, before, now) = (*derivation, memo.output, *output);
+            self.followups.push(Followup::Diverged { derivation, before, now });
+        } else if class >= record.class {
+            if self.is_recent(&key, memo.at, record) {
+                return Admission::Present;
+            }
+            // It counts as young again, and keeps the promise.
+            record.class = class;
+        }
+        if self.overlay.is_changed(&key) {
+            // What was promised earlier in this batch is promised.
+            record.class = record.class.max(class);
+        }
+        Admission::Write
     }
 
     /// Takes records into the batch that are answered together.
-    pub(super) fn admit_all(
-        &mut self,
-        records: &mut [Record],
-        entries: &mut Vec<Entry>,
-    ) -> Result<Answer, Error> {
+    pub(super) fn admit_all(&mut self, records: &mut [Record]) -> Result<Answer, Error> {
         let mut each_written = Vec::with_capacity(records.len());
         for record in records {
-            each_written.push(self.admit(record, None, entries)?.written);
+            each_written.push(self.admit(record, None)?.written);
         }
         Ok(Answer { each_written, ..Answer::default() })
     }
 
     /// Takes a value into the batch before the memo that leads to it, so that the log never ends between the two the
     /// wrong way round.
-    pub(super) fn admit_derived(
-        &mut self,
-        derived: &mut Derived,
-        entries: &mut Vec<Entry>,
-    ) -> Result<Answer, Error> {
-        self.admit(&mut derived.blob, derived.crc, entries)?;
-        self.admit(&mut derived.memo, None, entries)
-    }
-
-    fn is_pinned(&self, address: &Address) -> Result<bool, Error> {
-        let key = Table::Pin.key(address);
-        match self.fresh.get(&key) {
-            Some(fresh) => Ok(*fresh != Fresh::Gone),
-            None => Ok(self.row::<Noted>(key)?.is_some()),
-        }
-    }
-
-    /// What this record says is newer than what the index has, until the batch is in.
-    fn note_fresh(&mut self, record: &Record) {
-        if let Some(key) = subject(&record.fact) {
-            let fresh = match record.fact {
-                Fact::Touch { .. } => match self.fresh.get(&key) {
-                    Some(Fresh::There(class)) => Fresh::There(record.class.max(*class)),
-                    Some(Fresh::Touched(class)) => Fresh::Touched(record.class.max(*class)),
-                    _ => Fresh::Touched(record.class),
-                },
-                Fact::Unpin { .. } => Fresh::Gone,
-                _ => Fresh::There(record.class),
-            };
-            self.fresh.insert(key, fresh);
-        }
+    pub(super) fn admit_derived(&mut self, derived: &mut Derived) -> Result<Answer, Error> {
+        self.admit(&mut derived.blob, derived.crc)?;
+        self.admit(&mut derived.memo, None)
     }
 
     /// Is it too soon to say the same again? Later, what is said again counts as young again.
-    fn is_recent(&self, at: Time, record: &Record) -> bool {
-        record.at.since(at) < self.core.config.touch_after
+    fn is_recent(&self, key: &Key, at: Time, record: &Record) -> bool {
+        self.overlay.is_changed(key) || record.at.since(at) < self.core.config.touch_after
     }
 
-    /// The class of a blob that is there, or will be when this batch is, and its row in the former case.
-    fn present_blob(&self, key: &Key) -> Result<Option<(Class, Option<Blob>)>, Error> {
-        let there = |class| Ok(self.row::<Blob>(*key)?.map(|blob| (blob.class.max(class), Some(blob))));
-        match self.fresh.get(key) {
-            Some(Fresh::There(class)) => Ok(Some((*class, None))),
-            Some(Fresh::Touched(class)) => there(*class),
-            Some(Fresh::Gone) => Ok(None),
-            None => there(Class::Derivable),
-        }
-    }
-
-    pub(super) fn admit_move(
-        &mut self,
-        from: Place,
-        record: &Record,
-        entries: &mut Vec<Entry>,
-    ) -> Result<Answer, Error> {
-        if !self.holds(from, &record.fact)? {
+    /// Takes a record to the log's end, if the index still means it at its old place.
+    pub(super) fn admit_move(&mut self, from: Place, record: &Record) -> Result<Answer, Error> {
+        self.overlay.prepare(&self.core.catalogue, &record.fact)?;
+        if !self.holds(from, &record.fact) {
             return Ok(Answer::default());
         }
         let mut record = record.clone();
-        if let Fact::Blob { address, .. } | Fact::File { address, .. } = &record.fact {
-            // What was learnt of it since it was written goes with it.
-            let key = Table::Blob.key(address);
-            let blob: Option<Blob> = self.row(key)?;
-            let touched = self.present_blob(&key)?.map(|(class, _)| class);
-            record.class = record.class.max(touched.unwrap_or(record.class));
-            record.at = record.at.max(blob.map_or(record.at, |blob| blob.at));
+        match &mut record.fact {
+            Fact::Blob { address, .. } | Fact::File { address, .. } => {
+                // What was learnt of it since it was written goes with it.
+                if let Some(blob) = self.overlay.row::<Blob>(&Table::Blob.key(address)) {
+                    record.class = record.class.max(blob.class);
+                    record.at = record.at.max(blob.at);
+                }
+            }
+            Fact::Derivation { address, alias, .. } => {
+                *alias = self
+                    .overlay
+                    .row::<DerivationRow>(&Table::Derivation.key(address))
+                    .and_then(|row| row.alias);
+            }
+            _ => {}
         }
-        if !matches!(record.fact, Fact::Remove { .. }) {
-            self.note_fresh(&record);
-        }
-        self.enter(record, entries);
+        self.enter(record, None);
         Ok(Answer { written: true, ..Answer::default() })
     }
 
     /// Does the index still mean this record when it says what the record says?
-    fn holds(&self, place: Place, fact: &Fact) -> Result<bool, Error> {
-        // A tombstone is moved by itself, and does not hold if what it is of comes back in this batch.
-        let fresh = match fact {
-            Fact::Remove { items, .. } => items.first().map(|item| table(item.what).key(&item.address)),
-            fact => subject(fact),
-        };
-        let fresh = fresh.and_then(|key| self.fresh.get(&key));
-        if matches!(fresh, Some(Fresh::There(_) | Fresh::Gone)) {
-            return Ok(false);
+    fn holds(&self, place: Place, fact: &Fact) -> bool {
+        fn at<R: Row>(writer: &Writer, key: &Key) -> Option<Place> {
+            writer.overlay.row::<R>(key).map(|row| row.place())
         }
         let found = match fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
-                self.row::<Blob>(Table::Blob.key(address))?.map(|row| row.place())
+                at::<Blob>(self, &Table::Blob.key(address))
             }
-            Fact::Derivation { address, .. } => {
-                self.row::<Noted>(Table::Derivation.key(address))?.map(|row| row.place())
+            Fact::Derivation { address, .. } => at::<DerivationRow>(self, &Table::Derivation.key(address)),
+            Fact::Memo { derivation, .. } => at::<MemoRow>(self, &Table::Memo.key(derivation)),
+            Fact::Pin { address } => at::<PinRow>(self, &Table::Pin.key(address)),
+            Fact::Name { name, .. } => at::<NameRow>(self, &name_key(name)),
+            // A tombstone is moved by itself. It is gone if what it is of came back in this batch.
+            Fact::Remove { items, .. } => {
+                items.first().and_then(|item| at::<GoneRow>(self, &Table::Gone.key(&item.address)))
             }
-            Fact::Memo { derivation, .. } => {
-                self.row::<MemoRow>(Table::Memo.key(derivation))?.map(|row| row.place())
-            }
-            Fact::Pin { address } => self.row::<Noted>(Table::Pin.key(address))?.map(|row| row.place()),
-            Fact::Name { name, .. } => self.row::<NameRow>(name_key(name))?.map(|row| row.place()),
-            Fact::Remove { items, .. } => match items.first() {
-                Some(item) => self.row::<GoneRow>(Table::Gone.key(&item.address))?.map(|row| row.place()),
-                None => None,
-            },
             Fact::Touch { .. } | Fact::Unpin { .. } => None,
         };
-        Ok(found.is_some_and(|found| found.is_at(place)))
+        found.is_some_and(|found| found.is_at(place))
     }
 
-    pub(super) fn admit_removal(
-        &mut self,
-        why: Why,
-        groups: Vec<Group>,
-        entries: &mut Vec<Entry>,
-    ) -> Result<Answer, Error> {
+    /// Forgets tombstones that a record at this place carried.
+    pub(super) fn admit_forgetting(&mut self, place: Place, addresses: &[Address]) -> Result<Answer, Error> {
+        for address in addresses {
+            self.overlay.load::<GoneRow>(&self.core.catalogue, &Table::Gone.key(address))?;
+        }
+        addresses.iter().for_each(|address| self.overlay.forget(address, place));
+        Ok(Answer::default())
+    }
+
+    /// Removes things group by group: all of a group, or nothing of it.
+    pub(super) fn admit_removal(&mut self, why: Why, groups: Vec<Group>) -> Result<Answer, Error> {
         // All that may fail comes first: what is said to leave, leaves.
-        let still = groups.iter().map(|group| group.iter().map(|doomed| self.is_still(doomed)).collect());
-        let still: Vec<Vec<bool>> = still.collect::<Result<_, Error>>()?;
+        for doomed in groups.iter().flatten() {
+            let Removed { address, what, .. } = doomed.removed;
+            self.overlay.prepare_removal(&self.core.catalogue, what, &address)?;
+        }
         let at: Time = (self.core.config.clock)();
+        let record = |items| Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } };
         let (mut items, mut size) = (Vec::new(), 0);
         let mut removed = Vec::new();
-        for (group, still) in groups.into_iter().zip(still) {
-            // One order may name a thing twice.
-            let is_gone = |doomed: &Doomed| {
-                let key = table(doomed.removed.what).key(&doomed.removed.address);
-                self.fresh.get(&key) == Some(&Fresh::Gone)
-            };
-            if !still.into_iter().all(|still| still) || group.iter().any(is_gone) || !self.leave(&group) {
+        // One order may name a thing twice; the record that removes it is not applied before the next is begun.
+        let mut named = std::collections::HashSet::new();
+        for group in groups {
+            let keys =
+                || group.iter().map(|doomed| removed_key(doomed.removed.what, &doomed.removed.address));
+            let stays =
+                group.iter().any(|doomed| !self.is_still(doomed)) || keys().any(|key| named.contains(&key));
+            if stays || !self.leave(&group) {
                 continue;
             }
+            named.extend(keys());
             for Doomed { removed: item, .. } in group {
-                self.fresh.insert(table(item.what).key(&item.address), Fresh::Gone);
                 removed.push((item.address, item.what));
                 size += ITEM_MOST + item.edges.len() * 32;
                 items.push(item);
                 if size > REMOVED_MOST {
-                    let fact = Fact::Remove { why, items: std::mem::take(&mut items) };
-                    self.enter(Record { at, class: Class::Acknowledged, fact }, entries);
+                    self.enter(record(std::mem::take(&mut items)), None);
                     size = 0;
                 }
             }
         }
         if !items.is_empty() {
-            self.enter(Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } }, entries);
+            self.enter(record(items), None);
         }
         Ok(Answer { written: true, removed, ..Answer::default() })
     }
 
     /// Is it as it was when it was doomed?
-    fn is_still(&self, doomed: &Doomed) -> Result<bool, Error> {
+    fn is_still(&mut self, doomed: &Doomed) -> bool {
         let Removed { address, what, .. } = doomed.removed;
-        let key = table(what).key(&address);
-        let fresh = self.fresh.get(&key);
-        let there = self.core.index.get(&key, Wait::Yes).map_err(|error| self.core.index_error(error))?;
-        let Some(there) = there.as_deref() else { return Ok(false) };
-        Ok(match &doomed.when {
-            When::Unwanted(seen) => *there == **seen && fresh.is_none(),
-            When::Damaged(seen) => {
-                let is_old = !matches!(fresh, Some(Fresh::There(_) | Fresh::Gone));
-                is_old && is_same(what, seen, there)
-            }
-            When::Always => fresh != Some(&Fresh::Gone),
-        })
+        let key = removed_key(what, &address);
+        let is_changed = self.overlay.is_changed(&key);
+        // Loaded by its caller, so this reads nothing.
+        let Ok(Some(there)) = self.overlay.load_bytes(&self.core.catalogue, &key) else { return false };
+        match &doomed.when {
+            When::Unwanted(seen) => !is_changed && *there == **seen,
+            When::Damaged(seen) => (!is_changed || what == What::Blob) && is_same(what, seen, there),
+            When::Always => true,
+        }
     }
 
     /// Has a group leave, unless somebody wants one of it.
@@ -302,21 +258,21 @@ impl Writer {
         true
     }
 
-    fn enter(&mut self, record: Record, entries: &mut Vec<Entry>) {
-        self.enter_known(record, None, Known::Unknown, entries);
-    }
-
-    fn enter_known(&mut self, record: Record, crc: Option<u32>, known: Known, entries: &mut Vec<Entry>) {
+    /// Writes a record to the batch and applies it to the overlay.
+    fn enter(&mut self, record: Record, crc: Option<u32>) {
         let offset = self.buffer.len();
         record.encode_with(self.core.segments.salt(), crc, &mut self.buffer);
         let len = (self.buffer.len() - offset) as u32;
-        entries.push(Entry { record, offset: offset as u32, len, known });
-    }
-
-    fn row<R: Row>(&self, key: Key) -> Result<Option<R>, Error> {
-        match self.fresh.get(&key) {
-            Some(Fresh::Gone) => Ok(None),
-            _ => self.core.row(&key, Wait::Yes),
+        let place =
+            Place { segment: self.base.segment, offset: self.base.offset as u32 + offset as u32, len };
+        self.overlay.apply(&record, place);
+        match record.fact {
+            Fact::Memo { derivation, output, size, cost, .. } => {
+                let memo = Memo { derivation, output, size, cost, at: record.at };
+                self.followups.push(Followup::Memo(memo));
+            }
+            Fact::Remove { items, .. } => self.followups.push(Followup::Removed(items)),
+            _ => {}
         }
     }
 }
@@ -328,30 +284,9 @@ fn is_same(what: What, one: &[u8], other: &[u8]) -> bool {
             Blob::decode(one).zip(Blob::decode(other)).is_some_and(|(one, other)| one.is_same_as(&other))
         }
         What::Derivation => {
-            Noted::decode(one).zip(Noted::decode(other)).is_some_and(|(one, other)| one.place == other.place)
+            let rows = DerivationRow::decode(one).zip(DerivationRow::decode(other));
+            rows.is_some_and(|(one, other)| one.place == other.place)
         }
         What::Memo(output) => MemoRow::decode(other).is_some_and(|row| row.memo.output == output),
-    }
-}
-
-/// What a fact is about: where the index has it.
-fn subject(fact: &Fact) -> Option<Key> {
-    match fact {
-        Fact::Blob { address, .. } | Fact::File { address, .. } | Fact::Touch { address } => {
-            Some(Table::Blob.key(address))
-        }
-        Fact::Derivation { address, .. } => Some(Table::Derivation.key(address)),
-        Fact::Memo { derivation, .. } => Some(Table::Memo.key(derivation)),
-        Fact::Pin { address } | Fact::Unpin { address } => Some(Table::Pin.key(address)),
-        Fact::Name { name, .. } => Some(name_key(name)),
-        Fact::Remove { .. } => None,
-    }
-}
-
-fn table(what: What) -> Table {
-    match what {
-        What::Blob => Table::Blob,
-        What::Derivation => Table::Derivation,
-        What::Memo(_) => Table::Memo,
     }
 }

@@ -1,7 +1,8 @@
 //! Export and import: addresses with all that they lead to, as one stream of bytes.
 //!
 //! An archive is a line that says so, records as in the log (each large blob's bytes behind its record), and a record
-//! that says how many there were. What it holds is verified by its own addresses; memos are taken at their word.
+//! that says how many there were. Blobs and derivations are verified by their own addresses, and what a derivation reads
+//! is in its bytes. An alias is checked by whoever can compute it ([`Import::alias_of`]). Memos are taken at their word.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -9,21 +10,28 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::commit::Order;
 use super::counters::Kind;
 use super::pipeline::Pipeline;
 use super::put::Unsettled;
-use super::tables::{Blob, Home, Table};
+use super::tables::Home;
 use super::{Core, Store};
 use crate::facts::Class;
 use crate::files::{Durability, Name, Reading, Writing};
 use crate::log::{Fact, HEADER, Header, Record, Salt};
-use crate::{Address, Context, Error, Wait};
+use crate::{Address, Context, Derivation, Error, Value, Wait};
 
 const FRONT: &[u8] = b"anabranch archive 1\n";
 
 /// Archives are not appended to after a crash, so nobody looks for records in them.
 const SALT: Salt = Salt(0);
+
+/// How an archive is taken in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Import {
+    /// Computes the alias of a derivation, to check the aliases in an archive. Default none: an archive with aliases is
+    /// refused.
+    pub alias_of: Option<fn(&Derivation) -> Option<Address>>,
+}
 
 /// What an export held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,25 +69,35 @@ impl Store {
         to: impl Write + Send + 'static,
     ) -> Result<Exported, Error> {
         let addresses = addresses.to_vec();
-        let result = self.blocking(move |core| {
-            if !core.pending.is_empty() {
-                // What was derived before is in the index then, or not known any more.
-                let _ = core.submit_blocking(Order::Pass);
-            }
-            let to = io::BufWriter::with_capacity(256 << 10, to);
-            Export { core, to, seen: HashSet::new(), written: HashSet::new(), exported: Exported::default() }
+        let result = self.in_turn(
+            |turns| &turns.archiving,
+            move |core| {
+                core.wait_for_pending()?;
+                let to = io::BufWriter::with_capacity(256 << 10, to);
+                Export {
+                    core,
+                    to,
+                    seen: HashSet::new(),
+                    written: HashSet::new(),
+                    exported: Exported::default(),
+                }
                 .run(addresses)
-        });
+            },
+        );
         let result = result.await;
         self.inner.core.count(Kind::Export, result, |exported| Some(exported.bytes))
     }
 
     /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
-    pub async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Error> {
-        let result = self.blocking(move |core| {
-            let from = Counted { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
-            Import { core, from, imported: Imported::default() }.run()
-        });
+    pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
+        let result = self.in_turn(
+            |turns| &turns.archiving,
+            move |core| {
+                let from = Counted { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
+                Importing { core, terms, from, imported: Imported::default(), in_flight: HashSet::new() }
+                    .run()
+            },
+        );
         let result = result.await;
         self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
     }
@@ -114,14 +132,18 @@ impl<W: Write> Export<'_, W> {
 
     fn address(&mut self, address: &Address, stack: &mut Vec<Address>) -> Result<(), Error> {
         let mut known = self.blob(address)?;
+        if let Some(derivation) = self.core.catalogue.alias(address, Wait::Yes)? {
+            known = true;
+            stack.push(derivation);
+        }
         if let Some(derivation) = self.core.derivation(address, Wait::Yes)? {
             known = true;
             stack.extend(derivation.inputs.iter().rev());
-            let crate::Derivation { context, inputs, bytes } = derivation;
-            self.record(Fact::Derivation { address: *address, context, inputs, bytes })?;
+            let Derivation { alias, context, bytes, .. } = derivation;
+            self.record(Fact::Derivation { address: *address, alias, context, bytes })?;
             self.exported.derivations += 1;
         }
-        if let Some((row, _)) = self.core.memo_row(address)? {
+        if let Some((row, _)) = self.core.catalogue.stored_memo(address)? {
             known = true;
             let memo = &row.memo;
             // A memo is taken in only where its output is, so that goes before it.
@@ -142,7 +164,7 @@ impl<W: Write> Export<'_, W> {
 
     /// Writes a blob, if it is there.
     fn blob(&mut self, address: &Address) -> Result<bool, Error> {
-        let Some(blob) = self.core.row::<Blob>(&Table::Blob.key(address), Wait::Yes)? else {
+        let Some(blob) = self.core.catalogue.stored_blob(address, Wait::Yes)? else {
             return Ok(false);
         };
         match blob.home {
@@ -194,11 +216,17 @@ fn failed(doing: &'static str, cause: io::Error) -> Error {
     Error::disk(doing, std::path::Path::new("the archive"), cause)
 }
 
-struct Import<'a, R: Read> {
+struct Importing<'a, R: Read> {
     core: &'a Core,
+    terms: Import,
     from: Counted<R>,
     imported: Imported,
+    /// Blobs that are on their way to the log.
+    in_flight: HashSet<Address>,
 }
+
+/// So many blobs at most are remembered as on their way.
+const IN_FLIGHT_MOST: usize = 4096;
 
 /// A reader that knows how far it is.
 struct Counted<R> {
@@ -231,7 +259,7 @@ fn damaged(at: u64, what: &str) -> Error {
     Error::Archive { at, what: what.to_owned() }
 }
 
-impl<R: Read> Import<'_, R> {
+impl<R: Read> Importing<'_, R> {
     fn run(mut self) -> Result<Imported, Error> {
         if self.from.bytes(FRONT.len())? != FRONT {
             return Err(damaged(0, "this is not an archive, or not one of this version"));
@@ -243,6 +271,7 @@ impl<R: Read> Import<'_, R> {
                 Fact::Name { name, .. } if name == format!("{} things", self.imported.things) => break,
                 Fact::File { address, len, .. } => {
                     let _wanted = self.core.guard.want(vec![address]);
+                    self.core.room_for_blocking(writes.in_flight() + len)?;
                     let new = self.file(at, address, len)?;
                     if !new {
                         self.refresh(&address, &mut writes)?;
@@ -252,8 +281,14 @@ impl<R: Read> Import<'_, R> {
                 fact => {
                     self.check(at, &fact)?;
                     self.touch(&fact);
-                    if let Fact::Blob { address, .. } = &fact {
-                        self.refresh(address, &mut writes)?;
+                    self.core.room_for_blocking(writes.in_flight() + fact.size_hint() as u64)?;
+                    match &fact {
+                        Fact::Blob { address, .. } => {
+                            self.refresh(address, &mut writes)?;
+                            self.note_in_flight(*address, &mut writes)?;
+                        }
+                        Fact::Memo { output, .. } => self.check_output(at, output)?,
+                        _ => {}
                     }
                     writes.write(fact, Class::Acknowledged)?;
                 }
@@ -265,9 +300,25 @@ impl<R: Read> Import<'_, R> {
         Ok(self.imported)
     }
 
+    fn note_in_flight(&mut self, address: Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        if self.in_flight.len() >= IN_FLIGHT_MOST {
+            writes.wait()?;
+            self.in_flight.clear();
+        }
+        self.in_flight.insert(address);
+        Ok(())
+    }
+
+    /// A memo comes behind its output.
+    fn check_output(&self, at: u64, output: &Address) -> Result<(), Error> {
+        let is_there =
+            self.in_flight.contains(output) || self.core.catalogue.stored_blob(output, Wait::Yes)?.is_some();
+        if is_there { Ok(()) } else { Err(damaged(at, "a memo whose output is not here")) }
+    }
+
     /// What is there already counts as put again.
     fn refresh(&self, address: &Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
-        let blob: Option<Blob> = self.core.row(&Table::Blob.key(address), Wait::Yes)?;
+        let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         match blob.filter(|blob| self.core.now().since(blob.at) >= self.core.config.touch_after) {
             Some(blob) => writes.write(Fact::Touch { address: *address }, blob.class),
             None => Ok(()),
@@ -292,8 +343,16 @@ impl<R: Read> Import<'_, R> {
     fn check(&self, at: u64, fact: &Fact) -> Result<(), Error> {
         let holds = match fact {
             Fact::Blob { address, bytes } => Address::of(bytes) == *address,
-            Fact::Derivation { address, context, bytes, .. } => {
-                Address::derive(Context(context), bytes) == *address
+            Fact::Derivation { address, alias, context, bytes } => {
+                let inputs = Value::addresses_in(bytes)
+                    .map_err(|_| damaged(at, "a description that is not a canonical encoding"))?;
+                let alias_of = self.terms.alias_of.unwrap_or(|_| None);
+                let (context, bytes) = (context.clone(), bytes.clone());
+                let derivation = Derivation { address: *address, alias: *alias, context, bytes, inputs };
+                if alias.is_some_and(|alias| alias_of(&derivation) != Some(alias)) {
+                    return Err(damaged(at, "an alias that is not the derivation's"));
+                }
+                Address::derive(Context(&derivation.context), &derivation.bytes) == *address
             }
             Fact::Memo { .. } => true,
             Fact::File { .. }

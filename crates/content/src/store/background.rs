@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::{Core, Event, keeper};
 use crate::files::Name;
 use crate::index::Index;
+use crate::log::Position;
 use crate::{Error, Wait};
 
 /// What the writer and the thread behind the index tell each other.
@@ -80,7 +81,7 @@ impl Background {
     }
 
     pub(crate) fn wake_when_due(&self, core: &Core) {
-        if core.index.should_work() {
+        if core.catalogue.index().should_work() {
             self.lock().due = true;
             self.changed.notify_all();
         }
@@ -114,8 +115,10 @@ impl Background {
             let orphans = std::mem::take(&mut state.orphans);
             let (asked, flush) = (state.asked, state.asked > state.flushed);
             drop(state);
-            remove(core, &orphans);
-            let done = catch_up(core).and_then(|()| if flush { flush_all(core) } else { Ok(()) });
+            let done = caught(|| {
+                remove(core, &orphans);
+                catch_up(core).and_then(|()| if flush { flush_all(core) } else { Ok(()) })
+            });
             let mut state = background.lock();
             match done {
                 Ok(()) => state.flushed = asked,
@@ -126,13 +129,15 @@ impl Background {
         keeper::stop(core, keeper);
         let written = writer.join().unwrap_or(Err(Error::Panicked));
         let orphans = std::mem::take(&mut background.lock().orphans);
-        remove(core, &orphans);
         written?;
-        flush_all(core)?;
+        caught(|| {
+            remove(core, &orphans);
+            flush_all(core)
+        })?;
         if core.unsettled.load(Ordering::Relaxed) {
             return Ok(());
         }
-        super::open::mark_closed(&*core.disk)
+        mark_closed(core)
     }
 
     /// Called by the writer's thread when it has ended.
@@ -141,18 +146,32 @@ impl Background {
     }
 }
 
+/// Marks the store as closed in order, and says how far its log goes.
+fn mark_closed(core: &Core) -> Result<(), Error> {
+    let list = core.segments.list()?;
+    let next = core.tail.load(Ordering::Acquire);
+    let first = list.first_key_value().map_or(next, |(first, _)| *first);
+    let end = list.last_key_value().map_or((next, 0), |(last, len)| (*last, *len));
+    super::format::mark_closed(&*core.disk, first, Position { segment: end.0, offset: end.1 })
+}
+
+/// A panic in the work behind the index is its failure: whoever waits for it must not wait for ever.
+fn caught(work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Error::Panicked))
+}
+
 /// Flushes and merges until nothing is due.
 fn catch_up(core: &Core) -> Result<(), Error> {
     let mut worked = false;
-    while core.index.should_work() {
-        if core.index.frozen() > 0 {
+    while core.catalogue.index().should_work() {
+        if core.catalogue.index().frozen() > 0 {
             // The oldest one was frozen before the log is synced; what is frozen meanwhile waits.
             sync_log(core)?;
-            core.index.write_frozen(1)
+            core.catalogue.index().write_frozen(1)
         } else {
-            core.index.merge()
+            core.catalogue.index().merge()
         }
-        .map_err(|error| core.index_error(error))?;
+        .map_err(|error| core.catalogue.error(error))?;
         worked = true;
         core.background.changed.notify_all();
     }
@@ -166,11 +185,11 @@ fn flush_all(core: &Core) -> Result<(), Error> {
     {
         // The counts and the index change under this lock, so they belong together while it is held.
         let tally = core.tally();
-        core.index.freeze_all(|| tally.encode());
+        core.catalogue.index().freeze_all(|| tally.encode());
     }
-    let frozen = core.index.frozen();
+    let frozen = core.catalogue.index().frozen();
     sync_log(core)?;
-    core.index.write_frozen(frozen).map_err(|error| core.index_error(error))
+    core.catalogue.index().write_frozen(frozen).map_err(|error| core.catalogue.error(error))
 }
 
 /// The index must not know more than the log after a power cut, so the log is durable first.

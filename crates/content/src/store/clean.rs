@@ -5,7 +5,7 @@
 
 use super::commit::Order;
 use super::pipeline::Pipeline;
-use super::tables::Table;
+use super::repair::repair;
 use super::{Core, Event, lock};
 use crate::log::{Fact, HEADER, Place, Record, Removed};
 use crate::{Address, Error, Wait};
@@ -51,11 +51,13 @@ pub(crate) fn clean(core: &Core, segment: u32) -> Result<(), Error> {
     core.submit_blocking(Order::Sync)?;
     // The index on disk may still mean the old places, and not yet know what was removed since: it comes first.
     core.background.flush_index()?;
-    match damage[..] {
-        [] => core.segments.remove(segment),
-        // What cannot be read may be what the index still means; it will say so when it is asked for.
-        _ => core.segments.quarantine(segment),
+    if damage.is_empty() {
+        return core.segments.remove(segment);
     }
+    // What the index still means there cannot be read; all else has been moved.
+    repair(core, |place| place.segment == segment, &[])?;
+    core.background.flush_index()?;
+    core.segments.quarantine(segment)
 }
 
 fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeline<'_>) -> Result<(), Error> {
@@ -92,7 +94,7 @@ fn sort_out(
     let mut forgotten = Vec::new();
     let old = core.now().since(at) > core.config.gone_kept;
     for mut item in items {
-        let row: Option<super::tables::GoneRow> = core.row(&Table::Gone.key(&item.address), Wait::Yes)?;
+        let row = core.catalogue.gone(&item.address, Wait::Yes)?;
         match row.filter(|row| row.place.is_at(place)) {
             Some(_) if old => forgotten.push(item.address),
             Some(_) => {

@@ -1,20 +1,17 @@
 //! The writer: one thread that takes what callers left, writes it as one batch, makes it durable, tells the index,
 //! and answers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::Core;
-use super::admit::{Entry, Fresh};
-use super::apply::Batch;
 use super::derived::{Derived, Settling};
+use super::overlay::Overlay;
 use super::tables::RowBytes;
-use crate::facts::{Class, Why};
-use crate::index::{BuildBits, Key};
-use crate::log::{Append, Fact, Gather, Place, Record, Removed, What};
+use super::{Core, Event};
+use crate::facts::{Class, Memo, Why};
+use crate::log::{Append, Gather, Place, Position, Record, Removed, What};
 use crate::{Address, Error};
 
 /// Something for the writer to do.
@@ -86,10 +83,23 @@ pub(crate) struct Writer {
     pub(super) core: Arc<Core>,
     append: Append,
     /// Batches to be answered; their callers wait, so they are the bound.
-    herald: Arc<Gather<Answers>>,
+    answers: Arc<Gather<Answers>>,
+    /// The batch as it goes to the log, and where it goes.
     pub(super) buffer: Vec<u8>,
-    /// What this batch brings or takes away: newer than what the index says.
-    pub(super) fresh: HashMap<Key, Fresh, BuildBits>,
+    pub(super) base: Position,
+    /// What the batch changes: newer than what the index says.
+    pub(super) overlay: Overlay,
+    pub(super) followups: Vec<Followup>,
+}
+
+/// What is to be done once the batch is in the index.
+pub(super) enum Followup {
+    /// The memos in memory follow.
+    Memo(Memo),
+    /// So do they, and the removed addresses may be put again.
+    Removed(Vec<Removed>),
+    /// A derivation came to something else than before.
+    Diverged { derivation: Address, before: Address, now: Address },
 }
 
 /// Callers, and what they are to be told.
@@ -105,9 +115,9 @@ fn answer(answers: Answers) {
     }
 }
 
-fn answer_batches(herald: &Gather<Answers>) {
+fn answer_batches(queue: &Gather<Answers>) {
     let mut batches = Vec::new();
-    while herald.take(0, &mut batches) {
+    while queue.take(0, &mut batches) {
         batches.drain(..).for_each(answer);
     }
 }
@@ -124,27 +134,29 @@ impl Writer {
     pub(crate) fn new(core: Arc<Core>, append: Append) -> Writer {
         Writer {
             core,
+            base: append.end(),
             append,
-            herald: Arc::new(Gather::new()),
+            answers: Arc::new(Gather::new()),
             buffer: Vec::new(),
-            fresh: HashMap::default(),
+            overlay: Overlay::default(),
+            followups: Vec::new(),
         }
     }
 
     /// Serves orders until the queue is closed and empty.
     pub(crate) fn run(mut self) -> Result<(), Error> {
-        let herald = Arc::clone(&self.herald);
+        let queue = Arc::clone(&self.answers);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("content-answers".to_owned());
-            let has_herald = thread.spawn_scoped(scope, || answer_batches(&herald)).is_ok();
-            let _close = CloseOnDrop(&herald);
+            let has_thread = thread.spawn_scoped(scope, || answer_batches(&queue)).is_ok();
+            let _close = CloseOnDrop(&queue);
             let mut batch = Vec::new();
             let mut last = 0;
             while self.core.orders.take(last, &mut batch) {
                 last = batch.iter().filter(|request| request.done.is_some()).count();
                 let answers = self.serve(&mut batch);
                 match answers.len() {
-                    MANY.. if has_herald => _ = herald.push(answers),
+                    MANY.. if has_thread => _ = queue.push(answers),
                     _ => answer(answers),
                 }
             }
@@ -153,16 +165,14 @@ impl Writer {
     }
 
     fn serve(&mut self, batch: &mut Vec<Request>) -> Answers {
-        self.buffer.clear();
-        self.fresh.clear();
-        let mut entries = Vec::with_capacity(batch.len());
-        let mut forgotten = Vec::new();
+        let core = Arc::clone(&self.core);
         let mut sync = false;
         let mut rotate = false;
         let mut answers: Answers = Vec::with_capacity(batch.len());
         let mut settling = Settling::default();
-        let core = &self.core;
-        let ready = core.segments.check().and_then(|()| core.background.wait_for_index(&core.index));
+        let ready =
+            core.segments.check().and_then(|()| core.background.wait_for_index(core.catalogue.index()));
+        self.begin(batch);
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
             let answer = ready.clone().and_then(|()| match &mut request.order {
@@ -171,41 +181,48 @@ impl Writer {
                     rotate = true;
                     Ok(Answer::default())
                 }
-                Order::Forget(place, addresses) => {
-                    forgotten.extend(addresses.drain(..).map(|address| (address, *place)));
-                    Ok(Answer::default())
-                }
-                Order::Write(record, crc) => self.admit(record, *crc, &mut entries),
-                Order::WriteAll(records) => self.admit_all(records, &mut entries),
-                Order::Derived(derived) => self.admit_derived(derived, &mut entries),
-                Order::Move(from, record) => self.admit_move(*from, record, &mut entries),
-                Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed), &mut entries),
+                Order::Forget(place, addresses) => self.admit_forgetting(*place, addresses),
+                Order::Write(record, crc) => self.admit(record, *crc),
+                Order::WriteAll(records) => self.admit_all(records),
+                Order::Derived(derived) => self.admit_derived(derived),
+                Order::Move(from, record) => self.admit_move(*from, record),
+                Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed)),
             });
             match request.order {
                 Order::Derived(derived) => settling.add(derived, request.room, answer.err()),
                 _ => answers.push((request, answer)),
             }
         }
-        let result = self.write(&entries, sync, rotate).and_then(|base| {
-            let indexed = self.index(&entries, base, &forgotten);
-            // The log has what the index lacks: both are read again when the store is opened.
-            indexed.inspect_err(|error| self.core.segments.break_off(error))
-        });
-        self.absolve(&entries);
-        settling.settle(&self.core, result.as_ref().err());
+        let result = self.write(sync, rotate);
+        if result.is_ok() {
+            let mut tally = core.tally();
+            let orphans = core.catalogue.apply(self.overlay.changes(), self.append.end(), &mut tally);
+            core.used.store(tally.used_bytes(), Ordering::Relaxed);
+            drop(tally);
+            core.background.orphans(orphans);
+        }
+        self.follow_up(result.is_ok());
+        settling.settle(&core, result.as_ref().err());
         if let Err(error) = result {
             answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
         }
-        self.core.background.wake_when_due(&self.core);
-        self.core.watch_quota();
+        core.background.wake_when_due(&core);
+        core.watch_quota();
         answers
     }
 
-    fn write(&mut self, entries: &[Entry], sync: bool, rotate: bool) -> Result<Option<Place>, Error> {
-        let base = match entries {
-            [] => None,
-            _ => Some(self.append.append(&self.buffer)?),
-        };
+    fn begin(&mut self, batch: &[Request]) {
+        self.buffer.clear();
+        self.followups.clear();
+        self.overlay.begin(self.core.tally().gone);
+        let size: usize = batch.iter().map(|request| request.order.size_hint()).sum();
+        self.base = self.append.next(size as u64);
+    }
+
+    fn write(&mut self, sync: bool, rotate: bool) -> Result<(), Error> {
+        if !self.buffer.is_empty() {
+            self.append.append(self.base, &self.buffer)?;
+        }
         if sync {
             self.append.sync()?;
         }
@@ -216,45 +233,46 @@ impl Writer {
         if self.core.tail.swap(tail, Ordering::AcqRel) != tail {
             self.core.keeper.wake();
         }
-        Ok(base)
-    }
-
-    /// Brings what was written into the index, where everybody sees it.
-    fn index(
-        &mut self,
-        entries: &[Entry],
-        base: Option<Place>,
-        forgotten: &[(Address, Place)],
-    ) -> Result<(), Error> {
-        let core = &self.core;
-        let mut tally = core.tally();
-        let mut batch = Batch::new(&core.index, &mut tally);
-        for (entry, base) in entries.iter().zip(base.iter().cycle()) {
-            let place = Place { offset: base.offset + entry.offset, len: entry.len, ..*base };
-            batch.apply(&entry.record, place, entry.known).map_err(|error| core.index_error(error))?;
-        }
-        for (address, place) in forgotten {
-            batch.forget(address, *place).map_err(|error| core.index_error(error))?;
-        }
-        let (changes, orphans) = batch.done();
-        core.index.apply(changes, self.append.end().pair(), || tally.encode());
-        core.used.store(tally.used_bytes(), Ordering::Relaxed);
-        drop(tally);
-        entries.iter().for_each(|entry| core.keep_recalled(&entry.record));
-        core.background.orphans(orphans);
         Ok(())
     }
 
-    fn absolve(&self, entries: &[Entry]) {
-        for entry in entries {
-            if let Fact::Remove { items, .. } = &entry.record.fact {
-                items.iter().for_each(|item| self.core.guard.left(&item.address));
+    /// The batch is in the index, or failed.
+    fn follow_up(&mut self, is_written: bool) {
+        let Core { catalogue, guard, .. } = &*self.core;
+        for followup in self.followups.drain(..) {
+            match followup {
+                Followup::Memo(memo) if is_written => catalogue.memo_written(&memo),
+                Followup::Diverged { derivation, before, now } if is_written => {
+                    self.core.tell(&Event::Diverged { derivation, before, now });
+                }
+                Followup::Memo(_) | Followup::Diverged { .. } => {}
+                Followup::Removed(items) => {
+                    for item in items {
+                        if is_written && matches!(item.what, What::Memo(_)) {
+                            catalogue.memo_removed(&item.address);
+                        }
+                        guard.left(&item.address);
+                    }
+                }
             }
         }
     }
 }
 
 impl Order {
+    /// About how many bytes it has written.
+    fn size_hint(&self) -> usize {
+        match self {
+            Order::Write(record, _) | Order::Move(_, record) => record.fact.size_hint(),
+            Order::WriteAll(records) => records.iter().map(|record| record.fact.size_hint()).sum(),
+            Order::Derived(derived) => derived.blob.fact.size_hint() + derived.memo.fact.size_hint(),
+            Order::Remove(_, groups) => {
+                groups.iter().flatten().map(|doomed| 96 + 32 * doomed.removed.edges.len()).sum()
+            }
+            Order::Forget(..) | Order::Pass | Order::Sync | Order::Rotate => 0,
+        }
+    }
+
     fn is_durable(&self) -> bool {
         match self {
             Order::Write(record, _) => record.class == Class::Acknowledged,

@@ -1,4 +1,4 @@
-//! Derivations, and the memo of what they came to.
+//! Derivations: descriptions of work, by address.
 
 use std::collections::HashSet;
 
@@ -7,66 +7,38 @@ use bytes::Bytes;
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::get::QUICK_MOST;
-use super::tables::{Blob, GoneRow, MemoRow, Noted, Row, RowBytes, Table, last_address};
+use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
-use crate::facts::{Class, Cost, Derivation, Gone, Memo, Why};
-use crate::index::Key;
+use crate::facts::{Class, Derivation, Why};
 use crate::log::{BODY_MOST, Fact, Record, Removed, What};
-use crate::{Address, Context, Error, Wait};
+use crate::{Address, Context, Error, Value, Wait};
 
-/// What a derivation came to, to be remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made<'a> {
-    /// Which derivation.
-    pub derivation: Address,
-    /// The blob it came to; put it first.
-    pub output: Address,
-    /// That blob's length in bytes.
-    pub size: u64,
-    /// What it cost.
-    pub cost: Cost,
-    /// What it read, if no [`Store::put_derivation`] said so.
-    pub inputs: &'a [Address],
-}
-
-/// A derivation to be kept: what describes it.
+/// The description of a derivation, to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described<'a> {
-    /// Canonical bytes.
+pub struct Described {
+    /// A canonical encoding ([`Value::encode`]). The addresses in it are what the derivation reads.
     pub bytes: Bytes,
-    /// What it reads, in order.
-    pub inputs: &'a [Address],
+    /// Another address that leads to the derivation from now on, say of another naming scheme.
+    pub alias: Option<Address>,
 }
 
-/// All that a store knows about an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// The blob's length and class, if it is one.
-    pub blob: Option<(u64, Class)>,
-    /// A derivation is described under it.
-    pub derivation: bool,
-    /// What that came to.
-    pub memo: Option<Memo>,
-    /// It is pinned.
-    pub pinned: bool,
-    /// What was removed from under it.
-    pub gone: Option<Gone>,
+impl<B: Into<Bytes>> From<B> for Described {
+    fn from(bytes: B) -> Described {
+        Described { bytes: bytes.into(), alias: None }
+    }
 }
 
 impl Store {
-    /// Keeps the description of a derivation: canonical bytes, and what it reads. Its address is [`Address::derive`]'s.
+    /// Keeps the description of a derivation: a canonical encoding ([`Value::encode`]). The addresses in it are what
+    /// the derivation reads. Its own address is [`Address::derive`]'s.
     pub async fn put_derivation(
         &self,
         context: Context<'_>,
-        bytes: impl Into<Bytes>,
-        inputs: &[Address],
+        described: impl Into<Described>,
     ) -> Result<Address, Error> {
-        let bytes = bytes.into();
-        let address = Address::derive(context, &bytes);
-        let derivation = Derivation { context: context.0.to_owned(), bytes, inputs: inputs.to_vec() };
-        let result = self.keep_derivation(address, derivation).await;
-        self.inner.core.count(Kind::Derivation, result, |new| new.then_some(0)).map(|_| address)
+        let puts = self.put_derivations(context, &[described.into()]).await?;
+        Ok(puts[0].address)
     }
 
     /// The same for many of one context, in their order: far quicker than one by one. Of many thousands, an error may
@@ -74,7 +46,7 @@ impl Store {
     pub async fn put_derivations(
         &self,
         context: Context<'_>,
-        described: &[Described<'_>],
+        described: &[Described],
     ) -> Result<Vec<Put>, Error> {
         let mut puts = Vec::with_capacity(described.len());
         let mut rest = described;
@@ -91,196 +63,157 @@ impl Store {
         Ok(puts)
     }
 
-    /// The description of a derivation, verified; nothing when it is not there.
+    /// The description of a derivation, verified; nothing when it is not there. An alias answers for the derivation
+    /// that it leads to.
     pub async fn derivation(&self, address: &Address) -> Result<Option<Derivation>, Error> {
         let address = *address;
-        self.quick(move |core, wait| core.derivation(&address, wait)).await
+        self.quick(move |core, wait| match core.derivation(&address, wait)? {
+            None => match core.catalogue.alias(&address, wait)? {
+                Some(derivation) => core.derivation(&derivation, wait),
+                None => Ok(None),
+            },
+            found => Ok(found),
+        })
+        .await
     }
 
-    /// Remembers what a derivation came to.
-    pub async fn remember(&self, made: Made<'_>, class: Class) -> Result<(), Error> {
-        let result = self.remember_made(made, class).await;
-        self.inner.core.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
-    }
-
-    /// What a derivation came to; nothing when that is not known.
-    pub async fn recall(&self, derivation: &Address) -> Result<Option<Memo>, Error> {
-        let derivation = *derivation;
-        let result = self.quick(move |core, wait| core.memo(&derivation, wait)).await;
-        self.inner.core.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
-    }
-
-    /// The same for many at once, in their order.
-    pub async fn recall_many(&self, derivations: &[Address]) -> Result<Vec<Option<Memo>>, Error> {
-        let derivations = derivations.to_vec();
-        self.quick(move |core, wait| core.memos(&derivations, wait)).await
-    }
-
-    /// Forgets what derivations came to; says how many were remembered. The outputs stay, for collection to find.
-    pub async fn invalidate(&self, derivations: &[Address]) -> Result<usize, Error> {
-        let derivations = derivations.to_vec();
+    /// Removes the descriptions of derivations, held or not, with their aliases and memos; says how many descriptions
+    /// there were. Their outputs stay, for collection to find.
+    pub async fn remove_derivations(&self, addresses: &[Address]) -> Result<usize, Error> {
+        self.invalidate(addresses).await?;
+        let addresses = addresses.to_vec();
         self.blocking(move |core| {
-            // What was derived before goes too: once the index has it.
-            if derivations.iter().any(|derivation| core.pending.memo(derivation).is_some()) {
-                core.submit_blocking(Order::Pass)?;
+            let mut groups = Vec::new();
+            for address in addresses {
+                let edges = match core.derivation(&address, Wait::Yes) {
+                    Ok(Some(derivation)) => derivation.inputs,
+                    Ok(None) | Err(Error::Corrupt { .. }) => continue,
+                    Err(error) => return Err(error),
+                };
+                let removed = Removed { address, what: What::Derivation, edges };
+                groups.push(vec![Doomed { removed, when: When::Always }]);
             }
-            let mut doomed = Vec::new();
-            for address in &derivations {
-                if let Some((row, _)) = core.memo_row(address)? {
-                    let removed = core.doom_memo(&row)?;
-                    doomed.push(vec![Doomed { removed, when: When::Always }]);
-                }
-            }
-            let removed = core.submit_blocking(Order::Remove(Why::Invalidated, doomed))?.removed.len();
-            core.tell(&Event::Removed { count: removed, why: Why::Invalidated });
-            Ok(removed)
+            let count = core.submit_blocking(Order::Remove(Why::Invalidated, groups))?.removed.len();
+            core.tell(&Event::Removed { count, why: Why::Invalidated });
+            Ok(count)
         })
         .await
     }
 
-    /// The derivations that read this address, in the order of theirs: at most so many, behind `after`.
-    pub async fn dependents(
-        &self,
-        address: &Address,
-        after: Option<Address>,
-        most: usize,
-    ) -> Result<Vec<Address>, Error> {
-        let address = *address;
-        self.blocking(move |core| {
-            let after = after.map(|after| Table::Edge.pair(&address, &after));
-            let mut found = Vec::new();
-            for pair in core.seconds(Table::Edge, &address, after)? {
-                let derivation = pair?;
-                // An edge may outlive a derivation whose record was damaged.
-                if found.len() < most && core.is_known(&derivation)? {
-                    found.push(derivation);
-                }
-                if found.len() == most {
-                    break;
-                }
-            }
-            Ok(found)
-        })
-        .await
-    }
-
-    /// All that is known about an address, and why what was there is not any more.
-    pub async fn why(&self, address: &Address) -> Result<Standing, Error> {
-        let address = *address;
-        self.quick(move |core, wait| {
-            Ok(Standing {
-                blob: core
-                    .row::<Blob>(&Table::Blob.key(&address), wait)?
-                    .map(|blob| (blob.size(), blob.class)),
-                derivation: core.row::<Noted>(&Table::Derivation.key(&address), wait)?.is_some(),
-                memo: core.row::<MemoRow>(&Table::Memo.key(&address), wait)?.map(|row| row.memo),
-                pinned: core.row::<Noted>(&Table::Pin.key(&address), wait)?.is_some(),
-                gone: core.row::<GoneRow>(&Table::Gone.key(&address), wait)?.map(|row| row.gone),
-            })
-        })
-        .await
-    }
-
-    async fn remember_made(&self, made: Made<'_>, class: Class) -> Result<bool, Error> {
-        let Made { derivation, output, size, cost, inputs } = made;
+    /// Whether a few derivations are all there, with their aliases, and young: nothing need be written then.
+    async fn are_there(&self, addresses: &[(Address, bool)], part: &[Described]) -> Result<bool, Error> {
         let core = &self.inner.core;
-        let wanted = core.guard.want([&[output, derivation], inputs].concat());
-        // A look that never waits: it misses one in a hundred memos without an output, which then is derived again.
-        let is_there =
-            || core.pending.blob(&output).is_some() || core.index.may_have(&Table::Blob.key(&output));
-        if wanted.is_leaving(0) || !is_there() {
-            return Err(Error::Missing { address: output });
+        core.segments.check()?;
+        if part.len() > LOOKED_UP {
+            return Ok(false);
         }
-        check_inputs(inputs)?;
-        let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
-        Ok(core.write(fact, class).await?.written)
+        for ((address, _), it) in addresses.iter().zip(part) {
+            let address = *address;
+            let row = self.quick(move |core, wait| core.catalogue.derivation(&address, wait)).await?;
+            let is_there = row.is_some_and(|row| {
+                let is_recent = core.now().since(row.at) < core.config.touch_after;
+                is_recent && (it.alias.is_none() || it.alias == row.alias)
+            });
+            if !is_there {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Writes those of some derivations that are not there.
-    async fn keep_derivations(
-        &self,
-        context: Context<'_>,
-        part: &[Described<'_>],
-    ) -> Result<Vec<Put>, Error> {
+    async fn keep_derivations(&self, context: Context<'_>, part: &[Described]) -> Result<Vec<Put>, Error> {
         let core = &self.inner.core;
-        for Described { bytes, inputs } in part {
-            check_inputs(inputs)?;
+        for Described { bytes, .. } in part {
             check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
         }
         let at = core.now();
-        let fact = |it: &Described<'_>| Fact::Derivation {
+        let fact = |it: &Described| Fact::Derivation {
             address: Address::from_bytes([0; 32]),
+            alias: it.alias,
             context: context.0.to_owned(),
-            inputs: it.inputs.to_vec(),
             bytes: it.bytes.clone(),
         };
         let records = part.iter().map(|it| Record { at, class: Class::Acknowledged, fact: fact(it) });
         let records: Vec<Record> = records.collect();
         let context = context.0.to_owned();
-        let (records, addresses) = match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
-            ..=QUICK_MOST => addressed(&context, records),
-            // So many hashes take milliseconds.
-            _ => self.blocking(move |_| Ok(addressed(&context, records))).await?,
-        };
-        let inputs = part.iter().flat_map(|it| it.inputs);
-        let _wanted =
-            core.guard.want(addresses.iter().map(|(address, _)| address).chain(inputs).copied().collect());
-        let size = records.iter().map(|record| record.fact.size_hint()).sum();
-        let mut written = core.submit(Order::WriteAll(records), size).await?.each_written.into_iter();
-        let put = |((address, is_first), it): ((Address, bool), &Described<'_>)| {
-            let new = is_first && written.next().unwrap_or(false);
-            Put { address, len: it.bytes.len() as u64, new }
-        };
-        Ok(addresses.into_iter().zip(part).map(put).collect())
-    }
-
-    /// Writes a derivation unless it is there; says whether it did.
-    async fn keep_derivation(&self, address: Address, derivation: Derivation) -> Result<bool, Error> {
-        let core = &self.inner.core;
-        let Derivation { context, bytes, inputs } = derivation;
-        check_inputs(&inputs)?;
-        check_size("a derivation", bytes.len() + context.len(), BODY_MOST / 2)?;
-        let wanted = core.guard.want([&[address], &inputs[..]].concat());
-        core.segments.check()?;
-        let key = Table::Derivation.key(&address);
-        let noted = self.quick(move |core, wait| core.row::<Noted>(&key, wait)).await?;
-        let is_recent = noted.is_some_and(|noted| core.now().since(noted.at) < core.config.touch_after);
-        if is_recent && !wanted.is_leaving(0) {
-            return Ok(false);
+        let Addressed { records, addresses, mut wanted } =
+            match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
+                ..=QUICK_MOST => addressed(&context, records)?,
+                // So many hashes take milliseconds.
+                _ => self.blocking(move |_| addressed(&context, records)).await?,
+            };
+        let first_wanted = wanted.len();
+        wanted.extend(addresses.iter().map(|(address, _)| *address));
+        let wanted = core.guard.want(wanted);
+        let put = |address: Address, new, it: &Described| Put { address, len: it.bytes.len() as u64, new };
+        if (first_wanted..first_wanted + addresses.len()).all(|place| !wanted.is_leaving(place))
+            && self.are_there(&addresses, part).await?
+        {
+            return Ok(addresses
+                .iter()
+                .zip(part)
+                .map(|((address, _), it)| put(*address, false, it))
+                .collect());
         }
-        let fact = Fact::Derivation { address, context, inputs, bytes };
-        Ok(core.write(fact, Class::Acknowledged).await?.written)
+        let size = records.iter().map(|record| record.fact.size_hint()).sum();
+        core.room_for(size as u64).await?;
+        let mut written = core.submit(Order::WriteAll(records), size).await?.each_written.into_iter();
+        let puts = addresses
+            .iter()
+            .zip(part)
+            .map(|((address, is_first), it)| put(*address, *is_first && written.next().unwrap_or(false), it));
+        let puts: Vec<Put> = puts.collect();
+        self.hold_meanwhile(addresses.into_iter().map(|(address, _)| address)).await?;
+        Ok(puts)
     }
 }
+
+/// So many derivations are looked up before the writer is asked.
+const LOOKED_UP: usize = 16;
 
 /// How many derivations are written together, and about how many bytes of them.
 const PART: usize = 4096;
 const PART_BYTES: usize = 8 << 20;
 
 /// How many of some derivations, at least one, are written together.
-fn part_of(described: &[Described<'_>]) -> usize {
+fn part_of(described: &[Described]) -> usize {
     let mut bytes = 0;
     let fits = described.iter().take(PART).take_while(|it| {
-        bytes += it.bytes.len() + 32 * it.inputs.len();
+        bytes += it.bytes.len();
         bytes <= PART_BYTES
     });
     fits.count().max(1)
 }
 
-/// Gives records of derivations their addresses. Says for each whether it is the first with its address; of the others
-/// there is no record any more.
-fn addressed(context: &str, mut records: Vec<Record>) -> (Vec<Record>, Vec<(Address, bool)>) {
+/// Records of derivations that have their addresses.
+struct Addressed {
+    /// One for each address.
+    records: Vec<Record>,
+    /// For each derivation its address, and whether it is the first with that address.
+    addresses: Vec<(Address, bool)>,
+    /// What they read, and their aliases.
+    wanted: Vec<Address>,
+}
+
+/// Gives records of derivations their addresses.
+fn addressed(context: &str, mut records: Vec<Record>) -> Result<Addressed, Error> {
     let mut derive = Address::derive_each(Context(context));
     let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
     let mut addresses = Vec::with_capacity(records.len());
-    records.retain_mut(|record| {
-        let Fact::Derivation { address, bytes, .. } = &mut record.fact else { return false };
+    let mut wanted = Vec::with_capacity(records.len());
+    for record in &mut records {
+        let Fact::Derivation { address, alias, bytes, .. } = &mut record.fact else { continue };
+        let inputs = Value::addresses_in(bytes).map_err(Error::Description)?;
+        check_inputs(&inputs)?;
+        wanted.extend(inputs);
+        wanted.extend(*alias);
         *address = derive(bytes);
-        let is_first = seen.insert(*address);
-        addresses.push((*address, is_first));
-        is_first
-    });
-    (records, addresses)
+        addresses.push((*address, seen.insert(*address)));
+    }
+    let mut is_first = addresses.iter().map(|(_, is_first)| *is_first);
+    records.retain(|_| is_first.next().unwrap_or(false));
+    Ok(Addressed { records, addresses, wanted })
 }
 
 /// So many inputs fit into a record, with room to spare.
@@ -298,139 +231,47 @@ fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), Error>
 }
 
 impl Core {
-    /// A derivation's description and what it reads.
+    /// The description of a derivation, verified. Aliases are not followed.
     pub(super) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<Derivation>, Error> {
-        for _ in 0..4 {
-            let Some(noted) = self.row::<Noted>(&Table::Derivation.key(address), wait)? else {
-                return Ok(None);
-            };
-            let record = match self.segments.record(noted.place, wait) {
+        for _ in 0..super::get::LOOKS_MOST {
+            let Some(row) = self.catalogue.derivation(address, wait)? else { return Ok(None) };
+            let record = match self.segments.record(row.place, wait) {
                 Ok(record) => record,
                 Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
                     return Err(Error::WouldBlock);
                 }
                 Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
                 Err(cause) => {
-                    return Err(Error::disk("read", &crate::log::segment_path(noted.place.segment), cause));
+                    return Err(Error::disk("read", &crate::log::segment_path(row.place.segment), cause));
                 }
             };
-            if let Some(Fact::Derivation { context, inputs, bytes, .. }) = record.map(|record| record.fact)
+            if let Some(Fact::Derivation { context, bytes, .. }) = record.map(|record| record.fact)
                 && Address::derive(Context(&context), &bytes) == *address
             {
-                return Ok(Some(Derivation { context, bytes, inputs }));
+                // Only tables of stores of format 1 have other bytes than canonical ones.
+                let inputs = Value::addresses_in(&bytes).unwrap_or_default();
+                return Ok(Some(Derivation { address: *address, alias: row.alias, context, bytes, inputs }));
             }
             if wait == Wait::No {
                 return Err(Error::WouldBlock);
             }
-            self.lose_derivation(address, &noted)?;
+            self.lose_derivation(address, &row)?;
         }
-        Ok(None)
+        Err(self.keeps_moving(address))
     }
 
-    fn lose_derivation(&self, address: &Address, noted: &Noted) -> Result<(), Error> {
-        let now: Option<Noted> = self.row(&Table::Derivation.key(address), Wait::Yes)?;
-        if now.is_none_or(|now| now.place != noted.place) {
+    /// The description does not hold: from now on it is missing. Nothing happens if it has changed meanwhile.
+    pub(super) fn lose_derivation(&self, address: &Address, row: &DerivationRow) -> Result<(), Error> {
+        let now = self.catalogue.derivation(address, Wait::Yes)?;
+        if now.is_none_or(|now| now.place != row.place) {
             return Ok(());
         }
         let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
-        let doomed = Doomed { removed, when: When::Damaged(noted.encode()) };
+        let doomed = Doomed { removed, when: When::Damaged(row.encode()) };
         self.submit_blocking(Order::Remove(Why::Damaged, vec![vec![doomed]]))?;
-        let what = format!("its record in segment {} of the log does not hold", noted.place.segment);
-        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        let what = format!("its record in segment {} of the log is damaged", row.place.segment);
+        let class = Class::Acknowledged;
+        self.tell(&Event::Quarantined { address: *address, class, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
-    }
-
-    /// A derivation's memo: one on its way to the log, one in memory, or the index's.
-    pub(super) fn memo(&self, derivation: &Address, wait: Wait) -> Result<Option<Memo>, Error> {
-        if let Some(memo) = self.pending.memo(derivation).or_else(|| self.recalled.get(derivation)) {
-            return Ok(Some(memo));
-        }
-        let version = self.recalled.version(derivation);
-        let Some(row) = self.row::<MemoRow>(&Table::Memo.key(derivation), wait)? else { return Ok(None) };
-        self.recalled.found(version, &row.memo);
-        Ok(Some(row.memo))
-    }
-
-    fn memos(&self, derivations: &[Address], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
-        // Looked for before the index is: it has what is not pending any more.
-        let mut memos: Vec<Option<Memo>> = match self.pending.is_empty() {
-            true => vec![None; derivations.len()],
-            false => derivations.iter().map(|derivation| self.pending.memo(derivation)).collect(),
-        };
-        let keys: Vec<Key> = derivations.iter().map(|derivation| Table::Memo.key(derivation)).collect();
-        let rows = self.index.get_many(&keys, wait).map_err(|error| self.index_error(error))?;
-        for (memo, row) in memos.iter_mut().zip(rows).filter(|(memo, _)| memo.is_none()) {
-            *memo = row.map(|row| self.decoded::<MemoRow>(&row)).transpose()?.map(|row| row.memo);
-        }
-        Ok(memos)
-    }
-
-    /// A memo's row, decoded and as it is.
-    pub(super) fn memo_row(&self, derivation: &Address) -> Result<Option<(MemoRow, RowBytes)>, Error> {
-        let row = self
-            .index
-            .get(&Table::Memo.key(derivation), Wait::Yes)
-            .map_err(|error| self.index_error(error))?;
-        row.map(|row| Ok((self.decoded::<MemoRow>(&row)?, row))).transpose()
-    }
-
-    /// How to remove a memo: with its edges, unless a description of the derivation still has them.
-    pub(super) fn doom_memo(&self, row: &MemoRow) -> Result<Removed, Error> {
-        let address = row.memo.derivation;
-        let described = self.row::<Noted>(&Table::Derivation.key(&address), Wait::Yes)?.is_some();
-        let edges = if described { Vec::new() } else { self.memo_inputs(row)? };
-        Ok(Removed { address, what: What::Memo(row.memo.output), edges })
-    }
-
-    /// What a memo's derivation read, as the memo has it; nothing if its record does not hold.
-    pub(super) fn memo_inputs(&self, row: &MemoRow) -> Result<Vec<Address>, Error> {
-        match self.segments.record(row.place, Wait::Yes) {
-            Ok(Some(record)) => match record.fact {
-                Fact::Memo { inputs, .. } => Ok(inputs),
-                _ => Ok(Vec::new()),
-            },
-            Ok(None) => Ok(Vec::new()),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(cause) => Err(Error::disk("read", &crate::log::segment_path(row.place.segment), cause)),
-        }
-    }
-
-    /// The memos of derivations whose addresses begin so.
-    pub(super) fn memos_near(&self, bits: u64) -> Result<Vec<(MemoRow, RowBytes)>, Error> {
-        let prefix = [&[Table::Memo as u8][..], &bits.to_le_bytes()].concat();
-        let scan = self.index.scan(&prefix, None).map_err(|error| self.index_error(error))?;
-        scan.map(|row| {
-            let (_, row) = row.map_err(|error| self.index_error(error))?;
-            Ok((self.decoded(&row)?, row))
-        })
-        .collect()
-    }
-
-    /// The second addresses of all pairs with this first one.
-    pub(super) fn seconds(
-        &self,
-        table: Table,
-        first: &Address,
-        after: Option<Key>,
-    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
-        let prefix = table.key(first);
-        let scan =
-            self.index.scan(prefix.as_bytes(), after.as_ref()).map_err(|error| self.index_error(error))?;
-        Ok(scan.map(|pair| {
-            let (key, _) = pair.map_err(|error| self.index_error(error))?;
-            Ok(last_address(&key).expect("a pair's key has two addresses"))
-        }))
-    }
-
-    fn is_known(&self, derivation: &Address) -> Result<bool, Error> {
-        Ok(self.row::<MemoRow>(&Table::Memo.key(derivation), Wait::Yes)?.is_some()
-            || self.row::<Noted>(&Table::Derivation.key(derivation), Wait::Yes)?.is_some())
-    }
-
-    pub(super) fn decoded<R: Row>(&self, bytes: &[u8]) -> Result<R, Error> {
-        R::decode(bytes).ok_or_else(|| {
-            let what = "an entry that no store writes".to_owned();
-            self.index_error(crate::index::Error::Damaged { path: "index".into(), what })
-        })
     }
 }

@@ -5,11 +5,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::commit::{Order, Request};
 use super::counters::Kind;
-use super::derivations::{Made, check_inputs};
+use super::derivations::check_inputs;
+use super::memos::Made;
 use super::pending::Ticket;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Memo};
-use crate::log::{Fact, Record, What};
+use crate::log::{Fact, Record};
 use crate::{Address, Error};
 
 /// What an entry takes beside its bytes, in the queue and in tables.
@@ -56,10 +57,18 @@ impl Store {
         self.inner.core.count(Kind::Derived, result, |new| new.then_some(len)).map(|_| ())
     }
 
-    /// What a derivation came to, if that can be said at once; nothing when it is not known, or the disk would have to
-    /// be waited for.
-    pub fn recall_now(&self, derivation: &Address) -> Option<Memo> {
-        self.inner.core.memo(derivation, crate::Wait::No).unwrap_or_default()
+    /// Waits until what was [`derived`](Store::derived) so far is written, though not synced: a process that is killed
+    /// leaves it.
+    pub async fn written(&self) -> Result<(), Error> {
+        self.inner.core.submit(Order::Pass, 0).await.map(|_| ())
+    }
+
+    /// The same for what one derivation came to; at no cost if that is not on its way.
+    pub async fn written_of(&self, derivation: &Address) -> Result<(), Error> {
+        match self.inner.core.catalogue.is_pending(derivation) {
+            true => self.written().await,
+            false => Ok(()),
+        }
     }
 }
 
@@ -69,14 +78,15 @@ impl Core {
         let Made { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         self.segments.check()?;
-        self.room_for(self.pending.bytes() + bytes.len() as u64).await?;
+        self.room_for(self.catalogue.pending_bytes() + bytes.len() as u64).await?;
         let units = ENTRY_BYTES + bytes.len() + 64 * inputs.len();
         let room = self.queue_room(units.max(self.config.queue_bytes as usize / VALUES_MOST)).await?;
         let at = self.now();
         // Held first: whoever finds the memo may rely on what it leads to.
         let wanted = [&[output, derivation], inputs].concat();
         wanted.iter().for_each(|address| _ = self.guard.hold(address));
-        let Some(ticket) = self.pending.add(Memo { derivation, output, size, cost, at }, bytes.clone())
+        let Some(ticket) =
+            self.catalogue.announce(Memo { derivation, output, size, cost, at }, bytes.clone())
         else {
             wanted.iter().for_each(|address| self.guard.release(address));
             return Ok(false);
@@ -97,24 +107,9 @@ impl Core {
 
     /// It was not written, and is not known any more.
     fn forget(&self, derived: &Derived) {
-        self.pending.remove(derived.ticket, derived.derivation(), derived.output());
+        self.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
         self.cache.remove(derived.output());
         derived.wanted.iter().for_each(|address| self.guard.release(address));
-    }
-
-    /// The memos in memory follow a record that the index has now.
-    pub(super) fn keep_recalled(&self, record: &Record) {
-        match &record.fact {
-            Fact::Memo { derivation, output, size, cost, .. } => {
-                let (derivation, output) = (*derivation, *output);
-                self.recalled.written(&Memo { derivation, output, size: *size, cost: *cost, at: record.at });
-            }
-            Fact::Remove { items, .. } => {
-                let memos = items.iter().filter(|item| matches!(item.what, What::Memo(_)));
-                memos.for_each(|item| self.recalled.removed(&item.address));
-            }
-            _ => {}
-        }
     }
 }
 
@@ -150,7 +145,7 @@ impl Settling {
                     told = Some(error);
                 }
                 None => {
-                    core.pending.remove(derived.ticket, derived.derivation(), derived.output());
+                    core.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
                     derived.wanted.iter().for_each(|address| core.guard.written(address));
                 }
             }

@@ -18,12 +18,30 @@ pub enum Event {
     },
     /// The store was opened; what was found and mended.
     Opened(Opened),
-    /// A blob's bytes were not the ones that were put; what is left of them is in quarantine.
+    /// The bytes of a blob or of a description were not the ones that were put; what is left of them is in quarantine.
     Quarantined {
         /// Whose bytes.
         address: Address,
+        /// Whether they had been acknowledged, or can be derived again.
+        class: crate::Class,
         /// What did not hold.
         what: String,
+    },
+    /// Acknowledged things are lost, more than are told of one by one.
+    Lost {
+        /// What happened.
+        what: String,
+        /// How many.
+        count: u64,
+    },
+    /// A derivation was remembered with another output than before: it is not deterministic.
+    Diverged {
+        /// The derivation.
+        derivation: Address,
+        /// The output that was remembered before.
+        before: Address,
+        /// The output that is remembered now.
+        now: Address,
     },
     /// Things were removed.
     Removed {
@@ -95,6 +113,13 @@ pub struct Opened {
     pub unfinished: u64,
     /// Files that are none of the store's, left alone.
     pub strays: Vec<String>,
+    /// Pins, names, memos and large blobs whose record was lost and was written again from the index.
+    pub recovered: u64,
+    /// Acknowledged things that are known to be lost: blobs and derivations whose bytes are gone, and one for each
+    /// unreadable stretch of the log of which nobody knows what it had.
+    pub lost: u64,
+    /// The format that the store was of before, until [`super::Store::finish_upgrade`].
+    pub upgrade_from: Option<u32>,
 }
 
 /// A stretch of the log that holds no whole record.
@@ -108,6 +133,9 @@ pub struct Unreadable {
     pub bytes: u64,
     /// It is the very end of the log: what a crash leaves, not damage.
     pub torn: bool,
+    /// The index covers it, so that the store knows exactly what it had: [`Opened::recovered`] and [`Opened::lost`]
+    /// count that.
+    pub covered: bool,
 }
 
 /// How much a store holds, and what it did since it was opened.
@@ -120,8 +148,6 @@ pub struct Stats {
     pub blob_bytes: u64,
     /// Derivations known.
     pub derivations: u64,
-    /// Derivations that are entries of tables ([`crate::Context::is_table`]), which are not counted as such.
-    pub entries: u64,
     /// Memos.
     pub memos: u64,
     /// Pins.

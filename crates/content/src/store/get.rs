@@ -6,10 +6,11 @@ use std::path::Path;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
+use super::catalogue::BlobAt;
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::sweep::Producers;
-use super::tables::{BLOB_FRONT, Blob, Home, Row, Table};
+use super::tables::{BLOB_FRONT, Blob, Home, Row};
 use super::{Core, Event, Store};
 use crate::cache::Verified;
 use crate::facts::Why;
@@ -20,14 +21,18 @@ use crate::{Address, Error, Open, Wait};
 /// A packed blob up to this size is hashed and checked in place; hashing it takes a few tens of microseconds.
 pub(super) const QUICK_MOST: usize = 128 << 10;
 
-/// How often a read looks again when what it was told moves away under it.
-const LOOKS_MOST: usize = 4;
+/// How much of a file is read at once to check it.
+const CHECK_STRIDE: u64 = 1 << 20;
+
+/// How often a read looks again when the log is cleaned and a record moves away under it. Each look sees another place,
+/// so that even a few are never needed.
+pub(super) const LOOKS_MOST: usize = 64;
 
 impl Store {
     /// A blob's bytes, verified; nothing when it is not there. Blobs too large for one piece of memory
     /// ([`super::Config::whole_most`]) are for [`Store::read`].
     pub async fn get(&self, address: &Address) -> Result<Option<Bytes>, Error> {
-        if let Some(bytes) = self.inner.core.known(address) {
+        if let Some(bytes) = self.inner.core.in_memory(address) {
             return Ok(Some(bytes));
         }
         let address = *address;
@@ -37,7 +42,7 @@ impl Store {
 
     /// A part of a blob, verified, as far as the blob goes; nothing when it is not there.
     pub async fn get_range(&self, address: &Address, range: Range<u64>) -> Result<Option<Bytes>, Error> {
-        if let Some(bytes) = self.inner.core.known(address) {
+        if let Some(bytes) = self.inner.core.in_memory(address) {
             return Ok(Some(slice(&bytes, &range)));
         }
         let address = *address;
@@ -49,14 +54,16 @@ impl Store {
     pub async fn read(&self, address: &Address, range: Range<u64>) -> Result<Option<Reader>, Error> {
         let core = &self.inner.core;
         let reader = |size, source| Reader { store: self.clone(), address: *address, size, source };
-        if let Some(bytes) = core.pending.blob(address) {
-            let source = Source::Bytes(Some(slice(&bytes, &range)));
-            return Ok(Some(reader(bytes.len() as u64, source)));
-        }
-        let key = Table::Blob.key(address);
         for _ in 0..LOOKS_MOST {
-            let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
-                return Ok(None);
+            let looked_for = *address;
+            let found = self.quick(move |core, wait| core.catalogue.blob(&looked_for, wait)).await?;
+            let blob = match found {
+                None => return Ok(None),
+                Some(BlobAt::Pending(bytes)) => {
+                    let source = Source::Bytes(Some(slice(&bytes, &range)));
+                    return Ok(Some(reader(bytes.len() as u64, source)));
+                }
+                Some(BlobAt::Stored(blob)) => blob,
             };
             let Home::File { number, len } = blob.home else {
                 let bytes = self.get_range(address, range).await?;
@@ -70,16 +77,13 @@ impl Store {
                 Err(error) => self.file_failed(*address, blob, error).await?,
             }
         }
-        Ok(None)
+        Err(core.keeps_moving(address))
     }
 
     /// How many bytes a blob has; nothing when it is not there.
     pub async fn size(&self, address: &Address) -> Result<Option<u64>, Error> {
-        if let Some(bytes) = self.inner.core.pending.blob(address) {
-            return Ok(Some(bytes.len() as u64));
-        }
-        let key = Table::Blob.key(address);
-        let blob = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?;
+        let address = *address;
+        let blob = self.quick(move |core, wait| core.catalogue.blob(&address, wait)).await?;
         Ok(blob.map(|blob| blob.size()))
     }
 
@@ -136,8 +140,8 @@ impl Reader {
 
 impl Core {
     /// A blob's bytes, if they are in memory.
-    fn known(&self, address: &Address) -> Option<Bytes> {
-        self.cache.get(address).or_else(|| self.pending.blob(address))
+    fn in_memory(&self, address: &Address) -> Option<Bytes> {
+        self.cache.get(address).or_else(|| self.catalogue.pending_blob(address))
     }
 
     /// Puts verified bytes into the cache. What it is worth there is what reading it again would cost.
@@ -190,7 +194,7 @@ impl Core {
         read: impl Fn(&Core, Name, u64) -> Result<Bytes, files::Error>,
     ) -> Result<Option<(Bytes, Blob)>, Error> {
         for _ in 0..LOOKS_MOST {
-            let Some(blob) = self.row::<Blob>(&Table::Blob.key(address), wait)? else { return Ok(None) };
+            let Some(blob) = self.catalogue.stored_blob(address, wait)? else { return Ok(None) };
             match blob.home {
                 Home::Packed => {
                     if let Some(bytes) = self.load_packed(address, &blob, wait)? {
@@ -204,7 +208,12 @@ impl Core {
                 },
             }
         }
-        Ok(None)
+        Err(self.keeps_moving(address))
+    }
+
+    /// The error of a read that found its record at another place each time it looked.
+    pub(super) fn keeps_moving(&self, address: &Address) -> Error {
+        Error::Moving { address: *address }
     }
 
     /// A packed blob's bytes; nothing if it has moved meanwhile.
@@ -218,7 +227,7 @@ impl Core {
                 return Ok(Some(bytes.slice(BLOB_FRONT..)));
             }
             Ok(bytes) if wait == Wait::Yes => {
-                let what = format!("its record in segment {} of the log does not hold", place.segment);
+                let what = format!("its record in segment {} of the log is damaged", place.segment);
                 self.keep_damaged(address, &bytes);
                 what
             }
@@ -231,6 +240,29 @@ impl Core {
             _ => format!("segment {} of the log is missing", place.segment),
         };
         self.lose(address, blob, what).map(|()| None)
+    }
+
+    /// Whether a packed blob's bytes verify; false also if it has moved meanwhile.
+    pub(super) fn check_packed(&self, address: &Address, blob: &Blob, wait: Wait) -> Result<bool, Error> {
+        Ok(self.load_packed(address, blob, wait)?.is_some())
+    }
+
+    /// Whether a file's bytes verify, read piece by piece; false also if another has taken its place meanwhile.
+    pub(super) fn check_file(&self, address: &Address, blob: &Blob) -> Result<bool, Error> {
+        let Home::File { number, len } = blob.home else { return Ok(false) };
+        let name = Name { address: *address, number };
+        let check = || -> Result<(), files::Error> {
+            let reading = Reading::open(&self.files, name, len)?;
+            let mut offset = 0;
+            while offset < len {
+                offset += reading.read(offset..len.min(offset + CHECK_STRIDE))?.len() as u64;
+            }
+            Ok(())
+        };
+        match check() {
+            Ok(()) => Ok(true),
+            Err(error) => self.file_failed(address, blob, error).map(|()| false),
+        }
     }
 
     /// What a file that could not be read means: an error, or that it is worth another look.
@@ -260,7 +292,7 @@ impl Core {
 
     /// A blob does not hold: from now on it is missing. Nothing happens if it has changed meanwhile.
     fn lose(&self, address: &Address, blob: &Blob, what: String) -> Result<(), Error> {
-        let now: Option<Blob> = self.row(&Table::Blob.key(address), Wait::Yes)?;
+        let now = self.catalogue.stored_blob(address, Wait::Yes)?;
         if !now.is_some_and(|now| now.is_same_as(blob)) {
             return Ok(());
         }
@@ -272,7 +304,7 @@ impl Core {
             groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
         }
         self.submit_blocking(Order::Remove(Why::Damaged, groups))?;
-        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Guard {
 struct Shard {
     /// Touched since the collection began, if one is going on.
     touched: Option<HashSet<Address, BuildAddress>>,
+    /// Touched with all that they lead to: for their value, or for what it takes to derive it.
+    followed: HashSet<(Address, bool)>,
     /// Being removed now.
     leaving: HashSet<Address, BuildAddress>,
     /// Leases, counted.
@@ -68,6 +70,14 @@ impl Guard {
         self.shard(address).touch(address)
     }
 
+    /// Touches an address that is about to be followed to what it leads to: true the first time while a collection goes
+    /// on, for its value or for what it takes to derive it.
+    pub(crate) fn touch_once(&self, address: &Address, value: bool) -> bool {
+        let mut shard = self.shard(address);
+        shard.touch(address);
+        shard.touched.is_some() && shard.followed.insert((*address, value))
+    }
+
     pub(crate) fn hold(&self, address: &Address) -> Touch {
         let mut shard = self.shard(address);
         *shard.held.entry(*address).or_default() += 1;
@@ -105,7 +115,9 @@ impl Guard {
     /// From now on touches are remembered, until the collection ends.
     pub(crate) fn begin(&self) -> Collecting<'_> {
         for shard in &self.shards {
-            lock(shard).touched = Some(HashSet::default());
+            let mut shard = lock(shard);
+            shard.touched = Some(HashSet::default());
+            shard.followed.clear();
         }
         Collecting { guard: self }
     }
@@ -170,7 +182,9 @@ pub(crate) struct Collecting<'a> {
 impl Drop for Collecting<'_> {
     fn drop(&mut self) {
         for shard in &self.guard.shards {
-            lock(shard).touched = None;
+            let mut shard = lock(shard);
+            shard.touched = None;
+            shard.followed = HashSet::new();
         }
     }
 }

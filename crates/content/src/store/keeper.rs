@@ -1,7 +1,7 @@
 //! The thread that keeps a store in bounds: collects for the quota, and cleans the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -124,6 +124,15 @@ fn make_room(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
+/// Wakes a thread that waits for a future.
+struct Unpark(std::thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 impl Core {
     /// Wakes the keeper if the quota calls for it.
     pub(super) fn watch_quota(&self) {
@@ -142,6 +151,18 @@ impl Core {
             let now = self.now();
             now >= at && now.since(at) < RESPITE && self.tally().used_bytes() <= used + growth
         })
+    }
+
+    /// The same as [`Core::room_for`] on a thread that may wait.
+    pub(super) fn room_for_blocking(&self, bytes: u64) -> Result<(), Error> {
+        let mut room = std::pin::pin!(self.room_for(bytes));
+        let waker = std::task::Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            match room.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+                std::task::Poll::Ready(done) => return done,
+                std::task::Poll::Pending => std::thread::park(),
+            }
+        }
     }
 
     /// Waits until so many more bytes fit the quota; an error if room cannot be made.

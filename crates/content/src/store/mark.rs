@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::event::is_young;
-use super::tables::{MemoRow, Noted, Table};
+use super::tables::{DerivationRow, MemoRow, Table};
 use super::{Core, Scope};
 use crate::{Address, Error, Wait};
 
@@ -35,10 +35,10 @@ impl Marks {
 pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, Error> {
     let mut marks = Marks::default();
     let mut stack: Vec<(Address, Need)> = young(core, grace, scope)?;
-    for pin in core.pinned(None)? {
+    for pin in core.catalogue.pins(None)? {
         stack.push((pin?, Need::Value));
     }
-    for row in core.named_rows()? {
+    for row in core.catalogue.names()? {
         stack.extend(row?.history.iter().filter_map(|named| Some((named.address?, Need::Value))));
     }
     stack.extend(core.guard.held().into_iter().map(|address| (address, Need::Value)));
@@ -51,12 +51,12 @@ pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, 
     Ok(marks)
 }
 
-/// Touches an address and all that it leads to, for a collection that began before the address was held.
-pub(super) fn touch_all(core: &Core, address: Address) -> Result<(), Error> {
-    let (mut done, mut stack) = (HashSet::new(), vec![(address, Need::Value)]);
+/// Touches addresses and all that they lead to, for a collection that began before they were held. What one such call
+/// has followed, later ones do not follow again while the collection goes on.
+pub(super) fn touch_all(core: &Core, addresses: Vec<Address>) -> Result<(), Error> {
+    let mut stack: Vec<_> = addresses.into_iter().map(|address| (address, Need::Value)).collect();
     while let Some((address, need)) = stack.pop() {
-        if done.insert((address, need == Need::Value)) {
-            core.guard.touch(&address);
+        if core.guard.touch_once(&address, need == Need::Value) {
             follow(core, &address, need, &mut HashSet::new(), &mut stack)?;
         }
     }
@@ -68,24 +68,24 @@ pub(super) fn touch_all(core: &Core, address: Address) -> Result<(), Error> {
 fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Need)>, Error> {
     let now = core.now();
     let mut found = Vec::new();
-    for row in core.rows(Table::Derivation)? {
+    for row in core.catalogue.rows(Table::Derivation, None)? {
         let (address, row) = row?;
         if scope == Scope::KeepDerivations {
             found.push((address, Need::Value));
-        } else if is_young(core.decoded::<Noted>(&row)?.at, now, grace) {
+        } else if is_young(core.catalogue.decoded::<DerivationRow>(&row)?.at, now, grace) {
             found.push((address, Need::Means));
         }
     }
-    for row in core.rows(Table::Memo)? {
+    for row in core.catalogue.rows(Table::Memo, None)? {
         let (address, row) = row?;
-        if is_young(core.decoded::<MemoRow>(&row)?.memo.at, now, grace) {
+        if is_young(core.catalogue.decoded::<MemoRow>(&row)?.memo.at, now, grace) {
             found.push((address, Need::Value));
         }
     }
     Ok(found)
 }
 
-/// What an address leads to.
+/// What an address leads to, by itself or as an alias.
 fn follow(
     core: &Core,
     address: &Address,
@@ -93,6 +93,7 @@ fn follow(
     memos: &mut HashSet<u64>,
     stack: &mut Vec<(Address, Need)>,
 ) -> Result<(), Error> {
+    stack.extend(core.catalogue.alias(address, Wait::Yes)?.map(|derivation| (derivation, need)));
     let derivation = match core.derivation(address, Wait::Yes) {
         Ok(derivation) => derivation,
         Err(Error::Corrupt { .. }) => None,
@@ -102,7 +103,7 @@ fn follow(
     stack.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
     // What nothing describes cannot be derived again: its value is all there is.
     if (need == Need::Value || !described)
-        && let Some((row, _)) = core.memo_row(address)?
+        && let Some((row, _)) = core.catalogue.stored_memo(address)?
     {
         memos.insert(address.bits());
         stack.push((row.memo.output, Need::Value));

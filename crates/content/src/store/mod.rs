@@ -2,25 +2,30 @@
 
 mod config;
 mod event;
+mod report;
 mod counters;
 mod tables;
 mod tally;
-mod apply;
-mod guard;
 mod pending;
 mod recalled;
+mod catalogue;
+mod overlay;
+mod guard;
 mod commit;
 mod admit;
 mod background;
 mod pipeline;
 mod keeper;
 mod owner;
+mod format;
 mod open;
+mod repair;
 mod put;
 mod get;
 mod derivations;
-mod known;
+mod memos;
 mod derived;
+mod lookup;
 mod roots;
 mod collect;
 mod mark;
@@ -30,44 +35,44 @@ mod scrub;
 mod archive;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub use archive::{Exported, Imported};
+pub use archive::{Exported, Import, Imported};
+pub use catalogue::AddressStatus;
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::{Config, Listener};
-pub use derivations::{Described, Made, Standing};
+pub use derivations::Described;
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use get::Reader;
-pub use known::Known;
+pub use lookup::Known;
+pub use memos::Made;
 pub use put::{Put, Writer};
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
-pub(crate) use open::parse_format;
+pub(crate) use format::parse_format;
 pub(crate) use tables::decode_row;
 
 use background::Background;
+use catalogue::Catalogue;
 use commit::{Answer, Order, Request};
 use counters::{Counters, Kind};
 use guard::Guard;
 use keeper::Keeper;
 use owner::Owner;
-use pending::Pending;
-use recalled::Recalled;
-use tables::{Row, RowBytes, Table, last_address};
+use report::Reporter;
 use tally::Tally;
 
 use crate::cache::Cache;
 use crate::facts::{Class, Time};
 use crate::files::Files;
-use crate::index::{self, Index, Key};
 use crate::io::Pool;
 use crate::log::{Fact, Gather, Record, Segments};
-use crate::{Address, Disk, Error, Folder, Memory, Wait};
+use crate::{Disk, Error, Folder, Memory, Wait};
 
 /// A store of content by address. Clones are handles to the same store, which closes with the last of them.
 #[derive(Clone)]
@@ -81,21 +86,24 @@ struct Inner {
     opened: Opened,
     background: Mutex<Option<JoinHandle<()>>>,
     ended: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
-    owner: Mutex<Option<Owner>>,
+    owner: Arc<Mutex<Option<Owner>>>,
     turns: Turns,
 }
 
-/// Who goes first with what takes long. One of each kind goes on at a time, and those who wait have no thread: there are
-/// few, and all others need them.
+/// Bounds on work that takes long and has a thread of its own, so that it never keeps a read from the store's threads.
 struct Turns {
+    /// One collection or cleaning at a time.
     keeping: Arc<Semaphore>,
+    /// One scrub at a time.
     scrubbing: Arc<Semaphore>,
+    /// A few archives at a time: each waits for whoever reads or writes it.
+    archiving: Arc<Semaphore>,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        let turn = || Arc::new(Semaphore::new(1));
-        Turns { keeping: turn(), scrubbing: turn() }
+        let turns = |count| Arc::new(Semaphore::new(count));
+        Turns { keeping: turns(1), scrubbing: turns(1), archiving: turns(4) }
     }
 }
 
@@ -103,13 +111,12 @@ impl Default for Turns {
 pub(crate) struct Core {
     config: Config,
     disk: Arc<dyn Disk>,
+    reporter: Arc<Reporter>,
     segments: Arc<Segments>,
-    index: Index,
+    catalogue: Catalogue,
     files: Arc<Files>,
     cache: Cache,
     guard: Guard,
-    pending: Pending,
-    recalled: Recalled,
     tally: Mutex<Tally>,
     /// The tally's bytes in use, for who may not wait for it.
     used: AtomicU64,
@@ -121,7 +128,6 @@ pub(crate) struct Core {
     /// The segment that the writer appends to.
     tail: AtomicU32,
     next_file: AtomicU64,
-    index_is_damaged: AtomicBool,
     /// There may be files that no record names.
     unsettled: AtomicBool,
     /// Held by the one collection or cleaning that goes on.
@@ -141,7 +147,7 @@ impl Store {
 
     /// Whether a folder has a store, of any format.
     pub fn is_in(folder: impl AsRef<Path>) -> bool {
-        folder.as_ref().join(open::FORMAT_FILE).is_file()
+        folder.as_ref().join(format::FORMAT_FILE).is_file()
     }
 
     /// A store in memory, gone with its last handle.
@@ -157,6 +163,12 @@ impl Store {
     /// What opening the store found and mended.
     pub fn opened(&self) -> &Opened {
         &self.inner.opened
+    }
+
+    /// What an older format kept otherwise has been moved: the store need not be looked through for it again
+    /// ([`Opened::upgrade_from`]).
+    pub async fn finish_upgrade(&self) -> Result<(), Error> {
+        self.blocking(|core| format::finish_upgrade(&*core.disk, core.segments.salt())).await
     }
 
     /// Tells others who find the store taken where its owner can be reached.
@@ -187,13 +199,12 @@ impl Store {
             blobs: tally.blobs,
             blob_bytes: tally.blob_bytes,
             derivations: tally.derivations,
-            entries: tally.entries,
             memos: tally.memos,
             pins: tally.pins,
             names: tally.names,
             gone: tally.gone,
             used_bytes: tally.used_bytes(),
-            index_bytes: core.index.stats().disk_bytes,
+            index_bytes: core.catalogue.index().stats().disk_bytes,
             cache: core.cache.stats(),
             operations: core.counters.list(),
         }
@@ -208,18 +219,25 @@ impl Store {
         self.inner.pool.run(move || work(&core)).await?
     }
 
-    /// The same, in its turn, which ends with the work: that goes on also when nobody waits for it any more.
+    /// Runs work that takes long on a thread of its own, in its turn. The turn ends with the work, which goes on also
+    /// when nobody waits for it any more.
     async fn in_turn<T: Send + 'static>(
         &self,
         turn: fn(&Turns) -> &Arc<Semaphore>,
         work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let turn = Arc::clone(turn(&self.inner.turns)).acquire_owned().await.map_err(|_| Error::Closed)?;
-        self.blocking(move |core| {
+        let core = Arc::clone(&self.inner.core);
+        let (done, answer) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("content-long".to_owned());
+        let started = thread.spawn(move || {
             let _turn = turn;
-            work(core)
-        })
-        .await
+            let work = std::panic::AssertUnwindSafe(|| work(&core));
+            // Nobody may be waiting any more.
+            let _ = done.send(std::panic::catch_unwind(work).unwrap_or(Err(Error::Panicked)));
+        });
+        started.map_err(|cause| Error::disk("start a thread for", Path::new("."), cause))?;
+        answer.await.unwrap_or(Err(Error::Panicked))
     }
 
     /// Runs `work` here if it need not wait for the disk, else on a thread that may wait.
@@ -241,9 +259,12 @@ impl std::fmt::Debug for Store {
 }
 
 impl Drop for Inner {
+    /// Closes the store. On a plain thread this waits until all is written; inside an async runtime it must not block,
+    /// so the store's own threads finish, and then give it up ([`Store::close`] waits for that).
     fn drop(&mut self) {
         self.core.orders.close();
-        if let Some(thread) = lock(&self.background).take() {
+        let thread = lock(&self.background).take();
+        if let Some(thread) = thread.filter(|_| tokio::runtime::Handle::try_current().is_err()) {
             // It has told what went wrong to whoever closed the store.
             let _ = thread.join();
         }
@@ -256,9 +277,7 @@ impl Core {
     }
 
     fn tell(&self, event: &Event) {
-        if let Some(listener) = &self.config.listener {
-            listener(event);
-        }
+        self.reporter.tell(event);
     }
 
     /// Counts an operation and tells of it: how many bytes it moved, nothing if there was nothing (to do).
@@ -282,43 +301,6 @@ impl Core {
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
         lock(&self.tally)
-    }
-
-    /// What the index has under a key.
-    fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
-        match self.index.get(key, wait) {
-            Ok(None) => Ok(None),
-            Ok(Some(bytes)) => self.decoded(&bytes).map(Some),
-            Err(error) => Err(self.index_error(error)),
-        }
-    }
-
-    /// All rows of a table, as they are.
-    pub(super) fn rows(
-        &self,
-        table: Table,
-    ) -> Result<impl Iterator<Item = Result<(Address, RowBytes), Error>>, Error> {
-        let scan = self.index.scan(&[table as u8], None).map_err(|error| self.index_error(error))?;
-        Ok(scan.map(|row| {
-            let (key, row): (Key, RowBytes) = row.map_err(|error| self.index_error(error))?;
-            Ok((last_address(&key).expect("a row's key has an address"), row))
-        }))
-    }
-
-    /// What an error of the index means to a caller. Damage is for good: it asks for the index to be made anew.
-    fn index_error(&self, error: index::Error) -> Error {
-        match error {
-            index::Error::Disk(error) => error,
-            index::Error::WouldBlock => Error::WouldBlock,
-            index::Error::Damaged { path, what } => {
-                let what = format!("`{}`: {what}", path.display());
-                if !self.index_is_damaged.swap(true, Ordering::Relaxed) {
-                    open::ask_for_new_index(&*self.disk);
-                    self.tell(&Event::IndexDamaged { what: what.clone() });
-                }
-                Error::Index { what }
-            }
-        }
     }
 
     /// Leaves an order with the writer and waits for its answer.

@@ -1,62 +1,61 @@
-//! Opening a store: checks its format, brings the index up to the log, mends what a crash left.
+//! Opening a store: checks its format, brings the index up to the log, repairs what a crash or damage left.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use tokio::sync::{Semaphore, oneshot};
 
-use super::apply::{Batch, Known};
 use super::background::Background;
+use super::catalogue::Catalogue;
 use super::commit::Writer;
-use super::tables::{Blob, Home, Row, Table, last_address};
+use super::format::{self, Closed};
+use super::overlay::Overlay;
+use super::repair::{self, TornFile};
+use super::tables::Home;
 use super::{
-    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Pending, Recalled, Store, Tally,
-    Turns, Unreadable, keeper,
+    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Reporter, Store, Tally, Turns,
+    Unreadable, keeper, lock,
 };
 use crate::cache::Cache;
 use crate::files::{Files, Listed};
 use crate::index::{self, Covered, Index};
 use crate::io::Pool;
-use crate::log::{Append, Damage, FRONT, Gather, Place, Position, Record, Salt, Segments, segment_path};
-use crate::{Address, Disk, Error, Open, Wait};
+use crate::log::{Append, Damage, FRONT, Gather, Place, Position, Record, Segments, segment_path};
+use crate::{Address, Disk, Error, Wait};
 
-/// The format this code reads and writes.
-const FORMAT: u32 = 1;
-
-pub(super) const FORMAT_FILE: &str = "format";
-const CLOSED_FILE: &str = "closed";
-const REBUILD_FILE: &str = "rebuild";
 const INDEX_FOLDER: &str = "index";
 
 pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) -> Result<Store, Error> {
     let config = config.checked()?;
-    let salt = check_format(&*disk)?;
-    let clean = take_mark(&*disk, CLOSED_FILE)?;
-    let segments = Arc::new(Segments::new(Arc::clone(&disk), salt)?);
+    let format = format::check(&*disk)?;
+    let closed = format::take_closed(&*disk)?;
+    let segments = Arc::new(Segments::new(Arc::clone(&disk), format.salt)?);
     let folder = Path::new(INDEX_FOLDER);
     disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))?;
     // This makes durable which folders there are, and that the mark is gone.
     let files = Files::open(Arc::clone(&disk))?;
+    let reporter = Arc::new(Reporter::new(config.listener.clone()));
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
-    let mut opened = Opened { clean, ..Opened::default() };
-    let mut find = |why| Found::new(&disk, &segments, &files, settings, &mut opened, why);
-    let found = match find(None) {
+    let mut opened =
+        Opened { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..Opened::default() };
+    let catalogue =
+        |index| Catalogue::new(index, config.cache_bytes, Arc::clone(&disk), Arc::clone(&reporter));
+    let mut search =
+        Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
+    let found = match search.run(&catalogue, None) {
         // Damage that was met on the way.
-        Err(Error::Index { what }) => find(Some(what))?,
+        Err(Error::Index { what }) => search.run(&catalogue, Some(what))?,
         found => found?,
     };
-    let Found { index, tally, next_segment: next, next_file, pins } = found;
+    let Found { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } = found;
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
         guard: Guard::new(),
-        pending: Pending::new(),
-        recalled: Recalled::new(config.cache_bytes),
         used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
@@ -65,29 +64,79 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         keeper: Keeper::default(),
         tail: AtomicU32::new(next),
         next_file: AtomicU64::new(next_file),
-        index_is_damaged: AtomicBool::new(false),
         unsettled: AtomicBool::new(false),
         keeping: Mutex::new(()),
         naming: tokio::sync::Mutex::new(()),
+        reporter,
+        catalogue,
         disk,
         files,
-        index,
         segments: Arc::clone(&segments),
         config,
     });
     pins.into_iter().for_each(|pin| core.cache.pin(pin));
-    core.tell(&Event::Opened(opened.clone()));
     let append = Append::new(segments, next, core.config.segment_bytes);
-    start(core, append, opened, owner)
+    let owner = Arc::new(Mutex::new(owner));
+    let (background, ended) = start(&core, append, &owner)?;
+    let mended = std::thread::scope(|scope| {
+        // On a thread of its own, for it waits for the writer: the caller may be inside an async runtime.
+        let mend = scope.spawn(|| mend(&core, log.as_ref(), &torn_files, &mut opened));
+        mend.join().unwrap_or(Err(Error::Panicked))
+    });
+    if let Err(error) = mended {
+        core.orders.close();
+        // What went wrong is the error of opening.
+        let _ = background.join();
+        return Err(error);
+    }
+    core.tell(&Event::Opened(opened.clone()));
+    let inner = Inner {
+        pool: Arc::new(Pool::new(core.config.io_threads)),
+        core,
+        opened,
+        background: Mutex::new(Some(background)),
+        ended: Mutex::new(Some(ended)),
+        owner,
+        turns: Turns::default(),
+    };
+    Ok(Store { inner: Arc::new(inner) })
 }
 
-/// Starts the threads of a store.
-fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) -> Result<Store, Error> {
-    let pool = Arc::new(Pool::new(core.config.io_threads));
+/// Repairs what the damaged parts of the log and torn files had, as far as the index knows it.
+fn mend(
+    core: &Core,
+    log: Option<&BTreeMap<u32, u64>>,
+    torn_files: &[TornFile],
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let is_lost = |place: Place| match log.map(|log| log.get(&place.segment)) {
+        None => false,
+        Some(None) => true,
+        Some(Some(len)) => u64::from(place.offset) + u64::from(place.len) > *len,
+    };
+    if log.is_some() || !torn_files.is_empty() {
+        let repaired = repair::repair(core, is_lost, torn_files)?;
+        opened.recovered = repaired.recovered;
+        opened.lost += repaired.lost;
+    }
+    // What was in a part that nothing else knows of is not known.
+    opened.lost +=
+        opened.unreadable.iter().filter(|stretch| !stretch.torn && !stretch.covered).count() as u64;
+    Ok(())
+}
+
+type Ended = oneshot::Receiver<Result<(), Error>>;
+
+/// Starts the threads of a store: that of the index, and when it ends.
+fn start(
+    core: &Arc<Core>,
+    append: Append,
+    owner: &Arc<Mutex<Option<Owner>>>,
+) -> Result<(JoinHandle<()>, Ended), Error> {
     let thread = |name: &str| std::thread::Builder::new().name(format!("content-{name}"));
     let failed = |cause| Error::disk("start a thread for", Path::new("."), cause);
-    let writer = Writer::new(Arc::clone(&core), append);
-    let shared = Arc::clone(&core);
+    let writer = Writer::new(Arc::clone(core), append);
+    let shared = Arc::clone(core);
     let writer = thread("log").spawn(move || {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         shared.orders.close();
@@ -96,156 +145,192 @@ fn start(core: Arc<Core>, append: Append, opened: Opened, owner: Option<Owner>) 
         while shared.orders.take(0, &mut unserved) {
             unserved.clear();
         }
-        shared.pending.clear();
+        shared.catalogue.clear_pending();
         shared.background.writer_ended();
         ended.unwrap_or(Err(Error::Panicked))
     });
     let writer = writer.map_err(failed)?;
-    let shared = Arc::clone(&core);
+    let shared = Arc::clone(core);
     let keeper = thread("keeper").spawn(move || keeper::run(&shared)).map_err(failed)?;
-    let shared = Arc::clone(&core);
+    let (shared, owner) = (Arc::clone(core), Arc::clone(owner));
     let (tell, ended) = oneshot::channel();
     let background = thread("index").spawn(move || {
+        let result = Background::run(&shared, writer, keeper);
+        // From here on the next owner may come; what other handles still have open is not kept.
+        shared.files.close();
+        lock(&owner).take();
         // Nobody may be waiting: the store may just have been dropped.
-        let _ = tell.send(Background::run(&shared, writer, keeper));
+        let _ = tell.send(result);
     });
-    let inner = Inner {
-        core,
-        pool,
-        opened,
-        background: Mutex::new(Some(background.map_err(failed)?)),
-        ended: Mutex::new(Some(ended)),
-        owner: Mutex::new(owner),
-        turns: Turns::default(),
-    };
-    Ok(Store { inner: Arc::new(inner) })
-}
-
-/// Reads the format file, or writes it in a new store.
-fn check_format(disk: &dyn Disk) -> Result<Salt, Error> {
-    let path = Path::new(FORMAT_FILE);
-    let failed = |doing| move |cause| Error::disk(doing, path, cause);
-    let file = match disk.open(path, Open::Read) {
-        Ok(file) => file,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            let log = Path::new("log");
-            match disk.list(log) {
-                Ok(entries) if entries.is_empty() => {}
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-                Ok(_) => return Err(Error::Format { found: "no format file beside a log".to_owned() }),
-                Err(cause) => return Err(Error::disk("list", log, cause)),
-            }
-            return write_format(disk).map_err(failed("write"));
-        }
-        Err(cause) => return Err(failed("open")(cause)),
-    };
-    let mut bytes = vec![0; 256];
-    let count = file.read_at(&mut bytes, 0, Wait::Yes).map_err(failed("read"))?;
-    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-    let parsed = parse_format(&text);
-    let (format, salt) = parsed.ok_or_else(|| Error::Format { found: format!("{text:?}") })?;
-    if format > FORMAT {
-        return Err(Error::Newer { found: format, known: FORMAT });
-    }
-    Ok(salt)
-}
-
-/// One line: what it is, its format, the salt of its log, and a checksum of all that.
-pub(crate) fn parse_format(text: &str) -> Option<(u32, Salt)> {
-    let (front, checksum) = text.strip_suffix('\n')?.rsplit_once(' ')?;
-    let mut words = front.strip_prefix("anabranch content ")?.split(' ');
-    let format: u32 = words.next()?.parse().ok()?;
-    // A later format's line may say more, so its number is believed before the rest is understood.
-    if format > FORMAT {
-        return Some((format, Salt(0)));
-    }
-    let salt = u32::from_str_radix(words.next()?, 16).ok()?;
-    let whole = words.next().is_none() && format_line(salt) == text;
-    (whole && format == FORMAT && !checksum.is_empty()).then_some((format, Salt(salt)))
-}
-
-fn format_line(salt: u32) -> String {
-    let front = format!("anabranch content {FORMAT} {salt:08x}");
-    format!("{front} {:08x}\n", crc32fast::hash(front.as_bytes()))
-}
-
-fn write_format(disk: &dyn Disk) -> io::Result<Salt> {
-    let salt = RandomState::new().build_hasher().finish() as u32;
-    let new = Path::new("format.new");
-    match disk.remove(new) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-        _ => {}
-    }
-    let file = disk.open(new, Open::Create)?;
-    file.write_at(format_line(salt).as_bytes(), 0)?;
-    file.sync()?;
-    disk.rename(new, Path::new(FORMAT_FILE))?;
-    disk.sync_folder(Path::new(""))?;
-    Ok(Salt(salt))
+    Ok((background.map_err(failed)?, ended))
 }
 
 /// What opening found on the disk: the index, brought up to the log's end, and what goes with it.
 struct Found {
-    index: Index,
+    catalogue: Catalogue,
     tally: Tally,
     /// The first free numbers.
     next_segment: u32,
     next_file: u64,
     pins: Vec<Address>,
+    /// The segments that are there with their lengths, if the index knows of more.
+    log: Option<BTreeMap<u32, u64>>,
+    torn_files: Vec<TornFile>,
 }
 
-impl Found {
+/// Looks through the disk of a store.
+struct Search<'a> {
+    disk: &'a Arc<dyn Disk>,
+    segments: &'a Segments,
+    files: &'a Files,
+    settings: index::Settings,
+    closed: Option<Closed>,
+    opened: &'a mut Opened,
+}
+
+/// The index as it is on disk, and what it covers.
+struct Existing {
+    index: Index,
+    covered: Option<(Position, Tally)>,
+}
+
+impl Search<'_> {
     /// Looks through the disk. The index is made anew if there is a reason to.
-    fn new(
-        disk: &Arc<dyn Disk>,
-        segments: &Segments,
-        files: &Files,
-        settings: index::Settings,
-        opened: &mut Opened,
-        why: Option<String>,
-    ) -> Result<Found, Error> {
-        let mut list = segments.list()?;
-        let (index, covered) = known(disk, &list, settings, opened, why)?;
+    fn run(&mut self, catalogue: &impl Fn(Index) -> Catalogue, why: Option<String>) -> Result<Found, Error> {
+        let mut list = self.present_segments()?;
+        let Existing { index, covered } = self.index(&list, why)?;
+        let is_covered = covered.is_some();
         let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
-        if !opened.clean {
-            mend(segments, &mut list, position, &mut opened.unreadable)?;
+        let missing = missing_parts(&list, position, &tally);
+        let log = (!missing.is_empty()).then(|| list.clone());
+        self.opened.unreadable.extend(missing);
+        if !self.opened.clean {
+            keep_whole_records(self.segments, &mut list, position, &mut self.opened.unreadable)?;
         }
-        follow(segments, &list, position, (&index, &mut tally), opened)?;
-        let next_file = clear_files(files, &index, opened)?.max(tally.next_file);
-        // A log that was cleaned away entirely begins behind what the index covers.
-        let next_segment = list.last_key_value().map_or(1, |(last, _)| last + 1).max(position.segment);
-        let pins = index.scan(&[Table::Pin as u8], None).map_err(plain)?;
-        let pins =
-            pins.map(|row| Ok(last_address(&row.map_err(plain)?.0).expect("a pin's key has an address")));
-        Ok(Found { pins: pins.collect::<Result<_, Error>>()?, index, tally, next_segment, next_file })
+        let catalogue = catalogue(index);
+        let next = self.follow(&list, position, is_covered, (&catalogue, &mut tally))?;
+        let mut torn_files = Vec::new();
+        let next_file =
+            clear_files(self.files, &catalogue, self.opened, &mut torn_files)?.max(tally.next_file);
+        // A log that was cleaned away entirely begins behind what the index covers; and a number is used once.
+        let covered_to = position.segment + u32::from(position.offset > 0);
+        let live_to = tally.live_segments().last().map_or(0, |(last, _)| last + 1);
+        let next_segment = next.max(covered_to).max(live_to).max(1);
+        let pins = catalogue.pins(None)?.collect::<Result<_, Error>>()?;
+        Ok(Found { catalogue, tally, next_segment, next_file, pins, log, torn_files })
+    }
+
+    /// The segments with their lengths. One that says it is another was put in its place: it is taken out.
+    fn present_segments(&self) -> Result<BTreeMap<u32, u64>, Error> {
+        let mut list = self.segments.list()?;
+        let misplaced: Vec<u32> =
+            list.keys().copied().filter(|segment| self.segments.is_misplaced(*segment)).collect();
+        for segment in misplaced {
+            self.segments.quarantine(segment)?;
+            list.remove(&segment);
+        }
+        Ok(list)
+    }
+
+    /// The index as it is, or an empty one.
+    fn index(&mut self, list: &BTreeMap<u32, u64>, why: Option<String>) -> Result<Existing, Error> {
+        let why = match (why, self.opened.upgrade_from) {
+            (None, Some(from)) if format::is_new_index_asked_for(&**self.disk)? => {
+                Some(format!("the store was of format {from}"))
+            }
+            (None, None) if format::is_new_index_asked_for(&**self.disk)? => {
+                Some("it was found damaged".to_owned())
+            }
+            (why, _) => why,
+        };
+        let why = match why.map_or_else(|| existing(self.disk, list, self.settings), Err) {
+            Ok(existing) => return Ok(existing),
+            Err(why) => why,
+        };
+        self.opened.rebuilt = Some(why);
+        let folder = Path::new(INDEX_FOLDER);
+        let index = Index::reset(Arc::clone(self.disk), folder, self.settings).map_err(plain)?;
+        format::index_is_new(&**self.disk)?;
+        Ok(Existing { index, covered: None })
+    }
+
+    /// Brings the index up to the log's end; the number of the next segment.
+    fn follow(
+        &mut self,
+        list: &BTreeMap<u32, u64>,
+        position: Position,
+        is_covered: bool,
+        (catalogue, tally): (&Catalogue, &mut Tally),
+    ) -> Result<u32, Error> {
+        let opened = &mut *self.opened;
+        let last = list.last_key_value().map(|(last, _)| *last);
+        let log = self.closed.and_then(|closed| closed.log);
+        // Segments are removed from the first on: one that is missing was lost.
+        let mut expected = match (is_covered, log) {
+            (true, _) => Some(position.segment),
+            (false, Some((first, _))) => Some(first),
+            (false, None) => None,
+        };
+        let mut damaged = Vec::new();
+        opened.replayed = 0;
+        for (&segment, &len) in list.range(position.segment..) {
+            damaged
+                .extend((expected.unwrap_or(segment)..segment).map(|missing| stretch(missing, 0..0, false)));
+            expected = Some(segment + 1);
+            if len == 0 && Some(segment) != last {
+                damaged.push(stretch(segment, 0..0, false));
+            }
+            let from = if segment == position.segment { position.offset } else { 0 };
+            if from > len {
+                continue;
+            }
+            let replayed = replay(self.segments, segment, from, len, (catalogue, &mut *tally), opened)?;
+            // The front of a segment holds no record.
+            for damage in replayed.into_iter().filter(|damage| damage.to > FRONT as u64) {
+                let torn = Some(segment) == last && damage.to >= len;
+                damaged.push(stretch(segment, damage.from..damage.to, torn));
+            }
+        }
+        if let Some((_, end)) = log.filter(|_| !is_covered) {
+            let len = list.get(&end.segment).copied().unwrap_or_default();
+            let first = expected.unwrap_or(end.segment);
+            damaged.extend((first..end.segment).map(|missing| stretch(missing, 0..0, false)));
+            if len < end.offset {
+                damaged.push(stretch(end.segment, len..end.offset, false));
+            }
+        }
+        // Some of it may be known, if the log is read for a second time.
+        damaged.retain(|stretch| {
+            opened.unreadable.iter().all(|known| known.file != stretch.file || known.from != stretch.from)
+        });
+        opened.unreadable.append(&mut damaged);
+        let closed_to = log.map_or(0, |(_, end)| end.segment + 1);
+        Ok(last.map_or(0, |last| last + 1).max(closed_to))
     }
 }
 
-/// The index as it is, or an empty one.
-fn known(
-    disk: &Arc<dyn Disk>,
-    list: &BTreeMap<u32, u64>,
-    settings: index::Settings,
-    opened: &mut Opened,
-    why: Option<String>,
-) -> Result<Existing, Error> {
-    let why = match why {
-        None if is_marked(&**disk, REBUILD_FILE)? => Some("it was found damaged".to_owned()),
-        why => why,
-    };
-    let why = match why.map_or_else(|| existing(disk, list, settings), Err) {
-        Ok(known) => return Ok(known),
-        Err(why) => why,
-    };
-    opened.rebuilt = Some(why);
-    let index = Index::reset(Arc::clone(disk), Path::new(INDEX_FOLDER), settings).map_err(plain)?;
-    take_mark(&**disk, REBUILD_FILE)?;
-    Ok((index, None))
+/// The parts of the log that the index covers and that are not there.
+fn missing_parts(list: &BTreeMap<u32, u64>, position: Position, tally: &Tally) -> Vec<Unreadable> {
+    let covered = |segment, range| Unreadable { covered: true, ..stretch(segment, range, false) };
+    let mut missing = Vec::new();
+    for (segment, live) in tally.live_segments().filter(|(segment, _)| *segment < position.segment) {
+        let least = FRONT as u64 + live;
+        match list.get(&segment) {
+            None => missing.push(covered(segment, 0..least)),
+            Some(len) if *len < least => missing.push(covered(segment, *len..least)),
+            Some(_) => {}
+        }
+    }
+    let len = list.get(&position.segment).copied().unwrap_or_default();
+    if len < position.offset {
+        missing.push(covered(position.segment, len..position.offset));
+    }
+    missing
 }
 
 /// A process that died left a log whose end only the system knows: it must last before anything builds on it. Of what
 /// the index does not cover, the whole records are kept, so that nobody takes what a crash left for damage later.
-fn mend(
+fn keep_whole_records(
     segments: &Segments,
     list: &mut BTreeMap<u32, u64>,
     position: Position,
@@ -286,45 +371,10 @@ fn mend(
     }
 }
 
-/// Brings the index up to the log's end.
-fn follow(
-    segments: &Segments,
-    list: &BTreeMap<u32, u64>,
-    position: Position,
-    (index, tally): (&Index, &mut Tally),
-    opened: &mut Opened,
-) -> Result<(), Error> {
-    let last = list.last_key_value().map(|(last, _)| *last);
-    let mut before = None;
-    let mut damaged = Vec::new();
-    opened.replayed = 0;
-    for (&segment, &len) in list.range(position.segment..) {
-        // Segments are removed from the first on: one that is missing was lost.
-        for missing in before.map_or(segment, |before| before + 1)..segment {
-            damaged.push(stretch(missing, 0..0, false));
-        }
-        before = Some(segment);
-        if len == 0 && Some(segment) != last {
-            damaged.push(stretch(segment, 0..0, false));
-        }
-        let from = if segment == position.segment { position.offset } else { 0 };
-        for damage in replay(segments, segment, from, len, (index, &mut *tally), opened)? {
-            let torn = Some(segment) == last && damage.to >= len;
-            damaged.push(stretch(segment, damage.from..damage.to, torn));
-        }
-    }
-    // Some of it may be known, if the log is read for a second time.
-    damaged.retain(|stretch| !opened.unreadable.contains(stretch));
-    opened.unreadable.append(&mut damaged);
-    Ok(())
-}
-
 fn stretch(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
     let file = segment_path(segment).display().to_string();
-    Unreadable { file, from: range.start, bytes: range.end - range.start, torn }
+    Unreadable { file, from: range.start, bytes: range.end - range.start, torn, covered: false }
 }
-
-type Existing = (Index, Option<(Position, Tally)>);
 
 /// The index as it is on disk, or why it cannot be used.
 fn existing(
@@ -338,19 +388,11 @@ fn existing(
         // A crash before the first flush: all is read again. But before the log's first segment goes, there is an index.
         return match list.first_key_value() {
             Some((2.., _)) => Err("it is missing, or the log's beginning is".to_owned()),
-            _ => Ok((index, None)),
+            _ => Ok(Existing { index, covered: None }),
         };
     };
     let tally = Tally::decode(&note).ok_or("its counts are damaged")?;
-    let reaches = match list.get(&segment) {
-        Some(&len) => offset <= len,
-        // The end of a log that had been closed, before its next segment was begun.
-        None => offset == 0 && list.keys().all(|&there| there < segment),
-    };
-    if !reaches {
-        return Err("it knows more than the log has".to_owned());
-    }
-    Ok((index, Some((Position { segment, offset }, tally))))
+    Ok(Existing { index, covered: Some((Position { segment, offset }, tally)) })
 }
 
 /// Reads a segment again from an offset on.
@@ -359,55 +401,75 @@ fn replay(
     segment: u32,
     from: u64,
     len: u64,
-    (index, tally): (&Index, &mut Tally),
+    (catalogue, tally): (&Catalogue, &mut Tally),
     opened: &mut Opened,
 ) -> Result<Vec<Damage>, Error> {
     let mut records: Vec<(Place, Record)> = Vec::new();
+    let mut overlay = Overlay::default();
     let mut each = |place: Place, mut record: Record| {
         opened.replayed += 1;
         record.fact.drop_bytes();
         records.push((place, record));
         match records.len() {
-            REPLAYED_AT_ONCE.. => bring_in(index, tally, &mut records),
+            REPLAYED_AT_ONCE.. => bring_in(catalogue, tally, &mut overlay, &mut records),
             _ => Ok(()),
         }
     };
     let damage = segments.scan(segment, from, &mut each)?;
-    bring_in(index, tally, &mut records)?;
-    index.apply(std::iter::empty(), (segment, len), || tally.encode());
+    bring_in(catalogue, tally, &mut overlay, &mut records)?;
+    catalogue.index().apply(std::iter::empty(), (segment, len), || tally.encode());
     Ok(damage)
 }
 
 /// How many records are brought into the index together.
 const REPLAYED_AT_ONCE: usize = 512;
 
-fn bring_in(index: &Index, tally: &mut Tally, records: &mut Vec<(Place, Record)>) -> Result<(), Error> {
-    let mut batch = Batch::new(index, tally);
+fn bring_in(
+    catalogue: &Catalogue,
+    tally: &mut Tally,
+    overlay: &mut Overlay,
+    records: &mut Vec<(Place, Record)>,
+) -> Result<(), Error> {
+    overlay.begin(tally.gone);
     let mut end = None;
     for (place, record) in records.drain(..) {
-        batch.apply(&record, place, Known::Unknown).map_err(plain)?;
-        end = Some((place.segment, u64::from(place.offset) + u64::from(place.len)));
+        overlay.prepare(catalogue, &record.fact)?;
+        overlay.apply(&record, place);
+        end = Some(place.end());
     }
-    let (changes, _) = batch.done();
     if let Some(end) = end {
-        index.apply(changes, end, || tally.encode());
+        // Files that nothing names any more are found when all files are looked at.
+        catalogue.apply(overlay.changes(), end, tally);
     }
+    let index = catalogue.index();
     while index.is_behind() && index.work().map_err(plain)? {}
     Ok(())
 }
 
-/// Removes what unfinished puts left, and finds the first free file number.
-fn clear_files(files: &Files, index: &Index, opened: &mut Opened) -> Result<u64, Error> {
+/// Removes what unfinished puts left, notes files that are shorter or longer than they should be, and finds the first
+/// free file number.
+fn clear_files(
+    files: &Files,
+    catalogue: &Catalogue,
+    opened: &mut Opened,
+    torn_files: &mut Vec<TornFile>,
+) -> Result<u64, Error> {
     let mut strays = files.clear_incoming()?;
     // A store that was closed in order has no other files than its log says.
     let listed = if opened.clean { Listed::default() } else { files.list()? };
     let damaged = opened.rebuilt.is_some() || opened.unreadable.iter().any(|unreadable| !unreadable.torn);
     let mut next = 0;
-    for name in listed.blobs.iter().map(|(name, _)| name).chain(&listed.orphans) {
+    let lens = listed.blobs.iter().map(|(name, len)| (name, Some(*len)));
+    for (name, len) in lens.chain(listed.orphans.iter().map(|name| (name, None))) {
         next = next.max(name.number + 1);
-        let row = index.get(&Table::Blob.key(&name.address), Wait::Yes).map_err(plain)?;
-        let home = row.as_deref().and_then(Blob::decode).map(|blob| blob.home);
-        if matches!(home, Some(Home::File { number, .. }) if number == name.number) {
+        let blob = catalogue.stored_blob(&name.address, Wait::Yes)?;
+        if let Some(blob) = blob
+            && let Home::File { number, len: expected } = blob.home
+            && number == name.number
+        {
+            if len.is_some_and(|len| len != expected) {
+                torn_files.push(TornFile { name: *name, blob });
+            }
             continue;
         }
         opened.unfinished += 1;
@@ -427,40 +489,5 @@ fn plain(error: index::Error) -> Error {
     match error {
         index::Error::Disk(error) => error,
         other => Error::Index { what: other.to_string() },
-    }
-}
-
-fn is_marked(disk: &dyn Disk, name: &str) -> Result<bool, Error> {
-    match disk.open(Path::new(name), Open::Read) {
-        Ok(_) => Ok(true),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(cause) => Err(Error::disk("open", Path::new(name), cause)),
-    }
-}
-
-/// Is there such a mark? It is removed.
-fn take_mark(disk: &dyn Disk, name: &str) -> Result<bool, Error> {
-    match disk.remove(Path::new(name)) {
-        Ok(()) => Ok(true),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(cause) => Err(Error::disk("remove", Path::new(name), cause)),
-    }
-}
-
-/// Marks a store as closed in order.
-pub(crate) fn mark_closed(disk: &dyn Disk) -> Result<(), Error> {
-    make_mark(disk, CLOSED_FILE).map_err(|cause| Error::disk("write", Path::new(CLOSED_FILE), cause))
-}
-
-/// Has the index made anew the next time the store is opened.
-pub(crate) fn ask_for_new_index(disk: &dyn Disk) {
-    // If even this cannot be written, the damage will be found again.
-    let _ = make_mark(disk, REBUILD_FILE);
-}
-
-fn make_mark(disk: &dyn Disk, name: &str) -> io::Result<()> {
-    match disk.open(Path::new(name), Open::Create) {
-        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
-        _ => disk.sync_folder(Path::new("")),
     }
 }

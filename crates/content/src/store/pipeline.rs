@@ -47,12 +47,23 @@ impl<'a> Pipeline<'a> {
         self.order(Order::Write(record, crc), bytes)
     }
 
+    /// About how many bytes are on their way.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.bytes as u64
+    }
+
     /// Waits for all answers.
     pub(crate) fn settle(mut self) -> Result<u64, Error> {
+        self.wait()?;
+        Ok(self.written)
+    }
+
+    /// Waits until every order so far is answered.
+    pub(crate) fn wait(&mut self) -> Result<(), Error> {
         while !self.answers.is_empty() {
             self.settle_one()?;
         }
-        Ok(self.written)
+        Ok(())
     }
 
     fn settle_one(&mut self) -> Result<(), Error> {

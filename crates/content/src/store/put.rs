@@ -8,7 +8,7 @@ use futures_util::{Stream, TryStreamExt};
 
 use super::counters::Kind;
 use super::get::QUICK_MOST;
-use super::tables::{Blob, Home, Table};
+use super::tables::{Blob, Home};
 use super::{Core, Store};
 use crate::facts::Class;
 use crate::files::{Durability, Name, Sink};
@@ -94,7 +94,9 @@ impl Store {
         Ok(Put { address, len, new: outcome.written })
     }
 
-    /// Is the blob there, with this promise at least? What there is of it is brought up to the promise.
+    /// Whether a good copy of the blob is there, with this promise at least. The copy is read and checked: to put a blob
+    /// again heals one that was damaged. A packed copy is brought up to the promise; a file is not, as it may be torn
+    /// after a power cut, and the caller has a good copy.
     async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
         let core = &self.inner.core;
         let wanted = core.guard.want(vec![*address]);
@@ -103,28 +105,33 @@ impl Store {
         if wanted.is_leaving(0) {
             return Ok(false);
         }
-        let key = Table::Blob.key(address);
-        let Some(blob) = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await? else {
+        let address = *address;
+        let row = move |core: &Core, wait| core.catalogue.stored_blob(&address, wait);
+        let Some(blob) = self.quick(row).await? else { return Ok(false) };
+        let is_file = matches!(blob.home, Home::File { .. });
+        if (is_file && blob.class < class) || !self.is_whole(address, blob).await? {
             return Ok(false);
-        };
+        }
         if blob.class >= class && core.now().since(blob.at) < core.config.touch_after {
             return Ok(true);
         }
-        if let Home::File { number, .. } = blob.home
-            && blob.class < class
-        {
-            let name = Name { address: *address, number };
-            let durable = self.blocking(move |core| Ok(core.files.make_durable(&name))).await?;
-            if durable.is_err() {
-                return Ok(false);
-            }
-        }
-        if !core.write(Fact::Touch { address: *address }, class).await?.written {
+        if !core.write(Fact::Touch { address }, class).await?.written {
             return Ok(false);
         }
         // The promise is for these bytes: not for others that were put meanwhile.
-        let now = self.quick(move |core, wait| core.row::<Blob>(&key, wait)).await?;
-        Ok(now.is_some_and(|now| now.home == blob.home))
+        Ok(self.quick(row).await?.is_some_and(|now| now.home == blob.home))
+    }
+
+    /// Whether the copy of a blob verifies. One that does not is missing from now on.
+    async fn is_whole(&self, address: Address, blob: Blob) -> Result<bool, Error> {
+        let checked = match blob.home {
+            Home::Packed => self.quick(move |core, wait| core.check_packed(&address, &blob, wait)).await,
+            Home::File { .. } => self.blocking(move |core| core.check_file(&address, &blob)).await,
+        };
+        match checked {
+            Err(Error::Corrupt { .. }) => Ok(false),
+            other => other,
+        }
     }
 }
 

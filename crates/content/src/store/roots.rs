@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::apply::name_key;
+use super::Store;
 use super::counters::Kind;
 use super::guard::Touch;
 use super::mark::touch_all;
-use super::tables::{NameRow, Table, last_address};
-use super::{Core, Store};
 use crate::facts::{Class, Named};
 use crate::log::Fact;
 use crate::{Address, Error};
@@ -23,7 +21,7 @@ impl Store {
         let written = result?.written;
         if written {
             core.cache.pin(*address);
-            self.hold_meanwhile(*address).await?;
+            self.hold_meanwhile([*address]).await?;
         }
         Ok(written)
     }
@@ -42,7 +40,7 @@ impl Store {
 
     /// Pinned addresses, in order: at most so many, behind `after`.
     pub async fn pins(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
-        self.blocking(move |core| core.pinned(after)?.take(most).collect()).await
+        self.blocking(move |core| core.catalogue.pins(after)?.take(most).collect()).await
     }
 
     /// Has a name mean an address from now on, or nothing. What it meant before stays in its history, and is held as
@@ -62,20 +60,25 @@ impl Store {
         let surplus = history.len().saturating_sub(core.config.history_kept);
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
+        core.room_for(fact.size_hint() as u64).await?;
         let result = core.write(fact, Class::Acknowledged).await;
         core.count(Kind::Name, result, |_| Some(0))?;
         match address {
-            Some(address) => self.hold_meanwhile(address).await,
+            Some(address) => self.hold_meanwhile([address]).await,
             None => Ok(()),
         }
     }
 
-    /// A collection that is going on may have looked for what is held before this was.
-    async fn hold_meanwhile(&self, address: Address) -> Result<(), Error> {
-        match self.inner.core.guard.is_collecting() {
-            true => self.blocking(move |core| touch_all(core, address)).await,
-            false => Ok(()),
+    /// A collection that is going on may have looked for what is held before these addresses were.
+    pub(super) async fn hold_meanwhile(
+        &self,
+        addresses: impl IntoIterator<Item = Address>,
+    ) -> Result<(), Error> {
+        if !self.inner.core.guard.is_collecting() {
+            return Ok(());
         }
+        let addresses = addresses.into_iter().collect();
+        self.blocking(move |core| touch_all(core, addresses)).await
     }
 
     /// What a name means now.
@@ -86,8 +89,8 @@ impl Store {
     /// What a name has meant, newest last, as far as that is kept.
     pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
         check_name(name)?;
-        let key = name_key(name);
-        let row = self.quick(move |core, wait| core.row::<NameRow>(&key, wait)).await?;
+        let name = name.to_owned();
+        let row = self.quick(move |core, wait| core.catalogue.name(&name, wait)).await?;
         Ok(row.map_or_else(Vec::new, |row| row.history))
     }
 
@@ -95,7 +98,7 @@ impl Store {
     pub async fn names(&self) -> Result<Vec<(String, Address)>, Error> {
         self.blocking(|core| {
             let mut names = Vec::new();
-            for row in core.named_rows()? {
+            for row in core.catalogue.names()? {
                 let row = row?;
                 if let Some(Named { address: Some(address), .. }) = row.history.last() {
                     names.push((row.name, *address));
@@ -131,7 +134,7 @@ impl Lease {
     pub async fn hold(&mut self, address: Address) -> Result<bool, Error> {
         *self.held.entry(address).or_default() += 1;
         let touch = self.store.inner.core.guard.hold(&address);
-        self.store.hold_meanwhile(address).await?;
+        self.store.hold_meanwhile([address]).await?;
         Ok(touch == Touch::Stays)
     }
 
@@ -152,28 +155,5 @@ impl Drop for Lease {
         for (address, count) in &self.held {
             (0..*count).for_each(|_| self.store.inner.core.guard.release(address));
         }
-    }
-}
-
-impl Core {
-    pub(super) fn pinned(
-        &self,
-        after: Option<Address>,
-    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
-        let after = after.map(|after| Table::Pin.key(&after));
-        let scan =
-            self.index.scan(&[Table::Pin as u8], after.as_ref()).map_err(|error| self.index_error(error))?;
-        Ok(scan.map(|row| {
-            let (key, _) = row.map_err(|error| self.index_error(error))?;
-            Ok(last_address(&key).expect("a pin's key has an address"))
-        }))
-    }
-
-    pub(super) fn named_rows(&self) -> Result<impl Iterator<Item = Result<NameRow, Error>>, Error> {
-        let scan = self.index.scan(&[Table::Name as u8], None).map_err(|error| self.index_error(error))?;
-        Ok(scan.map(|row| {
-            let (_, row) = row.map_err(|error| self.index_error(error))?;
-            self.decoded(&row)
-        }))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::counters::Kind;
-use super::tables::{Blob, Home, Noted, Row, Table};
+use super::repair::repair;
+use super::tables::{Blob, Home, Table};
 use super::{Core, Store, Unreadable};
 use crate::files::{Name, Reading};
 use crate::log::{Damage, Fact, Place, Record, segment_path};
@@ -35,8 +36,10 @@ pub struct Scrubbed {
     pub files: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Damaged things, now in quarantine and missing.
+    /// Damaged blobs and descriptions, now in quarantine and missing.
     pub damaged: Vec<Address>,
+    /// Pins, names, memos and large blobs whose record was damaged and was written again from the index.
+    pub recovered: u64,
     /// Stretches of the log that hold no whole record.
     pub unreadable: Vec<Unreadable>,
     /// What is wrong with the index, if anything: it is made anew when the store is opened again.
@@ -107,24 +110,32 @@ impl Pass<'_> {
                 read.insert(segment, Segment { len, damage });
             }
         }
-        let looked = self.find_lost(|place| match read.get(&place.segment) {
-            Some(segment) => segment.lacks(place),
-            None => place.segment < next,
+        let repaired = repair(
+            self.core,
+            |place| match read.get(&place.segment) {
+                Some(segment) => segment.lacks(place),
+                None => place.segment < next,
+            },
+            &[],
+        );
+        let repaired = repaired.map(|repaired| {
+            self.found.recovered = repaired.recovered;
+            self.found.damaged.extend(repaired.addresses);
         });
-        match looked.and_then(|()| self.files()) {
+        match repaired.and_then(|()| self.files()) {
             // Without the index nobody knows what is lost; the rest of it is checked all the same.
             Err(Error::Index { what }) => self.found.index = Some(what),
             looked => looked?,
         }
         let mut pace = Ok(());
         let core = self.core;
-        let verified = core.index.verify(&mut |bytes| {
+        let verified = core.catalogue.index().verify(&mut |bytes| {
             if pace.is_ok() {
                 pace = self.pace(bytes);
             }
         });
         pace?;
-        match verified.map_err(|error| core.index_error(error)) {
+        match verified.map_err(|error| core.catalogue.error(error)) {
             Err(Error::Index { what }) => self.found.index = Some(what),
             other => other?,
         }
@@ -146,7 +157,9 @@ impl Pass<'_> {
             from: damage.from,
             bytes: damage.to - damage.from,
             torn: is_tail && damage.to >= len,
+            covered: true,
         }));
+        damage.iter().for_each(|damage| core.segments.keep_damaged(damage));
         Ok(Some(damage))
     }
 
@@ -167,28 +180,9 @@ impl Pass<'_> {
         self.pace(place.len.into())
     }
 
-    /// What the index means that the log does not have.
-    fn find_lost(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
-        for row in self.core.rows(Table::Blob)? {
-            let (address, row) = row?;
-            let blob: Blob = self.core.decoded(&row)?;
-            if blob.home == Home::Packed && is_lost(blob.place) {
-                self.lose_blob(&address, blob.place)?;
-            }
-        }
-        for row in self.core.rows(Table::Derivation)? {
-            let (address, row) = row?;
-            let noted: Noted = self.core.decoded(&row)?;
-            if is_lost(noted.place) {
-                self.lose_derivation(&address, noted.place)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Reads the blob as any reader does, who then finds it damaged; unless it is meant to be elsewhere by now.
     fn lose_blob(&mut self, address: &Address, place: Place) -> Result<(), Error> {
-        let blob: Option<Blob> = self.core.row(&Table::Blob.key(address), Wait::Yes)?;
+        let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         if blob.is_some_and(|blob| blob.home == Home::Packed && blob.place.is_at(place)) {
             let read = self.core.load(address, Wait::Yes).map(|_| ());
             self.note(address, read)?;
@@ -197,8 +191,8 @@ impl Pass<'_> {
     }
 
     fn lose_derivation(&mut self, address: &Address, place: Place) -> Result<(), Error> {
-        let noted: Option<Noted> = self.core.row(&Table::Derivation.key(address), Wait::Yes)?;
-        if noted.is_some_and(|noted| noted.place().is_at(place)) {
+        let row = self.core.catalogue.derivation(address, Wait::Yes)?;
+        if row.is_some_and(|row| row.place.is_at(place)) {
             let read = self.core.derivation(address, Wait::Yes).map(|_| ());
             self.note(address, read)?;
         }
@@ -216,9 +210,9 @@ impl Pass<'_> {
     }
 
     fn files(&mut self) -> Result<(), Error> {
-        for row in self.core.rows(Table::Blob)? {
+        for row in self.core.catalogue.rows(Table::Blob, None)? {
             let (address, row) = row?;
-            let blob: Blob = self.core.decoded(&row)?;
+            let blob: Blob = self.core.catalogue.decoded(&row)?;
             if let Home::File { number, len } = blob.home {
                 let read = self.file(Name { address, number }, len);
                 let read = read.or_else(|error| self.core.file_failed(&address, &blob, error));

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use super::commit::{self, Doomed, Order, When};
 use super::event::is_young;
 use super::mark::{Marks, mark};
-use super::tables::{Blob, MemoRow, Noted, Row, RowBytes, Table};
+use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
 use super::{Collect, Collected, Core, DryRun, Scope};
 use crate::facts::{Class, Time, Why};
 use crate::log::{Removed, What};
@@ -62,9 +62,9 @@ impl<'a> Sweep<'a> {
     /// Blobs that nothing holds, each with the memos that came to it.
     pub(super) fn outputs(&mut self) -> Result<(), Error> {
         let mut cheapest = Cheapest::new(self.to_go);
-        for row in self.core.rows(Table::Blob)? {
+        for row in self.core.catalogue.rows(Table::Blob, None)? {
             let (address, seen) = row?;
-            let blob: Blob = self.core.decoded(&seen)?;
+            let blob: Blob = self.core.catalogue.decoded(&seen)?;
             if self.stays(self.marks.holds(&address), blob.at, blob.class) {
                 continue;
             }
@@ -103,10 +103,10 @@ impl<'a> Sweep<'a> {
 
     /// Memos that nothing holds, of outputs that stay or are gone.
     pub(super) fn memos(&mut self) -> Result<(), Error> {
-        for row in self.core.rows(Table::Memo)? {
+        for row in self.core.catalogue.rows(Table::Memo, None)? {
             let (address, seen) = row?;
-            let row: MemoRow = self.core.decoded(&seen)?;
-            let output: Option<Blob> = self.core.row(&Table::Blob.key(&row.memo.output), Wait::Yes)?;
+            let row: MemoRow = self.core.catalogue.decoded(&seen)?;
+            let output = self.core.catalogue.stored_blob(&row.memo.output, Wait::Yes)?;
             // Without its output a memo is of no use, however young.
             if output.is_some()
                 && self.stays(self.marks.memos.contains(&address.bits()), row.memo.at, row.class)
@@ -125,11 +125,12 @@ impl<'a> Sweep<'a> {
 
     /// Derivations that nothing holds and that have no memo.
     pub(super) fn derivations(&mut self) -> Result<(), Error> {
-        for row in self.core.rows(Table::Derivation)? {
+        for row in self.core.catalogue.rows(Table::Derivation, None)? {
             let (address, seen) = row?;
-            let noted: Noted = self.core.decoded(&seen)?;
-            let remembered = !self.gone.contains(&address) && self.core.memo_row(&address)?.is_some();
-            if remembered || self.stays(self.marks.holds(&address), noted.at, Class::Derivable) {
+            let row: DerivationRow = self.core.catalogue.decoded(&seen)?;
+            let remembered =
+                !self.gone.contains(&address) && self.core.catalogue.stored_memo(&address)?.is_some();
+            if remembered || self.stays(self.marks.holds(&address), row.at, Class::Derivable) {
                 continue;
             }
             let derivation = match self.core.derivation(&address, Wait::Yes) {
@@ -200,19 +201,18 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Which memos came to which output: 64 bits of both addresses, in order. Found for each collection rather than kept,
-/// so that to remember something costs less.
-pub(super) struct Producers(Vec<(u64, u64)>);
+/// Which memos came to which output: 64 bits of the output's address and the derivation, in order. Found for each
+/// collection rather than kept, so that remembering costs less.
+pub(super) struct Producers(Vec<(u64, Address)>);
 
 impl Producers {
     pub(super) fn find(core: &Core) -> Result<Producers, Error> {
         let mut pairs = Vec::new();
-        for row in core.rows(Table::Memo)? {
+        for row in core.catalogue.rows(Table::Memo, None)? {
             let (derivation, row) = row?;
-            pairs.push((core.decoded::<MemoRow>(&row)?.memo.output.bits(), derivation.bits()));
+            pairs.push((core.catalogue.decoded::<MemoRow>(&row)?.memo.output.bits(), derivation));
         }
         pairs.sort_unstable();
-        pairs.dedup();
         Ok(Producers(pairs))
     }
 
@@ -223,7 +223,7 @@ impl Producers {
         let mut found = Vec::new();
         for (_, derivation) in near {
             found.extend(
-                core.memos_near(*derivation)?.into_iter().filter(|(row, _)| row.memo.output == *output),
+                core.catalogue.stored_memo(derivation)?.filter(|(row, _)| row.memo.output == *output),
             );
         }
         Ok(found)

@@ -12,14 +12,18 @@ use crate::log::{Place, give_cost, give_history, take_cost, take_history};
 pub(crate) enum Table {
     /// Blob -> where its bytes are.
     Blob = b'b',
+    /// Derivation -> where its description is.
     Derivation = b'd',
+    /// Alias -> the derivation that it leads to.
+    Alias = b'a',
+    /// Derivation -> what it came to.
     Memo = b'm',
-    /// Input, derivation -> nothing: who reads it.
+    /// Input, derivation -> nothing: the derivation reads the input.
     Edge = b'e',
     Pin = b'p',
     /// Hash of a name -> the name and its history.
     Name = b'n',
-    /// What was there once.
+    /// Address -> when and why something under it was removed.
     Gone = b'g',
 }
 
@@ -31,6 +35,11 @@ impl Table {
     pub(crate) fn pair(self, first: &Address, second: &Address) -> Key {
         Key::pair(self as u8, first, second)
     }
+}
+
+/// The key of a name's history.
+pub(crate) fn name_key(name: &str) -> Key {
+    Table::Name.key(&Address::of(name.as_bytes()))
 }
 
 /// The last address in a key.
@@ -122,32 +131,35 @@ impl Row for Blob {
     }
 }
 
-/// A fact with nothing to it but where the log has it and since when.
+/// The description of a derivation: where the log has it and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct DerivationRow {
     pub place: Place,
     pub at: Time,
-    /// It is a derivation that is counted apart.
-    pub apart: bool,
+    /// The other address that leads to it.
+    pub alias: Option<Address>,
 }
 
-impl Row for Noted {
+impl Row for DerivationRow {
     fn encode(&self) -> RowBytes {
-        let mut out = Vec::with_capacity(21);
+        let mut out = Vec::with_capacity(52);
         give_place(&mut out, self.place);
         out.give_u64(self.at.0);
-        out.extend(self.apart.then_some(APART));
+        if let Some(alias) = &self.alias {
+            out.give_address(alias);
+        }
         out.into()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Noted> {
+    fn decode(bytes: &[u8]) -> Option<DerivationRow> {
         let mut take = Take(bytes);
         let (place, at) = (take_place(&mut take)?, Time(take.u64()?));
-        match take.0 {
-            [] => Some(Noted { place, at, apart: false }),
-            [APART] => Some(Noted { place, at, apart: true }),
-            _ => None,
-        }
+        let alias = match take.0 {
+            [] => None,
+            _ => Some(take.address()?),
+        };
+        take.end()?;
+        Some(DerivationRow { place, at, alias })
     }
 
     fn place(&self) -> Place {
@@ -155,8 +167,48 @@ impl Row for Noted {
     }
 }
 
-/// Marks what is counted apart.
-const APART: u8 = 1;
+/// The derivation that an alias leads to. Its record is the derivation's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AliasRow {
+    pub derivation: Address,
+}
+
+impl AliasRow {
+    pub(crate) fn encode(&self) -> RowBytes {
+        self.derivation.as_bytes().as_slice().into()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<AliasRow> {
+        Some(AliasRow { derivation: Address::from_bytes(bytes.try_into().ok()?) })
+    }
+}
+
+/// A pin: where the log has it and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PinRow {
+    pub place: Place,
+    pub at: Time,
+}
+
+impl Row for PinRow {
+    fn encode(&self) -> RowBytes {
+        let mut out = Vec::with_capacity(20);
+        give_place(&mut out, self.place);
+        out.give_u64(self.at.0);
+        out.into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<PinRow> {
+        let mut take = Take(bytes);
+        let row = PinRow { place: take_place(&mut take)?, at: Time(take.u64()?) };
+        take.end()?;
+        Some(row)
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+}
 
 /// A memo, and where the log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +334,13 @@ pub(crate) fn decode_row(table: u8, bytes: &[u8]) {
     }
     match table {
         b'b' => check::<Blob>(bytes),
-        b'd' | b'p' => check::<Noted>(bytes),
+        b'd' => check::<DerivationRow>(bytes),
+        b'p' => check::<PinRow>(bytes),
+        b'a' => {
+            if let Some(row) = AliasRow::decode(bytes) {
+                assert_eq!(*row.encode(), *bytes);
+            }
+        }
         b'm' => check::<MemoRow>(bytes),
         b'n' => check::<NameRow>(bytes),
         b'g' => check::<GoneRow>(bytes),

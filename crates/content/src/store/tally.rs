@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::tables::{Blob, Home, Row};
 use crate::fields::{Give, Take};
-use crate::log::Place;
 
 /// How much a store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,8 +13,6 @@ pub(crate) struct Tally {
     /// Of those bytes, the ones in files of their own.
     pub file_bytes: u64,
     pub derivations: u64,
-    /// Derivations that are entries of tables.
-    pub entries: u64,
     pub memos: u64,
     pub pins: u64,
     pub names: u64,
@@ -38,49 +35,38 @@ impl Tally {
         self.live_bytes() + self.file_bytes
     }
 
-    /// A row takes the place of another; its count and its record's bytes follow.
-    pub(crate) fn replace<R: Row>(
-        &mut self,
-        count: fn(&mut Tally) -> &mut u64,
-        old: Option<&R>,
-        new: Option<&R>,
-    ) {
-        if let Some(row) = old {
-            *count(self) -= u64::from(row.counts());
-            self.unlive(row.place());
+    /// Adds what a batch changed.
+    pub(crate) fn add(&mut self, change: &TallyChange) {
+        let TallyChange { counts, next_file, live } = change;
+        let totals = [
+            &mut self.blobs,
+            &mut self.blob_bytes,
+            &mut self.file_bytes,
+            &mut self.derivations,
+            &mut self.memos,
+            &mut self.pins,
+            &mut self.names,
+            &mut self.gone,
+        ];
+        for (total, change) in totals.into_iter().zip(counts) {
+            *total = total.wrapping_add_signed(*change);
         }
-        if let Some(row) = new {
-            *count(self) += u64::from(row.counts());
-            self.enliven(row.place());
-        }
-    }
-
-    pub(crate) fn replace_blob(&mut self, old: Option<&Blob>, new: Option<&Blob>) {
-        self.replace(|tally| &mut tally.blobs, old, new);
-        if let Some(blob) = old {
-            self.blob_bytes -= blob.size();
-            self.file_bytes -= file_bytes(blob);
-        }
-        if let Some(blob) = new {
-            self.blob_bytes += blob.size();
-            self.file_bytes += file_bytes(blob);
-        }
-    }
-
-    fn enliven(&mut self, place: Place) {
-        *self.live.entry(place.segment).or_default() += u64::from(place.len);
-        self.live_bytes += u64::from(place.len);
-    }
-
-    fn unlive(&mut self, place: Place) {
-        if let Some(live) = self.live.get_mut(&place.segment) {
-            let gone = u64::from(place.len).min(*live);
-            *live -= gone;
-            self.live_bytes -= gone;
-            if *live == 0 {
-                self.live.remove(&place.segment);
+        self.next_file = self.next_file.max(*next_file);
+        for (segment, change) in live {
+            let before = self.live.get(segment).copied().unwrap_or_default();
+            // The shares of one record of several tombstones add up to a little less than the record.
+            let now = before.saturating_add_signed(*change);
+            self.live_bytes = self.live_bytes - before + now;
+            match now {
+                0 => _ = self.live.remove(segment),
+                _ => _ = self.live.insert(*segment, now),
             }
         }
+    }
+
+    /// The segments that have records that still hold, with the bytes of those.
+    pub(crate) fn live_segments(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.live.iter().map(|(segment, live)| (*segment, *live))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -103,7 +89,6 @@ impl Tally {
             blob_bytes: next()?,
             file_bytes: next()?,
             derivations: next()?,
-            entries: next()?,
             memos: next()?,
             pins: next()?,
             names: next()?,
@@ -120,13 +105,12 @@ impl Tally {
         Some(tally)
     }
 
-    fn counts(&self) -> [u64; 10] {
+    fn counts(&self) -> [u64; 9] {
         let Tally {
             blobs,
             blob_bytes,
             file_bytes,
             derivations,
-            entries,
             memos,
             pins,
             names,
@@ -135,7 +119,66 @@ impl Tally {
             live: _,
             live_bytes: _,
         } = *self;
-        [blobs, blob_bytes, file_bytes, derivations, entries, memos, pins, names, gone, next_file]
+        [blobs, blob_bytes, file_bytes, derivations, memos, pins, names, gone, next_file]
+    }
+}
+
+/// What a batch changes in the tally.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TallyChange {
+    /// By [`Count`].
+    counts: [i64; 8],
+    next_file: u64,
+    /// Bytes of records that hold, by segment: a batch touches few.
+    live: BTreeMap<u32, i64>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    Blobs,
+    BlobBytes,
+    FileBytes,
+    Derivations,
+    Memos,
+    Pins,
+    Names,
+    Gone,
+}
+
+impl TallyChange {
+    pub(crate) fn clear(&mut self) {
+        *self = TallyChange::default();
+    }
+
+    pub(crate) fn count(&self, count: Count) -> i64 {
+        self.counts[count as usize]
+    }
+
+    /// A file with this number was named.
+    pub(crate) fn file(&mut self, number: u64) {
+        self.next_file = self.next_file.max(number + 1);
+    }
+
+    /// A row takes the place of another; its count and its record's bytes follow.
+    pub(crate) fn replace<R: Row>(&mut self, count: Count, old: Option<&R>, new: Option<&R>) {
+        for (row, sign) in [(old, -1), (new, 1)] {
+            if let Some(row) = row {
+                self.counts[count as usize] += sign * i64::from(row.counts());
+                let place = row.place();
+                *self.live.entry(place.segment).or_default() += sign * i64::from(place.len);
+            }
+        }
+    }
+
+    pub(crate) fn replace_blob(&mut self, old: Option<&Blob>, new: Option<&Blob>) {
+        self.replace(Count::Blobs, old, new);
+        for (blob, sign) in [(old, -1), (new, 1)] {
+            if let Some(blob) = blob {
+                self.counts[Count::BlobBytes as usize] += sign * blob.size() as i64;
+                self.counts[Count::FileBytes as usize] += sign * file_bytes(blob) as i64;
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use anabranch_testkit::Rng;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 const CONTEXT: Context<'static> = Context("anabranch tests 2026 collected");
@@ -74,8 +75,12 @@ impl World {
         Address::of(&self.blob(number % self.blobs.len()))
     }
 
+    fn described(&self, number: usize) -> Bytes {
+        description(format!("derivation {number}"), &self.inputs(number))
+    }
+
     fn derivation(&self, number: usize) -> Address {
-        Address::derive(CONTEXT, format!("derivation {number}").as_bytes())
+        Address::derive(CONTEXT, &self.described(number))
     }
 
     /// A thing by any number, among the blobs and the derivations before `before`.
@@ -107,8 +112,7 @@ impl World {
         for (number, derived) in self.derivations.iter().enumerate() {
             let inputs = self.inputs(number);
             if derived.described && derived.young == young {
-                let text = format!("derivation {number}").into_bytes();
-                store.put_derivation(CONTEXT, text, &inputs).await.unwrap();
+                put_derivation(store, CONTEXT, self.described(number)).await.unwrap();
             }
             if let Some((output, memo_young, class)) = derived.memo
                 && memo_young == young
@@ -221,7 +225,7 @@ async fn look(world: &World, store: &Store) -> Kept {
         if store.get(&address).await.unwrap().is_some() {
             kept.blobs.insert(address);
         } else {
-            assert_eq!(store.why(&address).await.unwrap().gone.unwrap().why, Why::Collected);
+            assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, Why::Collected);
         }
     }
     for number in 0..world.derivations.len() {
@@ -360,7 +364,7 @@ async fn a_quota_makes_room_with_what_costs_least_and_says_when_it_cannot() {
     assert!(store.stats().used_bytes <= 1 << 20);
     assert!(store.get(&dear).await.unwrap().is_some(), "the dearest stays longest");
     for address in cheap {
-        assert_eq!(store.why(&address).await.unwrap().gone.unwrap().why, Why::Quota);
+        assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, Why::Quota);
     }
     for seed in 100.. {
         match store.put(vec![seed; 100_000], Class::Acknowledged).await {

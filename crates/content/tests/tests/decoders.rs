@@ -4,6 +4,8 @@ use anabranch_content::{Address, Class, Config, Context, Cost, Error, Made, Stor
 use anabranch_testkit::Rng;
 use proptest::prelude::*;
 
+use crate::kit::{description, put_derivation};
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -59,7 +61,7 @@ async fn changed_archives_are_refused_or_right() {
     for _ in 0..300 {
         let mut bytes = whole.clone();
         mutate(&mut bytes, &mut rng);
-        match other.import(std::io::Cursor::new(bytes.clone())).await {
+        match other.import(std::io::Cursor::new(bytes.clone()), anabranch_content::Import::default()).await {
             Ok(_) => assert_eq!(bytes, whole),
             Err(Error::Archive { at, .. }) => {
                 assert!(at <= bytes.len() as u64);
@@ -70,8 +72,14 @@ async fn changed_archives_are_refused_or_right() {
     }
     assert!(refused > 250);
     let claim = b"anabranch archive 1\n\xa7\x02\x01\x00".to_vec();
-    assert!(matches!(other.import(std::io::Cursor::new(claim)).await, Err(Error::Archive { .. })));
-    assert!(matches!(other.import(std::io::empty()).await, Err(Error::Archive { at: 0, .. })));
+    assert!(matches!(
+        other.import(std::io::Cursor::new(claim), anabranch_content::Import::default()).await,
+        Err(Error::Archive { .. })
+    ));
+    assert!(matches!(
+        other.import(std::io::empty(), anabranch_content::Import::default()).await,
+        Err(Error::Archive { at: 0, .. })
+    ));
 }
 
 async fn fill(store: &Store) -> Address {
@@ -79,7 +87,8 @@ async fn fill(store: &Store) -> Address {
     store.put(vec![9; 70_000], Class::Acknowledged).await.unwrap();
     store.name("name", Some(input)).await.unwrap();
     store.pin(&input).await.unwrap();
-    let derivation = store.put_derivation(Context("anabranch tests"), vec![1, 2, 3], &[input]).await.unwrap();
+    let described = description([1, 2, 3], &[input]);
+    let derivation = put_derivation(store, Context("anabranch tests"), described).await.unwrap();
     let output = store.put(vec![8; 50], Class::Derivable).await.unwrap().address;
     let made = Made { derivation, output, size: 50, cost: Cost::default(), inputs: &[input] };
     store.remember(made, Class::Acknowledged).await.unwrap();

@@ -78,7 +78,7 @@ async fn what_was_derived_is_there_before_it_is_written() {
     remembered.await.unwrap();
     settle(&store).await.unwrap();
     assert_eq!(store.stats().memos, 101);
-    assert_eq!(store.why(&output).await.unwrap().blob, Some((7, Class::Derivable)));
+    assert_eq!(store.status(&output).await.unwrap().blob, Some((7, Class::Derivable)));
     for number in 0..100 {
         check(&store, number).await;
     }

@@ -103,7 +103,7 @@ impl Lived {
         let seen = looked.expect(&what);
         self.judge(path, harm, &seen, told, &what);
         for blob in &seen.damaged {
-            let gone = driver.store().why(&Thing::Blob(*blob).address()).await.unwrap().gone;
+            let gone = driver.store().status(&Thing::Blob(*blob).address()).await.unwrap().gone;
             assert!(gone.is_some_and(|gone| gone.why == Why::Damaged), "{what}");
         }
         self.works(driver, &seen, &what).await;

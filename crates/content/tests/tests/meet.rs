@@ -166,7 +166,7 @@ async fn an_unpin_undoes_a_pin_that_was_given_up() {
     disk.open_up();
     unpin.await.unwrap();
     blocked.await;
-    assert!(!store.why(&address).await.unwrap().pinned, "unpinned, and pinned");
+    assert!(!store.status(&address).await.unwrap().pinned, "unpinned, and pinned");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,7 +191,7 @@ async fn an_imported_file_stays() {
     let archive = sink.lock().unwrap().clone();
     hand.forward(Duration::from_secs(1000));
     // The import is answered, then a collection with the usual grace comes: just imported is young?
-    store.import(io::Cursor::new(archive)).await.unwrap();
+    store.import(io::Cursor::new(archive), anabranch_content::Import::default()).await.unwrap();
     store.collect(Collect::default()).await.unwrap();
     let left = (store.get(&large).await.unwrap().is_some(), store.get(&small).await.unwrap().is_some());
     assert_eq!(left, (true, true), "imported this moment, collected as old");

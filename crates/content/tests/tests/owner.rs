@@ -67,8 +67,8 @@ fn refusal(format: &str) -> String {
 
 #[test]
 fn other_formats_are_refused() {
-    let newer = refusal("anabranch content 2 something new\n");
-    expect!["the store has format 2, this program reads up to 1; use a newer one"].assert_eq(&newer);
+    let newer = refusal("anabranch content 3 something new\n");
+    expect!["the store has format 3, this program reads up to 2; use a newer one"].assert_eq(&newer);
     let strange = refusal("anabranch content 1 00000000 00000000\n");
     expect![[r#"this is not a store this program can read: "anabranch content 1 00000000 00000000\n""#]]
         .assert_eq(&strange);

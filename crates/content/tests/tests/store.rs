@@ -11,6 +11,8 @@ use anabranch_content::{
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
+use crate::kit::{description, put_derivation};
+
 const CELLS: Context<'static> = Context("anabranch tests 2026 cells");
 
 /// A clock that tests turn.
@@ -43,8 +45,8 @@ async fn put(store: &Store, seed: u64, len: usize) -> Address {
 }
 
 async fn make(store: &Store, seed: u64, inputs: &[Address]) -> (Address, Address) {
-    let described = bytes(seed, 40);
-    let derivation = store.put_derivation(CELLS, described, inputs).await.unwrap();
+    let described = description(bytes(seed, 40), inputs);
+    let derivation = put_derivation(store, CELLS, described).await.unwrap();
     let output = store.put(bytes(seed + 1, 100), Class::Derivable).await.unwrap().address;
     let cost = Cost { cpu: Duration::from_millis(5), tokens: 7, micros: 9 };
     store.remember(Made { derivation, output, size: 100, cost, inputs }, Class::Derivable).await.unwrap();
@@ -103,7 +105,7 @@ async fn memos_derivations_and_their_edges() {
     assert_eq!(store.dependents(&first, None, 10).await.unwrap(), [second]);
     assert_eq!(store.invalidate(&[first, unknown]).await.unwrap(), 1);
     assert_eq!(store.recall(&first).await.unwrap(), None);
-    assert_eq!(store.why(&first).await.unwrap().gone.unwrap().why, Why::Invalidated);
+    assert_eq!(store.status(&first).await.unwrap().gone.unwrap().why, Why::Invalidated);
     let missing = Made { derivation: first, output: unknown, size: 0, cost: Cost::default(), inputs: &[] };
     assert!(matches!(store.remember(missing, Class::Derivable).await, Err(Error::Missing { .. })));
 }
@@ -138,7 +140,7 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     assert_eq!((did.blobs, did.memos, did.derivations, did.bytes), (3, 2, 1, 100_200));
     for gone in [loose, middle_output, dead_output] {
         assert_eq!(store.get(&gone).await.unwrap(), None);
-        assert_eq!(store.why(&gone).await.unwrap().gone.unwrap().why, Why::Collected);
+        assert_eq!(store.status(&gone).await.unwrap().gone.unwrap().why, Why::Collected);
     }
     for held in [input, leased, named, top_output, fresh] {
         assert!(store.get(&held).await.unwrap().is_some(), "{held}");
@@ -158,9 +160,9 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     for held in [input, leased, named, top_output, fresh] {
         assert!(store.get(&held).await.unwrap().is_some(), "{held}");
     }
-    assert_eq!(store.why(&loose).await.unwrap().gone.unwrap().at, Time(301_000));
+    assert_eq!(store.status(&loose).await.unwrap().gone.unwrap().at, Time(301_000));
     assert!(store.put(bytes(2, 100_000), Class::Acknowledged).await.unwrap().new);
-    assert_eq!(store.why(&loose).await.unwrap().gone, None);
+    assert_eq!(store.status(&loose).await.unwrap().gone, None);
 }
 
 #[tokio::test]
@@ -189,11 +191,17 @@ async fn an_archive_brings_a_closure_to_another_store() {
     let exported = one.export(&[top], std::fs::File::create(&path).unwrap()).await.unwrap();
     assert_eq!((exported.blobs, exported.derivations, exported.memos), (3, 2, 2));
     let other = Store::in_memory(Config::default()).unwrap();
-    let imported = other.import(std::fs::File::open(&path).unwrap()).await.unwrap();
+    let imported = other
+        .import(std::fs::File::open(&path).unwrap(), anabranch_content::Import::default())
+        .await
+        .unwrap();
     assert_eq!((imported.things, imported.new), (7, 7));
     assert_eq!(other.recall(&top).await.unwrap().unwrap().output, output);
     assert_eq!(other.get(&input).await.unwrap(), Some(bytes(1, 3 << 20)));
-    let again = other.import(std::fs::File::open(&path).unwrap()).await.unwrap();
+    let again = other
+        .import(std::fs::File::open(&path).unwrap(), anabranch_content::Import::default())
+        .await
+        .unwrap();
     assert_eq!((again.things, again.new), (7, 0));
     std::fs::remove_file(path).unwrap();
     let scrubbed = other.scrub(Scrub { bytes_per_second: None }).await.unwrap();

@@ -77,15 +77,6 @@ impl Failed {
 }
 
 impl Contents {
-    /// All parts, each once.
-    pub(super) fn inputs(&self) -> Vec<Address> {
-        let mut inputs = vec![self.plan, self.request, self.replies, self.outcome, self.answer];
-        inputs.extend(self.registries.values().chain(self.files.values()));
-        inputs.sort_unstable();
-        inputs.dedup();
-        inputs
-    }
-
     pub(super) fn encode(&self) -> Vec<u8> {
         let addresses = |map: &BTreeMap<String, Address>| {
             Value::Map(map.iter().map(|(name, address)| (name.clone(), Value::Address(*address))).collect())

@@ -99,13 +99,13 @@ pub(super) fn check_name(set: &str) -> Result<(), Error> {
 pub(super) async fn add(store: &Store, set: &str, capture: Address) -> Result<(), Error> {
     check_name(set)?;
     let described = encode(&Value::Text(set.to_owned()));
-    let address = store.put_derivation(SET, described, &[]).await?;
+    let address = store.put_derivation(SET, described).await?;
     let name = format!("{PREFIX}{set}");
     if store.named(&name).await? != Some(address) {
         store.name(&name, Some(address)).await?;
     }
     let member = encode(&Value::List(vec![Value::Address(address), Value::Address(capture)]));
-    let member = store.put_derivation(MEMBER, member, &[address, capture]).await?;
+    let member = store.put_derivation(MEMBER, member).await?;
     store.pin(&member).await?;
     Ok(())
 }

@@ -122,8 +122,7 @@ impl Taken {
             answer,
             masked: self.masked,
         };
-        let inputs = contents.inputs();
-        let capture = store.put_derivation(sets::CAPTURE, contents.encode(), &inputs).await?;
+        let capture = store.put_derivation(sets::CAPTURE, contents.encode()).await?;
         let made = Made { derivation: capture, output: answer, size, cost: Cost::default(), inputs: &[] };
         store.remember(made, Class::Acknowledged).await?;
         match set {

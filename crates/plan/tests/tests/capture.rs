@@ -217,7 +217,7 @@ fn what_is_no_capture_is_told() {
         let load = async |address: Address| Capture::load(&store, address).await.unwrap_err().to_string();
         let nothing = Address::of(b"nothing");
         assert_eq!(load(nothing).await, format!("{nothing} is no capture of this store"));
-        let other = store.put_derivation(Context("something else"), vec![1, 0], &[]).await.unwrap();
+        let other = store.put_derivation(Context("something else"), vec![1, 0]).await.unwrap();
         assert_eq!(load(other).await, format!("{other} is no capture of this store"));
         let address = take(&sim, &plan, 1).write(&store, None).await.unwrap();
         let described = store.derivation(&address).await.unwrap().unwrap();
@@ -235,7 +235,7 @@ fn what_is_no_capture_is_told() {
             let mut map = whole.clone();
             map.insert(field.to_owned(), value);
             let bytes = Canonical::Map(map).encode().unwrap();
-            let changed = store.put_derivation(Context(&described.context), bytes, &[]).await.unwrap();
+            let changed = store.put_derivation(Context(&described.context), bytes).await.unwrap();
             told.push(load(changed).await.replace(&changed.to_string(), "X"));
         }
         expect![[r#"

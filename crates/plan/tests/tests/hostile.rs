@@ -40,7 +40,7 @@ async fn with(store: &Store, capture: Address, name: &str, bytes: Vec<u8>) -> Re
     let address = store.put(bytes, Class::Acknowledged).await.unwrap().address;
     parts.insert(name.to_owned(), Canonical::Address(address));
     let bytes = Canonical::Map(parts).encode().unwrap();
-    let changed = store.put_derivation(Context(&described.context), bytes, &[]).await.unwrap();
+    let changed = store.put_derivation(Context(&described.context), bytes).await.unwrap();
     Capture::load(store, changed).await
 }
 
@@ -114,7 +114,9 @@ fn what_reads_a_set_and_is_no_member_hides_nothing() {
         let capture = captured(&store).await;
         let set = store.named("captures/live").await.unwrap().unwrap();
         for other in 0..20 {
-            store.put_derivation(Context("something else"), vec![1, other], &[set]).await.unwrap();
+            let described = Canonical::List(vec![Canonical::Int(other), Canonical::Address(set)]);
+            let described = described.encode().unwrap();
+            store.put_derivation(Context("something else"), described).await.unwrap();
         }
         let mut members = captures(&store, "live").await.unwrap();
         assert_eq!(members.next(1).await.unwrap(), [capture]);

@@ -107,7 +107,7 @@ async fn pins_are_told_in_derivas_addresses() {
     pins.sort();
     assert_eq!(pins, expected);
     let stats = executor.store().stats();
-    assert_eq!((stats.derivations, stats.entries), (1, 2));
+    assert_eq!((stats.derivations, stats.blobs, stats.pins), (1, 1, 2));
     assert!(deriva.unpin(&recipe).await.unwrap());
     assert_eq!(deriva.pins(100).await.unwrap(), [leaf]);
 }

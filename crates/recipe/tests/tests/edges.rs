@@ -253,7 +253,7 @@ fn pins_memos_and_names_outlive_a_restart() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = World::default();
     let computed = runtime.block_on(async {
-        let executor = Executor::open(&folder, world.functions()).unwrap();
+        let executor = Executor::open(&folder, world.functions()).await.unwrap();
         let data = leaf(&executor, "kept").await;
         let computed = recipe(&executor, "counted/1", &[data]).await;
         get(&executor, computed).await.unwrap();
@@ -263,7 +263,7 @@ fn pins_memos_and_names_outlive_a_restart() {
         computed
     });
     runtime.block_on(async {
-        let executor = Executor::open(&folder, world.functions()).unwrap();
+        let executor = Executor::open(&folder, world.functions()).await.unwrap();
         let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
         assert_eq!(executor.store().collect(terms).await.unwrap().blobs, 0);
         assert_eq!(executor.find("newest").await.unwrap(), computed);

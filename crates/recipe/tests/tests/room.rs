@@ -59,7 +59,7 @@ async fn what_is_answered_is_written() {
         tokio::task::yield_now().await;
     }
     assert_eq!(get(&executor, below).await.unwrap(), "small");
-    let memo = executor.store().why(&below).await.unwrap().memo;
+    let memo = executor.store().status(&below).await.unwrap().memo;
     world.open();
     assert!(memo.is_some());
     assert_eq!(getting.await.unwrap(), "small");

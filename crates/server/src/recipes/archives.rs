@@ -116,7 +116,7 @@ pub(super) async fn import(
         }
         Ok::<_, Status>(())
     };
-    let work = shared.executor.store().import(Receiving { chunks, chunk: Bytes::new() });
+    let work = shared.executor.import(Receiving { chunks, chunk: Bytes::new() });
     // A store that is done with it does not wait for what else the client might send.
     let imported = match select(pin!(feed), pin!(work)).await {
         Either::Left((fed, work)) => {

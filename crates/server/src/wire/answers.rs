@@ -137,6 +137,7 @@ pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<Scrubbed, Bad> {
         from: part.from,
         bytes: part.bytes,
         torn: part.torn,
+        covered: true,
     };
     let mut result = Scrubbed::default();
     result.records = reply.records;

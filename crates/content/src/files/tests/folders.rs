@@ -83,13 +83,6 @@ fn durable_means_synced_before_and_after_the_rename() {
         sync folder files/67
     "#]],
     );
-    let name = Name { address: Address::of(&blob(1_100_000)), number: 7 };
-    files.make_durable(&name).unwrap();
-    expect![[r#"
-        sync files/67/673a22.7
-        sync folder files/67
-    "#]]
-    .assert_eq(&disk.notes());
 }
 
 #[test]

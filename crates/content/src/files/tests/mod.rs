@@ -107,7 +107,6 @@ fn a_real_folder_works_alike() {
     let written = writing.hash().unwrap();
     let name = written.name;
     written.keep(Durability::Now).unwrap();
-    files.make_durable(&name).unwrap();
     assert_eq!(files.list().unwrap().blobs.len(), 2);
     std::fs::remove_file(root.join(name.tree())).unwrap();
     assert_eq!(read(&files, name, 2_000_000, 0..u64::MAX).unwrap(), blob(2_000_000));

@@ -14,6 +14,7 @@ use super::model::{Fact, History, Lasts, Memoed, Model, Seen};
 use super::world::{
     CONTEXT, DERIVATIONS, LENS, NAMES, PACKED, Thing, bytes, described, inputs, output, things,
 };
+use crate::kit::put_derivation;
 use crate::store::Hand;
 
 /// Something to do to a store.
@@ -136,6 +137,13 @@ impl Driver {
         self.model.settle(&seen);
     }
 
+    /// Opens what a crash left and works on it as it is: the next operations meet whatever the crash tore.
+    pub(crate) fn go_on(&mut self, crash: Crash) {
+        self.open().expect("a crash never keeps a store from being opened");
+        self.sensible(crash);
+        self.model.go_on(crash);
+    }
+
     /// A store that was looked through has no damage.
     pub(crate) async fn scrub(&self) {
         let found = self.store().scrub(Scrub { bytes_per_second: None }).await.unwrap();
@@ -171,8 +179,7 @@ impl Driver {
             }
             Op::Get(blob) => self.get(blob).await,
             Op::Describe(derivation) => {
-                let inputs = addresses(inputs(derivation));
-                let put = store.put_derivation(CONTEXT, described(derivation), &inputs).await;
+                let put = put_derivation(&store, CONTEXT, described(derivation)).await;
                 answered(&mut self.model.derivations[derivation], put, Lasts::Now, |_| true)
             }
             Op::Remember(derivation, variant, class) => self.remember(derivation, variant, class).await,
@@ -232,12 +239,25 @@ impl Driver {
         if let Ok(put) = &put {
             assert_eq!((put.address, put.len), (Thing::Blob(blob).address(), LENS[blob] as u64));
         }
-        answered(&mut self.model.blobs[blob], put, lasts(class), |old| (*old).max(Some(class)))
+        match put {
+            Ok(_) => self.model.put(blob, class),
+            Err(error) => {
+                self.model.blobs[blob].tried(|old| (*old).max(Some(class)));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     async fn get(&mut self, blob: usize) -> Result<(), Error> {
         let address = Thing::Blob(blob).address();
-        let got = self.store().get(&address).await?;
+        let got = match self.store().get(&address).await {
+            Err(Error::Corrupt { .. }) => {
+                self.model.damaged(blob);
+                return Ok(());
+            }
+            got => got?,
+        };
         assert!(got.as_ref().is_none_or(|got| *got == bytes(blob)), "blob {blob} has other bytes");
         let there = got.is_some();
         assert!(
@@ -350,7 +370,7 @@ impl Driver {
             }
             got => got,
         }?;
-        let standing = self.store().why(&address).await?;
+        let standing = self.store().status(&address).await?;
         assert_eq!(got.as_ref().map(Bytes::len), standing.blob.map(|(len, _)| len as usize));
         assert!(got.is_none_or(|got| got == bytes(blob)), "blob {blob} has other bytes");
         Ok(standing.blob.map(|(_, class)| class))

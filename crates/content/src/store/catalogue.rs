@@ -1,0 +1,368 @@
+//! The catalogue: what is under an address, and where it is.
+//!
+//! It is the only place that knows the three sources of an answer and their order: values on their way to the log
+//! (`pending`), memos in memory (`recalled`), and the index. Pending comes first: what is not pending any more is in the
+//! index by then, so nothing is missed in between. A derivation comes before an alias, and an alias before a blob: no
+//! blob can take the place of a derivation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+
+use super::overlay::Changes;
+use super::pending::{Pending, Ticket};
+use super::recalled::Recalled;
+use super::report::Reporter;
+use super::tables::{
+    AliasRow, Blob, DerivationRow, GoneRow, MemoRow, NameRow, PinRow, Row, RowBytes, Table, last_address,
+    name_key,
+};
+use super::tally::Tally;
+use super::{Event, format};
+use crate::facts::{Class, Gone, Memo};
+use crate::files::Name;
+use crate::index::{self, Index, Key};
+use crate::log::Position;
+use crate::{Address, Disk, Error, Wait};
+
+/// Everything that a store knows about one address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AddressStatus {
+    /// The address that the rest is about: the one asked for, or the derivation that it is an alias of.
+    pub address: Address,
+    /// The alias that leads to the derivation.
+    pub alias: Option<Address>,
+    /// The blob's length in bytes and its class, if the address is a blob's.
+    pub blob: Option<(u64, Class)>,
+    /// Whether the description of a derivation is there.
+    pub derivation: bool,
+    /// The output of that derivation, if it is remembered.
+    pub memo: Option<Memo>,
+    /// Whether the address, or the alias of it, is pinned.
+    pub pinned: bool,
+    /// When and why something under the address was removed.
+    pub gone: Option<Gone>,
+}
+
+/// Where the bytes of a blob are.
+pub(crate) enum BlobAt {
+    /// In memory, on their way to the log.
+    Pending(Bytes),
+    Stored(Blob),
+}
+
+impl BlobAt {
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            BlobAt::Pending(bytes) => bytes.len() as u64,
+            BlobAt::Stored(blob) => blob.size(),
+        }
+    }
+}
+
+/// What is under an address, the most useful answer first.
+pub(crate) enum Found {
+    Memo(Memo),
+    /// The derivation with this address is described, and its output is not remembered.
+    Derivation(Address),
+    Blob(BlobAt),
+    Nothing,
+}
+
+pub(crate) struct Catalogue {
+    index: Index,
+    pending: Pending,
+    recalled: Recalled,
+    disk: Arc<dyn Disk>,
+    reporter: Arc<Reporter>,
+    is_damaged: AtomicBool,
+}
+
+impl Catalogue {
+    pub(crate) fn new(
+        index: Index,
+        cache_bytes: u64,
+        disk: Arc<dyn Disk>,
+        reporter: Arc<Reporter>,
+    ) -> Catalogue {
+        let (pending, recalled) = (Pending::new(), Recalled::new(cache_bytes));
+        Catalogue { index, pending, recalled, disk, reporter, is_damaged: AtomicBool::new(false) }
+    }
+
+    /// What is under an address. An alias is followed.
+    pub(crate) fn find(&self, address: &Address, wait: Wait) -> Result<Found, Error> {
+        if let Some(memo) = self.memo(address, wait)? {
+            return Ok(Found::Memo(memo));
+        }
+        if self.derivation(address, wait)?.is_some() {
+            return Ok(Found::Derivation(*address));
+        }
+        if let Some(derivation) = self.alias(address, wait)? {
+            if let Some(memo) = self.memo(&derivation, wait)? {
+                return Ok(Found::Memo(memo));
+            }
+            if self.derivation(&derivation, wait)?.is_some() {
+                return Ok(Found::Derivation(derivation));
+            }
+        }
+        Ok(self.blob(address, wait)?.map_or(Found::Nothing, Found::Blob))
+    }
+
+    /// Everything that is known about an address. An alias is followed.
+    pub(crate) fn status(&self, asked: &Address, wait: Wait) -> Result<AddressStatus, Error> {
+        let target = self.alias(asked, wait)?;
+        let address = target.unwrap_or(*asked);
+        let derivation = self.derivation(&address, wait)?;
+        let alias = derivation.and_then(|row| row.alias);
+        let is_pinned = |address: &Address| self.pin(address, wait).map(|pin| pin.is_some());
+        Ok(AddressStatus {
+            address,
+            alias,
+            blob: match self.blob(asked, wait)? {
+                Some(BlobAt::Pending(bytes)) => Some((bytes.len() as u64, Class::Derivable)),
+                Some(BlobAt::Stored(blob)) => Some((blob.size(), blob.class)),
+                None => None,
+            },
+            derivation: derivation.is_some(),
+            memo: self.memo(&address, wait)?,
+            pinned: is_pinned(&address)? || alias.map_or(Ok(false), |alias| is_pinned(&alias))?,
+            gone: self.row::<GoneRow>(&Table::Gone.key(&address), wait)?.map(|row| row.gone),
+        })
+    }
+
+    pub(crate) fn blob(&self, address: &Address, wait: Wait) -> Result<Option<BlobAt>, Error> {
+        match self.pending.blob(address) {
+            Some(bytes) => Ok(Some(BlobAt::Pending(bytes))),
+            None => Ok(self.stored_blob(address, wait)?.map(BlobAt::Stored)),
+        }
+    }
+
+    /// A blob that is in the log or in a file.
+    pub(crate) fn stored_blob(&self, address: &Address, wait: Wait) -> Result<Option<Blob>, Error> {
+        self.row(&Table::Blob.key(address), wait)
+    }
+
+    /// The bytes of a blob that is on its way to the log.
+    pub(crate) fn pending_blob(&self, address: &Address) -> Option<Bytes> {
+        self.pending.blob(address)
+    }
+
+    /// False if there is certainly no such blob. Never reads a file, and says true by mistake once in a hundred times.
+    pub(crate) fn may_have_blob(&self, address: &Address) -> bool {
+        self.pending.blob(address).is_some() || self.index.may_have(&Table::Blob.key(address))
+    }
+
+    pub(crate) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<DerivationRow>, Error> {
+        self.row(&Table::Derivation.key(address), wait)
+    }
+
+    /// The derivation that an alias leads to.
+    pub(crate) fn alias(&self, alias: &Address, wait: Wait) -> Result<Option<Address>, Error> {
+        let key = Table::Alias.key(alias);
+        let Some(row) = self.index.get(&key, wait).map_err(|error| self.error(error))? else {
+            return Ok(None);
+        };
+        let row = AliasRow::decode(&row).ok_or_else(|| self.undecodable())?;
+        Ok(Some(row.derivation))
+    }
+
+    pub(crate) fn pin(&self, address: &Address, wait: Wait) -> Result<Option<PinRow>, Error> {
+        self.row(&Table::Pin.key(address), wait)
+    }
+
+    pub(crate) fn name(&self, name: &str, wait: Wait) -> Result<Option<NameRow>, Error> {
+        self.row(&name_key(name), wait)
+    }
+
+    pub(crate) fn gone(&self, address: &Address, wait: Wait) -> Result<Option<GoneRow>, Error> {
+        self.row(&Table::Gone.key(address), wait)
+    }
+
+    /// The output of a derivation, if it is remembered.
+    pub(crate) fn memo(&self, derivation: &Address, wait: Wait) -> Result<Option<Memo>, Error> {
+        if let Some(memo) = self.pending.memo(derivation).or_else(|| self.recalled.get(derivation)) {
+            return Ok(Some(memo));
+        }
+        let version = self.recalled.version(derivation);
+        let Some(row) = self.row::<MemoRow>(&Table::Memo.key(derivation), wait)? else { return Ok(None) };
+        self.recalled.found(version, &row.memo);
+        Ok(Some(row.memo))
+    }
+
+    /// The same for many, in their order.
+    pub(crate) fn memos(&self, derivations: &[Address], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
+        let mut memos: Vec<Option<Memo>> = match self.pending.is_empty() {
+            true => vec![None; derivations.len()],
+            false => derivations.iter().map(|derivation| self.pending.memo(derivation)).collect(),
+        };
+        let keys: Vec<Key> = derivations.iter().map(|derivation| Table::Memo.key(derivation)).collect();
+        let rows = self.index.get_many(&keys, wait).map_err(|error| self.error(error))?;
+        for (memo, row) in memos.iter_mut().zip(rows).filter(|(memo, _)| memo.is_none()) {
+            *memo = row.map(|row| self.decoded::<MemoRow>(&row)).transpose()?.map(|row| row.memo);
+        }
+        Ok(memos)
+    }
+
+    /// The row of a memo that the index has, decoded and as it is.
+    pub(crate) fn stored_memo(&self, derivation: &Address) -> Result<Option<(MemoRow, RowBytes)>, Error> {
+        let row = self.row_bytes(&Table::Memo.key(derivation))?;
+        row.map(|row| Ok((self.decoded::<MemoRow>(&row)?, row))).transpose()
+    }
+
+    pub(crate) fn is_pending(&self, derivation: &Address) -> bool {
+        self.pending.memo(derivation).is_some()
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Bytes of the values that are on their way to the log.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.pending.bytes()
+    }
+
+    /// Makes a value and its memo known before they are written; nothing if the same is on its way already.
+    pub(crate) fn announce(&self, memo: Memo, bytes: Bytes) -> Option<Ticket> {
+        self.pending.add(memo, bytes)
+    }
+
+    /// What was announced is in the index now, or was not written.
+    pub(crate) fn settle(&self, ticket: Ticket, derivation: &Address, output: &Address) {
+        self.pending.remove(ticket, derivation, output);
+    }
+
+    /// Nothing more is written: what is on its way is not known any more.
+    pub(crate) fn clear_pending(&self) {
+        self.pending.clear();
+    }
+
+    /// The derivations that read an address, itself or by its alias, in the order of theirs: at most so many, behind
+    /// `after`. Whatever is pending is not among them.
+    pub(crate) fn dependents(
+        &self,
+        asked: &Address,
+        after: Option<Address>,
+        most: usize,
+    ) -> Result<Vec<Address>, Error> {
+        let address = self.alias(asked, Wait::Yes)?.unwrap_or(*asked);
+        let alias = self.derivation(&address, Wait::Yes)?.and_then(|row| row.alias);
+        let mut found = self.readers(&address, after, most)?;
+        if let Some(alias) = alias {
+            found.extend(self.readers(&alias, after, most)?);
+            found.sort_unstable();
+            found.dedup();
+            found.truncate(most);
+        }
+        Ok(found)
+    }
+
+    fn readers(&self, input: &Address, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
+        let after = after.map(|after| Table::Edge.pair(input, &after));
+        let scan = self.index.scan(Table::Edge.key(input).as_bytes(), after.as_ref());
+        let mut found = Vec::new();
+        for edge in scan.map_err(|error| self.error(error))? {
+            if found.len() == most {
+                break;
+            }
+            let (key, _) = edge.map_err(|error| self.error(error))?;
+            let derivation = last_address(&key).expect("an edge's key has two addresses");
+            // An edge may outlive a derivation whose record was damaged.
+            if self.derivation(&derivation, Wait::Yes)?.is_some()
+                || self.memo(&derivation, Wait::Yes)?.is_some()
+            {
+                found.push(derivation);
+            }
+        }
+        Ok(found)
+    }
+
+    /// All rows of a table behind an address, in order, as they are.
+    pub(crate) fn rows(
+        &self,
+        table: Table,
+        after: Option<Address>,
+    ) -> Result<impl Iterator<Item = Result<(Address, RowBytes), Error>>, Error> {
+        let after = after.map(|after| table.key(&after));
+        let scan = self.index.scan(&[table as u8], after.as_ref()).map_err(|error| self.error(error))?;
+        Ok(scan.map(|row| {
+            let (key, row): (Key, RowBytes) = row.map_err(|error| self.error(error))?;
+            Ok((last_address(&key).expect("a row's key has an address"), row))
+        }))
+    }
+
+    /// All pinned addresses behind one, in order.
+    pub(crate) fn pins(
+        &self,
+        after: Option<Address>,
+    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
+        Ok(self.rows(Table::Pin, after)?.map(|row| Ok(row?.0)))
+    }
+
+    pub(crate) fn names(&self) -> Result<impl Iterator<Item = Result<NameRow, Error>>, Error> {
+        Ok(self.rows(Table::Name, None)?.map(|row| self.decoded(&row?.1)))
+    }
+
+    /// Brings in what a batch changed, up to a position of the log, so that everybody sees it; the tally follows. Gives
+    /// back the files that nothing names any more.
+    pub(crate) fn apply(&self, mut changes: Changes<'_>, position: Position, tally: &mut Tally) -> Vec<Name> {
+        tally.add(changes.tally());
+        self.index.apply(changes.rows(), position.pair(), || tally.encode());
+        changes.orphans()
+    }
+
+    /// The writer's: this memo is in the index now.
+    pub(crate) fn memo_written(&self, memo: &Memo) {
+        self.recalled.written(memo);
+    }
+
+    /// The writer's: the index has no memo of this derivation now.
+    pub(crate) fn memo_removed(&self, derivation: &Address) {
+        self.recalled.removed(derivation);
+    }
+
+    /// The index itself, for the threads that bring it to disk and check it.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The row under a key, as it is.
+    pub(crate) fn row_bytes(&self, key: &Key) -> Result<Option<RowBytes>, Error> {
+        self.index.get(key, Wait::Yes).map_err(|error| self.error(error))
+    }
+
+    fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
+        match self.index.get(key, wait) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => self.decoded(&bytes).map(Some),
+            Err(error) => Err(self.error(error)),
+        }
+    }
+
+    pub(crate) fn decoded<R: Row>(&self, bytes: &[u8]) -> Result<R, Error> {
+        R::decode(bytes).ok_or_else(|| self.undecodable())
+    }
+
+    fn undecodable(&self) -> Error {
+        let what = "an entry that no store writes".to_owned();
+        self.error(index::Error::Damaged { path: "index".into(), what })
+    }
+
+    /// What an error of the index means to a caller. Damage is for good: it asks for the index to be made anew.
+    pub(crate) fn error(&self, error: index::Error) -> Error {
+        match error {
+            index::Error::Disk(error) => error,
+            index::Error::WouldBlock => Error::WouldBlock,
+            index::Error::Damaged { path, what } => {
+                let what = format!("`{}`: {what}", path.display());
+                if !self.is_damaged.swap(true, Ordering::Relaxed) {
+                    format::ask_for_new_index(&*self.disk);
+                    self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
+                }
+                Error::Index { what }
+            }
+        }
+    }
+}

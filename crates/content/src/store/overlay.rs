@@ -1,0 +1,318 @@
+//! What the index will say once a batch of records is written: one view for deciding what to write and for applying it.
+//!
+//! The index learns of a batch when the batch is durable. Until then, what the batch changes counts for the orders
+//! behind it in the same batch, or a record that was moved could undo what was said since.
+
+use std::collections::HashMap;
+
+use super::catalogue::Catalogue;
+use super::tables::{
+    AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table, name_key,
+};
+use super::tally::{Count, TallyChange};
+use crate::facts::{Gone, Memo, Time};
+use crate::files::Name;
+use crate::index::{BuildBits, Change, Key};
+use crate::log::{Fact, Place, Record, Removed, What};
+use crate::{Address, Error, Value};
+
+/// Changes in the making, on top of the index as it is.
+///
+/// Every key is loaded before it is looked at or changed: loading may fail, so all of it comes first
+/// ([`Overlay::prepare`]); what follows cannot fail half-way.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    rows: HashMap<Key, Slot, BuildBits>,
+    /// Changed keys in the order of their first change: the order in which readers see them.
+    changed: Vec<Key>,
+    /// Edges in order: no batch asks for one back.
+    edges: Vec<(Key, Change)>,
+    tally: TallyChange,
+    /// Files that nothing names any more.
+    orphans: Vec<Name>,
+    /// How many tombstones the index has.
+    gone: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    row: Option<RowBytes>,
+    is_changed: bool,
+}
+
+/// What a batch changes, in the order in which readers may see it.
+pub(crate) struct Changes<'a> {
+    overlay: &'a mut Overlay,
+}
+
+impl Changes<'_> {
+    pub(crate) fn tally(&self) -> &TallyChange {
+        &self.overlay.tally
+    }
+
+    /// Rows and edges. What a row leads to comes before the row.
+    pub(crate) fn rows(&mut self) -> impl Iterator<Item = (Key, Change)> {
+        let Overlay { rows, changed, edges, .. } = &mut *self.overlay;
+        let row = |key: Key| (key, rows.remove(&key).and_then(|slot| slot.row));
+        edges.drain(..).chain(changed.drain(..).map(row))
+    }
+
+    /// Files that nothing names any more.
+    pub(crate) fn orphans(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.overlay.orphans)
+    }
+}
+
+impl Overlay {
+    /// Begins a new batch on an index with so many tombstones.
+    pub(crate) fn begin(&mut self, gone: u64) {
+        self.rows.clear();
+        self.changed.clear();
+        self.edges.clear();
+        self.tally.clear();
+        self.orphans.clear();
+        self.gone = gone;
+    }
+
+    /// Everything that the batch changes.
+    pub(crate) fn changes(&mut self) -> Changes<'_> {
+        Changes { overlay: self }
+    }
+
+    /// The row under a key, from the batch or from the index.
+    pub(crate) fn load<R: Row>(&mut self, catalogue: &Catalogue, key: &Key) -> Result<Option<R>, Error> {
+        self.load_bytes(catalogue, key)?.map(|row| catalogue.decoded(row)).transpose()
+    }
+
+    /// The same as bytes.
+    pub(crate) fn load_bytes(&mut self, catalogue: &Catalogue, key: &Key) -> Result<Option<&[u8]>, Error> {
+        use std::collections::hash_map::Entry;
+        let slot = match self.rows.entry(*key) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(slot) => slot.insert(Slot { row: catalogue.row_bytes(key)?, is_changed: false }),
+        };
+        Ok(slot.row.as_deref())
+    }
+
+    /// The row under a key that was loaded before.
+    pub(crate) fn row<R: Row>(&self, key: &Key) -> Option<R> {
+        R::decode(self.rows.get(key)?.row.as_deref()?)
+    }
+
+    /// Whether the batch changes what is under a key.
+    pub(crate) fn is_changed(&self, key: &Key) -> bool {
+        self.rows.get(key).is_some_and(|slot| slot.is_changed)
+    }
+
+    /// Whether something was under a key that was loaded before, or is put there by the batch.
+    pub(crate) fn is_there(&self, key: &Key) -> bool {
+        self.rows.get(key).is_some_and(|slot| slot.row.is_some())
+    }
+
+    /// Loads every row that [`Overlay::apply`] will need for this fact.
+    pub(crate) fn prepare(&mut self, catalogue: &Catalogue, fact: &Fact) -> Result<(), Error> {
+        match fact {
+            Fact::Blob { address, .. } | Fact::File { address, .. } | Fact::Touch { address } => {
+                self.load::<Blob>(catalogue, &Table::Blob.key(address))?;
+                self.prepare_revival(catalogue, address)
+            }
+            Fact::Derivation { address, alias, .. } => {
+                self.load::<DerivationRow>(catalogue, &Table::Derivation.key(address))?;
+                if let Some(alias) = alias {
+                    self.load_bytes(catalogue, &Table::Alias.key(alias))?;
+                }
+                self.prepare_revival(catalogue, address)
+            }
+            Fact::Memo { derivation, .. } => {
+                self.load::<MemoRow>(catalogue, &Table::Memo.key(derivation))?;
+                self.prepare_revival(catalogue, derivation)
+            }
+            Fact::Pin { address } | Fact::Unpin { address } => {
+                self.load::<PinRow>(catalogue, &Table::Pin.key(address)).map(|_| ())
+            }
+            Fact::Name { name, .. } => self.load::<NameRow>(catalogue, &name_key(name)).map(|_| ()),
+            Fact::Remove { items, .. } => {
+                items.iter().try_for_each(|item| self.prepare_removal(catalogue, item.what, &item.address))
+            }
+        }
+    }
+
+    /// Loads every row that the removal of something needs.
+    pub(crate) fn prepare_removal(
+        &mut self,
+        catalogue: &Catalogue,
+        what: What,
+        address: &Address,
+    ) -> Result<(), Error> {
+        let key = removed_key(what, address);
+        match what {
+            What::Blob => _ = self.load::<Blob>(catalogue, &key)?,
+            What::Derivation => _ = self.load::<DerivationRow>(catalogue, &key)?,
+            What::Memo(_) => _ = self.load::<MemoRow>(catalogue, &key)?,
+        }
+        self.load::<GoneRow>(catalogue, &Table::Gone.key(address)).map(|_| ())
+    }
+
+    /// Loads the tombstone of what comes back, if there can be one.
+    fn prepare_revival(&mut self, catalogue: &Catalogue, address: &Address) -> Result<(), Error> {
+        match self.gone.saturating_add_signed(self.tally.count(Count::Gone)) {
+            0 => Ok(()),
+            _ => self.load::<GoneRow>(catalogue, &Table::Gone.key(address)).map(|_| ()),
+        }
+    }
+
+    /// Adds what a record at a place says, after [`Overlay::prepare`].
+    pub(crate) fn apply(&mut self, record: &Record, place: Place) {
+        let (at, class) = (record.at, record.class);
+        match &record.fact {
+            Fact::Blob { address, .. } => {
+                self.put_blob(address, Blob { class, at, place, home: Home::Packed })
+            }
+            Fact::File { address, number, len } => {
+                self.tally.file(*number);
+                let home = Home::File { number: *number, len: *len };
+                self.put_blob(address, Blob { class, at, place, home });
+            }
+            Fact::Touch { address } => {
+                if let Some(old) = self.row::<Blob>(&Table::Blob.key(address)) {
+                    self.put_blob(address, Blob { class, at, ..old });
+                }
+            }
+            Fact::Derivation { address, alias, bytes, .. } => {
+                self.put_derivation(address, *alias, bytes, (place, at));
+            }
+            Fact::Memo { derivation, output, size, cost, inputs } => {
+                self.put_edges(inputs, derivation);
+                self.revive(derivation);
+                let memo = Memo { derivation: *derivation, output: *output, size: *size, cost: *cost, at };
+                self.put(Count::Memos, Table::Memo.key(derivation), Some(MemoRow { place, class, memo }));
+            }
+            Fact::Pin { address } => {
+                self.put(Count::Pins, Table::Pin.key(address), Some(PinRow { place, at }));
+            }
+            Fact::Unpin { address } => self.put(Count::Pins, Table::Pin.key(address), None::<PinRow>),
+            Fact::Name { name, history } => {
+                let row = NameRow { place, name: name.clone(), history: history.clone() };
+                self.put(Count::Names, name_key(name), Some(row));
+            }
+            Fact::Remove { why, items } => {
+                let share = Place { len: place.len / items.len().max(1) as u32, ..place };
+                let gone = GoneRow { place: share, gone: Gone { at, why: *why } };
+                items.iter().for_each(|item| self.remove(item, gone));
+            }
+        }
+    }
+
+    fn put_blob(&mut self, address: &Address, mut new: Blob) {
+        let key = Table::Blob.key(address);
+        let old: Option<Blob> = self.row(&key);
+        if let Some(old) = old {
+            // A record that was only moved may not know what was promised meanwhile.
+            new.class = new.class.max(old.class);
+            new.at = new.at.max(old.at);
+        }
+        self.replace_blob(address, old, Some(new));
+        self.revive(address);
+        self.set(key, Some(new.encode()));
+    }
+
+    fn replace_blob(&mut self, address: &Address, old: Option<Blob>, new: Option<Blob>) {
+        self.tally.replace_blob(old.as_ref(), new.as_ref());
+        let number = |blob: Option<Blob>| match blob?.home {
+            Home::File { number, .. } => Some(number),
+            Home::Packed => None,
+        };
+        if let Some(old) = number(old).filter(|old| number(new) != Some(*old)) {
+            self.orphans.push(Name { address: *address, number: old });
+        }
+    }
+
+    fn put_derivation(
+        &mut self,
+        address: &Address,
+        alias: Option<Address>,
+        bytes: &[u8],
+        (place, at): (Place, Time),
+    ) {
+        // Bytes that are not canonical are those of a store of format 1, in which they had no inputs of interest.
+        self.put_edges(&Value::addresses_in(bytes).unwrap_or_default(), address);
+        self.revive(address);
+        let key = Table::Derivation.key(address);
+        let alias = alias.or(self.row::<DerivationRow>(&key).and_then(|old| old.alias));
+        self.put(Count::Derivations, key, Some(DerivationRow { place, at, alias }));
+        if let Some(alias) = alias {
+            self.set(Table::Alias.key(&alias), Some(AliasRow { derivation: *address }.encode()));
+        }
+    }
+
+    fn put_edges(&mut self, inputs: &[Address], derivation: &Address) {
+        let edge = |input| (Table::Edge.pair(input, derivation), Some(Box::default()));
+        self.edges.extend(inputs.iter().map(edge));
+    }
+
+    /// Removes the tombstone of what is there again.
+    fn revive(&mut self, address: &Address) {
+        let key = Table::Gone.key(address);
+        if self.is_there(&key) {
+            self.put(Count::Gone, key, None::<GoneRow>);
+        }
+    }
+
+    fn remove(&mut self, item: &Removed, gone: GoneRow) {
+        let address = &item.address;
+        let key = removed_key(item.what, address);
+        match item.what {
+            What::Blob => {
+                if let Some(old) = self.row(&key) {
+                    self.replace_blob(address, Some(old), None);
+                    self.set(key, None);
+                }
+            }
+            What::Derivation => {
+                if let Some(DerivationRow { alias: Some(alias), .. }) = self.row(&key) {
+                    self.set(Table::Alias.key(&alias), None);
+                }
+                self.put(Count::Derivations, key, None::<DerivationRow>);
+            }
+            What::Memo(_) => self.put(Count::Memos, key, None::<MemoRow>),
+        }
+        let edge = |input| (Table::Edge.pair(input, address), None);
+        self.edges.extend(item.edges.iter().map(edge));
+        self.put(Count::Gone, Table::Gone.key(address), Some(gone));
+    }
+
+    /// Forgets a tombstone that is at this place, after its row was loaded. The log no longer has it.
+    pub(crate) fn forget(&mut self, address: &Address, place: Place) {
+        let key = Table::Gone.key(address);
+        if self.row::<GoneRow>(&key).is_some_and(|row| row.place.is_at(place)) {
+            self.put(Count::Gone, key, None::<GoneRow>);
+        }
+    }
+
+    /// Puts or deletes a row that is counted.
+    fn put<R: Row>(&mut self, count: Count, key: Key, new: Option<R>) {
+        let old: Option<R> = self.row(&key);
+        self.tally.replace(count, old.as_ref(), new.as_ref());
+        if old.is_some() || new.is_some() {
+            self.set(key, new.map(|row| row.encode()));
+        }
+    }
+
+    fn set(&mut self, key: Key, row: Option<RowBytes>) {
+        let slot = self.rows.entry(key).or_insert(Slot { row: None, is_changed: false });
+        slot.row = row;
+        if !slot.is_changed {
+            slot.is_changed = true;
+            self.changed.push(key);
+        }
+    }
+}
+
+/// The key of what a removal is of.
+pub(crate) fn removed_key(what: What, address: &Address) -> Key {
+    match what {
+        What::Blob => Table::Blob.key(address),
+        What::Derivation => Table::Derivation.key(address),
+        What::Memo(_) => Table::Memo.key(address),
+    }
+}

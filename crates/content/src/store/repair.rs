@@ -1,0 +1,176 @@
+//! Repairs what damaged or missing parts of the log had.
+//!
+//! The index knows where each record is. Its rows of pins, names, memos and large blobs are complete, so those are
+//! written to the log again. Small blobs and descriptions of derivations were in the log alone: they are lost, and
+//! reported.
+
+use std::collections::HashSet;
+
+use super::commit::{Doomed, Group, Order, When};
+use super::pipeline::Pipeline;
+use super::sweep::Producers;
+use super::tables::{Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table};
+use super::{Core, Event};
+use crate::facts::{Class, Memo, Why};
+use crate::files::Name;
+use crate::log::{Fact, HEADER, Place, Record, Removed, What};
+use crate::{Address, Error};
+
+/// A file that is shorter or longer than its blob.
+pub(super) struct TornFile {
+    pub name: Name,
+    pub blob: Blob,
+}
+
+/// What a repair came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Repaired {
+    /// Records that were written again.
+    pub recovered: u64,
+    /// Acknowledged things that are lost.
+    pub lost: u64,
+    /// What is lost, acknowledged or not.
+    pub addresses: Vec<Address>,
+}
+
+/// So many losses are told of one by one.
+const TOLD: usize = 32;
+
+/// Writes again what the index knows of records that are lost, and removes what only they had.
+pub(super) fn repair(
+    core: &Core,
+    is_lost: impl Fn(Place) -> bool,
+    torn_files: &[TornFile],
+) -> Result<Repaired, Error> {
+    let mut repair = Repair { core, writes: Pipeline::new(core), losses: Vec::new() };
+    for row in core.catalogue.rows(Table::Pin, None)? {
+        let (address, row) = row?;
+        let PinRow { place, at } = core.catalogue.decoded(&row)?;
+        if is_lost(place) {
+            repair
+                .write_again(place, Record { at, class: Class::Acknowledged, fact: Fact::Pin { address } })?;
+        }
+    }
+    for row in core.catalogue.names()? {
+        let NameRow { place, name, history } = row?;
+        if is_lost(place) {
+            let at = history.last().map_or_else(|| core.now(), |named| named.at);
+            let fact = Fact::Name { name, history };
+            repair.write_again(place, Record { at, class: Class::Acknowledged, fact })?;
+        }
+    }
+    for row in core.catalogue.rows(Table::Blob, None)? {
+        let (address, bytes) = row?;
+        let Blob { class, at, place, home } = core.catalogue.decoded(&bytes)?;
+        match home {
+            _ if !is_lost(place) => {}
+            Home::File { number, len } => {
+                repair.write_again(place, Record { at, class, fact: Fact::File { address, number, len } })?;
+            }
+            Home::Packed => repair.losses.push(Loss { address, what: What::Blob, class, row: bytes }),
+        }
+    }
+    for row in core.catalogue.rows(Table::Derivation, None)? {
+        let (address, bytes) = row?;
+        if is_lost(core.catalogue.decoded::<DerivationRow>(&bytes)?.place) {
+            let class = Class::Acknowledged;
+            repair.losses.push(Loss { address, what: What::Derivation, class, row: bytes });
+        }
+    }
+    repair.memos(&is_lost)?;
+    repair.tombstones(&is_lost)?;
+    for TornFile { name, blob } in torn_files {
+        core.files.quarantine(name)?;
+        let (address, class) = (name.address, blob.class);
+        repair.losses.push(Loss { address, what: What::Blob, class, row: blob.encode() });
+    }
+    repair.finish()
+}
+
+struct Repair<'a> {
+    core: &'a Core,
+    writes: Pipeline<'a>,
+    losses: Vec<Loss>,
+}
+
+/// Something that is lost.
+struct Loss {
+    address: Address,
+    what: What,
+    class: Class,
+    row: RowBytes,
+}
+
+impl Repair<'_> {
+    /// Writes a record that was at this place, if the index still means it there.
+    fn write_again(&mut self, place: Place, record: Record) -> Result<(), Error> {
+        let bytes = record.fact.size_hint();
+        self.writes.order(Order::Move(place, record), bytes)
+    }
+
+    fn memos(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
+        for row in self.core.catalogue.rows(Table::Memo, None)? {
+            let MemoRow { place, class, memo } = self.core.catalogue.decoded(&row?.1)?;
+            if is_lost(place) {
+                // The inputs are in the description, if there is one; else the index has the edges until it is made anew.
+                let Memo { derivation, output, size, cost, at } = memo;
+                let fact = Fact::Memo { derivation, output, size, cost, inputs: Vec::new() };
+                self.write_again(place, Record { at, class, fact })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets tombstones: they only say why something is not there.
+    fn tombstones(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
+        for row in self.core.catalogue.rows(Table::Gone, None)? {
+            let (address, row) = row?;
+            let GoneRow { place, .. } = self.core.catalogue.decoded(&row)?;
+            if is_lost(place) {
+                self.writes.order(Order::Forget(place, vec![address]), HEADER)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is lost, and tells of it.
+    fn finish(self) -> Result<Repaired, Error> {
+        let Repair { core, writes, losses } = self;
+        let mut repaired = Repaired { recovered: writes.settle()?, ..Repaired::default() };
+        core.submit_blocking(Order::Sync)?;
+        if losses.is_empty() {
+            return Ok(repaired);
+        }
+        let producers = Producers::find(core)?;
+        for part in losses.chunks(256) {
+            let mut groups: Vec<Group> = Vec::new();
+            for Loss { address, what, row, .. } in part {
+                let removed = Removed { address: *address, what: *what, edges: Vec::new() };
+                groups.push(vec![Doomed { removed, when: When::Damaged(row.clone()) }]);
+                let memos = if *what == What::Blob { producers.of(core, address)? } else { Vec::new() };
+                for (row, bytes) in memos {
+                    let removed = core.doom_memo(&row)?;
+                    groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
+                }
+            }
+            let removed = core.submit_blocking(Order::Remove(Why::Damaged, groups))?.removed;
+            let removed: HashSet<Address> = removed.into_iter().map(|(address, _)| address).collect();
+            for loss in part.iter().filter(|loss| removed.contains(&loss.address)) {
+                core.cache.remove(&loss.address);
+                repaired.lost += u64::from(loss.class == Class::Acknowledged);
+                repaired.addresses.push(loss.address);
+                if repaired.addresses.len() <= TOLD {
+                    let what = "the part of the log that had it is lost, or its file is torn".to_owned();
+                    core.tell(&Event::Quarantined { address: loss.address, class: loss.class, what });
+                }
+            }
+        }
+        let told = losses[..losses.len().min(TOLD)].iter().filter(|loss| loss.class == Class::Acknowledged);
+        let more = repaired.lost.saturating_sub(told.count() as u64);
+        if more > 0 {
+            let what = "more values and descriptions were in the lost part of the log".to_owned();
+            core.tell(&Event::Lost { what, count: more });
+        }
+        Ok(repaired)
+    }
+}
