@@ -3,7 +3,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 
 mod address;
-mod largest;
 mod near;
 
 use std::fmt::Write;
@@ -13,7 +12,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use largest::largest_of;
+use crate::allocated::largest_of;
 use near::neighbours;
 
 const CONTEXT: Context<'_> = Context("anabranch 2026 tests of the canonical encoding");
