@@ -7,8 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::io::ReadWriteFlags;
-
 /// A folder of files and folders. All paths are relative to it. All calls block.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Opens a file.
@@ -183,13 +181,22 @@ impl File for std::fs::File {
     }
 }
 
-/// Reads what the system has in memory. A file system that cannot tell counts as one that would wait.
+/// Reads only what the system has in memory. A file system that cannot tell answers as one that would wait.
+#[cfg(target_os = "linux")]
 fn read_cached(file: &std::fs::File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
     let mut parts = [io::IoSliceMut::new(into)];
-    match rustix::io::preadv2(file, &mut parts, offset, ReadWriteFlags::NOWAIT) {
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Err(io::ErrorKind::WouldBlock.into()),
+    match preadv2(file, &mut parts, offset, ReadWriteFlags::NOWAIT) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::WouldBlock.into()),
         read => Ok(read?),
     }
+}
+
+/// Other systems have no such call: every read may wait.
+#[cfg(not(target_os = "linux"))]
+fn read_cached(_: &std::fs::File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::WouldBlock.into())
 }
 
 #[cfg(test)]
