@@ -231,16 +231,16 @@ fn callers_are_gathered() {
 fn deferred_requests_come_along() {
     let gather = Gather::new();
     let mut batch = Vec::new();
-    gather.push_leisurely(1).unwrap();
+    gather.push_deferred(1).unwrap();
     gather.push(2).unwrap();
-    gather.push_leisurely(3).unwrap();
+    gather.push_deferred(3).unwrap();
     assert!(gather.take(1, &mut batch) && batch == [1, 2, 3]);
     // By itself it comes too, a moment later.
     batch.clear();
-    gather.push_leisurely(4).unwrap();
+    gather.push_deferred(4).unwrap();
     assert!(gather.take(1, &mut batch) && batch == [4]);
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..20_000).for_each(|number| gather.push_leisurely(number).unwrap()));
+        scope.spawn(|| (0..20_000).for_each(|number| gather.push_deferred(number).unwrap()));
         let mut all = Vec::new();
         while all.len() < 20_000 {
             batch.clear();
@@ -249,9 +249,9 @@ fn deferred_requests_come_along() {
         }
         assert!(all.into_iter().eq(0..20_000));
     });
-    gather.push_leisurely(5).unwrap();
+    gather.push_deferred(5).unwrap();
     gather.close();
-    assert_eq!(gather.push_leisurely(6), Err(6));
+    assert_eq!(gather.push_deferred(6), Err(6));
     batch.clear();
     assert!(gather.take(0, &mut batch) && batch == [5]);
     batch.clear();
