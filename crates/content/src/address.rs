@@ -57,16 +57,17 @@ impl Address {
     }
 }
 
-/// For maps by address: an address is a hash already.
+/// For maps by address: it takes a part of the address as the hash.
 pub type BuildAddress = BuildHasherDefault<AddressHasher>;
 
-/// An address is a hash already: eight of its bytes are taken as they are. They are others than the ones that choose a
-/// shard ([`Address::bits`]), or all of a shard would crowd in a part of its map.
+/// The hasher for keys that are a hash already: it takes the last eight bytes of a key as they are. The first eight
+/// bytes of an address choose its shard ([`Address::bits`]), so the addresses of one shard would have much in common in
+/// them.
 #[derive(Default)]
 pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
-    /// The length comes first, the address last: the last counts.
+    /// An address is hashed as its length, then its bytes: the second call replaces the first.
     fn write(&mut self, bytes: &[u8]) {
         self.0 = bytes.last_chunk().map_or(0, |last| u64::from_ne_bytes(*last));
     }

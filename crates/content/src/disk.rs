@@ -1,5 +1,5 @@
-//! The storage seam: the few calls by which this crate touches a disk, so that tests can put a disk under it that
-//! crashes, writes short, flips bits or is full.
+//! The only calls with which this crate touches a disk. Tests replace the disk with one that crashes, writes short,
+//! flips bits or is full.
 
 use std::fmt;
 use std::io;
@@ -7,51 +7,49 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::io::ReadWriteFlags;
-
 /// A folder of files and folders. All paths are relative to it. All calls block.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>>;
 
-    /// What is in a folder, in no order.
+    /// The entries of a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<Entry>>;
 
-    /// Makes a folder, and those above it, unless it is there.
+    /// Creates a folder and the missing ones above it.
     fn make_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Moves a file to another name, over what has that name.
+    /// Renames a file; a file that has the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes durable what was made, renamed and removed in a folder.
+    /// Makes the creations, renames and removals in a folder durable.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// An existing one, to read.
+    /// Opens an existing file to read it.
     Read,
-    /// A new one, to write and read; an error when there is one.
+    /// Creates a file to write and read it; fails if the file exists.
     Create,
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name in the folder.
     pub name: String,
-    /// A file's length; nothing for a folder.
+    /// The length of a file; `None` for a folder.
     pub len: Option<u64>,
 }
 
 /// An open file.
-#[allow(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty")]
+#[allow(clippy::len_without_is_empty, reason = "no caller needs to know whether a file is empty")]
 pub trait File: fmt::Debug + Send + Sync {
-    /// Reads into the whole buffer, or as far as the file goes; says how much.
+    /// Fills the buffer, or as much of it as the file has bytes; returns how many were read.
     fn read_at(&self, into: &mut [u8], offset: u64, wait: Wait) -> io::Result<usize>;
 
     /// Writes all bytes; after an error, any part of them may have been written.
@@ -60,19 +58,19 @@ pub trait File: fmt::Debug + Send + Sync {
     /// Makes the bytes written so far durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Cuts the file off.
+    /// Cuts the file, or extends it with zeros, to this length.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// How long the file is.
+    /// The length of the file.
     fn len(&self) -> io::Result<u64>;
 }
 
-/// May a read wait for the disk?
+/// Whether a read may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It may: the caller's thread may block.
+    /// It may block the caller's thread.
     Yes,
-    /// It may not: what is not in memory is [`io::ErrorKind::WouldBlock`].
+    /// It must not: bytes that are not in memory are an [`io::ErrorKind::WouldBlock`].
     No,
 }
 
@@ -83,12 +81,25 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder at this path; it and its parents are made when missing.
+    /// The folder at this path; it and its parents are created when missing, and are durable then.
     pub fn new(root: impl Into<PathBuf>) -> io::Result<Folder> {
         let root = root.into();
-        std::fs::create_dir_all(&root)?;
+        create_folders(&root, |parent| std::fs::File::open(parent)?.sync_all())?;
         Ok(Folder { root })
     }
+}
+
+/// Creates a folder and the missing ones above it, and syncs the parent of each: a new folder is there after a power
+/// cut only if its entry in its parent is durable.
+fn create_folders(folder: &Path, mut sync: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let is_new = |folder: &&Path| *folder != Path::new("") && !folder.exists();
+    let new: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
+    std::fs::create_dir_all(folder)?;
+    new.into_iter().rev().try_for_each(|folder| sync(parent_of(folder)))
+}
+
+fn parent_of(folder: &Path) -> &Path {
+    folder.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
 }
 
 impl Disk for Folder {
@@ -105,7 +116,7 @@ impl Disk for Folder {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(self.root.join(folder))? {
             let entry = entry?;
-            // A name that is not text is not one of ours.
+            // Every name that this crate writes is UTF-8, so this file is not the store's.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let meta = match entry.metadata() {
                 Ok(meta) => meta,
@@ -170,11 +181,51 @@ impl File for std::fs::File {
     }
 }
 
-/// Reads what the system has in memory. A file system that cannot tell counts as one that would wait.
+/// Reads only what the system has in memory. A file system that cannot tell answers as one that would wait.
+#[cfg(target_os = "linux")]
 fn read_cached(file: &std::fs::File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
     let mut parts = [io::IoSliceMut::new(into)];
-    match rustix::io::preadv2(file, &mut parts, offset, ReadWriteFlags::NOWAIT) {
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Err(io::ErrorKind::WouldBlock.into()),
+    match preadv2(file, &mut parts, offset, ReadWriteFlags::NOWAIT) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::WouldBlock.into()),
         read => Ok(read?),
+    }
+}
+
+/// Other systems have no such call: every read may wait.
+#[cfg(not(target_os = "linux"))]
+fn read_cached(_: &std::fs::File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_of_each_new_folder_is_synced() {
+        let name = format!("anabranch-folders-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let create = |folder: &str| {
+            let mut synced = Vec::new();
+            create_folders(&root.join(folder), |parent| {
+                synced.push(parent.to_owned());
+                Ok(())
+            })
+            .unwrap();
+            assert!(root.join(folder).is_dir());
+            synced
+        };
+        assert_eq!(create("a/b/store"), [root.parent().unwrap(), &root, &root.join("a"), &root.join("a/b")]);
+        assert_eq!(create("a/b/store"), [] as [PathBuf; 0]);
+        assert_eq!(create("a/other"), [root.join("a")]);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn the_parent_of_a_bare_name_is_the_working_folder() {
+        assert_eq!(parent_of(Path::new("store")), Path::new("."));
+        assert_eq!(parent_of(Path::new("/data/store")), Path::new("/data"));
     }
 }

@@ -37,6 +37,7 @@ mod disk;
 mod memory;
 mod error;
 mod fields;
+mod shards;
 mod io;
 mod log;
 mod index;

@@ -1,4 +1,4 @@
-//! A disk in memory: for stores that need not outlive the process.
+//! A disk in memory, for stores that end with the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::{Disk, Entry, File, Open, Wait};
 
-/// A disk whose files are in memory and gone with it.
+/// A disk whose files are in memory; dropping it drops them.
 #[derive(Debug, Default)]
 pub struct Memory {
     tree: RwLock<Tree>,

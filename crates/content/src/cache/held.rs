@@ -1,4 +1,4 @@
-//! A value in the cache, and what decides when it leaves.
+//! A value in the cache, and its priority, which decides when it is evicted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,45 +6,45 @@ use bytes::Bytes;
 
 use super::Cache;
 
-/// The lowest leaves first. A float that is not negative, by its bits, which have the same order.
+/// The value with the lowest is evicted first. The bits of a float that is not negative: they have its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Priority(u64);
 
-/// Uses beyond this count no more, so that what was used the most, but no longer is, leaves after so many turns of
-/// the rest. Among what is used more, the last use decides.
+/// Further uses do not count, so that a value that was used very often, but no longer is, gets evicted in the end.
+/// Among values with more uses, the last use decides.
 const USES_COUNTED: u64 = 16;
 
 impl Priority {
     /// Above all others.
     pub(super) const HIGHEST: Priority = Priority(u64::MAX);
 
-    /// Of a value last used at this age. It is above the age by however little the value is worth: otherwise an age
-    /// that outgrew a float's digits would stand still.
+    /// The priority of a value last used at this age. It is above the age however little the value is worth:
+    /// otherwise an age with more digits than a float holds would never rise.
     pub(super) fn new(age: f64, density: f64, uses: u64) -> Priority {
         Priority((age + density * uses as f64).max(age.next_up()).to_bits())
     }
 
-    /// The age of a cache that something of this priority has left.
+    /// The age of a cache that evicted a value of this priority.
     pub(super) fn as_age(self) -> f64 {
         f64::from_bits(self.0)
     }
 }
 
-/// Where a value stands in the queue to leave: equals leave in the order of their arrival.
+/// A value's place in the eviction queue: values of equal priority are evicted in the order of their arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) priority: Priority,
     arrival: u64,
 }
 
-/// A value in the cache. Hits change what is atomic, under a lock that they share.
+/// A value in the cache. Hits change the atomic fields, under a read lock.
 pub(super) struct Held {
     bytes: Bytes,
     density: f64,
     uses: AtomicU64,
     /// Bits of the cache's age at the last use.
     age: AtomicU64,
-    /// Bits of the priority that the value is queued by. Later uses do not change it, only the ledger's owner does.
+    /// Bits of the priority that the value has in the queue. Uses do not change it; only the ledger does.
     queued: AtomicU64,
     arrival: u64,
 }
@@ -60,11 +60,17 @@ impl Held {
         &self.bytes
     }
 
+    /// Takes the same bytes from another buffer, and hands back those it had.
+    pub(super) fn replace_bytes(&mut self, same: Bytes) -> Bytes {
+        std::mem::replace(&mut self.bytes, same)
+    }
+
     pub(super) fn size(&self) -> u64 {
         size(&self.bytes)
     }
 
-    /// Notes a use. Looks before it writes: what is used all the time is then only read, by all threads at once.
+    /// Notes a use. It reads before it writes: a value in constant use is then only read, and its cache line stays
+    /// shared between processors.
     pub(super) fn note_use(&self, age: f64) {
         if self.uses.load(Relaxed) < USES_COUNTED {
             self.uses.fetch_add(1, Relaxed);
@@ -74,12 +80,12 @@ impl Held {
         }
     }
 
-    /// What the uses so far have earned.
+    /// The priority after the uses so far.
     pub(super) fn priority(&self) -> Priority {
         Priority::new(f64::from_bits(self.age.load(Relaxed)), self.density, self.uses.load(Relaxed))
     }
 
-    /// The place that the uses so far have earned: from now on the value's.
+    /// Gives the value the place of its current priority.
     pub(super) fn earn_place(&self) -> Place {
         self.queued.store(self.priority().0, Relaxed);
         self.place()
@@ -91,12 +97,12 @@ impl Held {
     }
 }
 
-/// What bytes take in the cache.
+/// The memory that a value of these bytes takes in the cache.
 pub(super) fn size(bytes: &Bytes) -> u64 {
     bytes.len() as u64 + Cache::ENTRY_BYTES
 }
 
-/// What a value is worth a byte.
+/// A value's worth per byte.
 pub(super) fn density(worth: u64, size: u64) -> f64 {
     worth as f64 / size as f64
 }

@@ -1,4 +1,4 @@
-//! What a cache counts.
+//! The counts of a cache.
 
 /// What a cache has done, and what it holds now.
 ///
@@ -7,24 +7,24 @@
 pub struct CacheStats {
     /// Gets that found their value.
     pub hits: u64,
-    /// Gets that did not.
+    /// Gets that did not find it.
     pub misses: u64,
-    /// Values that were offered and taken.
+    /// Values that were offered and admitted.
     pub admitted: u64,
-    /// Values thrown out to make room for others.
+    /// Values evicted to make room for others.
     pub evicted: u64,
-    /// Values dropped on demand.
+    /// Values removed on request.
     pub removed: u64,
     /// Values refused as larger than the whole cache.
     pub refused_too_large: u64,
-    /// Values refused as larger than what is not pinned.
+    /// Values refused as larger than the room that pinned values leave.
     pub refused_all_pinned: u64,
-    /// Values refused as worth less than something that they would have thrown out.
+    /// Values refused because one that is worth more would have been evicted.
     pub refused_worth_less: u64,
     /// Values held.
     pub entries: u64,
-    /// What they take.
+    /// The memory that they take.
     pub bytes: u64,
-    /// What those of them take that are pinned.
+    /// The memory that the pinned ones take.
     pub pinned_bytes: u64,
 }

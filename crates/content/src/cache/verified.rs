@@ -1,25 +1,24 @@
-//! Bytes that are known to be the ones of their address.
+//! Bytes whose hash is known to be their address.
 
 use bytes::Bytes;
 
 use crate::Address;
 
-/// Bytes together with their address, which is theirs.
-///
-/// A cache counts their length. Bytes cut from a larger buffer keep all of it in memory: copy them first.
+/// Bytes with their address, which is known to be their hash. They may be a slice of a larger buffer: a cache copies
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub(super) address: Address,
     pub(super) bytes: Bytes,
 }
 
-/// Bytes that are not the ones of their address.
+/// The bytes' hash is not the address that they came with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bytes said to be {said} are {found}")]
 pub struct Mismatch {
     /// The address that they came with.
     pub said: Address,
-    /// The address that they have.
+    /// The hash of the bytes.
     pub found: Address,
 }
 
@@ -34,7 +33,7 @@ impl Verified {
         }
     }
 
-    /// For bytes that were hashed a moment ago.
+    /// For bytes that the caller has hashed.
     pub(crate) fn known(address: Address, bytes: Bytes) -> Verified {
         Verified { address, bytes }
     }

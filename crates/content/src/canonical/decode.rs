@@ -1,4 +1,4 @@
-//! Bytes to their value. Takes nothing that the encoder would not have written.
+//! Decodes bytes to a value. Refuses bytes that the encoder would not have written.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub enum Fault {
     /// No kind of value begins so.
     #[error("there is no kind of value {0}")]
     Tag(u8),
-    /// What starts here ends behind the last byte.
-    #[error("what starts here goes past the end")]
+    /// The value that starts here ends behind the last byte.
+    #[error("the value that starts here goes past the end")]
     End,
     /// A text or key is not UTF-8 from here on.
     #[error("the text is not UTF-8")]
@@ -35,10 +35,10 @@ pub enum Fault {
     /// A key that is not above the one before it.
     #[error("the key is not above the one before it")]
     Key,
-    /// Another NaN than the encoding's one.
+    /// A NaN with other bits than the encoding's one NaN.
     #[error("the bits are of a NaN that is never written")]
     Nan,
-    /// A list or map in too many others.
+    /// A list or map inside too many others.
     #[error("lists and maps are more than {} deep", Value::DEPTH_LIMIT)]
     Depth,
     /// Bytes behind the value.
@@ -77,7 +77,7 @@ struct Reader<'a> {
     offset: usize,
 }
 
-/// The fewest bytes of a value, and of a key with its value: what bounds a count before anything is made of it.
+/// The fewest bytes of a value, and of a key with its value. They bound a count before anything is allocated for it.
 const VALUE_BYTES: usize = 1;
 const PAIR_BYTES: usize = 8 + VALUE_BYTES;
 
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(map)
     }
 
-    /// How many things follow, of so many bytes each at the least: never more than the rest can hold.
+    /// How many items follow, of at least `bytes_each` bytes each: never more than the rest can hold.
     fn count(&mut self, bytes_each: usize) -> Result<usize, DecodeError> {
         let start = self.offset;
         let count = u64::from_be_bytes(self.array()?);

@@ -1,4 +1,4 @@
-//! A value to its bytes.
+//! Encodes a value.
 
 use super::{VERSION, Value, float_bits, tag};
 

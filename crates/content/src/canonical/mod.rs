@@ -1,4 +1,5 @@
-//! One encoding a value, one value an encoding: what the addresses of derivations are hashes of.
+//! The canonical encoding: each value has one encoding, and each encoding one value. The address of a derivation is a
+//! hash of such an encoding.
 //!
 //! ```text
 //! encoding = 01 value                       the version, then the value
@@ -27,7 +28,7 @@ use crate::{Address, Context};
 pub use decode::{DecodeError, Fault};
 pub use encode::TooDeep;
 
-/// What a derivation is described by.
+/// The description of a derivation.
 ///
 /// Two values are equal if their encodings are. So NaN equals NaN, whatever its bits: hardware does not agree on
 /// them. And 0.0 is not -0.0: a computation can tell them apart, so they may not share its result.
@@ -41,7 +42,7 @@ pub use encode::TooDeep;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Nothing, said out loud.
+    /// No value.
     Null,
     /// True or false.
     Bool(bool),
@@ -49,11 +50,11 @@ pub enum Value {
     Int(i64),
     /// A number with a fraction.
     Float(f64),
-    /// Characters.
+    /// Text, in UTF-8.
     Text(String),
     /// Any bytes.
     Bytes(Bytes),
-    /// The name of a blob or of another derivation.
+    /// The address of a blob or of another derivation.
     Address(Address),
     /// Values in order.
     List(Vec<Value>),

@@ -1,5 +1,5 @@
-//! Buffers that are used again, because a fresh one costs a page fault for every 4 KiB; and aligned, because the
-//! system's copy takes twice as long to an address that is not.
+//! Buffers that are reused, because a new one costs a page fault per 4 KiB. They are aligned, because the system's
+//! copy to an unaligned address takes twice as long.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,16 +8,16 @@ use bytes::Bytes;
 
 use super::PIECE_LEN;
 
-/// Buffers of one piece that nobody uses now.
+/// Buffers of one piece that are free.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Memory of one piece, or more, with anything in it. Goes back when it is dropped.
+/// A buffer of one piece or more, with old bytes in it. It returns to the free ones when it is dropped.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    /// Longer than what is used of it, to begin where it is aligned.
+    /// Longer than the part that is used, so that this part can begin at an aligned address.
     memory: Vec<u8>,
     start: usize,
     home: Arc<Buffers>,
@@ -42,7 +42,7 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// A part of the buffer, to hand out: it goes back when the last clone is dropped.
+    /// A part of the buffer, to hand out: the buffer is free again when the last clone is dropped.
     pub(super) fn into_bytes(self, part: Range<usize>) -> Bytes {
         Bytes::from_owner(self).slice(part)
     }

@@ -1,4 +1,4 @@
-//! A file that is being made.
+//! A file that is being written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Error, Files, failed};
 use crate::{File, Open};
 
-/// A new file below `incoming`, removed when dropped unless it was moved to where it belongs.
+/// A new file below `incoming`, removed when dropped unless it was moved to its place.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) file: Arc<dyn File>,
@@ -41,7 +41,7 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if !self.moved {
-            // What cannot be removed now is cleared at the next start.
+            // A file that cannot be removed now is removed when the store next opens.
             let remove = || self.files.disk.remove(&self.path).map_err(failed("remove", &self.path));
             let _ = self.files.with_incoming(remove);
         }

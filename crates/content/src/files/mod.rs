@@ -1,8 +1,8 @@
 //! Large blobs as files.
 //!
 //! A blob's file is `files/<first two digits>/<address>.<number>` and holds exactly its bytes, so that `b3sum` prints
-//! its name. The number is unique for each write: to remove an old file can never hurt a newer one. Beside a blob of
-//! more than 1 MiB is its tree, the same name with `.tree`: made again from the bytes whenever it is missing or wrong,
+//! its name. The number is unique per write, so removing an old file never removes a newer one. A blob of more
+//! than 1 MiB has a tree file of the same name with `.tree`. It is rebuilt from the bytes when it is missing or wrong,
 //! and so never synced. Writes begin in `incoming/` and end with a rename; damaged files end in `quarantine/`.
 //!
 //! [`Writing`] and [`Reading`] block. [`Sink`] and [`Stream`] are the same over the store's threads.
@@ -37,7 +37,7 @@ pub(crate) use sink::Sink;
 pub(crate) use stream::Stream;
 pub(crate) use writing::{Writing, Written};
 
-/// How much is read, written and hashed at a time: eight groups.
+/// A piece, which is how much is read, written and hashed at a time: eight groups.
 const PIECE_LEN: usize = 512 << 10;
 
 /// The longest blob that is read and checked as a whole and has no tree.
@@ -51,9 +51,9 @@ const QUARANTINE: &str = "quarantine";
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
-    /// Which folders below `files` are known to outlive a crash.
+    /// Which folders below `files` are known to be durable.
     durable_folders: [AtomicBool; 256],
-    /// Counts rebuilt trees, to name them apart while they are incoming.
+    /// Counts rebuilt trees, so that each has its own name in `incoming`.
     rebuilds: AtomicU64,
     buffers: Arc<Buffers>,
     /// Whether the store is closed. Read while a name in `incoming` is made, moved or removed: the next owner of the
@@ -61,12 +61,12 @@ pub(crate) struct Files {
     closed: RwLock<bool>,
 }
 
-/// When a new file shall be durable.
+/// When a new file must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Before it is acknowledged.
     Now,
-    /// When [`Files::make_durable`] says so, or the system likes.
+    /// After a call of [`Files::make_durable`].
     Later,
 }
 
@@ -85,19 +85,19 @@ pub(crate) enum Error {
     Lost(#[from] Lost),
 }
 
-/// What there is below `files`.
+/// The files below `files`.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    /// The blobs' files, and how long each is.
+    /// The blobs' files and their lengths.
     pub(crate) blobs: Vec<(Name, u64)>,
-    /// Names with a tree and no blob: what is left of a write or a removal that was cut off. To be removed.
+    /// Names with a tree and no blob, left by a write or a removal that a crash interrupted. To be removed.
     pub(crate) orphans: Vec<Name>,
-    /// What is not ours.
+    /// Files that are not the store's.
     pub(crate) strays: Vec<PathBuf>,
 }
 
 impl Files {
-    /// The files on this disk. Makes the folders that are missing.
+    /// The files on this disk. Creates the folders that are missing.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Arc<Files>, Error> {
         for folder in [FILES, INCOMING, QUARANTINE].map(Path::new) {
             disk.make_folder(folder).map_err(failed("make", folder))?;
@@ -124,13 +124,13 @@ impl Files {
         if *closed { Err(Error::Lost(Lost::Closed)) } else { work() }
     }
 
-    /// Removes a blob's files. What is gone already is fine.
+    /// Removes a blob's files; a missing file is not an error.
     pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
         self.remove_path(&name.data())?;
         self.remove_path(&name.tree())
     }
 
-    /// Takes a damaged blob out of the way, for somebody to look at. What is gone already is fine.
+    /// Moves a damaged blob to the quarantine folder, where an operator can inspect it; a missing file is not an error.
     pub(crate) fn quarantine(&self, name: &Name) -> Result<(), Error> {
         match self.disk.rename(&name.data(), &name.quarantined()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -140,7 +140,7 @@ impl Files {
         }
     }
 
-    /// All there is below `files`.
+    /// Lists the files below `files`.
     pub(crate) fn list(&self) -> Result<Listed, Error> {
         let mut listed = Listed::default();
         for Entry { name, len } in self.entries(Path::new(FILES))? {
@@ -170,8 +170,8 @@ impl Files {
         Ok(())
     }
 
-    /// Removes what writes left behind that were cut off. To be called before the first write. Returns what is not
-    /// ours.
+    /// Removes the files of writes that a crash interrupted. To be called before the first write. Returns the files
+    /// that are not the store's.
     pub(crate) fn clear_incoming(&self) -> Result<Vec<PathBuf>, Error> {
         let mut strays = Vec::new();
         for Entry { name, len } in self.entries(Path::new(INCOMING))? {
@@ -196,7 +196,7 @@ impl Files {
         }
     }
 
-    /// Makes it durable that there is a file of this name.
+    /// Makes the name of a file durable.
     fn sync_folders(&self, name: &Name) -> Result<(), Error> {
         self.sync_folder(&name.folder())?;
         let known = &self.durable_folders[name.fan_out()];
@@ -212,7 +212,7 @@ impl Files {
     }
 }
 
-/// Names parse to what is written so, or not at all.
+/// A name that parses is the one name of what it parses to.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some((name, kind)) = text.split_at_checked(2).and_then(|(fan_out, _)| Name::parse(fan_out, text)) {

@@ -1,4 +1,4 @@
-//! What files are called. Names are read strictly: only what would be written is ours.
+//! The names of files. They are parsed strictly: only a name that the store would write is the store's.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub(crate) struct Name {
     pub(crate) number: u64,
 }
 
-/// What a file with a name holds.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Blob,
@@ -50,7 +50,7 @@ impl Name {
         };
         let (address, number) = text.split_once('.')?;
         let name = Name { address: address.parse().ok()?, number: number.parse().ok()? };
-        // Capitals, leading zeros and signs are parsed, but never written.
+        // Capitals, leading zeros and signs parse, but the store never writes them.
         (name.text() == text && text.starts_with(fan_out)).then_some((name, kind))
     }
 
@@ -59,27 +59,27 @@ impl Name {
     }
 }
 
-/// Is this what a folder below `files` is called?
+/// Is this the name of a folder below `files`?
 pub(super) fn is_fan_out(folder: &str) -> bool {
     folder.len() == 2 && folder.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Where the write of this number begins.
+/// The path at which the write of this number begins.
 pub(super) fn incoming(number: u64) -> PathBuf {
     Path::new(INCOMING).join(number.to_string())
 }
 
-/// Where its tree begins.
+/// The path at which its tree begins.
 pub(super) fn incoming_tree(number: u64) -> PathBuf {
     Path::new(INCOMING).join(format!("{number}.tree"))
 }
 
-/// Where a tree begins that is made again.
+/// The path at which a rebuilt tree begins.
 pub(super) fn incoming_rebuild(number: u64, rebuild: u64) -> PathBuf {
     Path::new(INCOMING).join(format!("{number}.{rebuild}.tree"))
 }
 
-/// Is this what a file in `incoming` is called?
+/// Is this the name of a file in `incoming`?
 pub(super) fn is_incoming(file: &str) -> bool {
     let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
     match file.strip_suffix(".tree") {

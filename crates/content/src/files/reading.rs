@@ -1,4 +1,4 @@
-//! One blob being read.
+//! Reads a blob's file.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::{Error, Files, Name, WHOLE_LEN};
 use crate::tree::{Tree, Value};
 use crate::{Address, Open};
 
-/// A blob's file, for any number of threads. No byte leaves it that did not hash to the address.
+/// A blob's file, for any number of threads. It returns only bytes that were verified against the address.
 #[derive(Debug)]
 pub(crate) struct Reading(Source);
 
@@ -40,8 +40,8 @@ impl Reading {
         }))
     }
 
-    /// The bytes of a range, as far as the blob goes. Reads the groups that the range touches, into one buffer of at
-    /// least a piece, which lives as long as the bytes do: who keeps a few for long copies them.
+    /// The bytes of a range, as far as the blob goes. They are a slice of a buffer of at least a piece: a caller that
+    /// keeps a few of them for long copies them.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Bytes, Error> {
         let len = self.len();
         let range = range.start.min(len)..range.end.min(len);

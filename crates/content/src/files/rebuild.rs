@@ -1,4 +1,4 @@
-//! Makes a blob's tree again from its bytes.
+//! Rebuilds a blob's tree from its bytes.
 
 use std::io;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::tree::{Builder, Part};
 use crate::{Disk, File, Memory, Open};
 
 impl Stored {
-    /// The values of this blob, whose tree is missing or wrong; or what is wrong with the blob.
+    /// Rebuilds the values of a blob whose tree is missing or wrong; an error if the blob is damaged.
     pub(super) fn rebuild(&self) -> Result<Values, Error> {
         let file = match self.rebuild_on_disk() {
-            // That the disk takes no tree is no reason not to read: this once it is in memory.
+            // A disk that cannot take the tree does not stop the read: the tree is then held in memory.
             Err(Error::Disk(_)) => self.rebuild_in_memory()?,
             file => file?,
         };
@@ -25,7 +25,7 @@ impl Stored {
         values.ok_or_else(|| self.tree_is_lost())
     }
 
-    /// A disk that forgets a tree as soon as it is written says nothing about the blob.
+    /// The error for a tree that is damaged again right after it was written: the blob itself may be whole.
     pub(super) fn tree_is_lost(&self) -> Error {
         failed("read back", &self.name.tree())(io::ErrorKind::InvalidData.into())
     }

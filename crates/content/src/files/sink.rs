@@ -1,4 +1,5 @@
-//! A blob streamed in: hashed and written on the store's threads, while its giver makes the next piece.
+//! Writes a blob from a stream: it is hashed and written on the store's threads while the producer makes the next
+//! piece.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::{Durability, Error, Files, Name, PIECE_LEN, Writing, Written};
 use crate::io::{Job, Parked, Pool};
 
 /// Takes a blob piece by piece. Holds one piece that is being written, one that is being filled, and the values of one
-/// span: under 1.1 MiB, or what the giver's own pieces hold if they are longer, and 32 bytes for each 64 MiB of the
+/// span: under 1.1 MiB, or the producer's pieces if they are longer, and 32 bytes for each 64 MiB of the
 /// blob. Dropping it removes what was written.
 #[derive(Debug)]
 pub(crate) struct Sink {
@@ -46,7 +47,7 @@ impl Sink {
         Ok(Sink { pool: Arc::clone(pool), files: Arc::clone(files), small: None, state })
     }
 
-    /// Takes the blob's next bytes. Dropping the future tears the sink: it fails from then on.
+    /// Takes the blob's next bytes. If the future is dropped, bytes may be lost: all later calls fail.
     pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<(), Error> {
         while !bytes.is_empty() {
             if self.small.is_none() && bytes.len() >= PIECE_LEN {
@@ -59,7 +60,7 @@ impl Sink {
         Ok(())
     }
 
-    /// The blob is whole: what is its address?
+    /// Ends the blob and computes its address.
     pub(crate) async fn hash(mut self) -> Result<Hashed, Error> {
         if let Some((buffer, filled)) = self.small.take() {
             self.put(buffer.into_bytes(0..filled)).await?;
@@ -70,7 +71,7 @@ impl Sink {
         Ok(Hashed { name, pool: Arc::clone(&self.pool), written })
     }
 
-    /// Moves bytes to the buffer of small pieces, and that out when it is full.
+    /// Copies bytes to the buffer of small pieces, and writes the buffer when it is full.
     fn gather(&mut self, bytes: &mut Bytes) -> Option<Bytes> {
         let (mut buffer, filled) =
             self.small.take().unwrap_or_else(|| (self.files.buffers.take(PIECE_LEN), 0));
@@ -96,8 +97,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Waits for the piece that is being written. A sink is torn from here until it has work again: whoever drops the
-    /// future between loses bytes.
+    /// Waits for the piece that is being written. Until the next piece is started, dropping the future loses bytes, and
+    /// the sink refuses all later calls.
     async fn settle(&mut self) -> Result<Parked<Box<Writing>>, Error> {
         let settled = match std::mem::replace(&mut self.state, State::Failed(Error::Torn)) {
             State::Idle(writing) => Ok(writing),

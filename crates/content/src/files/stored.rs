@@ -1,4 +1,4 @@
-//! A blob's file as it is on the disk: nothing is believed yet.
+//! A blob's file as it is on the disk, not verified yet.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A blob streamed out: read on the store's threads, ahead of its taker.
+//! Reads a blob as a stream: on the store's threads, ahead of the consumer.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use bytes::Bytes;
 use super::{Error, Files, Name, PIECE_LEN, Reading};
 use crate::io::{Job, Parked, Place, Pool};
 
-/// Verified pieces of a blob, in order. Holds two pieces that are read ahead, besides those its taker holds, and the
+/// Verified pieces of a blob, in order. Holds two pieces that are read ahead, besides those the consumer holds, and the
 /// values of one span: under 1.1 MiB, and 32 bytes for each 64 MiB of the blob.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pool: Arc<Pool>,
     reading: Parked<Arc<Reading>>,
-    /// What nobody has begun to read.
+    /// The range that no thread has begun to read.
     rest: Range<u64>,
     ahead: VecDeque<Job<Result<Bytes, Error>>>,
 }
 
-/// How many pieces are read ahead: while the one wakes its taker, a thread is busy with the other.
+/// How many pieces are read ahead: while the consumer wakes up for one, a thread reads the other.
 const AHEAD: usize = 2;
 
 impl Stream {
@@ -67,7 +67,7 @@ impl Stream {
         self.ahead.clear();
     }
 
-    /// Starts on the next pieces, as far as the threads are not too busy.
+    /// Starts to read the next pieces, unless the pool's queue is full.
     fn read_ahead(&mut self) {
         while self.ahead.len() < AHEAD
             && !self.rest.is_empty()

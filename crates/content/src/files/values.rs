@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::tree::{self, HEADER_LEN, Tree, Value};
 use crate::{Address, File, Wait};
 
-/// A tree file of which the top holds. In memory are the spans' values and those of one span's groups.
+/// A tree file whose spans' values were verified. It holds these and the values of one span's groups in memory.
 #[derive(Debug)]
 pub(super) struct Values {
     tree: Tree,
@@ -16,8 +16,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// A blob's tree file; nothing if it does not hold. An error of the disk counts as that: the tree can be made
-    /// again.
+    /// Opens a blob's tree file; `None` if it is not verified, or if the disk fails: the tree can be rebuilt.
     pub(super) fn open(file: Arc<dyn File>, address: &Address, len: u64) -> Option<Values> {
         let tree = Tree::of(len);
         let mut header = [0; HEADER_LEN];
@@ -29,7 +28,7 @@ impl Values {
         tree.spans_hold(&spans, address).then_some(Values { tree, file, spans, in_hand: None })
     }
 
-    /// The values of these groups; nothing if the tree file does not hold there.
+    /// The values of these groups; `None` if the tree file is damaged there.
     pub(super) fn of_groups(&mut self, groups: Range<u64>) -> Option<Vec<Value>> {
         groups.map(|group| self.of_group(group)).collect()
     }

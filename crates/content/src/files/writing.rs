@@ -1,4 +1,4 @@
-//! One blob being written.
+//! Writes a blob's file.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::name::{incoming, incoming_tree};
 use super::{Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
 use crate::tree::{Builder, Part};
 
-/// A blob of which more is to come. Dropping it removes what was written; after an error that is all it is good for.
+/// A blob that is being written. Dropping it removes the file. After an error it can only be dropped.
 #[derive(Debug)]
 pub(crate) struct Writing {
     files: Arc<Files>,
@@ -16,7 +16,7 @@ pub(crate) struct Writing {
     tree: Option<Incoming>,
     builder: Builder,
     written: u64,
-    /// Less than a piece, to be written with what follows.
+    /// Less than a piece, to be written with the bytes that follow.
     buffer: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Writing {
         Ok(())
     }
 
-    /// The blob is whole: what is its address?
+    /// Ends the blob and computes its address.
     pub(crate) fn hash(mut self) -> Result<Written, Error> {
         self.put_buffer()?;
         let done = self.builder.finish();
@@ -101,7 +101,7 @@ impl Written {
         let (files, name) = (Arc::clone(&self.files), self.name);
         let placed = self.place(durability);
         if placed.is_err() {
-            // If the disk refuses this too, a later listing finds what nobody knows of.
+            // If the disk refuses this too, the file stays, and a later listing finds that no record names it.
             let _ = files.remove(&name);
         }
         placed
@@ -127,7 +127,7 @@ impl Written {
     }
 }
 
-/// Writes parts of the tree, whose file is made when the first are there.
+/// Writes parts of the tree; its file is created with the first part.
 fn write_tree(
     files: &Arc<Files>,
     tree: &mut Option<Incoming>,

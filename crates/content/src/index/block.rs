@@ -1,7 +1,7 @@
-//! The unit that is read from a run: sorted entries, found by halving.
+//! A block: the unit that is read from a run. Its entries are sorted and found by binary search.
 //!
 //! The entries one after another (key's length, value's length or a mark, key, value), then where each begins, then how
-//! many there are. A block has no checksum of its own: what names the block has it, see [`super::span`].
+//! many there are. A block has no checksum of its own: the leaf that names it has it, see [`super::span`].
 
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ impl<'a> Block<'a> {
         Ok(low)
     }
 
-    /// What the block says about a key: nothing, that it is deleted, or its value.
+    /// The block's entry of a key: none, a deletion, or a value.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Option<&'a [u8]>>, Malformed> {
         let number = self.below(key)?;
         if number == self.count() {
@@ -88,7 +88,7 @@ impl<'a> Block<'a> {
         Ok((found == key).then_some(value))
     }
 
-    /// Is this exactly what a [`Builder`] makes? Finding relies on it.
+    /// Are these exactly the bytes that a [`Builder`] would make? Lookups rely on it.
     pub(super) fn check(&self) -> Result<(), Malformed> {
         let (mut end, mut before): (usize, &[u8]) = (0, &[]);
         for number in 0..self.count() {
@@ -117,7 +117,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// For blocks of at most so many bytes.
+    /// For blocks of at most `most` bytes.
     pub(super) fn new(most: usize) -> Builder {
         Builder { most, entries: Vec::with_capacity(most), offsets: Vec::new() }
     }

@@ -78,7 +78,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Makes the next step go to the first entry that is not below the key.
+    /// Skips to the first entry that is not below the key.
     fn seek(&mut self, key: &Key) -> Result<(), Error> {
         let Some(leaf) = self.run.top.find(key) else { return Ok(()) };
         self.leaves.start = leaf;
@@ -120,7 +120,7 @@ impl Cursor {
 struct Window {
     start: u64,
     bytes: Vec<u8>,
-    /// How much to read next: a walk that goes on is worth more reading ahead.
+    /// How much to read next: it grows the longer the walk goes on.
     ahead: usize,
 }
 

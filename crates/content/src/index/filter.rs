@@ -1,4 +1,4 @@
-//! Says of most keys that a run does not have them, without reading the run.
+//! Finds out, for most keys that a run does not have, that it does not have them, without reading the run.
 //!
 //! A split-block Bloom filter: a key chooses one block of 32 bytes, one cache line, and sets one bit in each of its
 //! eight words.
@@ -9,17 +9,17 @@ use super::key::bits;
 const BITS_PER_KEY: u64 = 10;
 const BLOCK: usize = 32;
 
-/// The length of a part of a file is 32 bits. A run with more points than fit has a filter that is wrong more often.
+/// The length of a part of a file is 32 bits. The filter of a run with more points has more false positives.
 const BLOCKS_MOST: u64 = u32::MAX as u64 / BLOCK as u64;
 
-/// Which points a run may have. No point at all when it has no bytes.
+/// The points that a run may have; none if the filter has no bytes.
 #[derive(Default)]
 pub(super) struct Filter {
     blocks: Vec<[u8; BLOCK]>,
 }
 
 impl Filter {
-    /// An empty filter with room for so many points.
+    /// An empty filter with room for `points` points.
     pub(super) fn with_room(points: u64) -> Filter {
         let blocks = points.saturating_mul(BITS_PER_KEY).div_ceil(8 * BLOCK as u64);
         Filter { blocks: vec![[0; BLOCK]; blocks.min(BLOCKS_MOST) as usize] }
@@ -28,7 +28,7 @@ impl Filter {
     pub(super) fn decode(bytes: &[u8]) -> Result<Filter, Malformed> {
         match bytes.as_chunks() {
             (blocks, []) => Ok(Filter { blocks: blocks.to_vec() }),
-            _ => Err(Malformed("a filter is no whole number of blocks")),
+            _ => Err(Malformed("a filter is not a whole number of blocks")),
         }
     }
 
@@ -45,7 +45,7 @@ impl Filter {
         }
     }
 
-    /// False: this point was not added.
+    /// False if this point was certainly not added.
     pub(super) fn may_have(&self, key: &[u8]) -> bool {
         let (block, masks) = self.choose(key);
         let Some(block) = self.blocks.get(block) else { return false };
@@ -61,6 +61,6 @@ impl Filter {
     }
 }
 
-/// Odd numbers, one a word, that draw eight different bits from the same 32.
+/// Odd numbers, one per word, that choose eight bits from the same 32.
 const SALTS: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];

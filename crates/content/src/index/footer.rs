@@ -2,12 +2,13 @@
 
 use super::error::Malformed;
 use super::key::{KEY_MOST, Key};
-use super::span::{Span, take, take_u32, take_u64};
+use super::span::Span;
+use crate::fields::Take;
 
 const MAGIC: [u8; 8] = *b"indexrun";
 const VERSION: u32 = 1;
 
-/// What a run's file says about itself.
+/// The description of a run, at the end of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) number: u64,
@@ -43,35 +44,39 @@ impl Footer {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Footer, Malformed> {
-        let (mut rest, crc) = bytes.split_last_chunk().ok_or(Malformed("the footer is too short"))?;
+        let (rest, crc) = bytes.split_last_chunk().ok_or(Malformed("the footer is too short"))?;
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
             return Err(Malformed("the footer changed"));
         }
-        if take(&mut rest)? != MAGIC {
-            return Err(Malformed("it is no run of an index"));
+        let mut take = Take(rest);
+        if take.array() != Some(MAGIC) {
+            return Err(Malformed("it is not a run of an index"));
         }
-        if take_u32(&mut rest)? != VERSION {
+        if take.u32() != Some(VERSION) {
             return Err(Malformed("its version is unknown"));
         }
-        let footer = Footer {
-            number: take_u64(&mut rest)?,
-            entries: take_u64(&mut rest)?,
-            points: take_u64(&mut rest)?,
-            first: take_key(&mut rest)?,
-            last: take_key(&mut rest)?,
-            top: Span::decode(&take::<{ Span::BYTES }>(&mut rest)?)?,
-            filter: Span::decode(&take::<{ Span::BYTES }>(&mut rest)?)?,
-        };
-        if rest.is_empty() { Ok(footer) } else { Err(Malformed("the footer is too long")) }
+        let footer =
+            Footer::take(&mut take).ok_or(Malformed("the footer ends early or has a key that is not one"))?;
+        take.end().map(|()| footer).ok_or(Malformed("the footer is too long"))
+    }
+
+    /// The fields behind the version.
+    fn take(take: &mut Take<'_>) -> Option<Footer> {
+        Some(Footer {
+            number: take.u64()?,
+            entries: take.u64()?,
+            points: take.u64()?,
+            first: take_key(take)?,
+            last: take_key(take)?,
+            top: Span::take(take)?,
+            filter: Span::take(take)?,
+        })
     }
 }
 
-fn take_key(bytes: &mut &[u8]) -> Result<Key, Malformed> {
-    let [len] = take(bytes)?;
-    let padded = take::<KEY_MOST>(bytes)?;
-    let (key, padding) = padded.split_at_checked(usize::from(len)).ok_or(Malformed("a key is too long"))?;
-    match Key::new(key) {
-        Some(key) if padding.iter().all(|byte| *byte == 0) => Ok(key),
-        _ => Err(Malformed("a key is not whole")),
-    }
+/// A length, then a key with zeros behind it.
+fn take_key(take: &mut Take<'_>) -> Option<Key> {
+    let len = take.u8()?;
+    let (key, padding) = take.bytes(KEY_MOST)?.split_at_checked(usize::from(len))?;
+    Key::new(key).filter(|_| padding.iter().all(|byte| *byte == 0))
 }

@@ -22,7 +22,7 @@ impl Index {
         Ok(None)
     }
 
-    /// False if there is certainly nothing under the key; true may be wrong once in a hundred times. Never reads a file.
+    /// False if the key certainly has no entry; true is wrong about once in a hundred times. Never reads a file.
     pub(crate) fn may_have(&self, key: &Key) -> bool {
         let state = self.state();
         match state.in_memory(key) {
@@ -31,8 +31,8 @@ impl Index {
         }
     }
 
-    /// The values of many keys, in the order asked. It goes once through each run, so that keys that stand near each
-    /// other are read together.
+    /// The values of many keys, in the order asked. It goes once through each run, so that keys near each other are
+    /// read together.
     pub(crate) fn get_many(&self, keys: &[Key], wait: Wait) -> Result<Vec<Option<Box<[u8]>>>, Error> {
         let state = self.state();
         let mut found: Vec<Option<Change>> = keys.iter().map(|key| state.in_memory(key)).collect();

@@ -1,4 +1,4 @@
-//! The folder an index lives in: its files' names, and how a new file comes to have one.
+//! The folder of an index: the names of its files, and how a new file gets its name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::error::Error;
 use super::span::Spanned;
 use crate::{Disk, File, Open};
 
-/// The folder an index lives in.
+/// The folder of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
     disk: Arc<dyn Disk>,
@@ -21,25 +21,25 @@ pub(super) struct Home {
 pub(super) enum Name {
     Run(u64),
     Manifest(u64),
-    /// Of a file that is being written.
+    /// A file that is being written.
     Draft(u64),
 }
 
 impl Home {
-    /// The folder, made when missing.
+    /// The folder, created when missing.
     pub(super) fn new(disk: Arc<dyn Disk>, folder: &Path) -> Result<Home, Error> {
         disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))?;
         Ok(Home { disk, folder: folder.to_owned() })
     }
 
-    /// The index's files; others are not its business.
+    /// The index's files; other files in the folder are ignored.
     pub(super) fn list(&self) -> Result<Vec<Name>, Error> {
         let entries =
             self.disk.list(&self.folder).map_err(|cause| Error::disk("list", &self.folder, cause))?;
         Ok(entries.iter().filter_map(|entry| entry.name.parse().ok()).collect())
     }
 
-    /// Opens a file that must be there, being named by another one.
+    /// Opens a file that must be there, because another file names it.
     pub(super) fn open(&self, name: Name) -> Result<Spanned, Error> {
         let path = self.path(name);
         let file = self.disk.open(&path, Open::Read).map_err(|cause| match cause.kind() {
@@ -50,7 +50,7 @@ impl Home {
         Ok(Spanned { path, file, len })
     }
 
-    /// Begins a file that gets its name when it is whole.
+    /// Begins a file that gets its name when it is complete.
     pub(super) fn create(&self, name: Name) -> Result<Draft, Error> {
         let path = self.path(Name::Draft(name.number()));
         let file =
@@ -58,7 +58,7 @@ impl Home {
         Ok(Draft { home: self.clone(), name, path, file, len: 0, kept: false })
     }
 
-    /// Removes the files that are of no use.
+    /// Removes the files that are no longer needed.
     pub(super) fn remove_all(&self, is_useless: impl Fn(Name) -> bool) -> Result<(), Error> {
         let mut names = self.list()?;
         names.retain(|name| is_useless(*name));
@@ -82,7 +82,7 @@ impl Home {
 pub(super) struct Draft {
     home: Home,
     name: Name,
-    /// Where it is now.
+    /// Its present name.
     path: PathBuf,
     file: Arc<dyn File>,
     len: u64,
@@ -101,7 +101,7 @@ impl Draft {
         self.file.sync().map_err(|cause| Error::disk("sync", &self.path, cause))
     }
 
-    /// Gives the file, whole and synced, its name for good.
+    /// Renames the file, which is complete and synced, to its final name.
     pub(super) fn publish(&mut self) -> Result<(), Error> {
         let path = self.home.path(self.name);
         let renamed = self.home.disk.rename(&self.path, &path);
@@ -110,12 +110,12 @@ impl Draft {
         self.home.sync()
     }
 
-    /// From now on the file stays.
+    /// Keeps the file when this is dropped.
     pub(super) fn keep(&mut self) {
         self.kept = true;
     }
 
-    /// The file, to be read as it now is.
+    /// The file as it is now, for reading.
     pub(super) fn read(&self) -> Spanned {
         Spanned { path: self.home.path(self.name), file: Arc::clone(&self.file), len: self.len }
     }
@@ -124,7 +124,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be removed now is removed when the index is next opened.
+            // A file that cannot be removed now is removed when the index is next opened.
             let _ = self.home.disk.remove(&self.path);
         }
     }

@@ -1,7 +1,7 @@
-//! What the index is asked for: a table and one or two addresses.
+//! Keys of the index: a table and one or two addresses.
 
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use crate::Address;
 
@@ -97,35 +97,15 @@ impl Ord for Key {
 }
 
 impl Hash for Key {
+    /// For maps with [`BuildAddress`](crate::BuildAddress), which take these bits as they are. A map tells its entries
+    /// apart by the highest bits, but those chose the shard: others take their place.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(bits(self.as_bytes()));
+        state.write_u64(bits(self.as_bytes()).rotate_left(24));
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(out, "{byte:02x}"))
-    }
-}
-
-/// Makes [`Bits`].
-pub(crate) type BuildBits = BuildHasherDefault<Bits>;
-
-/// A hasher for what is a hash already.
-#[derive(Default)]
-pub(crate) struct Bits(u64);
-
-impl Hasher for Bits {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = self.0.rotate_left(5) ^ leading(bytes);
-    }
-
-    fn write_u64(&mut self, bits: u64) {
-        self.0 = bits;
-    }
-
-    /// A map tells its entries apart by the highest bits, but these are the ones that chose the shard.
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(24)
     }
 }

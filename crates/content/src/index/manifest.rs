@@ -1,12 +1,12 @@
-//! The file that says which runs are the index, and how much of the log they cover.
+//! The manifest: the file that names the runs of the index, and the log position up to which they cover the log.
 
 use std::cmp::Reverse;
 
-use super::Covered;
 use super::error::{Error, Malformed};
 use super::home::{Home, Name};
-use super::span::{take, take_u32, take_u64};
+use super::{Covered, Position};
 use crate::Wait;
+use crate::fields::Take;
 
 const MAGIC: [u8; 8] = *b"manifest";
 const VERSION: u32 = 1;
@@ -14,10 +14,10 @@ const VERSION: u32 = 1;
 /// The longest note.
 pub(crate) const NOTE_MOST: usize = 64 << 20;
 
-/// The longest manifest: no more is read of a file that claims to be one.
+/// The longest manifest: a longer file is not read.
 const MANIFEST_MOST: u64 = 96 << 20;
 
-/// What an index is made of.
+/// The runs of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub(super) covered: Covered,
@@ -68,40 +68,47 @@ impl Manifest {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Manifest, Malformed> {
-        let (mut rest, crc) = bytes.split_last_chunk().ok_or(Malformed("it is too short"))?;
+        let (rest, crc) = bytes.split_last_chunk().ok_or(Malformed("it is too short"))?;
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
             return Err(Malformed("it changed"));
         }
-        if take(&mut rest)? != MAGIC {
-            return Err(Malformed("it is no manifest"));
+        let mut take = Take(rest);
+        if take.array() != Some(MAGIC) {
+            return Err(Malformed("it is not a manifest"));
         }
-        if take_u32(&mut rest)? != VERSION {
+        if take.u32() != Some(VERSION) {
             return Err(Malformed("its version is unknown"));
         }
-        let position = (take_u32(&mut rest)?, take_u64(&mut rest)?);
-        let mut runs = Vec::new();
-        for _ in 0..take_u32(&mut rest)? {
-            runs.push(take_listed(&mut rest)?);
-        }
+        let (position, runs) = take_runs(&mut take).ok_or(Malformed("it ends early"))?;
         if !runs.is_sorted_by(|run: &Listed, next| run.age() < next.age()) {
             return Err(Malformed("its runs are out of order"));
         }
-        Ok(Manifest { covered: Covered { position, note: rest.to_owned() }, runs })
+        Ok(Manifest { covered: Covered { position, note: take.rest().to_owned() }, runs })
     }
 }
 
-fn take_listed(bytes: &mut &[u8]) -> Result<Listed, Malformed> {
-    let [level] = take(bytes)?;
-    Ok(Listed {
-        level,
-        number: take_u64(bytes)?,
-        bytes: take_u64(bytes)?,
-        entries: take_u64(bytes)?,
-        footer_crc: take_u32(bytes)?,
-    })
+/// The log position, and a count with so many runs.
+fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<Listed>)> {
+    let position = (take.u32()?, take.u64()?);
+    let mut runs = Vec::new();
+    // The count may be wrong: nothing is allocated ahead for it.
+    for _ in 0..take.u32()? {
+        runs.push(Listed::take(take)?);
+    }
+    Some((position, runs))
 }
 
 impl Listed {
+    fn take(take: &mut Take<'_>) -> Option<Listed> {
+        Some(Listed {
+            level: take.u8()?,
+            number: take.u64()?,
+            bytes: take.u64()?,
+            entries: take.u64()?,
+            footer_crc: take.u32()?,
+        })
+    }
+
     /// Orders runs from the newest to the oldest.
     pub(super) fn age(&self) -> (u8, Reverse<u64>) {
         (self.level, Reverse(self.number))

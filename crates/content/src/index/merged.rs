@@ -1,4 +1,4 @@
-//! Sorted sources seen as one: of each key only what the newest source says.
+//! Merges sorted sources into one: each key once, with the entry of the newest source.
 
 use super::cursor::Cursor;
 use super::error::Error;
@@ -12,7 +12,7 @@ pub(super) enum Source {
     Memory(Vec<(Key, Change)>),
 }
 
-/// Sources seen as one.
+/// Several sources merged into one.
 pub(super) struct Merged {
     /// Newest first.
     sources: Vec<Source>,
@@ -50,7 +50,7 @@ impl Merged {
         };
         let older = self.order[1..].iter().take_while(is_present).count();
         for _ in 0..=older {
-            // Whoever steps goes behind those that are still at the present key.
+            // A source that steps on goes behind those that are still at the present key.
             let source = self.order.remove(0).source;
             if self.sources[source].step()? {
                 self.insert(source);

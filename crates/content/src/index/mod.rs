@@ -1,6 +1,6 @@
-//! Finds what the log last said about a key.
+//! The index: finds the newest entry of a key without reading the log.
 //!
-//! The log is the truth and the index follows it: whatever is lost or damaged here is read from the log again. Entries
+//! The index is made from the log: entries that are lost or damaged here are read from the log again. Entries
 //! first go to a table in memory. A full table is frozen and written as a run, a sorted file that never changes; runs
 //! of one level are merged into one of the next. A manifest names the runs that count and the log position they cover,
 //! so that a crash at any moment leaves an index that covers less, and never a wrong one.
@@ -33,8 +33,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+pub(crate) use crate::address::BuildAddress as BuildBits;
 pub(crate) use error::Error;
-pub(crate) use key::{BuildBits, Key};
+pub(crate) use key::Key;
 pub(crate) use scan::Scan;
 
 use crate::Disk;
@@ -46,7 +47,7 @@ pub(crate) use table::Change;
 use table::Table;
 use work::Work;
 
-/// The index. Shared by reference: any thread reads, one applies, one works.
+/// The index. Shared by reference: any thread reads, one thread applies changes, one does the background work.
 pub(crate) struct Index {
     settings: Settings,
     home: Home,
@@ -56,14 +57,14 @@ pub(crate) struct Index {
     work: Mutex<Work>,
 }
 
-/// How an index spends memory and time.
+/// Bounds on the memory of an index and on its merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The recent table is frozen at about this size.
     pub(crate) recent_bytes: usize,
-    /// So many runs of a level are merged into one of the next, at least 2.
+    /// How many runs of a level are merged into one run of the next, at least 2.
     pub(crate) fan_in: usize,
-    /// The writer should pause when so many frozen tables wait to be written.
+    /// The writer should pause when this many frozen tables wait to be written.
     pub(crate) frozen_most: usize,
 }
 
@@ -76,32 +77,33 @@ impl Default for Settings {
 /// A place in the log: the segment and the offset in it.
 pub(crate) type Position = (u32, u64);
 
-/// What the runs cover, and what the owner had to say at that point.
+/// The log position up to which the runs cover the log, and the owner's note at that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Covered {
     pub(crate) position: Position,
     pub(crate) note: Vec<u8>,
 }
 
-/// How big an index is.
+/// The size of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// In memory and in runs; a key that was changed again counts again until a merge meets it.
+    /// In memory and in runs. A key that was changed twice counts twice until a merge drops the older change.
     pub(crate) entries: u64,
     pub(crate) runs: usize,
     pub(crate) disk_bytes: u64,
     pub(crate) memory_bytes: usize,
 }
 
-/// Up to where the log is covered.
+/// The log positions up to which the log is covered.
 struct Writing {
-    /// By all there is.
+    /// By tables and runs.
     applied: Option<Position>,
-    /// By what is not in the recent table.
+    /// By frozen tables and runs, without the recent table.
     frozen: Option<Position>,
 }
 
-/// All that is looked through for a key. It is replaced, not changed, so that a reader's copy stays whole.
+/// The tables and runs in which a key is looked up. It is replaced, never changed, so that a reader's copy stays
+/// consistent.
 struct State {
     recent: Arc<Table>,
     /// Newest first.
@@ -110,14 +112,14 @@ struct State {
     runs: Vec<Arc<Run>>,
 }
 
-/// A table that changes no more.
+/// A table that no longer changes.
 struct Frozen {
     table: Arc<Table>,
     covered: Covered,
 }
 
 impl Index {
-    /// Opens what the newest manifest names; without any manifest, an empty index that covers nothing.
+    /// Opens the runs that the newest manifest names; without a manifest, an empty index that covers nothing.
     ///
     /// [`Error::Damaged`]: reset the index and rebuild it from the log.
     pub(crate) fn open(
@@ -141,7 +143,7 @@ impl Index {
         Ok((Index::new(home, &names, settings, runs, covered.clone()), covered))
     }
 
-    /// Removes all files of an index, whatever is in them: an empty index.
+    /// Removes all files of an index, damaged or not, and opens an empty one.
     pub(crate) fn reset(disk: Arc<dyn Disk>, folder: &Path, settings: Settings) -> Result<Index, Error> {
         let home = Home::new(disk, folder)?;
         let names = home.list()?;
@@ -169,10 +171,10 @@ impl Index {
         }
     }
 
-    /// Changes keys, as the log says up to `position`; whoever asks from now on sees it. Called by one thread.
+    /// Applies the changes that the log has up to `position`; later lookups see them. Called by one thread.
     ///
-    /// When the recent table is then full, it is frozen here, between two calls, and `note` is called: so the note
-    /// belongs to exactly this position. A value is at most [`VALUE_MOST`] bytes long, a note [`NOTE_MOST`].
+    /// If the recent table is full after that, it is frozen and `note` is called, so that the note belongs to exactly
+    /// this position. A value is at most [`VALUE_MOST`] bytes long, a note [`NOTE_MOST`].
     pub(crate) fn apply(
         &self,
         changes: impl IntoIterator<Item = (Key, Change)>,
@@ -192,7 +194,7 @@ impl Index {
         }
     }
 
-    /// Freezes all that was applied, for [`Index::write_frozen`] to make it durable. `note` is called as in
+    /// Freezes all changes that were applied, for [`Index::write_frozen`] to make it durable. `note` is called as in
     /// [`Index::apply`], if there is something to freeze.
     pub(crate) fn freeze_all(&self, note: impl FnOnce() -> Vec<u8>) {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +206,7 @@ impl Index {
 
     /// The entries whose key starts with `prefix` and is behind `after`, in key order.
     ///
-    /// It is a snapshot: of the changes that one [`Index::apply`] brings it has all or none.
+    /// It is a snapshot: it has all changes of one [`Index::apply`] or none of them.
     pub(crate) fn scan(&self, prefix: &[u8], after: Option<&Key>) -> Result<Scan, Error> {
         let from = scan::start(prefix, after);
         let mut changes = BTreeMap::new();
@@ -217,7 +219,7 @@ impl Index {
         Scan::new(prefix, from.as_ref(), changes, &state.runs)
     }
 
-    /// How big the index is.
+    /// The size of the index.
     pub(crate) fn stats(&self) -> Stats {
         let state = self.state();
         let mut stats = Stats { runs: state.runs.len(), ..Stats::default() };
@@ -260,7 +262,7 @@ impl Index {
 }
 
 impl State {
-    /// What is in memory, newest first.
+    /// The tables in memory, newest first.
     fn tables(&self) -> impl Iterator<Item = &Table> {
         std::iter::once(&*self.recent).chain(self.frozen.iter().map(|frozen| &*frozen.table))
     }

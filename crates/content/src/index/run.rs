@@ -1,7 +1,7 @@
 //! A run: sorted entries in a file that never changes.
 //!
-//! The file is blocks of entries, behind some dozens of them the leaf that names them, and so on; then the top, which
-//! names the leaves; the filter; the footer. Top and filter are held in memory.
+//! The file has blocks of entries; after every few dozen blocks, the leaf that names them; at the end the top, which
+//! names the leaves, the filter and the footer. Top and filter are held in memory.
 
 use super::block::Block;
 use super::error::{Error, Malformed};
@@ -36,7 +36,7 @@ impl Run {
         Run { listed, file, footer, top, filter }
     }
 
-    /// Reads the parts of a run that are held in memory, and nothing that the manifest does not mean.
+    /// Reads the parts of a run that are held in memory, and checks that this is the file that the manifest names.
     pub(super) fn load(file: Spanned, listed: &Listed) -> Result<Run, Error> {
         if file.len != listed.bytes {
             return Err(file.damaged(format!("it has {} bytes, not {}", file.len, listed.bytes)));
@@ -60,7 +60,7 @@ impl Run {
         Ok(Run { listed: listed.clone(), file, footer, top, filter })
     }
 
-    /// False: the run does not have the key.
+    /// False if the run certainly does not have the key.
     pub(super) fn may_have(&self, key: &Key) -> bool {
         match is_point(key.as_bytes()) {
             true => self.filter.may_have(key.as_bytes()),
@@ -68,7 +68,7 @@ impl Run {
         }
     }
 
-    /// What the run says about a key, if anything. `near` must have been used for this run only, or be new.
+    /// The run's entry of a key, if it has one. `near` must have been used for this run only, or be new.
     pub(super) fn find(&self, key: &Key, wait: Wait, near: &mut Near) -> Result<Option<Change>, Error> {
         let Some(leaf) = self.top.find(key) else { return Ok(None) };
         let leaf = near.leaf.load(&self.file, self.top.leaves()[leaf].1, wait)?;
@@ -78,7 +78,7 @@ impl Run {
         Ok(found.map_err(self.file.malformed())?.map(|value| value.map(Box::from)))
     }
 
-    /// How much memory it takes.
+    /// The memory that it takes.
     pub(super) fn memory(&self) -> usize {
         self.top.bytes() + self.filter.as_bytes().len()
     }
@@ -91,7 +91,7 @@ fn choose(leaf: &[u8], key: &Key) -> Result<Option<Span>, Malformed> {
     Ok(Some(leaf.child(number)?.1))
 }
 
-/// What a lookup read last in a run: the next key, when asked in order, is often in there too.
+/// The block that a lookup read last in a run: if keys are looked up in order, the next key is often in it too.
 #[derive(Default)]
 pub(super) struct Near {
     leaf: Loaded,

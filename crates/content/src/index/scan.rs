@@ -1,4 +1,4 @@
-//! Walks through all keys with one beginning.
+//! Iterates over all keys with one prefix.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,15 +14,15 @@ use super::table::Change;
 /// The entries that start with a prefix, in key order, as they were when it was made. Its calls block.
 pub(crate) struct Scan {
     prefix: Vec<u8>,
-    /// None: at the end, or behind an error.
+    /// `None` at the end and after an error.
     merged: Option<Merged>,
 }
 
 /// A key and its value.
 type Found = (Key, Box<[u8]>);
 
-/// Where the keys begin that start with `prefix` and are behind `after`. No prefix is too short; one that is too long to
-/// be a key's begins nowhere, and the scan of it ends at once.
+/// The first possible key that starts with `prefix` and is behind `after`. A prefix may be empty; one that is longer
+/// than any key has none, and its scan ends at once.
 pub(super) fn start(prefix: &[u8], after: Option<&Key>) -> Bound<Key> {
     match (Key::new(prefix), after) {
         (Some(first), None) => Bound::Included(first),
@@ -33,7 +33,7 @@ pub(super) fn start(prefix: &[u8], after: Option<&Key>) -> Bound<Key> {
 }
 
 impl Scan {
-    /// What is in memory, over what is in the runs, newest first.
+    /// The tables in memory before the runs, newest first.
     pub(super) fn new(
         prefix: &[u8],
         from: Bound<&Key>,

@@ -1,10 +1,12 @@
 //! Parts of a file, each named with its checksum by the part above it: a manifest names footers, a footer the top, the
-//! top leaves, a leaf blocks. So no part can be damaged, misplaced or exchanged without the one who asks for it seeing.
+//! top leaves, a leaf blocks. So whoever reads a part
+//! finds out if it was damaged, moved or exchanged.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::{Error, Malformed};
+use crate::fields::Take;
 use crate::{File, Wait};
 
 /// Where a part is, and the checksum of its bytes.
@@ -31,26 +33,15 @@ impl Span {
         bytes
     }
 
-    pub(super) fn decode(mut bytes: &[u8]) -> Result<Span, Malformed> {
-        let span =
-            Span { offset: take_u64(&mut bytes)?, len: take_u32(&mut bytes)?, crc: take_u32(&mut bytes)? };
-        if bytes.is_empty() { Ok(span) } else { Err(Malformed("a span is too long")) }
+    pub(super) fn take(take: &mut Take<'_>) -> Option<Span> {
+        Some(Span { offset: take.u64()?, len: take.u32()?, crc: take.u32()? })
     }
-}
 
-/// Takes the next bytes, of which there must be so many.
-pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Malformed> {
-    let (first, rest) = bytes.split_first_chunk().ok_or(Malformed("it ends early"))?;
-    *bytes = rest;
-    Ok(*first)
-}
-
-pub(super) fn take_u32(bytes: &mut &[u8]) -> Result<u32, Malformed> {
-    take(bytes).map(u32::from_le_bytes)
-}
-
-pub(super) fn take_u64(bytes: &mut &[u8]) -> Result<u64, Malformed> {
-    take(bytes).map(u64::from_le_bytes)
+    pub(super) fn decode(bytes: &[u8]) -> Result<Span, Malformed> {
+        let mut take = Take(bytes);
+        let span = Span::take(&mut take);
+        span.filter(|_| take.end().is_some()).ok_or(Malformed("a span is not 16 bytes long"))
+    }
 }
 
 /// A file that is read in spans.
@@ -68,7 +59,7 @@ impl Spanned {
         self.check(span, into)
     }
 
-    /// Reads bytes that are to be checked later. Nothing is allocated for bytes that the file does not have.
+    /// Reads bytes that the caller checks later. Allocates nothing for bytes that the file does not have.
     pub(super) fn read_raw(
         &self,
         offset: u64,
@@ -77,7 +68,7 @@ impl Spanned {
         into: &mut Vec<u8>,
     ) -> Result<(), Error> {
         if offset.checked_add(len as u64).is_none_or(|end| end > self.len) {
-            return Err(self.damaged("it ends before a part of it"));
+            return Err(self.damaged("it ends before one of its parts"));
         }
         into.resize(len, 0);
         match self.file.read_at(into, offset, wait) {
@@ -98,7 +89,7 @@ impl Spanned {
         Error::damaged(&self.path, what)
     }
 
-    /// What bytes of this file that do not decode mean.
+    /// The error for bytes of this file that do not decode.
     pub(super) fn malformed(&self) -> impl Fn(Malformed) -> Error + use<'_> {
         |Malformed(what)| self.damaged(what)
     }

@@ -1,22 +1,24 @@
-//! The newest entries, in memory: written by one thread, read by all.
+//! The newest entries, in memory: one thread writes them, all threads read them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use super::key::{BuildBits, Key, POINT_MOST, is_point, leading};
+use super::key::{Key, POINT_MOST, is_point, leading};
+use crate::address::BuildAddress;
 
-/// What a key was last changed to: a value, or nothing when it was deleted.
+/// The last change of a key: its new value, or `None` if it was deleted.
 pub(crate) type Change = Option<Box<[u8]>>;
 
-/// About what an entry costs beside its value's bytes: its slot in a map that is two thirds full, and an allocation.
+/// About the memory that an entry takes beside its value's bytes: a slot in a map that is two thirds full, and an
+/// allocation.
 const ENTRY_BYTES: usize = 150;
 
-/// The changes of a while, by key.
+/// The latest changes, by key.
 #[derive(Default)]
 pub(super) struct Table {
-    /// By [`Key::sixteenth`], so that readers hardly meet the writer and a scan of one address sees one shard.
+    /// By [`Key::sixteenth`], so that readers seldom wait for the writer, and a scan of one address reads one shard.
     shards: [RwLock<Shard>; 16],
     bytes: AtomicUsize,
     points: AtomicUsize,
@@ -25,13 +27,13 @@ pub(super) struct Table {
 
 #[derive(Default)]
 struct Shard {
-    points: HashMap<Key, Change, BuildBits>,
-    /// In order: these are mostly looked for by their beginning.
+    points: HashMap<Key, Change, BuildAddress>,
+    /// In order: these are mostly looked up by prefix.
     pairs: BTreeMap<Key, Change>,
 }
 
 impl Table {
-    /// What the key was changed to, if it was.
+    /// The key's last change, if it has one here.
     pub(super) fn get(&self, key: &Key) -> Option<Change> {
         let shard = self.shard(key.sixteenth());
         match is_point(key.as_bytes()) {
@@ -60,12 +62,12 @@ impl Table {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// About how much memory it takes.
+    /// About the memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many keys it has that a filter must know.
+    /// How many of its keys a filter must hold.
     pub(super) fn points(&self) -> usize {
         self.points.load(Ordering::Relaxed)
     }
@@ -103,7 +105,8 @@ impl Table {
 }
 
 impl Shard {
-    /// The points that start with `prefix`. They have no order; but one as long as the prefix need not be looked for.
+    /// The points that start with `prefix`. They have no order, so all are looked at, unless the prefix is a whole
+    /// point.
     fn points(&self, prefix: &[u8], from: Bound<&Key>) -> impl Iterator<Item = (&Key, &Change)> {
         let (exact, all) = match prefix.len() >= POINT_MOST {
             true => (Key::new(prefix).and_then(|key| self.points.get_key_value(&key)), None),

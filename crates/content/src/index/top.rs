@@ -4,7 +4,8 @@
 use super::block::Block;
 use super::error::Malformed;
 use super::key::Key;
-use super::span::{Span, take};
+use super::span::Span;
+use crate::fields::Take;
 
 /// The longest leaf. It is less than a block: a short one is read faster, and the top stays small all the same.
 pub(super) const LEAF_MOST: usize = 1024;
@@ -44,21 +45,24 @@ impl Top {
         bytes
     }
 
-    pub(super) fn decode(mut bytes: &[u8]) -> Result<Top, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Top, Malformed> {
         let mut top = Top::default();
-        while !bytes.is_empty() {
-            let [len] = take(&mut bytes)?;
-            let (key, rest) =
-                bytes.split_at_checked(usize::from(len)).ok_or(Malformed("a key ends early"))?;
-            bytes = rest;
-            let first = Key::new(key).ok_or(Malformed("a key is empty or too long"))?;
+        let mut take = Take(bytes);
+        while !take.0.is_empty() {
+            let (first, leaf) = take_leaf(&mut take).ok_or(Malformed("a leaf's key or span is not whole"))?;
             if top.leaves.last().is_some_and(|(before, _)| *before >= first) {
                 return Err(Malformed("the leaves are out of order"));
             }
-            top.add(first, Span::decode(&take::<{ Span::BYTES }>(&mut bytes)?)?);
+            top.add(first, leaf);
         }
         Ok(top)
     }
+}
+
+/// A length, so many bytes of a key, and a span.
+fn take_leaf(take: &mut Take<'_>) -> Option<(Key, Span)> {
+    let len = take.u8()?;
+    Some((Key::new(take.bytes(usize::from(len))?)?, Span::take(take)?))
 }
 
 /// A block whose entries are the first keys of blocks, and their spans.

@@ -11,7 +11,7 @@ use crate::Wait;
 
 impl Index {
     /// Reads every part of every run and checks it: the bytes, their order, and that a lookup would find each entry.
-    /// Calls `pace` with the bytes of each step, before the next.
+    /// Calls `pace` after each step with the number of bytes that it read.
     pub(crate) fn verify(&self, pace: &mut dyn FnMut(u64)) -> Result<(), Error> {
         self.state().runs.iter().try_for_each(|run| run.verify(pace))
     }
@@ -19,7 +19,7 @@ impl Index {
 
 impl Run {
     fn verify(&self, pace: &mut dyn FnMut(u64)) -> Result<(), Error> {
-        // What is in memory may be right where the file is not.
+        // The copy in memory may be right although the file is damaged.
         let run = Run::load(self.file.clone(), &self.listed)?;
         pace(u64::from(run.footer.top.len) + u64::from(run.footer.filter.len));
         let mut walk = Walk { run: &run, before: None, entries: 0, points: 0, block: Vec::new() };
@@ -44,7 +44,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Checks a leaf and the blocks it names; says how much it read.
+    /// Checks a leaf and the blocks it names; returns how many bytes it read.
     fn leaf(&mut self, first: &[u8], bytes: &[u8]) -> Result<u64, Error> {
         let malformed = self.run.file.malformed();
         let leaf = Leaf::parse(bytes).map_err(&malformed)?;

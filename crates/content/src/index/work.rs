@@ -1,4 +1,4 @@
-//! What happens in the background: frozen tables become runs, runs are merged, manifests say so.
+//! Background work: writes frozen tables as runs, merges runs, and writes a manifest for each change.
 
 use std::ops::Bound;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -11,29 +11,29 @@ use super::run::Run;
 use super::writer::Writer;
 use super::{Covered, Error, Frozen, Index, State};
 
-/// How much of a merge is done in one piece of work: tables that are frozen meanwhile wait no longer than this.
+/// How much of a merge one piece of work does: a table that is frozen meanwhile waits no longer than this.
 const SLICE: usize = 8 << 20;
 
-/// The writer should pause when a level has so many times the runs that a merge takes.
+/// The writer should pause when a level has this many times the runs of one merge.
 const LEVEL_MOST: usize = 3;
 
-/// What the background thread keeps from one piece of work to the next.
+/// The state of the background thread between two pieces of work.
 pub(super) struct Work {
-    /// The highest number that a file was ever given.
+    /// The highest number of any file so far.
     pub(super) last_number: u64,
-    /// What the last manifest says.
+    /// The last manifest.
     pub(super) covered: Option<Covered>,
-    /// At most one a level.
+    /// At most one per level.
     pub(super) merges: Vec<Merge>,
 }
 
-/// Runs that are becoming one.
+/// A merge of several runs into one.
 pub(super) struct Merge {
     /// Some runs of one level, newest first.
     inputs: Vec<Arc<Run>>,
     merged: Merged,
     output: Writer,
-    /// Nothing is older than the inputs, so that a deletion has done its work.
+    /// No run is older than the inputs, so deletions need not be kept.
     is_oldest: bool,
 }
 
@@ -44,16 +44,16 @@ impl Index {
         !state.frozen.is_empty() || self.due(&state).is_some()
     }
 
-    /// Should the writer pause until there was more background work, so that memory and runs stay bounded? While
-    /// [`Index::work`] fails, waiting is in vain.
+    /// Should the writer pause until more background work is done, so that memory and runs stay bounded? While
+    /// [`Index::work`] fails, a pause does not help.
     pub(crate) fn is_behind(&self) -> bool {
         let state = self.state();
         state.frozen.len() >= self.settings.frozen_most
             || state.levels().any(|runs| runs.len() >= LEVEL_MOST * self.settings.fan_in)
     }
 
-    /// Does one bounded piece of background work: writes one frozen table, or does a part of a merge. Says whether
-    /// there is more to do. Called by one thread. After an error no answer is lost, and the next call tries again.
+    /// Does one bounded piece of background work: writes one frozen table, or does a part of a merge. Returns
+    /// whether there is more to do. Called by one thread. An error loses no entry, and the next call tries again.
     pub(crate) fn work(&self) -> Result<bool, Error> {
         let mut work = self.working();
         let state = self.state();
@@ -70,8 +70,8 @@ impl Index {
         self.state().frozen.len()
     }
 
-    /// Makes the oldest frozen tables durable, at most so many: those of which the owner knows that the log they
-    /// cover is durable.
+    /// Writes the oldest frozen tables as runs, at most `most` of them. The caller has made the part of the log that
+    /// they cover durable.
     pub(crate) fn write_frozen(&self, most: usize) -> Result<(), Error> {
         let mut work = self.working();
         for _ in 0..most {
@@ -82,7 +82,7 @@ impl Index {
         Ok(())
     }
 
-    /// Does a part of a merge, if one is due, and leaves frozen tables alone.
+    /// Does a part of a merge, if one is due; writes no frozen table.
     pub(crate) fn merge(&self) -> Result<(), Error> {
         let mut work = self.working();
         let state = self.state();
@@ -97,7 +97,7 @@ impl Index {
     }
 
     /// The runs to merge next: the oldest of the lowest level that is full. Low levels first, because they fill up
-    /// fastest, and readers pay for each run there is.
+    /// fastest, and a lookup costs more with each run.
     fn due<'a>(&self, state: &'a State) -> Option<&'a [Arc<Run>]> {
         let runs = state.levels().find(|runs| runs.len() >= self.settings.fan_in)?;
         Some(&runs[runs.len() - self.settings.fan_in..])
@@ -140,7 +140,7 @@ impl Index {
         })
     }
 
-    /// Makes a replacement hold: first on the disk, then for readers, and then what it replaced is removed.
+    /// Installs a replacement: first on the disk, then for readers; then the replaced files are removed.
     fn commit(&self, work: &mut Work, replacement: Replacement<'_>) -> Result<(), Error> {
         let Replacement { frozen, inputs, fresh } = replacement;
         let covered = frozen.map(|frozen| &frozen.covered).or(work.covered.as_ref());
@@ -176,8 +176,8 @@ impl Index {
         draft.append(&manifest.encode())?;
         draft.sync()?;
         if let Some(fresh) = fresh {
-            // From here on, even when the rest fails, a manifest that names the run may be found on the disk. If none
-            // is, the next manifest's turn is to remove the run.
+            // From here on, even if the rest fails, a manifest on the disk may name the run. If none does, writing the
+            // next manifest removes the run.
             fresh.keep();
         }
         draft.publish()?;
@@ -186,7 +186,7 @@ impl Index {
     }
 }
 
-/// A new run, and what it stands for: a frozen table or the inputs of a merge. Without a run these held nothing.
+/// A new run, and what it replaces: a frozen table or the inputs of a merge. There is no run if these held no entry.
 struct Replacement<'a> {
     frozen: Option<&'a Arc<Frozen>>,
     inputs: &'a [Arc<Run>],

@@ -1,4 +1,4 @@
-//! Writes a run: entries go in in key order, and each part is written as soon as it is full.
+//! Writes a run: entries are added in key order, and each part is written as soon as it is full.
 
 use super::block::{BLOCK_MOST, Block, Builder};
 use super::error::Error;
@@ -19,7 +19,7 @@ pub(super) struct Writer {
     number: u64,
     level: u8,
     draft: Draft,
-    /// What is not yet written of the parts that are done, and where in the file they end.
+    /// Bytes of finished parts that are not written yet, and where in the file they end.
     pending: Vec<u8>,
     end: u64,
     block: Builder,
@@ -32,7 +32,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A run without entries, for up to so many points.
+    /// A run without entries, with a filter for up to `points` points.
     pub(super) fn create(home: &Home, number: u64, level: u8, points: u64) -> Result<Writer, Error> {
         Ok(Writer {
             number,
@@ -64,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes durable what is written, so that the end of a long run does not come with a long wait.
+    /// Syncs the bytes written so far, so that the last sync of a long run is short.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.draft.sync()
     }

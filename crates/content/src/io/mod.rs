@@ -1,4 +1,4 @@
-//! Threads for work that waits on the disk, so that it never sits on an async worker.
+//! A thread pool for work that waits for the disk, so that it never blocks an async worker.
 //!
 //! A caller awaits a place in the queue, starts work from it and awaits the answer, on whatever executor it runs.
 
@@ -15,8 +15,8 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// A few threads, started when there is work and none is idle. Dropping the pool abandons what has not begun and
-/// waits for what has.
+/// A few threads, started when there is work and none is idle. Dropping the pool abandons work
+/// that has not begun and waits for work that has.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -31,22 +31,23 @@ pub(crate) enum Lost {
     Closed,
 }
 
-/// A place in the queue, which [`Place::start`] fills at once.
+/// A place in the queue, which the caller may fill at once with [`Place::start`].
 #[derive(Debug)]
 pub(crate) struct Place {
     shared: Arc<Shared>,
     permit: OwnedSemaphorePermit,
 }
 
-/// The answer to come of work that was started. Dropping it skips the work, unless that has begun; an answer that
-/// nobody took is dropped on one of the pool's threads.
+/// The future answer of work that was started. Dropping it skips the work, unless that has begun. An answer that is
+/// never taken is dropped on one of the pool's threads.
 #[derive(Debug)]
 pub(crate) struct Job<T: Send + 'static> {
     shared: Arc<Shared>,
     answer: oneshot::Receiver<Result<T, Lost>>,
 }
 
-/// A value between two pieces of work, to be dropped on one of the pool's threads because that waits on the disk.
+/// A value between two pieces of work. It is dropped on one of the pool's threads, because its drop waits for the
+/// disk.
 #[derive(Debug)]
 pub(crate) struct Parked<T: Send + 'static> {
     shared: Arc<Shared>,
@@ -69,15 +70,15 @@ struct State {
     closed: bool,
 }
 
-/// The permit is given back when the task leaves the queue. What is only to be dropped has none: it cannot wait for
-/// one, and there is at most one such task for each value that was parked or answered.
+/// The permit is released when the task leaves the queue. A task that only drops a value has none: a drop cannot wait
+/// for a permit, and there is at most one such task per parked value or answer.
 struct Task {
     run: Box<dyn FnOnce() + Send>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
-    /// How much work may wait for a thread; more waits for a place.
+    /// How many tasks may wait for a thread; callers with more wait for a place.
     const PLACES: usize = 64;
 
     pub(crate) fn new(max_threads: usize) -> Pool {
@@ -124,9 +125,9 @@ impl Drop for Pool {
         self.shared.work_or_close.notify_all();
         drop(queue);
         for thread in threads {
-            // Work may own the pool; its thread then ends right after, and cannot wait for itself.
+            // A task may own the pool: its thread cannot wait for itself, and ends right after.
             if thread.thread().id() != thread::current().id() {
-                // A thread catches its work's panics: there is nothing to hear.
+                // A thread catches the panics of its work, so this is never an error.
                 let _ = thread.join();
             }
         }
@@ -140,7 +141,7 @@ impl Place {
         let run = move || {
             if !sender.is_closed() {
                 let done = catch_unwind(AssertUnwindSafe(work));
-                // With nobody waiting the answer is dropped here.
+                // If no caller waits any more, the answer is dropped here.
                 let _ = sender.send(done.map_err(|panic| Lost::Panicked(message(&*panic))));
             }
         };
@@ -213,7 +214,7 @@ impl Shared {
         match thread::Builder::new().name(name).spawn(move || shared.work()) {
             Ok(thread) => state.threads.push(thread),
             Err(_) if !state.threads.is_empty() => self.work_or_close.notify_one(),
-            // The system refuses even one thread: whoever waits is told.
+            // The system refuses even one thread: dropping the tasks tells their callers.
             Err(_) => {
                 let stranded = std::mem::take(&mut state.queue);
                 drop(state);
@@ -225,7 +226,7 @@ impl Shared {
     fn work(&self) {
         while let Some(Task { run, permit }) = self.next() {
             drop(permit);
-            // Work catches its own panics; one in dropping a value must not cost the pool a thread.
+            // Work catches its own panics; a panic in the drop of a value must not end the thread.
             let _ = catch_unwind(AssertUnwindSafe(run));
         }
     }
@@ -252,7 +253,7 @@ impl std::fmt::Debug for Task {
     }
 }
 
-/// The text of a panic, where it has one.
+/// The message of a panic, if it has one.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,4 +1,4 @@
-//! The one place that writes the log.
+//! Appends to the log: nothing else writes it.
 
 use std::sync::Arc;
 
@@ -21,27 +21,27 @@ struct Tail {
     file: Arc<dyn File>,
     end: u64,
     synced: u64,
-    /// The file is written with zeros as far as this, if that is further than its end.
+    /// The file has zeros from `end` to here, if this is behind it.
     prepared: u64,
 }
 
-/// A segment of this length is busy enough to be prepared.
-const BUSY: u64 = 256 << 10;
+/// Zeros are written ahead in segments that are at least this long: a short one may get no more records.
+const PREPARE_FROM: u64 = 256 << 10;
 
-/// How far ahead of its end a segment is prepared, and how near the end may come.
-const AHEAD: u64 = 2 << 20;
-const NEAR: u64 = 512 << 10;
+/// How many zeros are written ahead of the end, and at how few left more are written.
+const PREPARE_BYTES: u64 = 2 << 20;
+const PREPARE_AT: u64 = 512 << 10;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl Tail {
-    /// Writes zeros ahead of the end: a sync of bytes within a file costs a third less than one that makes it longer.
-    /// Large batches have little of that and would be written twice. If the disk refuses, the end is where the file
-    /// ends, as before.
+    /// Writes zeros ahead of the end: a sync of bytes within a file costs a third less than a sync that makes the file
+    /// longer. Large batches gain little from that and would be written twice. If the disk refuses, the file just ends
+    /// earlier.
     fn prepare(&mut self, batch: u64, segment_bytes: u64) {
-        let goal = (self.end + AHEAD).min(segment_bytes);
-        let prepared = self.prepared >= (self.end + NEAR).min(segment_bytes);
-        if prepared || self.end < BUSY || batch > NEAR / 2 {
+        let goal = (self.end + PREPARE_BYTES).min(segment_bytes);
+        let prepared = self.prepared >= (self.end + PREPARE_AT).min(segment_bytes);
+        if prepared || self.end < PREPARE_FROM || batch > PREPARE_AT / 2 {
             return;
         }
         self.prepared = self.prepared.max(self.end);
@@ -54,7 +54,7 @@ impl Tail {
         }
     }
 
-    /// Takes back what was prepared. If the disk refuses, a reader takes zeros at the end for what they are.
+    /// Removes the zeros behind the end. If the disk refuses, they stay: a scan ignores zeros at the end.
     fn cut(&mut self) {
         if self.prepared > self.end {
             let _ = self.file.set_len(self.end);
@@ -63,7 +63,7 @@ impl Tail {
 }
 
 impl Append {
-    /// Will begin a new segment, numbered `next`, at the first batch.
+    /// The first batch will begin a new segment, with the number `next`.
     pub(crate) fn new(segments: Arc<Segments>, next: u32, segment_bytes: u64) -> Append {
         Append { segments, segment_bytes, next, tail: None }
     }

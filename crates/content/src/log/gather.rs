@@ -1,30 +1,32 @@
-//! Where callers leave what they want written, and the writer picks it up in batches.
+//! The queue between the callers and the writer, which takes requests in batches (group commit).
 //!
-//! Callers of one batch come back at about the same time. A writer that takes whoever is there first splits them into
-//! two cohorts that take turns, each half as large as it could be. So the writer waits for as many as came the last
-//! time, as long as they keep coming; one caller alone never waits. Of many callers it does not wait for all: what a
-//! sync costs is then spread thin, and they had better prepare while it writes.
+//! The callers of one batch get their answers together, so their next requests arrive together. A writer that starts
+//! with the first of them splits the callers into two groups that take turns, each with half of the batch it could
+//! have. So the writer waits for as many requests as the last batch had, while more keep arriving. A single caller
+//! never waits. The writer waits for at most [`WAIT_FOR_MOST`] requests: the cost of one sync is small when so many
+//! share it, and other callers prepare their requests while it runs.
 //!
-//! What nobody waits for may lie a while, so that the writer is not woken for each.
+//! A deferred request has no caller that waits for the answer. It stays in the queue for up to [`DEFER`], so that the
+//! writer does not wake up for each one.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the writer waits for the next caller to come.
-const PATIENCE: Duration = Duration::from_micros(100);
+/// How long the writer waits for the next request.
+const NEXT_REQUEST_WAIT: Duration = Duration::from_micros(100);
 
-/// It waits for no more than this many.
-const COMPANY: usize = 256;
+/// The writer does not wait for a larger batch than this.
+const WAIT_FOR_MOST: usize = 256;
 
-/// How often it does so for one batch.
+/// How many times the writer waits for one batch.
 const WAITS_MOST: u32 = 100;
 
-/// How long what nobody waits for may lie, and how much of it.
-const LEISURE: Duration = Duration::from_millis(1);
-const LEISURE_MOST: usize = 4096;
+/// How long deferred requests stay in the queue, and how many of them.
+const DEFER: Duration = Duration::from_millis(1);
+const DEFERRED_MOST: usize = 4096;
 
-/// A queue that is emptied at one go. Its bound is its callers' number, as each waits for its answer; of what nobody
-/// waits for, the bound is the room that it takes.
+/// A queue that the writer empties all at once. It is bounded by the number of callers, each of which waits for its
+/// answer; deferred requests are bounded by the room that they reserve before they come here.
 #[derive(Debug)]
 pub(crate) struct Gather<T> {
     state: Mutex<State<T>>,
@@ -34,9 +36,9 @@ pub(crate) struct Gather<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: Vec<T>,
-    /// How many of those somebody waits for.
+    /// How many of them have a caller that waits.
     urgent: usize,
-    /// The writer wants to be woken at this many urgent ones, and at this many of all.
+    /// The writer wakes up at this many urgent requests, or at this many of both kinds.
     wanted: usize,
     wanted_of_all: usize,
     closed: bool,
@@ -48,13 +50,13 @@ impl<T> Gather<T> {
         Gather { state: Mutex::new(state), arrived: Condvar::new() }
     }
 
-    /// Leaves something for the writer; gives it back when the queue is closed.
+    /// Queues a request; returns it if the queue is closed.
     pub(crate) fn push(&self, item: T) -> Result<(), T> {
         self.push_counted(item, 1)
     }
 
-    /// The same for something that nobody waits for.
-    pub(crate) fn push_leisurely(&self, item: T) -> Result<(), T> {
+    /// Queues a request that no caller waits for.
+    pub(crate) fn push_deferred(&self, item: T) -> Result<(), T> {
         self.push_counted(item, 0)
     }
 
@@ -66,15 +68,15 @@ impl<T> Gather<T> {
         state.waiting.push(item);
         state.urgent += urgent;
         if state.urgent >= state.wanted || state.waiting.len() >= state.wanted_of_all {
-            state.no_more();
+            state.wake_at_none();
             drop(state);
             self.arrived.notify_one();
         }
         Ok(())
     }
 
-    /// Everything there is, at least one, into an empty list; false once the queue is closed and empty. `last` is how
-    /// many urgent ones came the last time.
+    /// Moves all requests, at least one, into `batch`, which is empty; false once the queue is closed and empty. `last`
+    /// is the number of urgent requests in the last batch.
     pub(crate) fn take(&self, last: usize, batch: &mut Vec<T>) -> bool {
         let mut state = self.lock();
         while state.waiting.is_empty() {
@@ -84,33 +86,33 @@ impl<T> Gather<T> {
             (state.wanted, state.wanted_of_all) = (1, 1);
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.urgent == 0 && state.waiting.len() < LEISURE_MOST && !state.closed {
-            (state.wanted, state.wanted_of_all) = (1, LEISURE_MOST);
-            let waited = self.arrived.wait_timeout_while(state, LEISURE, |state| {
-                state.urgent == 0 && state.waiting.len() < LEISURE_MOST && !state.closed
+        if state.urgent == 0 && state.waiting.len() < DEFERRED_MOST && !state.closed {
+            (state.wanted, state.wanted_of_all) = (1, DEFERRED_MOST);
+            let waited = self.arrived.wait_timeout_while(state, DEFER, |state| {
+                state.urgent == 0 && state.waiting.len() < DEFERRED_MOST && !state.closed
             });
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let wanted = last.min(COMPANY);
+        let wanted = last.min(WAIT_FOR_MOST);
         for _ in 0..WAITS_MOST {
             let there = state.urgent;
             if there >= wanted || there == 0 || state.closed {
                 break;
             }
             (state.wanted, state.wanted_of_all) = (wanted, usize::MAX);
-            let waited = self.arrived.wait_timeout(state, PATIENCE);
+            let waited = self.arrived.wait_timeout(state, NEXT_REQUEST_WAIT);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.urgent == there {
                 break;
             }
         }
-        state.no_more();
+        state.wake_at_none();
         state.urgent = 0;
         std::mem::swap(&mut state.waiting, batch);
         true
     }
 
-    /// Nothing more comes in; what is there can still be taken.
+    /// Refuses new requests; those in the queue can still be taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();
@@ -122,8 +124,8 @@ impl<T> Gather<T> {
 }
 
 impl<T> State<T> {
-    /// The writer is awake: it need not be woken.
-    fn no_more(&mut self) {
+    /// The writer is awake: no request has to wake it.
+    fn wake_at_none(&mut self) {
         (self.wanted, self.wanted_of_all) = (usize::MAX, usize::MAX);
     }
 }

@@ -1,4 +1,5 @@
-//! The log: the truth about everything but large blobs' bytes. Segments of records, appended in batches.
+//! The log: segments of records, appended in batches. It holds everything but the bytes of large blobs; whatever
+//! differs from it is rebuilt from it.
 
 mod record;
 mod segment;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use bytes::Bytes;
 
@@ -53,7 +53,7 @@ impl Position {
     }
 }
 
-/// A stretch of a segment that holds no whole record.
+/// A range of a segment that holds no whole record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub segment: u32,
@@ -66,11 +66,19 @@ pub(crate) struct Damage {
 pub(crate) struct Segments {
     disk: Arc<dyn Disk>,
     salt: Salt,
-    open: RwLock<BTreeMap<u32, Arc<dyn File>>>,
-    /// Set once the log and what is known of it may differ; nothing is written after that.
+    open: RwLock<OpenFiles>,
+    /// Set when the log's state on the disk is no longer known; nothing is written after that.
     broken: OnceLock<Error>,
-    /// Held during a sync. The system tells of a failure once: of two syncs at a time, one would take it for success.
+    /// Held during a sync. The system reports a failed write to one sync only: a second one at the same time would
+    /// take it for success.
     syncing: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct OpenFiles {
+    files: BTreeMap<u32, Arc<dyn File>>,
+    /// How many files left the log. A reader that opened a file while this changed may have opened one that left.
+    left: u64,
 }
 
 impl Segments {
@@ -88,9 +96,9 @@ impl Segments {
         }
     }
 
-    /// From now on nothing is written.
+    /// Stops all writes from now on.
     pub(crate) fn break_off(&self, cause: &Error) {
-        // The first cause counts.
+        // Only the first cause is kept.
         let _ = self.broken.set(cause.clone());
     }
 
@@ -116,24 +124,25 @@ impl Segments {
         Ok(entries.iter().filter_map(|entry| Some((number(&entry.name)?, entry.len?))).collect())
     }
 
-    /// A new segment, its front written, its name durable.
+    /// Creates a segment: its front is written, its name is durable.
     pub(crate) fn create(&self, segment: u32) -> Result<Arc<dyn File>, Error> {
         let path = path(segment);
         let file =
             self.disk.open(&path, Open::Create).map_err(|cause| Error::disk("create", &path, cause))?;
         let made = file.write_at(&front(segment), 0).and_then(|()| self.disk.sync_folder(Path::new(FOLDER)));
         if let Err(cause) = made {
-            // What is left behind if this fails too is reported as damage, unless its front is whole.
+            // A file that cannot be removed either is reported as damage when the store opens, unless its front is
+            // whole.
             let _ = self.disk.remove(&path);
             return Err(Error::disk("write", &path, cause));
         }
-        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(segment, Arc::clone(&file));
+        self.open_files().files.insert(segment, Arc::clone(&file));
         Ok(file)
     }
 
-    /// Writes a segment anew with these stretches of it, one behind the other, and says how long it is then. So it is
-    /// durable, even if the system holds bytes that it will never write because a sync of them failed.
-    pub(crate) fn rewrite(&self, segment: u32, stretches: &[Range<u64>]) -> Result<u64, Error> {
+    /// Writes a segment anew with only these ranges of it, and returns its new length. After that it is durable, even
+    /// if a sync failed before and the system holds bytes that it will never write.
+    pub(crate) fn rewrite(&self, segment: u32, ranges: &[Range<u64>]) -> Result<u64, Error> {
         let (path, new) = (path(segment), path(segment).with_extension("new"));
         let failed = |cause| Error::disk("rewrite", &path, cause);
         match self.disk.remove(&new) {
@@ -142,23 +151,23 @@ impl Segments {
         }
         let from = self.file(segment, Wait::Yes).map_err(failed)?;
         let to = self.disk.open(&new, Open::Create).map_err(failed)?;
-        let written = to.write_at(&front(segment), 0).and_then(|()| copy(&*from, &*to, stretches));
+        let written = to.write_at(&front(segment), 0).and_then(|()| copy(&*from, &*to, ranges));
         let written = written.and_then(|len| to.sync().map(|()| len));
         let written = written.and_then(|len| self.disk.rename(&new, &path).map(|()| len));
         let len = written.map_err(|cause| {
-            // What cannot be removed now is removed the next time.
+            // A file that cannot be removed now is removed by the next rewrite.
             let _ = self.disk.remove(&new);
             failed(cause)
         })?;
-        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+        self.forget(segment);
         self.sync_folder(FOLDER)?;
         Ok(len)
     }
 
     pub(crate) fn remove(&self, segment: u32) -> Result<(), Error> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
         let path = path(segment);
         self.disk.remove(&path).map_err(|cause| Error::disk("remove", &path, cause))?;
+        self.forget(segment);
         self.sync_folder(FOLDER)
     }
 
@@ -170,17 +179,17 @@ impl Segments {
         read.is_ok() && said != segment && bytes == front(said)
     }
 
-    /// Takes a segment out of the log, for somebody to look at.
+    /// Moves a segment to the quarantine folder, where an operator can inspect it.
     pub(crate) fn quarantine(&self, segment: u32) -> Result<(), Error> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&segment);
         let from = path(segment);
         let to = Path::new(QUARANTINE).join(format!("{segment:08}.log"));
         self.disk.rename(&from, &to).map_err(|cause| Error::disk("quarantine", &from, cause))?;
+        self.forget(segment);
         self.sync_folder(QUARANTINE)?;
         self.sync_folder(FOLDER)
     }
 
-    /// Keeps what is in a damaged stretch for somebody to look at.
+    /// Copies a damaged range to the quarantine folder, where an operator can inspect it.
     pub(crate) fn keep_damaged(&self, damage: &Damage) {
         let Damage { segment, from, to } = *damage;
         let path = Path::new(QUARANTINE).join(format!("{segment:08}.log.{from}"));
@@ -189,30 +198,49 @@ impl Segments {
             let count = self.file(segment, Wait::Yes)?.read_at(&mut bytes, from, Wait::Yes)?;
             self.disk.open(&path, Open::Create)?.write_at(&bytes[..count], 0)
         };
-        // What cannot be kept for inspection is not worth an error of its own.
+        // A copy for inspection that fails is not worth an error of its own.
         let _: io::Result<()> = read();
     }
 
-    /// Without this, after a power cut a segment could be back that undoes what a later one, now gone, had done.
+    /// Without this, a removed segment could be back after a power cut, and undo what a later segment, also removed,
+    /// had done.
     fn sync_folder(&self, folder: &str) -> Result<(), Error> {
         let folder = Path::new(folder);
         self.disk.sync_folder(folder).map_err(|cause| Error::disk("sync", folder, cause))
     }
 
-    /// The file of a segment; opening one for the first time is quick, but may wait for the disk.
+    /// The file of a segment. Opening it for the first time may wait for the disk.
     pub(crate) fn file(&self, segment: u32, wait: Wait) -> io::Result<Arc<dyn File>> {
-        if let Some(file) = self.open.read().unwrap_or_else(PoisonError::into_inner).get(&segment) {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.files.get(&segment) {
             return Ok(Arc::clone(file));
         }
+        let left = open.left;
+        drop(open);
         if wait == Wait::No {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let file = self.disk.open(&path(segment), Open::Read)?;
-        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(segment, Arc::clone(&file));
+        let mut open = self.open_files();
+        if open.left == left {
+            open.files.insert(segment, Arc::clone(&file));
+        }
         Ok(file)
     }
 
-    /// The bytes of the record at a place: fewer when the segment is shorter.
+    /// Closes a segment's file, once its name is gone or names another file: a file that stayed open would keep its
+    /// space on the disk.
+    fn forget(&self, segment: u32) {
+        let mut open = self.open_files();
+        open.files.remove(&segment);
+        open.left += 1;
+    }
+
+    fn open_files(&self) -> RwLockWriteGuard<'_, OpenFiles> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bytes of the record at a place; fewer if the segment ends before.
     pub(crate) fn read(&self, place: Place, wait: Wait) -> io::Result<Bytes> {
         let mut bytes = vec![0; place.len as usize];
         let count = self.file(place.segment, wait)?.read_at(&mut bytes, place.offset.into(), wait)?;
@@ -220,12 +248,12 @@ impl Segments {
         Ok(bytes.into())
     }
 
-    /// The record at a place, if it is whole.
+    /// The record at a place, if its checksums hold.
     pub(crate) fn record(&self, place: Place, wait: Wait) -> io::Result<Option<Record>> {
         Ok(Record::decode_whole(self.salt, &self.read(place, wait)?))
     }
 
-    /// Gives every whole record behind an offset, in order; returns where it found none.
+    /// Calls `each` with every whole record from an offset on, in order; returns the damaged ranges.
     pub(crate) fn scan(
         &self,
         segment: u32,
@@ -254,8 +282,8 @@ impl Segments {
                 each(Place { segment, offset: offset as u32, len }, record.1)?;
                 offset += u64::from(len);
             } else {
-                let next = window.next_header(self.salt, offset + 1).map_err(read)?;
-                // Zeros at the end were written ahead of records that did not come.
+                let next = window.after_damage(self.salt, offset).map_err(read)?;
+                // Zeros at the end are not damage: they were written ahead of records that never came.
                 if next < window.end || !window.is_zero(offset).map_err(read)? {
                     note(offset, next);
                 }
@@ -266,14 +294,14 @@ impl Segments {
     }
 }
 
-/// Appends stretches of a file to the front of another; says how long that is then.
-fn copy(from: &dyn File, to: &dyn File, stretches: &[Range<u64>]) -> io::Result<u64> {
+/// Copies ranges of a file behind the front of another; returns the other's new length.
+fn copy(from: &dyn File, to: &dyn File, ranges: &[Range<u64>]) -> io::Result<u64> {
     let mut piece = Vec::new();
     let mut end = FRONT as u64;
-    for stretch in stretches {
-        let mut offset = stretch.start;
-        while offset < stretch.end {
-            piece.resize((stretch.end - offset).min(STRIDE as u64) as usize, 0);
+    for range in ranges {
+        let mut offset = range.start;
+        while offset < range.end {
+            piece.resize((range.end - offset).min(STRIDE as u64) as usize, 0);
             let got = from.read_at(&mut piece, offset, Wait::Yes)?;
             if got == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -285,7 +313,7 @@ fn copy(from: &dyn File, to: &dyn File, stretches: &[Range<u64>]) -> io::Result<
     Ok(end)
 }
 
-/// A moving view of a file.
+/// A view of a file that moves along it.
 struct Window {
     file: Arc<dyn File>,
     end: u64,
@@ -297,7 +325,7 @@ struct Window {
 const STRIDE: usize = 1 << 20;
 
 impl Window {
-    /// So many bytes at an offset; nothing when the file ends before.
+    /// `count` bytes at an offset; nothing if the file ends before.
     fn at(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
         if offset + count as u64 > self.end {
             return Ok(None);
@@ -314,15 +342,18 @@ impl Window {
         Ok(self.bytes.get(begin..begin + count))
     }
 
+    fn header(&mut self, salt: Salt, offset: u64) -> io::Result<Option<Header>> {
+        Ok(self.at(offset, HEADER)?.and_then(|bytes| Header::decode(salt, bytes)))
+    }
+
     fn record(&mut self, salt: Salt, offset: u64) -> io::Result<Option<(u32, Record)>> {
-        let header = self.at(offset, HEADER)?.and_then(|bytes| Header::decode(salt, bytes));
-        let Some(header) = header else { return Ok(None) };
+        let Some(header) = self.header(salt, offset)? else { return Ok(None) };
         let body = self.at(offset + HEADER as u64, header.len)?.map(Bytes::copy_from_slice);
         let record = body.and_then(|body| Record::decode(&header, &body));
         Ok(record.map(|record| ((HEADER + header.len) as u32, record)))
     }
 
-    /// Is there nothing but zeros from here to the end?
+    /// Are there only zeros from here to the end?
     fn is_zero(&mut self, mut offset: u64) -> io::Result<bool> {
         while offset < self.end {
             let count = (self.end - offset).min(STRIDE as u64);
@@ -333,6 +364,22 @@ impl Window {
             offset += count;
         }
         Ok(true)
+    }
+
+    /// Where the next record may be, behind a damaged one. If only its body is damaged, its header says where it ends:
+    /// a search of the body could find records in it, of a blob that is a copy of a segment. The header is believed if
+    /// another record follows there, or nothing.
+    fn after_damage(&mut self, salt: Salt, offset: u64) -> io::Result<u64> {
+        if let Some(header) = self.header(salt, offset)? {
+            let end = offset + (HEADER + header.len) as u64;
+            if end >= self.end || self.is_zero(end)? {
+                return Ok(self.end);
+            }
+            if self.header(salt, end)?.is_some() {
+                return Ok(end);
+            }
+        }
+        self.next_header(salt, offset + 1)
     }
 
     /// The first offset from here on at which a whole header is, or the file's end.

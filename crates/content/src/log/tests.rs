@@ -1,5 +1,7 @@
 //! Records come back as they went, and nothing else comes back.
 
+mod removal;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -163,7 +165,42 @@ fn a_blob_that_looks_like_a_record_is_none() {
     assert_eq!((found, damage.len()), (vec![], 1));
 }
 
-/// Callers of one batch come back as one batch; one alone does not wait for company.
+/// A blob that holds a copy of a segment holds genuine records. When it is damaged, they are not the log's.
+#[test]
+fn records_in_a_damaged_blob_are_not_found() {
+    let touch = |what| Record {
+        at: Time(1),
+        class: Class::Acknowledged,
+        fact: Fact::Touch { address: Address::of(what) },
+    };
+    let bytes = encoded(&touch(b"inside"));
+    let blob = Fact::Blob { address: Address::of(&bytes), bytes };
+    let blob = Record { at: Time(1), class: Class::Acknowledged, fact: blob };
+    let end = FRONT + encoded(&blob).len();
+    let [inside_address, first_of_body] = [FRONT + HEADER + 5, FRONT + HEADER];
+    let lost = [Damage { segment: 1, from: FRONT as u64, to: end as u64 }];
+    for at in [inside_address, first_of_body] {
+        let (found, damage) = scan(&[blob.clone(), touch(b"behind")], |bytes| bytes[at] ^= 1);
+        assert_eq!((found, &damage[..]), (vec![touch(b"behind")], &lost[..]), "a record follows");
+        let (found, damage) = scan(&[blob.clone()], |bytes| bytes[at] ^= 1);
+        assert_eq!((found, &damage[..]), (vec![], &lost[..]), "the segment ends");
+        let (found, damage) = scan(&[blob.clone()], |bytes| {
+            bytes[at] ^= 1;
+            bytes.resize(end + 100, 0);
+        });
+        let all = Damage { to: end as u64 + 100, ..lost[0].clone() };
+        assert_eq!((found, damage), (vec![], vec![all]), "zeros follow");
+    }
+    // A copy of a record, and more bytes of the blob that never reached the disk.
+    let mut bytes = encoded(&touch(b"inside")).to_vec();
+    bytes.resize(1000, 7);
+    let torn = Fact::Blob { address: Address::of(&bytes), bytes: bytes.into() };
+    let torn = Record { at: Time(1), class: Class::Acknowledged, fact: torn };
+    let (found, damage) = scan(&[torn], |bytes| bytes.truncate(FRONT + 500));
+    assert_eq!((found, damage.len()), (vec![], 1), "the blob is cut off");
+}
+
+/// The callers of one batch come back as one batch; a single caller does not wait.
 #[test]
 fn callers_are_gathered() {
     let gather = Gather::new();
@@ -190,19 +227,19 @@ fn callers_are_gathered() {
 }
 
 #[test]
-fn what_nobody_waits_for_comes_along() {
+fn deferred_requests_come_along() {
     let gather = Gather::new();
     let mut batch = Vec::new();
-    gather.push_leisurely(1).unwrap();
+    gather.push_deferred(1).unwrap();
     gather.push(2).unwrap();
-    gather.push_leisurely(3).unwrap();
+    gather.push_deferred(3).unwrap();
     assert!(gather.take(1, &mut batch) && batch == [1, 2, 3]);
-    // By itself it comes too, after a while.
+    // By itself it comes too, a moment later.
     batch.clear();
-    gather.push_leisurely(4).unwrap();
+    gather.push_deferred(4).unwrap();
     assert!(gather.take(1, &mut batch) && batch == [4]);
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..20_000).for_each(|number| gather.push_leisurely(number).unwrap()));
+        scope.spawn(|| (0..20_000).for_each(|number| gather.push_deferred(number).unwrap()));
         let mut all = Vec::new();
         while all.len() < 20_000 {
             batch.clear();
@@ -211,9 +248,9 @@ fn what_nobody_waits_for_comes_along() {
         }
         assert!(all.into_iter().eq(0..20_000));
     });
-    gather.push_leisurely(5).unwrap();
+    gather.push_deferred(5).unwrap();
     gather.close();
-    assert_eq!(gather.push_leisurely(6), Err(6));
+    assert_eq!(gather.push_deferred(6), Err(6));
     batch.clear();
     assert!(gather.take(0, &mut batch) && batch == [5]);
     batch.clear();

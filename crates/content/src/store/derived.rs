@@ -98,7 +98,7 @@ impl Core {
         let [blob, memo] = [blob, memo].map(|fact| Record { at, class: Class::Derivable, fact });
         let derived = Box::new(Derived { blob, crc, memo, ticket, wanted });
         let request = Request { order: Order::Derived(derived), done: None, room: Some(room) };
-        if let Err(Request { order: Order::Derived(derived), .. }) = self.orders.push_leisurely(request) {
+        if let Err(Request { order: Order::Derived(derived), .. }) = self.orders.push_deferred(request) {
             self.forget(&derived);
             return Err(Error::Closed);
         }

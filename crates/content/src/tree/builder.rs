@@ -1,4 +1,4 @@
-//! Makes the tree while the blob passes by.
+//! Builds the tree of a blob while it is written.
 
 use blake3::Hasher;
 use blake3::hazmat::HasherExt;
@@ -11,9 +11,9 @@ use crate::Address;
 pub(crate) struct Builder {
     shape: Shape,
     len: u64,
-    /// Of the group in hand.
+    /// The hasher of the current group.
     hasher: Hasher,
-    /// The values of the span in hand.
+    /// The values of the current span.
     groups: Vec<Value>,
     spans: Vec<Value>,
     /// Groups' values that are not in the tree file yet, and where they go.
@@ -50,7 +50,7 @@ impl Builder {
     pub(crate) fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let filled = self.len % self.shape.group_len;
-            // Only now is it certain that the group in hand is not the whole blob.
+            // Only now is it certain that the current group is not the whole blob.
             if filled == 0 && self.len > 0 {
                 self.end_group();
                 // A new one, because a hasher that is reset keeps its offset.
@@ -65,7 +65,7 @@ impl Builder {
         }
     }
 
-    /// What can go into the tree file by now, once it is a span's worth.
+    /// The values that can be written to the tree file, once they are those of a whole span.
     pub(crate) fn ready(&mut self) -> Option<Part> {
         let enough = self.shape.span_groups as usize * VALUE_LEN;
         (self.ready.bytes.len() >= enough).then(|| {
@@ -74,7 +74,7 @@ impl Builder {
         })
     }
 
-    /// The blob is whole.
+    /// Ends the blob.
     pub(crate) fn finish(mut self) -> Done {
         let tree = Tree { shape: self.shape, len: self.len };
         if tree.groups() == 1 {

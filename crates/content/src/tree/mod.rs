@@ -24,7 +24,7 @@ pub(crate) use builder::{Builder, Part};
 /// The value of a group or a span.
 pub(crate) type Value = [u8; VALUE_LEN];
 
-/// How many bytes a tree file begins with before its values.
+/// The length of a tree file's header.
 pub(crate) const HEADER_LEN: usize = 24;
 
 /// How many bytes of a blob a value in the file stands for, at the least.
@@ -34,7 +34,7 @@ const VALUE_LEN: usize = 32;
 const MAGIC: [u8; 8] = *b"blobtree";
 const VERSION: u32 = 1;
 
-/// The tree of a blob of some length: where its parts and their values are, and whether they hold.
+/// The tree of a blob of some length: where its parts and their values are, and whether these are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     shape: Shape,
@@ -56,7 +56,7 @@ impl Tree {
         Tree { shape: SHAPE, len }
     }
 
-    /// What a tree file begins with.
+    /// The header of the tree file.
     pub(crate) fn header(&self) -> [u8; HEADER_LEN] {
         let mut header = [0; HEADER_LEN];
         header[..8].copy_from_slice(&MAGIC);

@@ -1,6 +1,8 @@
-//! What a cache holds, refuses and lets go; `model` compares it with a naive one, `threads` has many callers.
+//! What a cache holds, refuses and lets go; `model` compares it with a naive one, `threads` has many callers,
+//! `memory` weighs it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod memory;
 mod model;
 mod threads;
 

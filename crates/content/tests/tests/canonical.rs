@@ -3,7 +3,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 
 mod address;
-mod largest;
 mod near;
 
 use std::fmt::Write;
@@ -13,7 +12,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use largest::largest_of;
+use crate::allocated::largest_of;
 use near::neighbours;
 
 const CONTEXT: Context<'_> = Context("anabranch 2026 tests of the canonical encoding");
@@ -130,14 +129,14 @@ fn check_refused(encoding: &str, expect: Expect) {
 
 #[test]
 fn what_the_encoder_does_not_write_is_refused() {
-    check_refused("", expect!["byte 0 of the encoding: what starts here goes past the end"]);
+    check_refused("", expect!["byte 0 of the encoding: the value that starts here goes past the end"]);
     check_refused("02 00", expect!["byte 0 of the encoding: the version is 2, not 1"]);
-    check_refused("01", expect!["byte 1 of the encoding: what starts here goes past the end"]);
+    check_refused("01", expect!["byte 1 of the encoding: the value that starts here goes past the end"]);
     check_refused("01 00 00", expect!["byte 2 of the encoding: the value has ended before"]);
     check_refused("01 0a", expect!["byte 1 of the encoding: there is no kind of value 10"]);
     check_refused(
         "01 03 00000000000000",
-        expect!["byte 2 of the encoding: what starts here goes past the end"],
+        expect!["byte 2 of the encoding: the value that starts here goes past the end"],
     );
     check_refused(
         "01 04 7ff8000000000001",
@@ -149,16 +148,16 @@ fn what_the_encoder_does_not_write_is_refused() {
     );
     check_refused(
         "01 05 0000000000000002 61",
-        expect!["byte 2 of the encoding: what starts here goes past the end"],
+        expect!["byte 2 of the encoding: the value that starts here goes past the end"],
     );
     check_refused("01 05 0000000000000003 61ff61", expect!["byte 11 of the encoding: the text is not UTF-8"]);
     check_refused(
         "01 06 ffffffffffffffff 61",
-        expect!["byte 2 of the encoding: what starts here goes past the end"],
+        expect!["byte 2 of the encoding: the value that starts here goes past the end"],
     );
     check_refused(
         "01 08 0000000000000002 00",
-        expect!["byte 2 of the encoding: what starts here goes past the end"],
+        expect!["byte 2 of the encoding: the value that starts here goes past the end"],
     );
     let rising = "0000000000000001 61 00 0000000000000001 62 00";
     assert!(Value::decode(&unhex(&format!("01 09 0000000000000002 {rising}"))).is_ok());

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod kit;
+mod allocated;
 mod canonical;
 mod cache;
 mod store;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::crash::{Crash, Fate, Luck};
 use crate::Rng;
 
-/// What a disk writes whole, or tears.
+/// The size of a sector: a disk writes it as a whole, or tears it.
 const SECTOR: usize = 512;
 
 /// Cheap to copy: bytes are shared until one of the copies is written to.
@@ -16,7 +16,7 @@ const SECTOR: usize = 512;
 pub(super) struct Content {
     seen: Arc<Vec<u8>>,
     durable: Arc<Vec<u8>>,
-    /// What a sync brings from memory to the disk, in order. After a failed sync that is less than the difference.
+    /// The changes that the next sync makes durable, in order. After a failed sync these are fewer than the difference.
     changes: Vec<Change>,
 }
 
@@ -63,7 +63,7 @@ impl Content {
         }
     }
 
-    /// A sync fails: the changes stay in memory, and no later sync brings them to the disk.
+    /// A sync fails: the changes stay in memory, and no later sync makes them durable.
     pub(super) fn fail_sync(&mut self) {
         self.changes.clear();
     }
@@ -74,12 +74,12 @@ impl Content {
         self.durable = Arc::clone(&self.seen);
     }
 
-    /// Changes what a process sees, for [`settle`](Content::settle) to make it durable.
+    /// Changes the bytes that a process sees, for [`settle`](Content::settle) to make it durable.
     pub(super) fn edit(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
         edit(Arc::make_mut(&mut self.seen));
     }
 
-    /// What is found after power loss.
+    /// The content after power loss.
     pub(super) fn after(&self, crash: Crash, rng: &mut Rng) -> Content {
         let mut found = Arc::clone(&self.durable);
         if !self.changes.is_empty() {
@@ -101,7 +101,7 @@ impl Content {
                 Change::Write(offset, bytes) => {
                     for part in sectors(*offset..offset + bytes.len()) {
                         let new = &bytes[part.start - offset..part.end - offset];
-                        // What a lost length leaves out is lost with it.
+                        // Bytes behind a length that was lost are lost with it.
                         let end = part.end.min(found.len());
                         let old = &mut found[part.start.min(end)..end];
                         strike(old, &new[..old.len()], &mut luck);
@@ -112,7 +112,7 @@ impl Content {
     }
 }
 
-/// Writes as much of the new bytes over the old ones as luck has it.
+/// Writes a random part of the new bytes over the old ones.
 fn strike(old: &mut [u8], new: &[u8], luck: &mut Luck<'_>) {
     match luck.fate() {
         Fate::New => old.copy_from_slice(new),

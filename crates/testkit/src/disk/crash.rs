@@ -1,23 +1,23 @@
-//! How a process ends, and what luck decides then.
+//! How a process ends, and which changes survive by chance.
 
 use crate::Rng;
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// It is killed. All it wrote is there, as durable as before.
+    /// It is killed. All its writes are there, as durable as before.
     Kill,
-    /// Power fails at the worst moment: all that is not durable is lost.
+    /// Power fails at the worst moment: every change that is not durable is lost.
     Total,
-    /// Power fails under a journalled file system. What is not durable happened or did not: each sector of each
-    /// write for itself, lengths up to some moment, a folder's names up to some moment.
+    /// Power fails under a journalled file system. A change that is not durable survives or is lost: each sector of each
+    /// write by itself, lengths up to some moment, a folder's names up to some moment.
     Power,
-    /// Power fails, the file system has no journal and the disk no capacitor: what [`Power`](Crash::Power) does,
-    /// sectors may also be zeros or torn, and any of a folder's names happened.
+    /// Power fails, the file system has no journal and the disk no capacitor. In addition to [`Power`](Crash::Power),
+    /// sectors may be zeros or torn, and each of a folder's changes survives by itself.
     Chaos,
 }
 
-/// What became of the bytes that one write has in one sector.
+/// The fate of the bytes that one write has in one sector.
 #[derive(Clone, Copy)]
 pub(super) enum Fate {
     New,
@@ -27,10 +27,10 @@ pub(super) enum Fate {
     Torn,
 }
 
-/// The luck of one file, or of the names of the disk.
+/// The chances of one file, or of the names of the disk.
 pub(super) struct Luck<'a> {
     crash: Crash,
-    /// Of a hundred. Drawn once, as an even coin would never keep or lose all of many.
+    /// In percent. Drawn once per file: a chance of 50% each would never keep all of many changes, nor lose all.
     kept: u64,
     pub(super) rng: &'a mut Rng,
 }

@@ -1,8 +1,8 @@
 //! A disk in memory that keeps the promises of a Unix file system across power loss, and no more than those.
 //!
-//! What a process wrote is there for every process, but not yet durable: a file's bytes and length are after its
-//! `sync`, a name in a folder after `sync_folder`, a new folder after `sync_folder` of the one above it. A rename
-//! belongs to the folder it moves to; it has happened or has not, and is never halfway.
+//! Every process sees the bytes that a process wrote, but they are not durable yet. A file's bytes and length are
+//! durable after its `sync`, a name in a folder after `sync_folder`, a new folder after `sync_folder` of its parent. A
+//! rename belongs to the folder that it moves a file to; it happens as a whole or not at all.
 //!
 //! Reading order: `crash`, `content`, `tree`, `tape`, `state`, `seam`.
 
@@ -24,28 +24,28 @@ use state::State;
 pub use crash::Crash;
 pub use tape::Counts;
 
-/// A disk that crashes, fails, fills up and rots as a test likes. A clone is the same disk; see
+/// A disk that crashes, fails, fills up and flips bits as a test tells it. A clone is the same disk; see
 /// [`snapshot`](CrashDisk::snapshot) for a copy.
 ///
-/// Calls are those that change the disk or make it durable, counted from 1, failed ones too.
+/// A call is one that changes the disk or makes it durable. Calls are counted from 1, failed ones too.
 #[derive(Clone)]
 pub struct CrashDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// Ends of the process.
+/// Crashes and copies.
 impl CrashDisk {
     /// An empty disk, whose faults follow from `seed`.
     pub fn new(seed: u64) -> CrashDisk {
         CrashDisk::with(State::new(Rng::new(seed)))
     }
 
-    /// The disk as the next process finds it. This one stays as it is.
+    /// The disk that the next process finds after a crash. This disk does not change.
     pub fn crash(&self, seed: u64, crash: Crash) -> CrashDisk {
         CrashDisk::with(self.lock().after(crash, Rng::new(seed)))
     }
 
-    /// A copy: what is durable here is durable there. Its calls count from 1 again, it has no faults.
+    /// A copy, with the same bytes durable. Its calls are counted from 1 again, and it has no faults.
     pub fn snapshot(&self) -> CrashDisk {
         let state = self.lock();
         CrashDisk::with(state.after(Crash::Kill, state.rng.clone()))
@@ -67,29 +67,30 @@ impl CrashDisk {
         self.lock().calls
     }
 
-    /// The process dies in this call: it and all after it, reads too, are errors. If it is a write, a part of its
-    /// bytes, from the first on, was written.
+    /// The process dies in this call: this call and all later ones, reads too, fail. If it is a write, the first part
+    /// of its bytes is written.
     pub fn fail_from(&self, call: u64) {
         self.lock().faults.dies_at = Some(call);
     }
 
-    /// This call is an error. A write writes a part, a sync loses what it should have kept.
+    /// This call fails. A write writes a part of its bytes, a sync loses the changes it should have made durable.
     pub fn fail_once(&self, call: u64, error: io::ErrorKind) {
         self.lock().faults.once.insert(call, error);
     }
 
-    /// This sync of a file, counted from 1, is an error. As on Linux, what it should have kept still is there to
-    /// read but counts as clean: no later sync keeps it. (A folder's names stay as they are when its sync fails.)
+    /// This sync of a file, counted from 1, fails. As on Linux, the bytes can still be read but count as clean: no later
+    /// sync makes them durable. (A folder's names do not change when its sync fails.)
     pub fn fail_sync(&self, sync: u64) {
         self.lock().faults.syncs.insert(sync);
     }
 
-    /// The files that have a name hold at most so many bytes. A write beyond writes what fits.
+    /// Limits the bytes of all files that have a name. A write beyond the limit writes the part that fits.
     pub fn capacity(&self, bytes: u64) {
         self.lock().faults.capacity = Some(bytes);
     }
 
-    /// So many in a hundred of the reads that may not wait find their bytes in memory; all, unless told.
+    /// The percentage of reads with [`Wait::No`](anabranch_content::Wait) that find their bytes in memory; 100 by
+    /// default.
     pub fn cached(&self, percent: u64) {
         self.lock().faults.cached = percent;
     }
@@ -97,24 +98,24 @@ impl CrashDisk {
 
 /// The tape.
 impl CrashDisk {
-    /// All calls and reads so far, as `write log/7 at 0: 512`. A file goes by the name it was opened by.
+    /// All calls and reads so far, as `write log/7 at 0: 512`. A file is named as it was when it was opened.
     pub fn tape(&self) -> Vec<String> {
         self.lock().tape.iter().map(ToString::to_string).collect()
     }
 
-    /// How many of each the tape has, without those that failed.
+    /// How many calls of each kind the tape has, without failed ones.
     pub fn counts(&self) -> Counts {
         Counts::of(&self.lock().tape)
     }
 
-    /// Empties the tape. The calls go on counting.
+    /// Empties the tape. The count of calls goes on.
     pub fn clear_tape(&self) {
         self.lock().tape.clear();
     }
 }
 
-/// Looks and edits at rest. They are no calls, and never fail. An edit first makes all durable that was written, as
-/// an orderly shutdown does.
+/// Inspection and edits from outside. They do not count as calls, and never fail. An edit first makes everything that
+/// was written durable, as an orderly shutdown does.
 impl CrashDisk {
     /// The files and their lengths, by path.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
@@ -138,7 +139,7 @@ impl CrashDisk {
         self.edit(path.as_ref(), |bytes| bytes.resize(len as usize, 0));
     }
 
-    /// Makes a file, or gives it other bytes; makes the folders above it.
+    /// Creates a file and the folders above it, or replaces its bytes.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         self.lock().make_file(path.as_ref()).unwrap();
         self.edit(path.as_ref(), |old| *old = bytes.into());

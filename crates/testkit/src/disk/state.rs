@@ -1,4 +1,4 @@
-//! All that is behind a disk's one lock.
+//! The state of a disk, behind its one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -42,7 +42,7 @@ impl State {
         State { tree, files, faults, calls: 0, syncs: 0, tape: Vec::new(), rng }
     }
 
-    /// What the next process finds.
+    /// The state that the next process finds.
     pub(super) fn after(&self, crash: Crash, mut rng: Rng) -> State {
         if crash == Crash::Kill {
             return State { tree: self.tree.clone(), files: self.files.clone(), ..State::new(rng) };
@@ -53,7 +53,7 @@ impl State {
         State { tree, files, ..State::new(rng) }
     }
 
-    /// All that a process sees is on the disk.
+    /// Makes everything that a process sees durable.
     pub(super) fn settle(&mut self) {
         self.tree.settle();
         self.files.values_mut().for_each(Content::settle);
@@ -72,7 +72,7 @@ impl State {
         self.tree.seen.iter().filter_map(move |(path, node)| Some((path.to_owned(), len(file(node)?))))
     }
 
-    /// Makes a file that may be there already, and the folders above it.
+    /// Creates a file that may exist already, and the folders above it.
     pub(super) fn make_file(&mut self, path: &Path) -> io::Result<()> {
         self.tree.add_folders(home(path))?;
         match self.tree.seen.file(path) {
@@ -84,7 +84,7 @@ impl State {
 
 /// Calls.
 impl State {
-    /// Does a call, unless it is one that fails.
+    /// Does a call, unless a fault makes it fail.
     pub(super) fn call<T>(
         &mut self,
         call: Call,
@@ -96,7 +96,7 @@ impl State {
         self.end(done)
     }
 
-    /// The first half of a call: an error is what the call must end with.
+    /// The first half of a call; an error if the call must fail.
     fn begin(&mut self, call: Call, path: &Path) -> io::Result<()> {
         self.alive()?;
         let only_looks = call.only_looks();
@@ -150,7 +150,7 @@ impl State {
 
     pub(super) fn sync(&mut self, id: Id, path: &Path) -> io::Result<()> {
         let mut begun = self.begin(Call::Sync, path);
-        // Death keeps a sync from being asked for: what it should have kept is not yet lost.
+        // A process that dies never asked for the sync: its changes are not lost yet.
         self.alive()?;
         self.syncs += 1;
         if self.faults.syncs.remove(&self.syncs) {
@@ -163,7 +163,7 @@ impl State {
         self.end(begun)
     }
 
-    /// How long a file may be.
+    /// The length that a file may have.
     fn longest(&self, id: Id) -> u64 {
         let Some(capacity) = self.faults.capacity else { return u64::MAX };
         let used: u64 = self.lengths().map(|(_, len)| len).sum();

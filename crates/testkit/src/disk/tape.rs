@@ -1,4 +1,4 @@
-//! What was called, in order.
+//! The tape: the calls in order.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) enum Call {
 pub struct Counts {
     /// Reads of a file.
     pub reads: u64,
-    /// Files made.
+    /// Files created.
     pub creates: u64,
     /// Writes to a file.
     pub writes: u64,
@@ -47,7 +47,7 @@ pub struct Counts {
 }
 
 impl Call {
-    /// Does it leave the disk as it is?
+    /// Does it leave the disk unchanged?
     pub(super) fn only_looks(&self) -> bool {
         matches!(self, Call::Open | Call::List | Call::Read { .. })
     }

@@ -31,7 +31,7 @@ pub(super) struct Tree {
 #[derive(Clone)]
 struct Change {
     what: What,
-    /// Its folder was synced. It is certain once that folder itself is.
+    /// Its folder was synced. The name is durable once that folder's own name is.
     synced: bool,
 }
 
@@ -137,13 +137,13 @@ impl Tree {
         Ok(())
     }
 
-    /// All that a process sees is on the disk.
+    /// Makes all names that a process sees durable.
     pub(super) fn settle(&mut self) {
         self.changes.clear();
         self.durable = self.seen.clone();
     }
 
-    /// What is found after power loss.
+    /// The names after power loss.
     pub(super) fn after(&self, crash: Crash, rng: &mut Rng) -> Tree {
         let lucky = self.lucky(Luck::new(crash, rng));
         let mut found = self.durable.clone();
@@ -178,8 +178,8 @@ impl Tree {
         self.changes.iter().map(&mut take).collect()
     }
 
-    /// Which changes happened, given the lucky ones: those and the synced ones, if their folder is there; and
-    /// whatever one of them builds on. So a name that was used again does not bring the loss of what it was before.
+    /// Which changes survive, given those that survive by chance: these and the synced ones, if their folder is there,
+    /// and every change that one of them builds on. So reusing a name does not lose the file that had it before.
     fn happened(&self, lucky: &[bool]) -> Vec<bool> {
         let mut happened = vec![false; lucky.len()];
         loop {
@@ -224,7 +224,7 @@ impl Change {
         [Some(one), other].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// The folder whose sync makes it certain.
+    /// The folder whose sync makes it durable.
     fn home(&self) -> &Path {
         match &self.what {
             What::Add(path, _) | What::Rename(_, path) | What::Remove(path) => home(path),
