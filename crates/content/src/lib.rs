@@ -55,7 +55,7 @@ pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Gone, Memo, Named, Time, Why};
 pub use memory::Memory;
 pub use store::{
-    Collect, Collected, Config, Described, DryRun, Event, Exported, Imported, Known, Lease, Listener, Made,
-    Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Standing, Stats, Store, Unreadable,
-    Writer,
+    Collect, Collected, Config, Described, DryRun, Event, Exported, Health, Imported, Known, Lease, Listener,
+    Made, Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Standing, Stats, Store,
+    Unreadable, Writer,
 };

@@ -336,7 +336,8 @@ impl Core {
         let doomed = Doomed { removed, when: When::Damaged(noted.encode()) };
         self.submit_blocking(Order::Remove(Why::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log does not hold", noted.place.segment);
-        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        let class = Class::Acknowledged;
+        self.tell(&Event::Quarantined { address: *address, what: what.clone(), class });
         Err(Error::Corrupt { address: *address, what })
     }
 

@@ -1,8 +1,10 @@
 //! What happens in a store, told as it happens.
 
+use std::fmt;
 use std::time::Duration;
 
-use crate::facts::{Time, Why};
+use super::report::{Health, count};
+use crate::facts::{Class, Time, Why};
 use crate::{Address, Error};
 
 /// One fact about a store.
@@ -24,6 +26,25 @@ pub enum Event {
         address: Address,
         /// What did not hold.
         what: String,
+        /// Acknowledged data is lost with it; derivable data can be derived again.
+        class: Class,
+    },
+    /// Acknowledged things of which nothing is left, for example because the end of the log was cut off. Things that
+    /// [`Opened::lost`] counts are not told again.
+    Lost {
+        /// What was lost.
+        what: String,
+        /// How many things.
+        count: u64,
+    },
+    /// A derivation was remembered with another output than before.
+    Diverged {
+        /// The derivation.
+        derivation: Address,
+        /// Its output before.
+        before: Address,
+        /// Its output from now on.
+        now: Address,
     },
     /// Things were removed.
     Removed {
@@ -95,6 +116,73 @@ pub struct Opened {
     pub unfinished: u64,
     /// Files that are none of the store's, left alone.
     pub strays: Vec<String>,
+    /// Acknowledged things that are known to be lost.
+    pub lost: u64,
+}
+
+impl Opened {
+    /// How many acknowledged things were lost, at least: an unreadable stretch of the log that is not torn held one or
+    /// more.
+    pub fn losses(&self) -> u64 {
+        self.lost.max(self.damaged().count() as u64)
+    }
+
+    /// Whether opening found anything to tell of.
+    pub(crate) fn is_repaired(&self) -> bool {
+        !self.findings().is_empty()
+    }
+
+    /// What was found and done, a clause each.
+    fn findings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.losses() > 0 {
+            found.push(format!("at least {} lost", count(self.losses(), "acknowledged thing")));
+        }
+        found.extend(self.damaged().take(STRETCHES_NAMED).map(Unreadable::to_string));
+        let unnamed = self.damaged().skip(STRETCHES_NAMED).count() as u64;
+        if unnamed > 0 {
+            found.push(format!("the log is unreadable in {}", count(unnamed, "more place")));
+        }
+        if let Some(why) = &self.rebuilt {
+            found.push(format!("the index was rebuilt from the log ({why})"));
+        }
+        if self.replayed > 0 {
+            found.push(format!("{} read again from the log", count(self.replayed, "record")));
+        }
+        if let Some(torn) = self.unreadable.iter().find(|stretch| stretch.torn) {
+            found.push(format!("an unfinished write of {} dropped", count(torn.bytes, "byte")));
+        }
+        if self.unfinished > 0 {
+            // Beside damage, the record that named such a file may be what is lost.
+            let is_kept = self.rebuilt.is_some() || self.damaged().next().is_some();
+            let what = if is_kept { "moved to quarantine" } else { "removed" };
+            found.push(format!("{} of unfinished puts {what}", count(self.unfinished, "file")));
+        }
+        if !self.strays.is_empty() {
+            found.push(format!("{} left alone", count(self.strays.len() as u64, "unknown file")));
+        }
+        found
+    }
+
+    /// Unreadable stretches of the log that no crash explains.
+    fn damaged(&self) -> impl Iterator<Item = &Unreadable> {
+        self.unreadable.iter().filter(|stretch| !stretch.torn)
+    }
+}
+
+/// So many unreadable stretches are named in a sentence.
+const STRETCHES_NAMED: usize = 3;
+
+/// One sentence: what opening found, and what it did about it.
+impl fmt::Display for Opened {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self.findings().join("; ");
+        match (found.is_empty(), self.clean) {
+            (true, _) => out.write_str("opened"),
+            (false, true) => write!(out, "opened: {found}"),
+            (false, false) => write!(out, "opened after a crash: {found}"),
+        }
+    }
 }
 
 /// A stretch of the log that holds no whole record.
@@ -108,6 +196,22 @@ pub struct Unreadable {
     pub bytes: u64,
     /// It is the very end of the log: what a crash leaves, not damage.
     pub torn: bool,
+}
+
+/// Which file is unreadable, and where.
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bytes {
+            0 => write!(out, "{} is missing or empty", self.file),
+            bytes => write!(
+                out,
+                "{} is unreadable for {} from byte {}",
+                self.file,
+                count(bytes, "byte"),
+                self.from
+            ),
+        }
+    }
 }
 
 /// How much a store holds, and what it did since it was opened.
@@ -138,6 +242,8 @@ pub struct Stats {
     pub cache: crate::CacheStats,
     /// What was asked of the store, by kind.
     pub operations: Vec<Operation>,
+    /// Damage, losses and failures since the store was opened.
+    pub health: Health,
 }
 
 /// What was asked of a store, of one kind.
@@ -156,8 +262,8 @@ pub struct Operation {
 }
 
 /// A time and a reason, in words.
-impl std::fmt::Display for Why {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Why {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Why::Collected => "collected",
             Why::Quota => "collected for the quota",

@@ -272,7 +272,7 @@ impl Core {
             groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
         }
         self.submit_blocking(Order::Remove(Why::Damaged, groups))?;
-        self.tell(&Event::Quarantined { address: *address, what: what.clone() });
+        self.tell(&Event::Quarantined { address: *address, what: what.clone(), class: blob.class });
         Err(Error::Corrupt { address: *address, what })
     }
 }

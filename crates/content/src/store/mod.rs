@@ -2,6 +2,7 @@
 
 mod config;
 mod event;
+mod report;
 mod counters;
 mod tables;
 mod tally;
@@ -44,6 +45,7 @@ pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use get::Reader;
 pub use known::Known;
 pub use put::{Put, Writer};
+pub use report::Health;
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
@@ -58,6 +60,7 @@ use keeper::Keeper;
 use owner::Owner;
 use pending::Pending;
 use recalled::Recalled;
+use report::Reporter;
 use tables::{Row, RowBytes, Table, last_address};
 use tally::Tally;
 
@@ -114,6 +117,7 @@ pub(crate) struct Core {
     /// The tally's bytes in use, for who may not wait for it.
     used: AtomicU64,
     counters: Counters,
+    reporter: Arc<Reporter>,
     orders: Gather<Request>,
     room: Arc<Semaphore>,
     background: Background,
@@ -196,6 +200,7 @@ impl Store {
             index_bytes: core.index.stats().disk_bytes,
             cache: core.cache.stats(),
             operations: core.counters.list(),
+            health: core.health(tally.used_bytes()),
         }
     }
 
@@ -256,9 +261,15 @@ impl Core {
     }
 
     fn tell(&self, event: &Event) {
-        if let Some(listener) = &self.config.listener {
-            listener(event);
-        }
+        self.reporter.tell(event);
+    }
+
+    /// The health by now.
+    fn health(&self, used_bytes: u64) -> Health {
+        let mut health = self.reporter.health();
+        // The quota was exceeded once; deletions since then may have made room.
+        health.over_quota &= self.config.quota_bytes.is_some_and(|quota| used_bytes > quota / 10 * 9);
+        health
     }
 
     /// Counts an operation and tells of it: how many bytes it moved, nothing if there was nothing (to do).

@@ -15,8 +15,8 @@ use super::background::Background;
 use super::commit::Writer;
 use super::tables::{Blob, Home, Row, Table, last_address};
 use super::{
-    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Pending, Recalled, Store, Tally,
-    Turns, Unreadable, keeper,
+    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Pending, Recalled, Reporter, Store,
+    Tally, Turns, Unreadable, keeper,
 };
 use crate::cache::Cache;
 use crate::files::{Files, Listed};
@@ -60,6 +60,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
+        reporter: Arc::new(Reporter::new(config.listener.clone())),
         orders: Gather::new(),
         background: Background::default(),
         keeper: Keeper::default(),
