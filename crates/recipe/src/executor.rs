@@ -134,7 +134,16 @@ impl Executor {
 
     /// An executor on the store in a folder, which is made if it is not there.
     pub fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Executor, Error> {
-        let store = Store::open(folder, anabranch_content::Config::default())?;
+        Executor::open_with(folder, functions, anabranch_content::Config::default())
+    }
+
+    /// The same, with settings for the store, such as its quota and the size of its cache.
+    pub fn open_with(
+        folder: impl AsRef<Path>,
+        functions: Functions,
+        config: anabranch_content::Config,
+    ) -> Result<Executor, Error> {
+        let store = Store::open(folder, config)?;
         Ok(Executor::new(store, functions, engine(), Config::default()))
     }
 

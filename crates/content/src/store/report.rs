@@ -354,9 +354,12 @@ mod tests {
                 2 acknowledged things lost; see the log
             "#]],
         );
-        check(Opened { lost: 5, unreadable: vec![stretch(false)], ..Opened::default() }, expect![[r#"
+        check(
+            Opened { lost: 5, unreadable: vec![stretch(false)], ..Opened::default() },
+            expect![[r#"
             ERROR anabranch_content: opened after a crash: at least 5 acknowledged things lost; log/00000001.log is unreadable for 20 bytes from byte 100 clean=false lost=5 replayed=0 unfinished=0 unreadable=1
             5 acknowledged things lost; see the log
-        "#]]);
+        "#]],
+        );
     }
 }

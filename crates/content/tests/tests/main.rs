@@ -12,5 +12,6 @@ mod owner;
 mod crash;
 mod flips;
 mod faults;
+mod health;
 mod meet;
 mod derived;
