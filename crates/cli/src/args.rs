@@ -26,6 +26,7 @@ pub(crate) struct Cli {
     #[arg(
         long,
         global = true,
+        display_order = 900,
         value_name = "FORMAT",
         env = "ANABRANCH_LOG",
         default_value = "text",

@@ -23,7 +23,7 @@ fn killed(test: &str) -> PathBuf {
         fs::write(folder.join("value.txt"), value).unwrap();
         let put = recipe(&folder, "put value.txt");
         assert_eq!(put.code, 0, "{}", put.shown());
-        assert_eq!(recipe(&folder, &format!("pin {}", put.stdout.split(' ').next().unwrap())).code, 0);
+        assert_eq!(recipe(&folder, &format!("pin {}", put.stdout.trim())).code, 0);
     }
     assert_eq!(server.end(Signal::KILL), None);
     folder
@@ -69,7 +69,13 @@ fn a_loss_is_one_log_line_and_exit_code_3() {
     let folder = damaged("health_lost");
     let said = recipe(&folder, "pins");
     assert_eq!(said.stdout.lines().count(), 3, "the result is printed: {}", said.shown());
-    check(&said, &expect![[]]);
+    check(
+        &said,
+        &expect![[r#"
+            ERROR anabranch_content: opened after a crash: at least 1 acknowledged thing lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
+            exit 3
+        "#]],
+    );
     assert_eq!(recipe(&folder, "scrub").code, 0, "what is left is whole");
 }
 
@@ -98,8 +104,15 @@ fn a_crash_without_damage_is_worth_a_line_at_info_only() {
     let copy = folder.join("copy");
     fs::create_dir_all(&copy).unwrap();
     copy_all(&folder.join(".anabranch"), &copy);
-    check(&recipe(&folder, "pins"), &expect![[]]);
-    check(&recipe(&folder, "pins --data copy --log info"), &expect![[]]);
+    let said = recipe(&folder, "pins");
+    assert_eq!((said.code, said.stderr.as_str()), (0, ""));
+    check(
+        &recipe(&folder, "pins --data copy --log info"),
+        &expect![[r#"
+            INFO anabranch_content: opened after a crash: 6 records read again from the log clean=false replayed=6 unfinished=0 unreadable=0
+            exit 0
+        "#]],
+    );
 }
 
 fn copy_all(from: &Path, to: &Path) {
@@ -127,10 +140,23 @@ fn damage_met_by_a_reader_says_what_is_lost() {
     flip(&folder.join(".anabranch"), &VALUES[0].to_uppercase());
     let said = recipe(&folder, "get shout");
     assert_eq!(said.stdout, VALUES[0].to_uppercase());
-    check(&said, &expect![[]]);
+    check(
+        &said,
+        &expect![[r#"
+            WARN anabranch_content: derivable data is damaged and was moved to quarantine; it is derived again when needed address=2f544078d8b773d5a0f87bdb0d385115b2996fb20b783ce0d88ad03544a69dbc what="its record in segment 3 of the log does not hold"
+            exit 0
+        "#]],
+    );
 
     flip(&folder.join(".anabranch"), VALUES[0]);
-    check(&recipe(&folder, "get value"), &expect![[]]);
+    check(
+        &recipe(&folder, "get value"),
+        &expect![[r#"
+            ERROR anabranch_content: acknowledged data is damaged and was moved to quarantine; put it again address=02308c5c1a64befbae251cf3fdeb0870b2b86540e536e9df80e0dd26a2797feb what="its record in segment 1 of the log does not hold"
+            error: 02308c5c1a64befbae251cf3fdeb0870b2b86540e536e9df80e0dd26a2797feb is neither a blob nor a recipe here; it was damaged
+            exit 1
+        "#]],
+    );
 }
 
 #[test]
@@ -145,7 +171,8 @@ fn status_has_a_row_for_health() {
     assert_eq!((said.code, row(&said).as_str()), (0, "health     fine"), "it was told");
     let said = recipe(&folder, "status --json");
     let status: Json = serde_json::from_str(&said.stdout).unwrap();
-    expect![[]].assert_eq(&status["health"].to_string());
+    let fine = r#"{"damaged":0,"diverged":0,"failures":0,"fine":true,"index_damaged":false,"lost":0,"over_quota":false}"#;
+    assert_eq!(status["health"].to_string(), fine);
 }
 
 #[test]
@@ -155,13 +182,19 @@ fn a_server_tells_of_losses_and_exits_with_3() {
     let said = recipe(&folder, "status --json");
     assert_eq!(said.code, 0, "the server's losses are the server's to report: {}", said.shown());
     let status: Json = serde_json::from_str(&said.stdout).unwrap();
-    let health = expect![[]];
-    health.assert_eq(&status["health"].to_string());
-    health.assert_eq(&http_status(&server.url)["health"].to_string());
+    let lost = r#"{"damaged":0,"diverged":0,"failures":0,"fine":false,"index_damaged":false,"lost":1,"over_quota":false}"#;
+    assert_eq!(status["health"].to_string(), lost);
+    assert_eq!(http_status(&server.url)["health"].to_string(), lost);
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     assert_eq!(server.end(Signal::TERM), Some(3));
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
-    expect![[]].assert_eq(&lines(&log).join("\n").replace(&port, "PORT"));
+    expect![[r#"
+        ERROR anabranch_content: opened after a crash: at least 1 acknowledged thing lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
+        INFO anabranch::serve: opened the store store=.anabranch blobs=2 recipes=0 used_bytes=310
+        INFO anabranch::serve: listening; try: anabranch recipe status --server http://127.0.0.1:PORT address=127.0.0.1:PORT
+        INFO anabranch::serve: shut down
+    "#]]
+    .assert_eq(&(lines(&log).join("\n") + "\n").replace(&port, "PORT"));
 
     let folder = damaged("health_served_accepted");
     let server = Server::begin_with(&folder, &["--accept-loss", "--log", "json"]);
@@ -184,7 +217,8 @@ fn http_status(url: &str) -> Json {
 fn a_quota_bounds_what_is_kept() {
     let folder = empty("health_quota");
     fs::write(folder.join("large.bin"), vec![7; 100_000]).unwrap();
-    check(&recipe(&folder, "put large.bin --quota 64KiB"), &expect![[]]);
+    let said = recipe(&folder, "put large.bin --quota 64KiB");
+    assert!(said.code == 1 && said.stderr.contains("its 65536 bytes"), "{}", said.shown());
     assert_eq!(recipe(&folder, "put large.bin --quota 1MiB").code, 0);
     let server = Server::begin_with(&folder, &["--quota", "1MB", "--cache", "0"]);
     fs::write(folder.join("larger.bin"), vec![8; 1_000_000]).unwrap();
@@ -197,7 +231,31 @@ fn a_quota_bounds_what_is_kept() {
 fn wrong_options_name_the_choices() {
     let folder = empty("health_usage");
     let check = |args: &[&str], expected: Expect| expected.assert_eq(&in_folder(&folder, args, "").shown());
-    check(&["recipe", "pins", "--log", "xml"], expect![[]]);
-    check(&["serve", "--quota", "10 GB"], expect![[]]);
-    check(&["recipe", "pins", "--quota", "0"], expect![[]]);
+    check(
+        &["recipe", "pins", "--log", "xml"],
+        expect![[r#"
+            stderr: error: invalid value 'xml' for '--log <FORMAT>': expected text or json, or a level (off, error, warn, info, debug), or both with a comma in between, as in json,debug
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    check(
+        &["serve", "--quota", "10 GB"],
+        expect![[r#"
+            stderr: error: invalid value '10 GB' for '--quota <SIZE>': a size looks like 512MiB, 10GiB, 10GB or 1048576; units are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
+    check(
+        &["recipe", "pins", "--quota", "0"],
+        expect![[r#"
+            stderr: error: invalid value '0' for '--quota <SIZE>': a quota of 0 leaves no room for anything
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
+    );
 }

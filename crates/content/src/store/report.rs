@@ -151,7 +151,7 @@ fn log(event: &Event) {
             log_line!(debug, segments, bytes, "segments of the log were rewritten")
         }
         Event::OverQuota { used } => {
-            log_line!(warn, used, "the quota is exceeded, and collecting derivable data does not help");
+            log_line!(warn, used, "the quota leaves no room, and collecting derivable data does not help");
         }
         Event::LeftBehind { address, error } => {
             log_line!(warn, %address, error = %Chain(error), "a file that is no longer needed could not be removed");
@@ -287,7 +287,7 @@ mod tests {
                 ERROR anabranch_content: acknowledged data was lost count=3 what="the end of the log"
                 WARN anabranch_content: a derivation has another output than before before=0707070707070707070707070707070707070707070707070707070707070707 derivation=0707070707070707070707070707070707070707070707070707070707070707 now=0707070707070707070707070707070707070707070707070707070707070707
                 WARN anabranch_content: the index is damaged and answers errors; open the store again to rebuild it from the log what="the hash is another one"
-                WARN anabranch_content: the quota is exceeded, and collecting derivable data does not help used=9
+                WARN anabranch_content: the quota leaves no room, and collecting derivable data does not help used=9
                 WARN anabranch_content: a file that is no longer needed could not be removed address=0707070707070707070707070707070707070707070707070707070707070707 error=could not write `log/1`: no space
                 WARN anabranch_content: background work failed and is tried again doing="clean the log" error=could not write `log/1`: no space
                 4 acknowledged things lost, 2 damaged things in quarantine, 1 derivation with another output than before, 2 failures in the background, the index is damaged until the store is opened again, the quota is exceeded; see the log
