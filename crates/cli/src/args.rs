@@ -1,19 +1,38 @@
 //! The command line.
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
+use crate::log::LogOption;
 use crate::{demo, plan, recipe, serve};
 
-/// What every help page ends with.
+/// What the help pages of commands that open no store end with.
 pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 
+/// What the help pages of commands that open a store end with.
+pub(crate) const STORE_EXIT_CODES: &str = "\
+Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
+been acknowledged was lost (the log says what).";
+
 /// Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs are there.
 #[derive(Parser)]
-#[command(name = "anabranch", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "anabranch", version, max_term_width = 100, after_help = STORE_EXIT_CODES)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    /// Log lines on stderr: text or json, a level (off, error, warn, info, debug), or both: json,debug. The level is
+    /// warn if not given, and info for `serve`.
+    #[arg(
+        long,
+        global = true,
+        display_order = 900,
+        value_name = "FORMAT",
+        env = "ANABRANCH_LOG",
+        default_value = "text",
+        hide_env_values = true
+    )]
+    log: LogOption,
     #[command(subcommand)]
     noun: Noun,
 }
@@ -41,6 +60,10 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
 impl Cli {
     /// Does what was asked for.
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.log.start(match self.noun {
+            Noun::Serve(_) => LevelFilter::INFO,
+            _ => LevelFilter::WARN,
+        });
         match self.noun {
             Noun::Plan(verb) => verb.run(),
             Noun::Recipe(verb) => verb.run(),

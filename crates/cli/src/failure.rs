@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Failed(Box<dyn Error>),
     /// Everything there is to say was said.
     Told,
+    /// The work was done, but acknowledged data was lost; the log says what.
+    Lost,
     /// Nobody reads our output any more.
     Unheard,
 }
@@ -62,6 +64,7 @@ impl Failure {
                 ExitCode::FAILURE
             }
             Failure::Told => ExitCode::FAILURE,
+            Failure::Lost => ExitCode::from(3),
             Failure::Unheard => ExitCode::SUCCESS,
         }
     }

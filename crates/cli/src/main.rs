@@ -4,6 +4,7 @@
 
 mod args;
 mod failure;
+mod log;
 mod out;
 mod table;
 mod demo;

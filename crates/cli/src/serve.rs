@@ -8,21 +8,23 @@ use anabranch_server::{Service, Settings};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
 
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::{runtime, unopened};
+use crate::recipe::{StoreOptions, runtime, size, unopened};
 
 pub(super) const HELP: &str = "\
 gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
 same --data finds the server by itself. Ctrl-C and SIGTERM let calls under way end, and close the
 store.
 
-stdout: one line with the address, once it listens.
+stdout: one line with the address, once it listens. stderr: the log, one line per event.
 
   anabranch serve --data store --listen 127.0.0.1:7421
 
-Exit codes: 0 came to rest; 1 failed; 2 wrong usage.";
+Exit codes: 0 shut down; 1 failed; 2 wrong usage; 3 shut down, but data that had been acknowledged
+was lost before or while it ran (the log says what).";
 
 /// Serves a store.
 #[derive(Args)]
@@ -39,6 +41,11 @@ pub(crate) struct Serve {
     /// Where to listen; port 0 is a free one.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
+    /// Memory for the cache of values: 512MiB, 2GiB; 0 turns it off. 256MiB if not given.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    cache: Option<u64>,
+    #[command(flatten)]
+    options: StoreOptions,
 }
 
 impl Serve {
@@ -47,34 +54,44 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<(), Failure> {
-        let executor = Executor::open(&self.data, Functions::builtin()).await;
-        let executor = executor.map_err(|error| unopened(&self.data, &error))?;
+        let executor = self.open().await?;
         let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        // Before anybody is told: who stops the server must not find it deaf.
+        // Before anybody is told the address: a signal that comes right afterwards must be heard.
         let stopped = stopped()?;
         executor.store().announce(&reachable(address).to_string())?;
         out::data(&format!("listening on http://{address}\n"))?;
-        out::note(&format!(
-            "store {}; try: anabranch recipe status --server http://{}",
-            self.data.display(),
-            reachable(address)
-        ));
-
+        info!(%address, "listening; try: anabranch recipe status --server http://{}", reachable(address));
         if !address.ip().is_loopback() {
-            out::note("warning: whoever can reach this address can read, write and remove everything");
+            warn!(%address, "whoever can reach this address can read, write and remove everything");
         }
 
         let service = Service::new(executor.clone(), Settings::default());
         let served = service.serve(listener, service.router(), stopped).await;
         executor.store().clone().close().await?;
-        let cut = out::count(served.cut as u64, "connection");
-        out::note(&match served.cut {
-            0 => "came to rest".to_owned(),
-            _ => format!("came to rest; {cut} cut with calls under way"),
-        });
-        Ok(())
+        match served.cut {
+            0 => info!("shut down"),
+            cut => warn!(cut, "shut down, and cut connections with calls under way"),
+        }
+        self.options.check(&executor.store().stats().health)
+    }
+
+    async fn open(&self) -> Result<Executor, Failure> {
+        let mut config = self.options.config();
+        config.cache_bytes = self.cache.unwrap_or(config.cache_bytes);
+        let executor = Executor::open_with(&self.data, Functions::builtin(), config)
+            .await
+            .map_err(|error| unopened(&self.data, &error))?;
+        let store = executor.store().stats();
+        info!(
+            store = %self.data.display(),
+            blobs = store.blobs,
+            recipes = store.derivations,
+            used_bytes = store.used_bytes,
+            "opened the store"
+        );
+        Ok(executor)
     }
 }
 

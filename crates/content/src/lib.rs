@@ -56,7 +56,7 @@ pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Gone, Memo, Named, Time, Why};
 pub use memory::Memory;
 pub use store::{
-    AddressStatus, Collect, Collected, Config, Described, DryRun, Event, Exported, Import, Imported, Known,
-    Lease, Listener, Made, Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Stats, Store,
-    Unreadable, Writer,
+    AddressStatus, Collect, Collected, Config, Described, DryRun, Event, Exported, Health, Import, Imported,
+    Known, Lease, Listener, Made, Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Stats,
+    Store, Unreadable, Writer,
 };

@@ -133,10 +133,19 @@ impl Executor {
         Ok(Executor::new(store, functions, engine(), Config::default()))
     }
 
-    /// An executor on the store in a folder, which is made if it is not there. What a store of an older format kept
-    /// otherwise is moved first.
+    /// An executor on the store in a folder, which is made if it is not there.
     pub async fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Executor, Error> {
-        let store = Store::open(folder, anabranch_content::Config::default())?;
+        Executor::open_with(folder, functions, anabranch_content::Config::default()).await
+    }
+
+    /// The same, with settings for the store, such as its quota and the size of its cache. A store of an older format is
+    /// upgraded first.
+    pub async fn open_with(
+        folder: impl AsRef<Path>,
+        functions: Functions,
+        config: anabranch_content::Config,
+    ) -> Result<Executor, Error> {
+        let store = Store::open(folder, config)?;
         let executor = Executor::new(store, functions, engine(), Config::default());
         executor.upgrade().await?;
         Ok(executor)

@@ -1,4 +1,4 @@
-//! gRPC's health protocol: serving, until the server comes to rest.
+//! gRPC's health protocol: serving, until the server shuts down.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;

@@ -1,4 +1,4 @@
-//! Serving a listener, and coming to rest.
+//! Serving a listener, and shutting down.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::service::Service;
 use crate::settings::Settings;
 
-/// What became of the work when a server came to rest.
+/// What became of the work when a server shut down.
 #[derive(Clone, Debug)]
 pub struct Served {
     /// What the engine says about runs.

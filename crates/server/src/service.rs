@@ -30,7 +30,7 @@ pub struct Service {
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) settings: Settings,
-    /// True once the server comes to rest.
+    /// True once the server shuts down.
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,

@@ -20,7 +20,8 @@ stdout: the recipe's address; of a file, a table of names and addresses. Nothing
   anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
   anabranch recipe add --file graph.toml                         # blobs and recipes by name
 
-Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage.";
+Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage; 3 kept, but data that had been
+acknowledged before was lost (the log says what).";
 
 /// Keeps recipes.
 #[derive(Args)]

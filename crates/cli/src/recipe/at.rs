@@ -10,6 +10,7 @@ use anabranch_server::Client;
 use clap::Args;
 
 use super::backend::Backend;
+use super::options::StoreOptions;
 use crate::failure::Failure;
 
 /// Where recipes are kept.
@@ -27,6 +28,8 @@ pub(crate) struct At {
     /// The server to talk to, http://HOST:PORT, whatever --data says.
     #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
     server: Option<String>,
+    #[command(flatten)]
+    options: StoreOptions,
 }
 
 /// Whether a store is made where there is none.
@@ -39,14 +42,15 @@ pub(super) enum Missing {
 /// How long another command may have the store before this one gives up.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long a server may take to come to rest, which it does within ten seconds, and give the store up.
-const REST: Duration = Duration::from_secs(15);
+/// How long a server may take to shut down, which it does within ten seconds, and give the store up.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether that is over.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl At {
-    /// Does something there, and gives the store up afterwards whatever came of it.
+    /// Does something there, and closes the store afterwards whatever came of it. Work that was done fails with
+    /// [`Failure::Lost`] if the store lost acknowledged data.
     pub(super) fn run<T>(
         &self,
         missing: Missing,
@@ -56,8 +60,15 @@ impl At {
             let backend = self.open(missing).await?;
             let result = work(&backend).await;
             let closed = backend.close().await;
-            let value = result?;
-            closed.map(|()| value)
+            let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
+            match result {
+                // Nobody reads the output any more, which is fine; a loss is not.
+                Err(Failure::Unheard) => checked.and(Err(Failure::Unheard)),
+                result => {
+                    let value = result?;
+                    closed.and(checked).map(|()| value)
+                }
+            }
         })
     }
 
@@ -79,7 +90,8 @@ impl At {
         }
         let began = SystemClock.now();
         loop {
-            let refused = match Executor::open(folder, Functions::builtin()).await {
+            let refused = match Executor::open_with(folder, Functions::builtin(), self.options.config()).await
+            {
                 Ok(executor) => return Ok(Backend::Local(executor)),
                 Err(Error::Store(error @ StoreError::Owned { .. })) => error,
                 Err(error) => return Err(unopened(folder, &error)),
@@ -87,10 +99,10 @@ impl At {
             let StoreError::Owned { listens_on, .. } = &refused else { unreachable!("matched above") };
             let mut patience = WAIT;
             if let Some(listens_on) = listens_on {
-                // One that comes to rest has the store yet, but listens no more.
+                // A server that shuts down still has the store, but listens no more.
                 match Client::connect(&format!("http://{listens_on}")).await {
                     Ok(client) => return Ok(Backend::Remote(client)),
-                    Err(_) => patience = REST,
+                    Err(_) => patience = SHUTDOWN_WAIT,
                 }
             }
             if SystemClock.now() - began >= patience {

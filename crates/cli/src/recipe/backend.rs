@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-use anabranch_content::{Address, Collect, Collected, Exported, Imported, Named, Put, Scrub, Scrubbed};
+use anabranch_content::{
+    Address, Collect, Collected, Exported, Health, Imported, Named, Put, Scrub, Scrubbed,
+};
 use anabranch_engine::{Clock as _, SystemClock};
 use anabranch_recipe::{
     Added, Draft, Executor, Get, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Source, Status,
@@ -278,8 +280,16 @@ impl Backend {
         }
     }
 
-    /// Gives the store up, if it is here.
-    pub(super) async fn close(self) -> Result<(), Failure> {
+    /// The health of the store, if this process has it.
+    pub(super) fn health(&self) -> Option<Health> {
+        match self {
+            Backend::Local(executor) => Some(executor.store().stats().health),
+            Backend::Remote(_) => None,
+        }
+    }
+
+    /// Closes the store, if this process has it.
+    pub(super) async fn close(&self) -> Result<(), Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.store().clone().close().await?),
             Backend::Remote(_) => Ok(()),

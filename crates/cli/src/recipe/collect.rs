@@ -19,7 +19,8 @@ grace period.
   anabranch recipe collect --dry-run --detail
   anabranch recipe collect --grace 0 --keep-recipes
 
-Exit codes: 0 fine; 1 failed; 2 wrong usage.";
+Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 done, but data that had been acknowledged was lost
+(the log says what).";
 
 /// Removes what nothing holds.
 #[derive(Args)]

@@ -25,7 +25,8 @@ whole, and stderr says where they came from.
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin
 
-Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage.";
+Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage; 3 written, but data that
+had been acknowledged was lost (the log says what).";
 
 /// Writes a value.
 #[derive(Args)]

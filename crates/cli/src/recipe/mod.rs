@@ -1,6 +1,7 @@
 //! `anabranch recipe`: one file a verb, or a few that belong together.
 
 mod at;
+mod options;
 mod backend;
 mod pour;
 mod show;
@@ -23,8 +24,9 @@ mod bench;
 use clap::Subcommand;
 
 pub(crate) use at::{runtime, unopened};
+pub(crate) use options::{StoreOptions, size};
 
-use crate::args::EXIT_CODES;
+use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
 use crate::failure::Failure;
 
 /// What to do with recipes.
@@ -40,19 +42,19 @@ pub(crate) enum Verb {
     #[command(after_help = get::HELP)]
     Get(get::Get),
     /// Says what an address or a name is: a blob, or a recipe and what it came to.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Resolve(resolve::Resolve),
     /// Forgets what a recipe came to, so that it is computed anew.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Invalidate(invalidate::Invalidate),
     /// Has collection keep addresses, and all that it takes to derive them.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Pin(pin::Pin),
     /// Lets pinned addresses go.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Unpin(pin::Unpin),
     /// Lists pinned addresses.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Pins(pin::Pins),
     /// Named references: names for addresses, with their history.
     #[command(subcommand, arg_required_else_help = true)]
@@ -64,16 +66,16 @@ pub(crate) enum Verb {
     #[command(after_help = scrub::HELP)]
     Scrub(scrub::Scrub),
     /// Writes addresses and all that they lead to into an archive.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Export(archive::Export),
     /// Brings in what an archive holds.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Import(archive::Import),
     /// Lists the functions that recipes are made of; with a name, its parameters.
     #[command(after_help = EXIT_CODES)]
     Functions(functions::Functions),
     /// Says how much is kept and what was done.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Status(status::Status),
     /// Measures puts, remembered values and computed ones, in a store of its own.
     #[command(after_help = EXIT_CODES)]

@@ -17,7 +17,8 @@ of the bytes, what `b3sum` prints.
   anabranch recipe put report.csv --ref report
   producer | anabranch recipe put -
 
-Exit codes: 0 kept, durably; 1 failed; 2 wrong usage.";
+Exit codes: 0 kept, durably; 1 failed; 2 wrong usage; 3 kept, but data that had been acknowledged
+before was lost (the log says what).";
 
 /// Keeps files as blobs.
 #[derive(Args)]

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
 use super::show;
-use crate::args::EXIT_CODES;
+use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
 use crate::plan::utc;
@@ -15,19 +15,19 @@ use crate::table::Table;
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Has a name mean an address from now on.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Set(Set),
     /// Prints what a name means.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Get(OfName),
     /// Lists all names.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     List(List),
     /// Lists what a name has meant, newest first.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     History(OfName),
     /// Has a name mean nothing any more; its history stays.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = STORE_EXIT_CODES)]
     Drop(OfName),
 }
 

@@ -11,7 +11,8 @@ use crate::out;
 pub(super) const HELP: &str = "\
 What is damaged is moved to quarantine and missing from then on; recipes compute it again.
 
-Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage.";
+Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage; 3 all is well
+now, but data that had been acknowledged was lost (the log says what).";
 
 /// Checks everything.
 #[derive(Args)]

@@ -1,7 +1,8 @@
 //! `anabranch recipe status`.
 
+use anabranch_content::Health;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
 use super::backend::Backend;
@@ -28,7 +29,7 @@ impl Status {
                 let mut json = json!({
                     "recipes": store.derivations, "memos": store.memos, "blobs": store.blobs,
                     "blob_bytes": store.blob_bytes, "used_bytes": store.used_bytes, "pins": store.pins,
-                    "refs": store.names, "functions": status.functions,
+                    "refs": store.names, "functions": status.functions, "health": health_json(&store.health),
                 });
                 if is_remote {
                     json["gets"] = status.gets.into();
@@ -49,6 +50,7 @@ impl Status {
                 ("pins", store.pins.to_string()),
                 ("names", store.names.to_string()),
                 ("functions", status.functions.to_string()),
+                ("health", store.health.to_string()),
             ];
             // What was done is counted while a server runs; a command has just begun.
             if is_remote {
@@ -59,4 +61,12 @@ impl Status {
             show::facts(&facts)
         })
     }
+}
+
+fn health_json(health: &Health) -> Json {
+    json!({
+        "fine": health.is_fine(), "lost": health.lost, "damaged": health.damaged,
+        "diverged": health.diverged, "failures": health.failures,
+        "index_damaged": health.index_damaged, "over_quota": health.over_quota,
+    })
 }

@@ -10,7 +10,7 @@ fn help_goes_to_stdout() {
         Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs
         are there
 
-        Usage: anabranch <COMMAND>
+        Usage: anabranch [OPTIONS] <COMMAND>
 
         Commands:
           plan    Ranking plans: rows from sources, expressions, filters, sorts
@@ -20,10 +20,14 @@ fn help_goes_to_stdout() {
                   once
 
         Options:
-          -h, --help     Print help
-          -V, --version  Print version
+              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                              both: json,debug. The level is warn if not given, and info for `serve` [env:
+                              ANABRANCH_LOG] [default: text]
+          -h, --help          Print help
+          -V, --version       Print version
 
-        Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
+        Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
+        been acknowledged was lost (the log says what).
         exit 0
     "#]]
     .assert_eq(&anabranch(&["--help"], "").shown());
@@ -63,6 +67,9 @@ fn help_of_a_verb_lists_its_options() {
               --trace <FILE>             Writes a timeline of the run; the ending says which kind: .html,
                                          .svg, or .json for Perfetto
               --table                    The answer as a table for people
+              --log <FORMAT>             Log lines on stderr: text or json, a level (off, error, warn, info,
+                                         debug), or both: json,debug. The level is warn if not given, and
+                                         info for `serve` [env: ANABRANCH_LOG] [default: text]
           -h, --help                     Print help
 
         stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one
@@ -94,7 +101,7 @@ fn wrong_usage_is_exit_code_2() {
             stderr:
             stderr:   tip: a similar subcommand exists: 'run'
             stderr:
-            stderr: Usage: anabranch plan <COMMAND>
+            stderr: Usage: anabranch plan [OPTIONS] <COMMAND>
             stderr:
             stderr: For more information, try '--help'.
             exit 2

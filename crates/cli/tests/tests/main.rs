@@ -12,6 +12,7 @@ mod help;
 mod project;
 mod rankd;
 mod recipe;
+mod recipe_health;
 mod recipe_served;
 mod redis;
 mod run;

@@ -41,8 +41,14 @@ impl Drop for Server {
 
 impl Server {
     pub(crate) fn begin(folder: &Path) -> Server {
-        let args = ["serve", "--listen", "127.0.0.1:0"];
-        let mut child = command(folder, &args).stderr(Stdio::null()).spawn().unwrap();
+        Server::begin_with(folder, &[])
+    }
+
+    /// With further options. Its log is in `stderr.txt`.
+    pub(crate) fn begin_with(folder: &Path, options: &[&str]) -> Server {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], options].concat();
+        let log = std::fs::File::create(folder.join("stderr.txt")).unwrap();
+        let mut child = command(folder, &args).stderr(log).spawn().unwrap();
         let mut line = String::new();
         // It says where it listens, or ends.
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

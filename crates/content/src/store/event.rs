@@ -1,8 +1,10 @@
 //! What happens in a store, told as it happens.
 
+use std::fmt;
 use std::time::Duration;
 
-use crate::facts::{Time, Why};
+use super::report::{Health, count};
+use crate::facts::{Class, Time, Why};
 use crate::{Address, Error};
 
 /// One fact about a store.
@@ -22,25 +24,25 @@ pub enum Event {
     Quarantined {
         /// Whose bytes.
         address: Address,
-        /// Whether they had been acknowledged, or can be derived again.
-        class: crate::Class,
         /// What did not hold.
         what: String,
+        /// Acknowledged data is lost with it; derivable data can be derived again.
+        class: Class,
     },
-    /// Acknowledged things are lost, more than are told of one by one.
+    /// Acknowledged things of which nothing is left, beyond those that [`Event::Quarantined`] told of one by one.
     Lost {
-        /// What happened.
+        /// What was lost.
         what: String,
-        /// How many.
+        /// How many things.
         count: u64,
     },
-    /// A derivation was remembered with another output than before: it is not deterministic.
+    /// A derivation was remembered with another output than before.
     Diverged {
         /// The derivation.
         derivation: Address,
-        /// The output that was remembered before.
+        /// Its output before.
         before: Address,
-        /// The output that is remembered now.
+        /// Its output from now on.
         now: Address,
     },
     /// Things were removed.
@@ -122,6 +124,77 @@ pub struct Opened {
     pub upgrade_from: Option<u32>,
 }
 
+impl Opened {
+    /// How many acknowledged things were lost, at least: an unreadable stretch of the log that is neither torn nor covered
+    /// by the index held one or more.
+    pub fn losses(&self) -> u64 {
+        self.lost.max(self.damaged().filter(|stretch| !stretch.covered).count() as u64)
+    }
+
+    /// Whether opening found anything to tell of.
+    pub(crate) fn is_repaired(&self) -> bool {
+        !self.findings().is_empty()
+    }
+
+    /// What was found and done, a clause each.
+    fn findings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.losses() > 0 {
+            found.push(format!("at least {} lost", count(self.losses(), "acknowledged thing")));
+        }
+        found.extend(self.damaged().take(STRETCHES_NAMED).map(Unreadable::to_string));
+        let unnamed = self.damaged().skip(STRETCHES_NAMED).count() as u64;
+        if unnamed > 0 {
+            found.push(format!("the log is unreadable in {}", count(unnamed, "more place")));
+        }
+        if self.recovered > 0 {
+            found.push(format!("{} recovered from the index", count(self.recovered, "lost record")));
+        }
+        if let Some(from) = self.upgrade_from {
+            found.push(format!("the store was upgraded from format {from}"));
+        }
+        if let Some(why) = &self.rebuilt {
+            found.push(format!("the index was rebuilt from the log ({why})"));
+        }
+        if self.replayed > 0 {
+            found.push(format!("{} read again from the log", count(self.replayed, "record")));
+        }
+        if let Some(torn) = self.unreadable.iter().find(|stretch| stretch.torn) {
+            found.push(format!("an unfinished write of {} dropped", count(torn.bytes, "byte")));
+        }
+        if self.unfinished > 0 {
+            // Beside damage, the record that named such a file may be what is lost.
+            let is_kept = self.rebuilt.is_some() || self.damaged().next().is_some();
+            let what = if is_kept { "moved to quarantine" } else { "removed" };
+            found.push(format!("{} of unfinished puts {what}", count(self.unfinished, "file")));
+        }
+        if !self.strays.is_empty() {
+            found.push(format!("{} left alone", count(self.strays.len() as u64, "unknown file")));
+        }
+        found
+    }
+
+    /// Unreadable stretches of the log that no crash explains.
+    fn damaged(&self) -> impl Iterator<Item = &Unreadable> {
+        self.unreadable.iter().filter(|stretch| !stretch.torn)
+    }
+}
+
+/// So many unreadable stretches are named in a sentence.
+const STRETCHES_NAMED: usize = 3;
+
+/// One sentence: what opening found, and what it did about it.
+impl fmt::Display for Opened {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self.findings().join("; ");
+        match (found.is_empty(), self.clean) {
+            (true, _) => out.write_str("opened"),
+            (false, true) => write!(out, "opened: {found}"),
+            (false, false) => write!(out, "opened after a crash: {found}"),
+        }
+    }
+}
+
 /// A stretch of the log that holds no whole record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -136,6 +209,22 @@ pub struct Unreadable {
     /// The index covers it, so that the store knows exactly what it had: [`Opened::recovered`] and [`Opened::lost`]
     /// count that.
     pub covered: bool,
+}
+
+/// Which file is unreadable, and where.
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bytes {
+            0 => write!(out, "{} is missing or empty", self.file),
+            bytes => write!(
+                out,
+                "{} is unreadable for {} from byte {}",
+                self.file,
+                count(bytes, "byte"),
+                self.from
+            ),
+        }
+    }
 }
 
 /// How much a store holds, and what it did since it was opened.
@@ -164,6 +253,8 @@ pub struct Stats {
     pub cache: crate::CacheStats,
     /// What was asked of the store, by kind.
     pub operations: Vec<Operation>,
+    /// Damage, losses and failures since the store was opened.
+    pub health: Health,
 }
 
 /// What was asked of a store, of one kind.
@@ -182,8 +273,8 @@ pub struct Operation {
 }
 
 /// A time and a reason, in words.
-impl std::fmt::Display for Why {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Why {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Why::Collected => "collected",
             Why::Quota => "collected for the quota",

@@ -51,6 +51,7 @@ pub use get::Reader;
 pub use lookup::Known;
 pub use memos::Made;
 pub use put::{Put, Writer};
+pub use report::Health;
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
 
@@ -207,6 +208,7 @@ impl Store {
             index_bytes: core.catalogue.index().stats().disk_bytes,
             cache: core.cache.stats(),
             operations: core.counters.list(),
+            health: core.health(tally.used_bytes()),
         }
     }
 
@@ -278,6 +280,14 @@ impl Core {
 
     fn tell(&self, event: &Event) {
         self.reporter.tell(event);
+    }
+
+    /// The health by now.
+    fn health(&self, used_bytes: u64) -> Health {
+        let mut health = self.reporter.health();
+        // The quota was exceeded once; deletions since then may have made room.
+        health.over_quota &= self.config.quota_bytes.is_some_and(|quota| used_bytes > quota / 10 * 9);
+        health
     }
 
     /// Counts an operation and tells of it: how many bytes it moved, nothing if there was nothing (to do).

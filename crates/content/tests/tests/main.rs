@@ -15,6 +15,7 @@ mod owner;
 mod crash;
 mod flips;
 mod faults;
+mod health;
 mod meet;
 mod derived;
 mod findings;

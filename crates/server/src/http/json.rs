@@ -5,7 +5,7 @@
 //! `$`.
 
 use anabranch_content::{Address, Memo, Value};
-use anabranch_recipe::{Added, FunctionId, Params, Recipe};
+use anabranch_recipe::{Added, FunctionId, Params, Recipe, Status};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde_json::{Map, Number, Value as Json, json};
 use tonic::Code;
 
 use crate::failure::Failure;
-use crate::proto::recipes as proto;
+use crate::wire;
 
 /// A recipe as it is written.
 #[derive(Debug, Deserialize)]
@@ -179,7 +179,9 @@ fn texts(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
 }
 
-pub(super) fn status(status: &proto::StatusReply) -> Json {
+pub(super) fn status(status: &Status) -> Json {
+    let health = &status.store.health;
+    let status = wire::from_status(status);
     json!({
         "blobs": status.blobs,
         "blob_bytes": status.blob_bytes,
@@ -199,6 +201,15 @@ pub(super) fn status(status: &proto::StatusReply) -> Json {
         "computed": status.computed,
         "failed": status.failed,
         "computing": status.computing,
+        "health": {
+            "fine": health.is_fine(),
+            "lost": health.lost,
+            "damaged": health.damaged,
+            "diverged": health.diverged,
+            "failures": health.failures,
+            "index_damaged": health.index_damaged,
+            "over_quota": health.over_quota,
+        },
     })
 }
 

@@ -17,7 +17,6 @@ use tonic::Code;
 
 use crate::failure::{Failure, refusal};
 use crate::service::Shared;
-use crate::wire;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
     Router::new()
@@ -62,11 +61,11 @@ async fn not_allowed(uri: Uri) -> Response {
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     match *shared.closing.borrow() {
-        true => Failure::new(Code::Unavailable, "the server comes to rest").into_response(),
+        true => Failure::new(Code::Unavailable, "the server shuts down").into_response(),
         false => "ok\n".into_response(),
     }
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
-    axum::Json(json::status(&wire::from_status(&shared.executor.status()))).into_response()
+    axum::Json(json::status(&shared.executor.status())).into_response()
 }

@@ -229,7 +229,7 @@ impl Recipes for OfRecipes {
     }
 }
 
-/// What happens next; nothing once the server comes to rest.
+/// What happens next; nothing once the server shuts down.
 async fn next_event(listener: &mut Listener, closing: &mut watch::Receiver<bool>) -> Option<Heard> {
     let closed = std::pin::pin!(closing.wait_for(|closing| *closing));
     match select(std::pin::pin!(listener.next()), closed).await {

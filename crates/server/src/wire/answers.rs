@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anabranch_content::{
-    CacheStats, Collect, Collected, DryRun, Exported, Imported, Put, Scope, Scrubbed, Stats, Unreadable,
+    CacheStats, Collect, Collected, DryRun, Exported, Health, Imported, Put, Scope, Scrubbed, Stats,
+    Unreadable,
 };
 use anabranch_recipe::{Invalidate, Invalidated, Reach, Status};
 
-use super::{Bad, address, addresses, from_address, from_addresses, known, size};
+use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
 use crate::proto::recipes as proto;
 
 fn dry_run(yes: bool) -> DryRun {
@@ -217,6 +218,7 @@ pub(crate) fn status(reply: &proto::StatusReply) -> Result<Status, Bad> {
         misses: reply.cache_misses,
         ..CacheStats::default()
     };
+    store.health = health(set("health", reply.health)?);
     let mut status = Status::default();
     status.store = store;
     status.functions = size("functions", reply.functions)?;
@@ -252,5 +254,29 @@ pub(crate) fn from_status(status: &Status) -> proto::StatusReply {
         computed: status.computed,
         failed: status.failed,
         computing: status.computing as u64,
+        health: Some(from_health(&status.store.health)),
+    }
+}
+
+fn health(health: proto::Health) -> Health {
+    let proto::Health { lost, damaged, diverged, failures, index_damaged, over_quota } = health;
+    let mut result = Health::default();
+    result.lost = lost;
+    result.damaged = damaged;
+    result.diverged = diverged;
+    result.failures = failures;
+    result.index_damaged = index_damaged;
+    result.over_quota = over_quota;
+    result
+}
+
+fn from_health(health: &Health) -> proto::Health {
+    proto::Health {
+        lost: health.lost,
+        damaged: health.damaged,
+        diverged: health.diverged,
+        failures: health.failures,
+        index_damaged: health.index_damaged,
+        over_quota: health.over_quota,
     }
 }

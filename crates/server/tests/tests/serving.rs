@@ -1,4 +1,4 @@
-//! The server as a whole: health, reflection, compression, coming to rest, and guests that misbehave.
+//! The server as a whole: health, reflection, compression, shutting down, and guests that misbehave.
 
 use std::time::Duration;
 
