@@ -58,6 +58,7 @@ pub(super) fn ours(theirs: &Theirs) -> Address {
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) seed: u64,
+    pub(super) services: Services,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -68,7 +69,7 @@ impl Graph {
     /// A graph of a random shape. Its leaves name the seed, so graphs share nothing.
     pub(super) fn random(seed: u64, services: Services) -> Graph {
         let mut rng = Rng::new(seed);
-        let mut graph = Graph { seed, nodes: Vec::new() };
+        let mut graph = Graph { seed, services, nodes: Vec::new() };
         for number in 0..rng.within(1..5) {
             let long = if rng.percent(2) { 70_000 } else { 0 };
             let mut bytes = format!("leaf {number} of graph {seed}; ").into_bytes();
@@ -98,7 +99,7 @@ impl Graph {
     /// A chain over a leaf.
     pub(super) fn chain(seed: u64, length: usize, services: Services) -> Graph {
         let mut rng = Rng::new(seed);
-        let mut graph = Graph { seed, nodes: Vec::new() };
+        let mut graph = Graph { seed, services, nodes: Vec::new() };
         let bytes = format!("the leaf below a chain of {length}, seed {seed}").into_bytes();
         graph.leaf(bytes, services.choose(&mut rng));
         for _ in 0..length {
@@ -156,7 +157,7 @@ impl Graph {
 }
 
 impl Services {
-    fn choose(self, rng: &mut Rng) -> Through {
+    pub(super) fn choose(self, rng: &mut Rng) -> Through {
         match self {
             Services::One(through) => through,
             Services::Both => *rng.choose(&[Through::Deriva, Through::Ours]),
