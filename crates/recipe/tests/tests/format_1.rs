@@ -1,7 +1,7 @@
 //! Stores of format 1, whose recipes over Deriva's service could be bound to the encoding of their input.
 //!
-//! The folders in `fixtures/` were written by the code of format 1, with segments of 4 KiB. Below, `Deriva` is what was
-//! put over Deriva's service, in this order:
+//! The folders in `fixtures/` were written by the code of format 1, with segments of 4 KiB. What was put
+//! over Deriva's service, in this order:
 //!
 //! | step | then |
 //! |---|---|
@@ -19,6 +19,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anabranch_recipe::{Address, Executor, FunctionId, Functions, Get, Recipe, Theirs};
@@ -101,6 +102,7 @@ impl Drop for Copied {
     }
 }
 
+/// Copies a folder, of an open store too: what is removed meanwhile is not copied.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -108,7 +110,10 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
             true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
+            false => match fs::copy(entry.path(), target) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                copied => drop(copied.unwrap()),
+            },
         }
     }
 }

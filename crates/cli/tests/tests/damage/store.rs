@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +19,7 @@ pub(super) struct Held {
     /// What an address answers: a blob, or the value of a recipe.
     values: BTreeMap<Address, Vec<u8>>,
     pins: BTreeSet<Address>,
+    unpinned: BTreeSet<Address>,
     names: BTreeMap<String, Address>,
 }
 
@@ -51,6 +53,23 @@ pub(super) struct Fixture {
     /// What was put after the index was written for the last time, and the first segment of the log that has it. The end
     /// of a log that was not closed may be cut by a crash, so it may be missing without a word.
     pub(super) tail: Option<(Held, String)>,
+    /// Ends of records in the log.
+    pub(super) boundaries: Vec<Boundary>,
+}
+
+/// Where a record of the log ends.
+pub(super) struct Boundary {
+    /// The segment.
+    pub(super) file: String,
+    /// Its length up to there.
+    pub(super) len: u64,
+}
+
+/// The end of the log as it is now.
+fn end_of_log(folder: &Path) -> Boundary {
+    let last = listed(&folder.join("log")).pop().expect("the log has segments");
+    let len = fs::metadata(&last).unwrap().len();
+    Boundary { file: last.file_name().unwrap().to_str().unwrap().to_owned(), len }
 }
 
 /// How a store came to rest.
@@ -82,9 +101,9 @@ impl Fixture {
     pub(super) async fn new(rest: Rest, test: &str) -> Fixture {
         let folder = scratch(&format!("damage_{test}_{rest:?}"));
         fs::remove_dir_all(&folder).unwrap();
-        let (mut held, mut tail) = (Held::default(), None);
+        let (mut held, mut tail, mut boundaries) = (Held::default(), None, Vec::new());
         let opened = Opened::of(&folder);
-        fill(&opened.executor, &mut held, 0..40).await;
+        fill(&opened.executor, &mut held, 0..40, &mut || boundaries.push(end_of_log(&folder))).await;
         opened.close().await;
         if rest == Rest::Crashed {
             let work = folder.with_extension("open");
@@ -94,7 +113,7 @@ impl Fixture {
             let opened = Opened::of(&work);
             let last = listed(&work.join("log")).pop().expect("the log has segments");
             let mut after = held.clone();
-            fill(&opened.executor, &mut after, 40..50).await;
+            fill(&opened.executor, &mut after, 40..50, &mut || boundaries.push(end_of_log(&work))).await;
             opened.executor.store().written().await.unwrap();
             copy(&work, &folder);
             opened.close().await;
@@ -102,7 +121,7 @@ impl Fixture {
             tail = Some((held, last.file_name().unwrap().to_str().unwrap().to_owned()));
             held = after;
         }
-        Fixture { folder, held, tail }
+        Fixture { folder, held, tail, boundaries }
     }
 
     /// What may be missing without a word after damage to a file.
@@ -114,14 +133,19 @@ impl Fixture {
             && match lost {
                 Lost::Value(address) => !before.values.contains_key(address),
                 Lost::Pin(address) => !before.pins.contains(address),
-                Lost::Unpin(address) => before.pins.contains(address),
+                Lost::Unpin(address) => !before.unpinned.contains(address),
                 Lost::Name(name) => before.names.get(name) != self.held.names.get(name),
             }
     }
 }
 
 /// Puts blobs of these numbers, recipes over them, pins and names.
-async fn fill(executor: &Executor, held: &mut Held, numbers: std::ops::Range<u64>) {
+async fn fill(
+    executor: &Executor,
+    held: &mut Held,
+    numbers: std::ops::Range<u64>,
+    acknowledged: &mut impl FnMut(),
+) {
     let store = executor.store();
     let mut blobs = Vec::new();
     for number in numbers {
@@ -139,6 +163,7 @@ async fn fill(executor: &Executor, held: &mut Held, numbers: std::ops::Range<u64
         let address = executor.put(bytes.clone()).await.unwrap().address;
         held.values.insert(address, bytes);
         blobs.push(address);
+        acknowledged();
         if number % 5 == 0 {
             store.pin(&address).await.unwrap();
             held.pins.insert(address);
@@ -148,6 +173,7 @@ async fn fill(executor: &Executor, held: &mut Held, numbers: std::ops::Range<u64
             let name = format!("name {}", number % 20);
             store.name(&name, Some(address)).await.unwrap();
             held.names.insert(name, address);
+            acknowledged();
         }
     }
     let empty = executor.put("").await.unwrap().address;
@@ -165,11 +191,14 @@ async fn fill(executor: &Executor, held: &mut Held, numbers: std::ops::Range<u64
             let name = format!("recipe {at}");
             store.name(&name, Some(address)).await.unwrap();
             held.names.insert(name, address);
+            acknowledged();
         }
     }
     for pin in held.pins.iter().copied().step_by(4).collect::<Vec<_>>() {
         store.unpin(&pin).await.unwrap();
         held.pins.remove(&pin);
+        held.unpinned.insert(pin);
+        acknowledged();
     }
 }
 
@@ -261,6 +290,7 @@ pub(super) fn listed(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Copies a folder, of an open store too: what is removed meanwhile is not copied.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -268,7 +298,10 @@ pub(super) fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
             true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
+            false => match fs::copy(entry.path(), target) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                copied => drop(copied.unwrap()),
+            },
         }
     }
 }
