@@ -7,6 +7,7 @@ mod depth;
 mod deriva;
 mod edges;
 mod file;
+mod format_1;
 mod fused;
 mod kit;
 mod plain;

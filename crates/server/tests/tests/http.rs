@@ -11,6 +11,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
+use crate::deriva_wire::Deriva;
 use crate::support::{Gate, OpenOnDrop, Server, noise, soon, until};
 
 struct Http {
@@ -258,4 +259,27 @@ async fn a_value_with_a_time_limit() {
     until(|| http.server.executor.status().computing == 0).await;
     gate.open();
     assert_eq!(http.get(&format!("/v1/recipes/{slow}/value?timeout=1m"), &[]).await.body.len(), 4096);
+}
+
+/// A recipe that was put over Deriva's service answers to Deriva's address.
+#[tokio::test]
+async fn recipes_of_deriva() {
+    let http = Http::start().await;
+    let deriva = Deriva(http.server.channel().await);
+    let leaf = deriva.leaf("leaf").await;
+    let below = deriva.recipe("uppercase", &[&leaf]).await;
+    let address = |bytes: Vec<u8>| Address::from_bytes(bytes.try_into().unwrap());
+    let top = address(deriva.recipe("concat", &[&below, &below]).await);
+    let value = http.get(&format!("/v1/recipes/{top}/value"), &[]).await;
+    assert_eq!((value.status, &*value.body), (200, &b"LEAFLEAF"[..]));
+    let described = http.get(&format!("/v1/recipes/{top}"), &[]).await;
+    assert_eq!(described.status, 200);
+    let described = described.json();
+    assert_eq!(described["recipe"]["function"], "concat/1.0.0");
+    assert_eq!(described["memo"]["size"], 8);
+    let added =
+        json!({ "function": "concat/1.0.0", "inputs": [top.to_string(), address(below).to_string()] });
+    let added = http.post("/v1/recipes", added.to_string()).await.json();
+    let value = http.get(&format!("/v1/recipes/{}/value", added["address"].as_str().unwrap()), &[]).await;
+    assert_eq!((value.status, &*value.body), (200, &b"LEAFLEAFLEAF"[..]));
 }

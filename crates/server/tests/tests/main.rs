@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
+mod aliases;
 mod depth;
 mod deriva;
 mod deriva_wire;
+mod graphs;
 mod http;
 mod recipes;
 mod seed;
