@@ -83,15 +83,15 @@ fn experiment(seed: u64, trials: u64) -> io::Result<()> {
 }
 
 const LEGEND: &str = "Each index is filled in durable batches and closed; the entries are those of `./dev bench content \
-    --only index`. fjall's last batch is in its journal, as it is whenever fjall is closed, the others in its tables. A \
-    trial flips one random bit of one file (files weighted by length, up to their last byte that is not zero), opens \
-    the index in a process of its own, asks for every key and for as many that were never inserted. `refused`: it does \
-    not open. `reported`: a lookup is an error. `missing`: a lookup says, without an error, that an entry is not there. \
-    `wrong`: a lookup answers another value than was inserted, or a value for a key that was not. `panic`, `killed` \
-    (by a signal) and `hung` (30 s) are the process's. A trial counts once, for the worst that happened: wrong, then \
-    missing, then reported. The files that were hit without effect are under `right`. `full check` is in how many of \
-    the trials that were missing or wrong the index's own check of all files (ours `verify`, redb `check_integrity`) \
-    finds damage afterwards; fjall has none.";
+    --only index`. fjall has the first batches in its tables and its journal as closing leaves it. A trial flips one \
+    random bit of one file (files weighted by length, up to their last byte that is not zero), opens the index in a \
+    process of its own, and looks up every key and as many keys that were never inserted. `right`: all answers are \
+    right. `refused`: the index does not open. `reported`: a lookup is an error. `missing`: a lookup says, without an \
+    error, that an inserted key is not there. `wrong`: a lookup answers another value than the inserted one, or a value \
+    for a key that was never inserted. `panic`, `killed` (by a signal) and `hung` (30 s) are about the process. A trial \
+    counts once, for the worst of its lookups: wrong, then missing, then reported. `silent` is missing and wrong \
+    together. `full check` counts the silent trials in which the index's own check of all files finds damage \
+    afterwards: `verify` of ours, `check_integrity` of redb; fjall has none.";
 
 /// The files of a closed index.
 struct Image(Vec<Stored>);
