@@ -45,7 +45,7 @@ pub(crate) fn bench(settings: &[&str]) -> ExitCode {
 }
 
 fn parse(settings: &[&str]) -> io::Result<(u64, u64)> {
-    let (mut seed, mut trials) = (1, 3_000);
+    let (mut seed, mut trials) = (1, 1_000);
     for pair in settings.chunks(2) {
         match pair {
             ["--seed", number] => seed = number.parse().map_err(io::Error::other)?,

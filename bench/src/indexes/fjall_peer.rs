@@ -35,7 +35,7 @@ impl Contender for Fjall {
 
     /// Past the journal, in key order: fjall's way to load much at once.
     fn build(&mut self, entries: &mut [Entry]) -> Result<()> {
-        entries.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        entries.sort_unstable_by_key(|entry| entry.0);
         let mut ingestion = self.keyspace.start_ingestion()?;
         for (key, value) in &*entries {
             ingestion.write(&key[..], &value[..])?;

@@ -31,7 +31,7 @@ impl Redb {
 impl Contender for Redb {
     fn insert(&mut self, batch: &mut [Entry]) -> Result<()> {
         self.snapshot = OnceLock::new();
-        batch.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        batch.sort_unstable_by_key(|entry| entry.0);
         let transaction = self.database.begin_write()?;
         let mut table = transaction.open_table(TABLE)?;
         for (key, value) in &*batch {
