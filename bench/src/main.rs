@@ -1,4 +1,5 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan` or `recipe`.
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan` or `recipe`; and flips bits
+//! in the files of the store's index and its peers: `anabranch-bench flips`.
 //!
 //! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
 //! and every contender's result is checked. The tables go to the terminal and to a dated file in `bench/runs/`.
@@ -9,6 +10,8 @@
 mod content;
 mod counting;
 mod engine;
+mod flips;
+mod indexes;
 mod plan;
 mod recipe;
 mod report;
@@ -21,6 +24,8 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["engine"] => on_a_deep_stack(engine::bench),
         ["content"] => on_a_deep_stack(content::bench),
+        ["content", "--only", "index"] => on_a_deep_stack(content::index_alone),
+        ["flips", ref settings @ ..] => flips::bench(settings),
         ["plan"] => on_a_deep_stack(plan::bench),
         ["plan", "--quick"] => on_a_deep_stack(plan::try_out),
         ["plan", "--only", part] => {
@@ -33,8 +38,9 @@ fn main() -> ExitCode {
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
         _ => {
-            let whats = "engine | content | plan [--quick | --only PART] | recipe [--only PART]";
-            eprintln!("usage: anabranch-bench [{whats}]");
+            let whats =
+                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART]";
+            eprintln!("usage: anabranch-bench [{whats} | {}]", flips::USAGE);
             ExitCode::from(2)
         }
     }

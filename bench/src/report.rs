@@ -48,7 +48,8 @@ impl Report {
     pub(crate) fn keep(self) -> io::Result<()> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs");
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join(format!("{}-{}.md", self.date, self.name)), self.text)
+        let name = self.name.replace(" --only ", "-");
+        fs::write(folder.join(format!("{}-{name}.md", self.date)), self.text)
     }
 }
 

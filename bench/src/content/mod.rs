@@ -14,6 +14,7 @@ mod dependents;
 mod grown;
 mod hits;
 mod opening;
+mod index_role;
 
 use std::io;
 
@@ -33,6 +34,20 @@ pub(crate) fn bench() -> io::Result<()> {
     let blobs = grown::report(&mut report, &ground, &memos)?;
     hits::report(&mut report, &ground, &memos)?;
     opening::report(&mut report, &ground, &memos, &blobs)?;
+    drop((memos, blobs));
+    index_role::report(&mut report, &ground)?;
+    match ground.sizes.quick {
+        true => Ok(()),
+        false => report.keep(),
+    }
+}
+
+/// The part about the index alone, in a file of its own.
+pub(crate) fn index_alone() -> io::Result<()> {
+    let ground = Ground::new("content-index")?;
+    let mut report = Report::new("content --only index");
+    report.say(ground.describe()?);
+    index_role::report(&mut report, &ground)?;
     match ground.sizes.quick {
         true => Ok(()),
         false => report.keep(),

@@ -46,6 +46,8 @@ mod files;
 mod cache;
 mod store;
 #[doc(hidden)]
+pub mod bare_index;
+#[doc(hidden)]
 pub mod decoders;
 
 pub use address::{Address, BuildAddress, Context, ParseError};
