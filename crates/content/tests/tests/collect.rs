@@ -11,6 +11,7 @@ use anabranch_testkit::Rng;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 const CONTEXT: Context<'static> = Context("anabranch tests 2026 collected");
@@ -74,8 +75,12 @@ impl World {
         Address::of(&self.blob(number % self.blobs.len()))
     }
 
+    fn described(&self, number: usize) -> Bytes {
+        description(format!("derivation {number}"), &self.inputs(number))
+    }
+
     fn derivation(&self, number: usize) -> Address {
-        Address::derive(CONTEXT, format!("derivation {number}").as_bytes())
+        Address::derive(CONTEXT, &self.described(number))
     }
 
     /// A thing by any number, among the blobs and the derivations before `before`.
@@ -107,8 +112,7 @@ impl World {
         for (number, derived) in self.derivations.iter().enumerate() {
             let inputs = self.inputs(number);
             if derived.described && derived.young == young {
-                let text = format!("derivation {number}").into_bytes();
-                store.put_derivation(CONTEXT, text, &inputs).await.unwrap();
+                put_derivation(store, CONTEXT, self.described(number)).await.unwrap();
             }
             if let Some((output, memo_young, class)) = derived.memo
                 && memo_young == young

@@ -4,6 +4,8 @@ use anabranch_content::{Address, Class, Config, Context, Cost, Error, Made, Stor
 use anabranch_testkit::Rng;
 use proptest::prelude::*;
 
+use crate::kit::{description, put_derivation};
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -79,7 +81,8 @@ async fn fill(store: &Store) -> Address {
     store.put(vec![9; 70_000], Class::Acknowledged).await.unwrap();
     store.name("name", Some(input)).await.unwrap();
     store.pin(&input).await.unwrap();
-    let derivation = store.put_derivation(Context("anabranch tests"), vec![1, 2, 3], &[input]).await.unwrap();
+    let described = description([1, 2, 3], &[input]);
+    let derivation = put_derivation(store, Context("anabranch tests"), described).await.unwrap();
     let output = store.put(vec![8; 50], Class::Derivable).await.unwrap().address;
     let made = Made { derivation, output, size: 50, cost: Cost::default(), inputs: &[input] };
     store.remember(made, Class::Acknowledged).await.unwrap();

@@ -12,6 +12,8 @@ use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, St
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
+use crate::kit::{description, put_derivation};
+
 const CONTEXT: Context<'static> = Context("anabranch tests 2026 killed");
 
 /// Set in the child: its folder, its seed, and whether it collects meanwhile.
@@ -120,7 +122,8 @@ async fn act(store: &Store, seed: u64) {
             say("loose", seed);
         }
         _ => {
-            let derivation = store.put_derivation(CONTEXT, seed.to_le_bytes().to_vec(), &[]).await.unwrap();
+            let derivation =
+                put_derivation(store, CONTEXT, description(seed.to_le_bytes(), &[])).await.unwrap();
             let made = Made {
                 derivation,
                 output: address,
@@ -185,7 +188,7 @@ impl Model {
                 assert_eq!(there, Some(bytes(seed)), "round {round}: seed {seed}");
             }
             for &seed in self.made.iter().filter(|seed| due(**seed)) {
-                let derivation = Address::derive(CONTEXT, &seed.to_le_bytes());
+                let derivation = Address::derive(CONTEXT, &description(seed.to_le_bytes(), &[]));
                 let memo = store.recall(&derivation).await.unwrap().expect("what was remembered");
                 assert_eq!(memo.output, Address::of(&bytes(seed)), "round {round}: seed {seed}");
                 assert!(store.derivation(&derivation).await.unwrap().is_some());

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod kit;
 mod canonical;
 mod cache;
 mod store;
 mod collect;
 mod kill;
 mod decoders;
+mod archive;
 mod owner;
 mod crash;
 mod flips;

@@ -11,6 +11,8 @@ use anabranch_content::{
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
+use crate::kit::{description, put_derivation};
+
 const CELLS: Context<'static> = Context("anabranch tests 2026 cells");
 
 /// A clock that tests turn.
@@ -43,8 +45,8 @@ async fn put(store: &Store, seed: u64, len: usize) -> Address {
 }
 
 async fn make(store: &Store, seed: u64, inputs: &[Address]) -> (Address, Address) {
-    let described = bytes(seed, 40);
-    let derivation = store.put_derivation(CELLS, described, inputs).await.unwrap();
+    let described = description(bytes(seed, 40), inputs);
+    let derivation = put_derivation(store, CELLS, described).await.unwrap();
     let output = store.put(bytes(seed + 1, 100), Class::Derivable).await.unwrap().address;
     let cost = Cost { cpu: Duration::from_millis(5), tokens: 7, micros: 9 };
     store.remember(Made { derivation, output, size: 100, cost, inputs }, Class::Derivable).await.unwrap();

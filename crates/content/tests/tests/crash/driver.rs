@@ -14,6 +14,7 @@ use super::model::{Fact, History, Lasts, Memoed, Model, Seen};
 use super::world::{
     CONTEXT, DERIVATIONS, LENS, NAMES, PACKED, Thing, bytes, described, inputs, output, things,
 };
+use crate::kit::put_derivation;
 use crate::store::Hand;
 
 /// Something to do to a store.
@@ -171,8 +172,7 @@ impl Driver {
             }
             Op::Get(blob) => self.get(blob).await,
             Op::Describe(derivation) => {
-                let inputs = addresses(inputs(derivation));
-                let put = store.put_derivation(CONTEXT, described(derivation), &inputs).await;
+                let put = put_derivation(&store, CONTEXT, described(derivation)).await;
                 answered(&mut self.model.derivations[derivation], put, Lasts::Now, |_| true)
             }
             Op::Remember(derivation, variant, class) => self.remember(derivation, variant, class).await,

@@ -4,6 +4,8 @@ use anabranch_content::{Address, Context};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
+use crate::kit::description;
+
 pub(crate) const CONTEXT: Context<'static> = Context("anabranch tests 2026 crashes");
 
 /// How long the blobs are. Up to [`PACKED`] bytes they are packed into the log.
@@ -46,7 +48,8 @@ pub(crate) fn random(seed: u64, len: usize) -> Bytes {
 
 /// What describes a derivation.
 pub(crate) fn described(derivation: usize) -> Bytes {
-    random(1000 + derivation as u64, 30 + derivation)
+    let inputs: Vec<Address> = inputs(derivation).into_iter().map(Thing::address).collect();
+    description(random(1000 + derivation as u64, 30 + derivation), &inputs)
 }
 
 /// What a derivation reads. The odd ones read the one before.

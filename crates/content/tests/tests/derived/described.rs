@@ -1,11 +1,12 @@
 //! Many descriptions in one trip.
 
-use anabranch_content::{Address, Class, Config, Context, Described, Error, Store};
+use anabranch_content::{Address, Class, Config, Context, Error, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 use bytes::Bytes;
 use std::sync::Arc;
 
 use crate::crash::driver::small;
+use crate::kit::{description, put_derivation, put_derivations};
 use crate::store::Hand;
 
 const CONTEXT: Context<'static> = Context("anabranch tests 2026 described");
@@ -15,7 +16,7 @@ fn chain(count: u64) -> Vec<(Bytes, [Address; 1])> {
     let mut before = Address::of(b"the first");
     let mut chain = Vec::new();
     for number in 0..count {
-        let bytes = Bytes::from(format!("step {number} of {before}"));
+        let bytes = description(format!("step {number}"), &[before]);
         let address = Address::derive(CONTEXT, &bytes);
         chain.push((bytes, [before]));
         before = address;
@@ -23,8 +24,8 @@ fn chain(count: u64) -> Vec<(Bytes, [Address; 1])> {
     chain
 }
 
-fn described(chain: &[(Bytes, [Address; 1])]) -> Vec<Described<'_>> {
-    chain.iter().map(|(bytes, inputs)| Described { bytes: bytes.clone(), inputs }).collect()
+fn described(chain: &[(Bytes, [Address; 1])]) -> Vec<Bytes> {
+    chain.iter().map(|(bytes, _)| bytes.clone()).collect()
 }
 
 #[tokio::test]
@@ -33,7 +34,7 @@ async fn descriptions_are_durable_before_the_answer() {
     let chain = chain(5000);
     let disk = CrashDisk::new(1);
     let store = Store::open_on(Arc::new(disk.clone()), Config::default()).unwrap();
-    let puts = store.put_derivations(CONTEXT, &described(&chain)).await.unwrap();
+    let puts = put_derivations(&store, CONTEXT, &described(&chain)).await.unwrap();
     let crashed = disk.crash(1, Crash::Total);
     assert_eq!(puts.len(), chain.len());
     let store = Store::open_on(Arc::new(crashed), Config::default()).unwrap();
@@ -51,16 +52,16 @@ async fn descriptions_are_durable_before_the_answer() {
 async fn what_is_described_already_is_not_new() {
     let store = Store::in_memory(Config::default()).unwrap();
     let chain = chain(10);
-    let one = store.put_derivation(CONTEXT, chain[3].0.clone(), &chain[3].1).await.unwrap();
+    let one = put_derivation(&store, CONTEXT, chain[3].0.clone()).await.unwrap();
     let twice = [described(&chain), described(&chain[..2])].concat();
-    let puts = store.put_derivations(CONTEXT, &twice).await.unwrap();
+    let puts = put_derivations(&store, CONTEXT, &twice).await.unwrap();
     let old: Vec<usize> = (0..puts.len()).filter(|number| !puts[*number].new).collect();
     assert_eq!(old, [3, 10, 11]);
     assert_eq!((puts[3].address, puts[10]), (one, anabranch_content::Put { new: false, ..puts[0] }));
     assert_eq!(store.stats().derivations, 10);
-    assert!(store.put_derivations(CONTEXT, &[]).await.unwrap().is_empty());
-    let large = [Described { bytes: vec![0; 20 << 20].into(), inputs: &[] }];
-    let refused = store.put_derivations(CONTEXT, &large).await;
+    assert!(put_derivations(&store, CONTEXT, &[]).await.unwrap().is_empty());
+    let large = [description(vec![0; 20 << 20], &[])];
+    let refused = put_derivations(&store, CONTEXT, &large).await;
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
 }
 
@@ -75,7 +76,7 @@ async fn a_process_that_dies_leaves_whole_descriptions_or_none() {
         let mut kept = 0;
         if let Ok(store) = Store::open_on(Arc::new(disk.clone()), small(&Hand::default())) {
             for part in chain.chunks(10) {
-                kept += store.put_derivations(CONTEXT, &described(part)).await.map_or(0, |puts| puts.len());
+                kept += put_derivations(&store, CONTEXT, &described(part)).await.map_or(0, |puts| puts.len());
             }
         }
         let crashed = Arc::new(disk.crash(call, Crash::Kill));

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, Store};
 use anabranch_testkit::{Crash, CrashDisk};
+use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::hooked::{Call, Hooked};
 use super::{open, small};
 use crate::crash::times;
 use crate::crash::world::{PACKED, random};
+use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 const CALLERS: u64 = 6;
@@ -28,11 +30,11 @@ struct Caller {
 
 impl Caller {
     async fn new(store: &Store, number: u64) -> Caller {
-        let (context, described) = (Context("tests"), number.to_string());
+        let (context, described) = (Context("tests"), description(number.to_string(), &[]));
         // Pinned first: between the two a collection could take it.
-        let derivation = Address::derive(context, described.as_bytes());
+        let derivation = Address::derive(context, &described);
         store.pin(&derivation).await.unwrap();
-        store.put_derivation(context, described, &[]).await.unwrap();
+        put_derivation(store, context, described).await.unwrap();
         let pin = Address::of(&number.to_le_bytes());
         Caller { store: store.clone(), number, name: format!("caller {number}"), pin, derivation }
     }
@@ -122,7 +124,10 @@ struct Late {
     held: AtomicBool,
 }
 
-const DESCRIBED: &str = "derived from one blob";
+/// What reads the one blob.
+fn described() -> Bytes {
+    description("derived from one blob", &[Address::of(&random(1, 50))])
+}
 
 impl Late {
     fn beside(&self, call: Call, path: &Path) {
@@ -140,7 +145,7 @@ impl Late {
 
     async fn hold(&self) {
         let store = self.store.lock().unwrap().clone().unwrap();
-        let derivation = Address::derive(Context("tests"), DESCRIBED.as_bytes());
+        let derivation = Address::derive(Context("tests"), &described());
         // Both ways hold it.
         match self.turn % 2 {
             0 => _ = store.pin(&derivation).await.unwrap(),
@@ -167,7 +172,7 @@ async fn what_is_held_while_the_store_is_collected_keeps_what_it_needs() {
         let store = Store::open_on(Arc::new(hooked), config).unwrap();
         *late.store.lock().unwrap() = Some(store.clone());
         let input = store.put(random(1, 50), Class::Acknowledged).await.unwrap().address;
-        store.put_derivation(Context("tests"), DESCRIBED, &[input]).await.unwrap();
+        put_derivation(&store, Context("tests"), described()).await.unwrap();
         for seed in 0..20 {
             store.put(random(100 + seed, 50), Class::Acknowledged).await.unwrap();
         }

@@ -10,6 +10,7 @@ use anabranch_testkit::{Crash, CrashDisk};
 use super::hooked::{Call, Hooked};
 use super::{open, small};
 use crate::crash::world::random;
+use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 /// Everything that nothing holds goes, and is forgotten.
@@ -78,7 +79,7 @@ async fn a_memo_keeps_its_promise_when_it_is_remembered_again() {
     let store = open(&disk, &small(&hand));
     let output = store.put(random(1, 10), Class::Acknowledged).await.unwrap().address;
     store.pin(&output).await.unwrap();
-    let derivation = store.put_derivation(Context("tests"), "one", &[]).await.unwrap();
+    let derivation = put_derivation(&store, Context("tests"), description("one", &[])).await.unwrap();
     let made = Made { derivation, output, size: 10, cost: Cost::default(), inputs: &[] };
     store.remember(made, Class::Acknowledged).await.unwrap();
     hand.forward(Duration::from_secs(1000));

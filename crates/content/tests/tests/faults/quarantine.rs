@@ -12,6 +12,7 @@ use anabranch_testkit::{Crash, CrashDisk};
 
 use super::{open, small};
 use crate::crash::world::{PACKED, random};
+use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 const FULL_SPEED: Scrub = Scrub { bytes_per_second: None };
@@ -24,8 +25,8 @@ async fn filled(config: &Config) -> (CrashDisk, Vec<(Address, Address)>) {
     let mut made = Vec::new();
     for (seed, len) in LENS.into_iter().enumerate() {
         let output = store.put(random(seed as u64, len), Class::Acknowledged).await.unwrap().address;
-        let described = random(100 + seed as u64, 30);
-        let derivation = store.put_derivation(Context("tests"), described, &[]).await.unwrap();
+        let described = description(random(100 + seed as u64, 30), &[]);
+        let derivation = put_derivation(&store, Context("tests"), described).await.unwrap();
         let came_to = Made { derivation, output, size: len as u64, cost: Cost::default(), inputs: &[] };
         store.remember(came_to, Class::Acknowledged).await.unwrap();
         made.push((derivation, output));
@@ -106,8 +107,8 @@ async fn a_whole_record_in_the_place_of_another_is_noticed() {
     let (mut blobs, mut derivations) = (Vec::new(), Vec::new());
     for seed in 0..2 {
         blobs.push(store.put(random(seed, 50), Class::Acknowledged).await.unwrap().address);
-        let described = random(10 + seed, 50);
-        derivations.push(store.put_derivation(Context("tests"), described, &[]).await.unwrap());
+        let described = description(random(10 + seed, 50), &[]);
+        derivations.push(put_derivation(&store, Context("tests"), described).await.unwrap());
     }
     store.close().await.unwrap();
     for (addresses, first) in [(&blobs, 0), (&derivations, 10)] {

@@ -1,0 +1,101 @@
+//! The records of an archive by their bytes, and whether a store that took them in has what their addresses say. The
+//! fuzzer of archives (`fuzz/fuzz_targets/archive.rs`) has this file, too.
+
+use std::ops::Range;
+
+use anabranch_content::{Address, Context, Store, Value};
+
+pub(crate) const FRONT: &[u8] = b"anabranch archive 1\n";
+
+/// How long the header before a record's body is.
+const HEADER: usize = 24;
+
+const BLOB: u8 = 1;
+const FILE: u8 = 2;
+pub(crate) const DERIVATION: u8 = 4;
+pub(crate) const MEMO: u8 = 5;
+/// Only the last record of an archive is a name.
+const END: u8 = 8;
+
+/// A record of an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) kind: u8,
+    /// Where its header begins.
+    start: usize,
+    pub(crate) body: Range<usize>,
+}
+
+/// The records of an archive, as far as their lengths lead from one to the next.
+pub(crate) fn records(archive: &[u8]) -> Vec<Found> {
+    let (mut found, mut start) = (Vec::new(), FRONT.len());
+    while let Some(header) = archive.get(start..start.saturating_add(HEADER)) {
+        let len = u32::from_le_bytes(header[4..8].try_into().expect("four bytes")) as usize;
+        let (kind, body) = (header[1], start + HEADER..start + HEADER + len);
+        let Some(bytes) = archive.get(body.clone()) else { break };
+        found.push(Found { kind, start, body: body.clone() });
+        start = match (kind, bytes.get(40..48)) {
+            (END, _) => break,
+            // A file's bytes are behind its record.
+            (FILE, Some(len)) => {
+                let len = u64::from_le_bytes(len.try_into().expect("eight bytes"));
+                body.end.saturating_add(usize::try_from(len).unwrap_or(usize::MAX))
+            }
+            _ => body.end,
+        };
+    }
+    found
+}
+
+/// Makes the checksums right, whatever the records say.
+pub(crate) fn seal(archive: &mut [u8]) {
+    for Found { start, body, .. } in records(archive) {
+        let crc = crc32fast::hash(&archive[body]);
+        archive[start + 16..start + 20].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32fast::hash(&archive[start..start + 20]);
+        archive[start + 20..start + HEADER].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// The addresses in a canonical value, in their order.
+pub(crate) fn addresses_in(value: &Value) -> Vec<Address> {
+    match value {
+        Value::Address(address) => vec![*address],
+        Value::List(values) => values.iter().flat_map(addresses_in).collect(),
+        Value::Map(values) => values.values().flat_map(addresses_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A store took this archive in: what it has of it is what the addresses say.
+pub(crate) async fn check(store: &Store, archive: &[u8]) {
+    for Found { kind, body, .. } in records(archive) {
+        let Some(address) = archive[body].first_chunk().map(|bytes| Address::from_bytes(*bytes)) else {
+            continue;
+        };
+        match kind {
+            BLOB | FILE => {
+                let bytes = store.get(&address).await.expect("a blob that was taken in").expect("the same");
+                assert_eq!(Address::of(&bytes), address);
+            }
+            DERIVATION => {
+                let found = store.derivation(&address).await.expect("a derivation that was taken in");
+                let found = found.expect("a derivation that was taken in");
+                assert_eq!(Address::derive(Context(&found.context), &found.bytes), address);
+                let value = Value::decode(&found.bytes).expect("canonical bytes");
+                assert_eq!(found.inputs, addresses_in(&value), "{address} says it reads something else");
+            }
+            MEMO => {
+                // The last one of a derivation counts.
+                let Some(memo) = store.recall(&address).await.expect("a memo") else { continue };
+                let output = store.get(&memo.output).await.expect("a memo's output");
+                assert!(
+                    output.is_some(),
+                    "the memo of {address} leads to {}, which is not there",
+                    memo.output
+                );
+            }
+            _ => {}
+        }
+    }
+}
