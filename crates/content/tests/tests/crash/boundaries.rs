@@ -5,7 +5,7 @@ use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use super::driver::{Driver, Op};
 use super::times;
-use super::world::Thing;
+use super::world::{LENS, Thing};
 
 const CRASHES: [Crash; 4] = [Crash::Kill, Crash::Total, Crash::Power, Crash::Chaos];
 
@@ -113,6 +113,17 @@ async fn works(mut driver: Driver) {
     assert_eq!(driver.store().opened().replayed, 0);
 }
 
+/// The next process puts everything again, straight on: all of it is there then, whatever the crash tore.
+async fn goes_on(mut driver: Driver, crash: Crash) {
+    driver.go_on(crash);
+    for blob in 0..LENS.len() {
+        driver.step(Op::Put(blob, A)).await.unwrap();
+    }
+    driver.stop();
+    let mut found = driver.crashed(0, Crash::Total);
+    found.recover(Crash::Total).await;
+}
+
 async fn die_at(call: u64, seed: u64, crashes: &[Crash]) {
     let mut driver = Driver::new(CrashDisk::new(seed));
     driver.disk.fail_from(call);
@@ -123,6 +134,7 @@ async fn die_at(call: u64, seed: u64, crashes: &[Crash]) {
         let mut found = driver.crashed(seed, *crash);
         found.recover(*crash).await;
         works(found).await;
+        goes_on(driver.crashed(seed, *crash), *crash).await;
     }
 }
 

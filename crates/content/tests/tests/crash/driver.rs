@@ -137,6 +137,13 @@ impl Driver {
         self.model.settle(&seen);
     }
 
+    /// Opens what a crash left and works on it as it is: the next operations meet whatever the crash tore.
+    pub(crate) fn go_on(&mut self, crash: Crash) {
+        self.open().expect("a crash never keeps a store from being opened");
+        self.sensible(crash);
+        self.model.go_on(crash);
+    }
+
     /// A store that was looked through has no damage.
     pub(crate) async fn scrub(&self) {
         let found = self.store().scrub(Scrub { bytes_per_second: None }).await.unwrap();
@@ -232,12 +239,25 @@ impl Driver {
         if let Ok(put) = &put {
             assert_eq!((put.address, put.len), (Thing::Blob(blob).address(), LENS[blob] as u64));
         }
-        answered(&mut self.model.blobs[blob], put, lasts(class), |old| (*old).max(Some(class)))
+        match put {
+            Ok(_) => self.model.put(blob, class),
+            Err(error) => {
+                self.model.blobs[blob].tried(|old| (*old).max(Some(class)));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     async fn get(&mut self, blob: usize) -> Result<(), Error> {
         let address = Thing::Blob(blob).address();
-        let got = self.store().get(&address).await?;
+        let got = match self.store().get(&address).await {
+            Err(Error::Corrupt { .. }) => {
+                self.model.damaged(blob);
+                return Ok(());
+            }
+            got => got?,
+        };
         assert!(got.as_ref().is_none_or(|got| *got == bytes(blob)), "blob {blob} has other bytes");
         let there = got.is_some();
         assert!(

@@ -76,6 +76,8 @@ pub(crate) struct Model {
     pub(crate) pins: Vec<Fact<bool>>,
     pub(crate) names: Vec<Fact<History>>,
     pub(crate) leased: Vec<Thing>,
+    /// Large blobs that nobody has read since a power cut that may have torn their files.
+    pub(crate) unread: BTreeSet<usize>,
 }
 
 /// What a store was found to have.
@@ -124,6 +126,7 @@ impl Model {
             pins: things().map(|_| Fact::new(false)).collect(),
             names: vec![Fact::new(History::new()); NAMES.len()],
             leased: Vec::new(),
+            unread: BTreeSet::new(),
         }
     }
 
@@ -138,21 +141,78 @@ impl Model {
             let may = fact.after(crash);
             assert!(may.contains(value), "blob {number} is {value:?}, not one of {may:?}");
             let damaged = seen.damaged.contains(&number);
-            assert!(!damaged || crash != Crash::Kill, "blob {number} was damaged by a kill");
+            let torn_before = self.unread.contains(&number);
+            assert!(!damaged || crash != Crash::Kill || torn_before, "blob {number} was damaged by a kill");
         }
         same("derivation", &self.derivations, &seen.derivations, crash);
         for (number, (fact, value)) in self.memos.iter().zip(&seen.memos).enumerate() {
             let may = fact.after(crash);
             // A memo goes with the blob it came to.
-            let lost = value.is_none() && may.iter().flatten().any(|output| seen.damaged.contains(output));
+            let is_lost = |output: &usize| {
+                seen.damaged.contains(output)
+                    || self.unread.contains(output)
+                    || self.may_be_torn(*output, crash)
+            };
+            let lost = value.is_none() && may.iter().flatten().any(is_lost);
             assert!(lost || may.contains(value), "memo {number} is {value:?}, not one of {may:?}");
         }
         same("pin", &self.pins, &seen.pins, crash);
         same("name", &self.names, &seen.names, crash);
     }
 
+    /// May the file of a blob be torn by this crash? Only a derivable one is not synced before its put is answered.
+    fn may_be_torn(&self, blob: usize, crash: Crash) -> bool {
+        let derivable = || self.blobs[blob].after(crash).contains(&Some(Class::Derivable));
+        crash != Crash::Kill && LENS[blob] > PACKED && derivable()
+    }
+
+    /// The next process goes straight on, without a look at what the crash left.
+    pub(crate) fn go_on(&mut self, crash: Crash) {
+        let torn: Vec<usize> = (0..LENS.len()).filter(|blob| self.may_be_torn(*blob, crash)).collect();
+        self.unread.extend(torn);
+        go_on(&mut self.blobs, crash);
+        for (blob, fact) in self.blobs.iter_mut().enumerate() {
+            if LENS[blob] > PACKED && fact.may_be(&Some(Class::Derivable)) {
+                fact.durable.insert(None);
+            }
+            // Its row may be there, and its bytes not.
+            if self.unread.contains(&blob) {
+                fact.now.insert(None);
+            }
+        }
+        go_on(&mut self.derivations, crash);
+        go_on(&mut self.memos, crash);
+        go_on(&mut self.pins, crash);
+        go_on(&mut self.names, crash);
+    }
+
+    /// A put was answered.
+    pub(crate) fn put(&mut self, blob: usize, class: Class) {
+        match class {
+            Class::Acknowledged => {
+                // Whatever was left of it, now it is whole and on the disk.
+                self.unread.remove(&blob);
+                self.blobs[blob].done(Lasts::Now, |old| (*old).max(Some(class)));
+            }
+            Class::Derivable => {
+                self.blobs[blob].done(Lasts::Perhaps, |old| (*old).max(Some(class)));
+                if self.unread.contains(&blob) {
+                    self.blobs[blob].now.insert(None);
+                }
+            }
+        }
+    }
+
+    /// A read found that a blob's bytes are not there any more.
+    pub(crate) fn damaged(&mut self, blob: usize) {
+        assert!(self.unread.contains(&blob), "blob {blob} is damaged, and no power cut tore its file");
+        self.blobs[blob].found(None);
+        self.memos.iter_mut().for_each(|memo| memo.tried(|old| old.filter(|output| *output != blob)));
+    }
+
     /// From here on, this is how it is. What was read from the log when a store was opened is durable.
     pub(crate) fn settle(&mut self, seen: &Seen) {
+        self.unread.clear();
         settle(&mut self.blobs, &seen.blobs);
         for (fact, len) in self.blobs.iter_mut().zip(LENS) {
             // Its file may yet be lost.
@@ -212,7 +272,7 @@ impl Model {
         }
         let Some(Some(output)) = self.memos[number].sure() else { return };
         // Without its output a memo may go.
-        let there = self.blobs[*output].sure().is_some_and(Option::is_some);
+        let there = self.blobs[*output].sure().is_some_and(Option::is_some) && !self.unread.contains(output);
         if there && (value || described == Some(&false)) {
             held.memos.insert(number);
             stack.push((Thing::Blob(*output), true));
@@ -225,6 +285,14 @@ fn same<T: Clone + Ord + std::fmt::Debug>(what: &str, facts: &[Fact<T>], seen: &
     for (number, (fact, value)) in facts.iter().zip(seen).enumerate() {
         let may = fact.after(crash);
         assert!(may.contains(value), "{what} {number} is {value:?}, not one of {may:?}");
+    }
+}
+
+fn go_on<T: Clone + Ord>(facts: &mut [Fact<T>], crash: Crash) {
+    for fact in facts {
+        let may = fact.after(crash).clone();
+        // What a process reads from the log when it opens the store is durable then.
+        *fact = Fact { now: may.clone(), durable: may };
     }
 }
 
