@@ -1,6 +1,6 @@
 //! A disk that refuses, fills up and fails to keep: errors are typed, and what was acknowledged stays.
 
-mod hooked;
+pub(crate) mod hooked;
 mod log;
 mod index;
 mod syncs;

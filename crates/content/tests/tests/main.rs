@@ -16,3 +16,4 @@ mod flips;
 mod faults;
 mod meet;
 mod derived;
+mod findings;
