@@ -1,17 +1,22 @@
-//! An archive from a stranger: refused, or taken in.
+//! An archive from a stranger who knows how to make a checksum: refused, or taken in and what its addresses say.
 
 #![no_main]
 
-use anabranch_content::{Config, Error, Store};
+#[path = "../../crates/content/tests/tests/archive/records.rs"]
+mod records;
+
+use anabranch_content::{Config, Error, Import, Store};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let bytes = [b"anabranch archive 1\n", bytes].concat();
+    let mut archive = [records::FRONT, bytes].concat();
+    records::seal(&mut archive);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let store = Store::in_memory(Config::default()).expect("a store");
-        match store.import(std::io::Cursor::new(bytes)).await {
-            Ok(_) | Err(Error::Archive { .. }) => {}
+        let store = Store::in_memory(Config { cache_bytes: 0, ..Config::default() }).expect("a store");
+        match store.import(std::io::Cursor::new(archive.clone()), Import::default()).await {
+            Ok(_) => records::check(&store, &archive).await,
+            Err(Error::Archive { .. }) => {}
             Err(other) => panic!("{other}"),
         }
     });

@@ -30,7 +30,6 @@ impl<T> Shards<T> {
 
 /// The slot of an address in a shard of `slots` slots; `None` if there are none. It does not depend on the choice of the
 /// shard, so that all slots are used alike.
-#[allow(dead_code, reason = "for the store's memos, which have slots in shards")]
 pub(crate) fn slot(address: &Address, slots: usize) -> Option<usize> {
     (address.bits() as usize / CHOICE.len()).checked_rem(slots)
 }

@@ -124,6 +124,10 @@ impl Drop for Pool {
         drop(state);
         self.shared.work_or_close.notify_all();
         drop(queue);
+        // Inside an async runtime nothing may block: the threads end when their work does.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return;
+        }
         for thread in threads {
             // A task may own the pool: its thread cannot wait for itself, and ends right after.
             if thread.thread().id() != thread::current().id() {

@@ -87,7 +87,7 @@ impl Catalogue {
         disk: Arc<dyn Disk>,
         reporter: Arc<Reporter>,
     ) -> Catalogue {
-        let (pending, recalled) = (Pending::new(), Recalled::new(cache_bytes));
+        let (pending, recalled) = (Pending::default(), Recalled::new(cache_bytes));
         Catalogue { index, pending, recalled, disk, reporter, is_damaged: AtomicBool::new(false) }
     }
 
@@ -225,8 +225,8 @@ impl Catalogue {
     }
 
     /// Makes a value and its memo known before they are written; nothing if the same is on its way already.
-    pub(crate) fn announce(&self, memo: Memo, bytes: Bytes) -> Option<Ticket> {
-        self.pending.add(memo, bytes)
+    pub(crate) fn announce(&self, memo: Memo, inputs: &[Address], bytes: Bytes) -> Option<Ticket> {
+        self.pending.add(memo, inputs, bytes)
     }
 
     /// What was announced is in the index now, or was not written.
@@ -240,7 +240,7 @@ impl Catalogue {
     }
 
     /// The derivations that read an address, itself or by its alias, in the order of theirs: at most so many, behind
-    /// `after`. Whatever is pending is not among them.
+    /// `after`.
     pub(crate) fn dependents(
         &self,
         asked: &Address,
@@ -249,13 +249,17 @@ impl Catalogue {
     ) -> Result<Vec<Address>, Error> {
         let address = self.alias(asked, Wait::Yes)?.unwrap_or(*asked);
         let alias = self.derivation(&address, Wait::Yes)?.and_then(|row| row.alias);
-        let mut found = self.readers(&address, after, most)?;
-        if let Some(alias) = alias {
-            found.extend(self.readers(&alias, after, most)?);
-            found.sort_unstable();
-            found.dedup();
-            found.truncate(most);
+        let mut pending: Vec<Address> = Vec::new();
+        let mut found = Vec::new();
+        for input in [Some(address), alias].into_iter().flatten() {
+            // Pending comes first, as everywhere.
+            pending.extend(self.pending.readers(&input));
+            found.extend(self.readers(&input, after, most)?);
         }
+        found.extend(pending.into_iter().filter(|reader| after.is_none_or(|after| *reader > after)));
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(most);
         Ok(found)
     }
 

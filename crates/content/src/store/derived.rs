@@ -86,7 +86,7 @@ impl Core {
         let wanted = [&[output, derivation], inputs].concat();
         wanted.iter().for_each(|address| _ = self.guard.hold(address));
         let Some(ticket) =
-            self.catalogue.announce(Memo { derivation, output, size, cost, at }, bytes.clone())
+            self.catalogue.announce(Memo { derivation, output, size, cost, at }, inputs, bytes.clone())
         else {
             wanted.iter().for_each(|address| self.guard.release(address));
             return Ok(false);

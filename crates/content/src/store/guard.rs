@@ -9,13 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Address;
 use crate::address::BuildAddress;
-
-const SHARDS: usize = 64;
+use crate::shards::Shards;
 
 /// Who holds what, in shards, so that callers hardly meet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guard {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Shards<Mutex<Shard>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,10 +60,6 @@ pub(crate) enum Touch {
 }
 
 impl Guard {
-    pub(crate) fn new() -> Guard {
-        Guard { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
-    }
-
     /// Says that an address is wanted.
     pub(crate) fn touch(&self, address: &Address) -> Touch {
         self.shard(address).touch(address)
@@ -109,12 +104,12 @@ impl Guard {
 
     /// Are touches remembered?
     pub(crate) fn is_collecting(&self) -> bool {
-        lock(&self.shards[0]).touched.is_some()
+        self.shards.iter().next().is_some_and(|shard| lock(shard).touched.is_some())
     }
 
     /// From now on touches are remembered, until the collection ends.
     pub(crate) fn begin(&self) -> Collecting<'_> {
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             let mut shard = lock(shard);
             shard.touched = Some(HashSet::default());
             shard.followed.clear();
@@ -144,7 +139,7 @@ impl Guard {
     }
 
     fn shard(&self, address: &Address) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[address.bits() as usize % SHARDS])
+        lock(self.shards.of(address))
     }
 }
 
@@ -181,7 +176,7 @@ pub(crate) struct Collecting<'a> {
 
 impl Drop for Collecting<'_> {
     fn drop(&mut self) {
-        for shard in &self.guard.shards {
+        for shard in self.guard.shards.iter() {
             let mut shard = lock(shard);
             shard.touched = None;
             shard.followed = HashSet::new();

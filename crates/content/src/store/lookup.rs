@@ -57,11 +57,7 @@ impl Store {
         most: usize,
     ) -> Result<Vec<Address>, Error> {
         let address = *address;
-        self.blocking(move |core| {
-            core.wait_for_pending()?;
-            core.catalogue.dependents(&address, after, most)
-        })
-        .await
+        self.blocking(move |core| core.catalogue.dependents(&address, after, most)).await
     }
 
     /// Addresses of derivations whose description is there, in order: at most so many, behind `after`.

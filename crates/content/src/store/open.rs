@@ -55,7 +55,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
-        guard: Guard::new(),
+        guard: Guard::default(),
         used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
@@ -360,7 +360,9 @@ fn keep_whole_records(
     match segments.rewrite(segment, &whole) {
         Ok(len) => {
             *last.get_mut() = len;
-            unreadable.extend(damage.iter().map(|it| stretch(segment, it.from..it.to, torn(it))));
+            // The front of a segment holds no record.
+            let damage = damage.iter().filter(|damage| damage.to > front);
+            unreadable.extend(damage.map(|it| stretch(segment, it.from..it.to, torn(it))));
             Ok(())
         }
         // For want of room, perhaps. It is read as it is.

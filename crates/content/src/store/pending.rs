@@ -10,21 +10,29 @@ use super::lock;
 use crate::Address;
 use crate::address::BuildAddress;
 use crate::facts::Memo;
-
-const SHARDS: usize = 64;
+use crate::shards::Shards;
 
 /// What was derived and is not in the index yet. Its bound is the room that whoever adds something has in the queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// How many entries there are: nobody need look while it is 0.
     count: AtomicUsize,
     bytes: AtomicU64,
     next_ticket: AtomicU64,
-    memos: Box<[Mutex<Memos>]>,
-    blobs: Box<[Mutex<Blobs>]>,
+    /// How many entries name inputs: nobody need look for readers while it is 0.
+    with_inputs: AtomicUsize,
+    memos: Shards<Mutex<Memos>>,
+    blobs: Shards<Mutex<Blobs>>,
 }
 
-type Memos = HashMap<Address, (Ticket, Memo), BuildAddress>;
+type Memos = HashMap<Address, PendingMemo, BuildAddress>;
+
+#[derive(Debug)]
+struct PendingMemo {
+    ticket: Ticket,
+    memo: Memo,
+    inputs: Box<[Address]>,
+}
 
 /// Bytes, and how many entries they belong to.
 type Blobs = HashMap<Address, (usize, Bytes), BuildAddress>;
@@ -34,39 +42,34 @@ type Blobs = HashMap<Address, (usize, Bytes), BuildAddress>;
 pub(crate) struct Ticket(u64);
 
 impl Pending {
-    pub(crate) fn new() -> Pending {
-        Pending {
-            count: AtomicUsize::new(0),
-            bytes: AtomicU64::new(0),
-            next_ticket: AtomicU64::new(0),
-            memos: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            blobs: (0..SHARDS).map(|_| Mutex::default()).collect(),
-        }
-    }
-
     /// Adds a memo and its output's bytes; nothing if the same is there already.
-    pub(crate) fn add(&self, memo: Memo, bytes: Bytes) -> Option<Ticket> {
-        let mut memos = lock(shard(&self.memos, &memo.derivation));
-        if memos.get(&memo.derivation).is_some_and(|(_, there)| there.output == memo.output) {
+    pub(crate) fn add(&self, memo: Memo, inputs: &[Address], bytes: Bytes) -> Option<Ticket> {
+        let mut memos = lock(self.memos.of(&memo.derivation));
+        if memos.get(&memo.derivation).is_some_and(|there| there.memo.output == memo.output) {
             return None;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let ticket = Ticket(self.next_ticket.fetch_add(1, Ordering::Relaxed));
         // Whoever finds the memo finds its output.
-        lock(shard(&self.blobs, &memo.output)).entry(memo.output).or_insert((0, bytes)).0 += 1;
-        memos.insert(memo.derivation, (ticket, memo));
+        lock(self.blobs.of(&memo.output)).entry(memo.output).or_insert((0, bytes)).0 += 1;
+        let replaced = memos.insert(memo.derivation, PendingMemo { ticket, memo, inputs: inputs.into() });
+        let (more, fewer) = (!inputs.is_empty(), replaced.is_some_and(|it| !it.inputs.is_empty()));
+        self.with_inputs.fetch_add(usize::from(more), Ordering::Relaxed);
+        self.with_inputs.fetch_sub(usize::from(fewer), Ordering::Relaxed);
         Some(ticket)
     }
 
     /// Takes an entry away: the index has it, or it was not written.
     pub(crate) fn remove(&self, ticket: Ticket, derivation: &Address, output: &Address) {
-        let mut memos = lock(shard(&self.memos, derivation));
-        if memos.get(derivation).is_some_and(|(there, _)| *there == ticket) {
-            memos.remove(derivation);
+        let mut memos = lock(self.memos.of(derivation));
+        if memos.get(derivation).is_some_and(|there| there.ticket == ticket) {
+            let removed = memos.remove(derivation);
+            let fewer = removed.is_some_and(|it| !it.inputs.is_empty());
+            self.with_inputs.fetch_sub(usize::from(fewer), Ordering::Relaxed);
         }
         drop(memos);
-        let mut blobs = lock(shard(&self.blobs, output));
+        let mut blobs = lock(self.blobs.of(output));
         if let Some((count, bytes)) = blobs.get_mut(output) {
             self.bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
             *count -= 1;
@@ -98,17 +101,27 @@ impl Pending {
         if self.is_empty() {
             return None;
         }
-        lock(shard(&self.memos, derivation)).get(derivation).map(|(_, memo)| memo.clone())
+        lock(self.memos.of(derivation)).get(derivation).map(|there| there.memo.clone())
+    }
+
+    /// The derivations that read an address, as their memos say.
+    pub(crate) fn readers(&self, input: &Address) -> Vec<Address> {
+        if self.with_inputs.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for shard in self.memos.iter() {
+            let memos = lock(shard);
+            let readers = memos.iter().filter(|(_, it)| it.inputs.contains(input));
+            found.extend(readers.map(|(derivation, _)| *derivation));
+        }
+        found
     }
 
     pub(crate) fn blob(&self, address: &Address) -> Option<Bytes> {
         if self.is_empty() {
             return None;
         }
-        lock(shard(&self.blobs, address)).get(address).map(|(_, bytes)| bytes.clone())
+        lock(self.blobs.of(address)).get(address).map(|(_, bytes)| bytes.clone())
     }
-}
-
-fn shard<'a, T>(shards: &'a [T], address: &Address) -> &'a T {
-    &shards[address.bits() as usize % SHARDS]
 }

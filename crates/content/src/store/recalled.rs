@@ -7,8 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::Address;
 use crate::facts::Memo;
-
-const SHARDS: usize = 64;
+use crate::shards::{SHARDS, Shards, slot};
 
 /// No more memos are held, however large the cache of values is; about 10 MiB.
 const MOST: u64 = 1 << 16;
@@ -19,7 +18,7 @@ const CACHE_BYTES: u64 = 4096;
 /// Memos by derivation. An address has two places; whoever comes third takes the older one's.
 #[derive(Debug)]
 pub(crate) struct Recalled {
-    shards: Box<[RwLock<Shard>]>,
+    shards: Shards<RwLock<Shard>>,
     pairs: usize,
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct Version(u64);
 impl Recalled {
     pub(crate) fn new(cache_bytes: u64) -> Recalled {
         let most = (cache_bytes / CACHE_BYTES).min(MOST) as usize;
-        Recalled { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), pairs: most / 2 / SHARDS }
+        Recalled { shards: Shards::default(), pairs: most / 2 / SHARDS }
     }
 
     pub(crate) fn get(&self, derivation: &Address) -> Option<Memo> {
@@ -92,7 +91,7 @@ impl Recalled {
     }
 
     fn place(&self, derivation: &Address) -> Option<usize> {
-        (derivation.bits() as usize / SHARDS).checked_rem(self.pairs)
+        slot(derivation, self.pairs)
     }
 
     fn read(&self, derivation: &Address) -> RwLockReadGuard<'_, Shard> {
@@ -104,6 +103,6 @@ impl Recalled {
     }
 
     fn shard(&self, derivation: &Address) -> &RwLock<Shard> {
-        &self.shards[derivation.bits() as usize % SHARDS]
+        self.shards.of(derivation)
     }
 }

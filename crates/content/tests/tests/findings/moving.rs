@@ -41,7 +41,8 @@ impl Mover {
     }
 }
 
-const MOVES: u64 = 10;
+/// A look at the index is a few reads, and it moves before each.
+const MOVES: u64 = 60;
 
 #[tokio::test]
 async fn what_keeps_moving_is_not_missing() {
@@ -68,13 +69,7 @@ async fn what_keeps_moving_is_not_missing() {
     let found = store.derivation(&derivation).await;
     let derivation_moved = MOVES - mover.moves.swap(0, Ordering::Relaxed);
     mover.store.lock().unwrap().take();
-    assert!(!matches!(got, Ok(None)), "the blob moved {blob_moved} times, and was called missing");
-    assert!(
-        !matches!(found, Ok(None)),
-        "the derivation moved {derivation_moved} times, and was called missing"
-    );
-    assert!(blob_moved >= 4 && derivation_moved >= 4, "{blob_moved} and {derivation_moved} moves");
-    assert!(
-        store.get(&blob).await.unwrap().is_some() && store.derivation(&derivation).await.unwrap().is_some()
-    );
+    assert!(blob_moved > 0 && derivation_moved > 0, "{blob_moved} and {derivation_moved} moves");
+    assert!(matches!(got, Ok(Some(_))), "the blob moved {blob_moved} times: {got:?}");
+    assert!(matches!(found, Ok(Some(_))), "the derivation moved {derivation_moved} times: {found:?}");
 }

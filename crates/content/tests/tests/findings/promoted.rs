@@ -47,7 +47,7 @@ async fn a_promise_over_a_torn_file_is_kept() {
 async fn a_promise_over_a_torn_file_is_kept_by_a_packed_copy() {
     let config = Config { packed_most: 8000, segment_bytes: 1 << 20, ..small(&Hand::default()) };
     let mut torn = 0;
-    for seed in 0..30 {
+    for seed in 0..60 {
         torn += u32::from(put_over_torn(seed, &config, Crash::Power).await);
     }
     assert!(torn > 5, "{torn} files were torn");

@@ -107,8 +107,8 @@ async fn reads_go_on_while_an_export_waits_for_its_peer() {
     let (store, _, address) = filled("none").await;
     let gate = Gate::new();
     gate.hold_one(0);
-    let exported = [address];
-    let mut export = Box::pin(store.export(&exported, Peer(Arc::clone(&gate))));
+    let addresses = [address];
+    let mut export = Box::pin(store.export(&addresses, Peer(Arc::clone(&gate))));
     assert!((&mut export).now_or_never().is_none());
     gate.held().await;
     let read = reads(&store, &address).await;
