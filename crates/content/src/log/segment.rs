@@ -171,12 +171,28 @@ impl Segments {
         self.sync_folder(FOLDER)
     }
 
-    /// Whether a file says that it is another segment than its name does: it was swapped with that one.
-    pub(crate) fn is_misplaced(&self, segment: u32) -> bool {
+    /// The number in the front of a file, if it is another one than that of its name: the file was swapped or renamed.
+    pub(crate) fn says_it_is(&self, segment: u32) -> Option<u32> {
         let mut bytes = [0; FRONT];
         let read = self.file(segment, Wait::Yes).and_then(|file| file.read_at(&mut bytes, 0, Wait::Yes));
         let said = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-        read.is_ok() && said != segment && bytes == front(said)
+        (read.is_ok() && said != segment && bytes == front(said)).then_some(said)
+    }
+
+    /// Gives files the names that their fronts say: pairs of the name's number and the front's.
+    pub(crate) fn rename(&self, pairs: &[(u32, u32)]) -> Result<(), Error> {
+        let between = |segment: u32| path(segment).with_extension("moved");
+        let rename = |from: &Path, to: &Path| {
+            self.disk.rename(from, to).map_err(|cause| Error::disk("rename", from, cause))
+        };
+        for (named, _) in pairs {
+            self.open.write().unwrap_or_else(PoisonError::into_inner).files.remove(named);
+            rename(&path(*named), &between(*named))?;
+        }
+        for (named, said) in pairs {
+            rename(&between(*named), &path(*said))?;
+        }
+        self.sync_folder(FOLDER)
     }
 
     /// Moves a segment to the quarantine folder, where an operator can inspect it.

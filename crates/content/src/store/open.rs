@@ -1,6 +1,6 @@
 //! Opening a store: checks its format, brings the index up to the log, repairs what a crash or damage left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -220,16 +220,25 @@ impl Search<'_> {
         Ok(Found { catalogue, tally, next_segment, next_file, pins, log, torn_files })
     }
 
-    /// The segments with their lengths. One that says it is another was put in its place: it is taken out.
-    fn present_segments(&self) -> Result<BTreeMap<u32, u64>, Error> {
-        let mut list = self.segments.list()?;
-        let misplaced: Vec<u32> =
-            list.keys().copied().filter(|segment| self.segments.is_misplaced(*segment)).collect();
-        for segment in misplaced {
-            self.segments.quarantine(segment)?;
-            list.remove(&segment);
+    /// The segments with their lengths. Files that were swapped get their own names back; one whose name is taken goes to
+    /// quarantine.
+    fn present_segments(&mut self) -> Result<BTreeMap<u32, u64>, Error> {
+        let list = self.segments.list()?;
+        let said = |segment: &u32| Some((*segment, self.segments.says_it_is(*segment)?));
+        let misplaced: BTreeMap<u32, u32> = list.keys().filter_map(said).collect();
+        if misplaced.is_empty() {
+            return Ok(list);
         }
-        Ok(list)
+        let mut taken: BTreeSet<u32> =
+            list.keys().filter(|name| !misplaced.contains_key(name)).copied().collect();
+        let (fits, rest): (Vec<_>, Vec<_>) = misplaced.into_iter().partition(|(_, said)| taken.insert(*said));
+        for (segment, _) in rest {
+            let len = list.get(&segment).copied().unwrap_or_default();
+            self.opened.unreadable.push(stretch(segment, 0..len, false));
+            self.segments.quarantine(segment)?;
+        }
+        self.segments.rename(&fits)?;
+        self.segments.list()
     }
 
     /// The index as it is, or an empty one.
@@ -277,7 +286,7 @@ impl Search<'_> {
             damaged
                 .extend((expected.unwrap_or(segment)..segment).map(|missing| stretch(missing, 0..0, false)));
             expected = Some(segment + 1);
-            if len == 0 && Some(segment) != last {
+            if len < FRONT as u64 && Some(segment) != last {
                 damaged.push(stretch(segment, 0..0, false));
             }
             let from = if segment == position.segment { position.offset } else { 0 };

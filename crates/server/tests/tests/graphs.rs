@@ -357,7 +357,7 @@ impl Drop for Folder {
 }
 
 async fn start_on(folder: &Folder) -> Server {
-    let executor = Executor::open(&folder.0, functions()).unwrap();
+    let executor = Executor::open(&folder.0, functions()).await.unwrap();
     Server::on(executor, Settings::default()).await
 }
 
