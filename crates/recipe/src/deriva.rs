@@ -175,14 +175,9 @@ impl Deriva<'_> {
         Ok(self.executor.inner.store.pin(theirs).await?)
     }
 
-    /// Takes a pin back, under whichever address the recipe was pinned; says whether there was one.
+    /// Removes a pin; says whether there was one.
     pub async fn unpin(&self, theirs: &Address) -> Result<bool, Error> {
-        let store = &self.executor.inner.store;
-        let was_pinned = store.unpin(theirs).await?;
-        Ok(match store.alias(theirs).await? {
-            Some(ours) => store.unpin(&ours).await? || was_pinned,
-            None => was_pinned,
-        })
+        Ok(self.executor.inner.store.unpin(theirs).await?)
     }
 
     /// Pinned addresses as Deriva knows them: at most so many.
@@ -226,6 +221,7 @@ impl Executor {
             return Ok(());
         }
         let mut after = None;
+        let mut moved = Vec::new();
         loop {
             let page = store.derivations(after, PAGE).await?;
             let mut described = Vec::new();
@@ -259,7 +255,8 @@ impl Executor {
                     _ => {}
                 }
             }
-            store.put_derivations(CONTEXT, &described).await?;
+            let puts = store.put_derivations(CONTEXT, &described).await?;
+            moved.extend(puts.into_iter().map(|put| put.address));
             for address in &old {
                 store.unpin(address).await?;
             }
@@ -269,6 +266,10 @@ impl Executor {
                 _ => break,
             }
         }
+        // A recipe may have been computed from the encoding of another instead of from its value. What was computed from
+        // such a value is wrong, too.
+        let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
+        self.forget_from(moved, &terms, usize::MAX).await?;
         Ok(store.finish_upgrade().await?)
     }
 }

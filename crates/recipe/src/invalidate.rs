@@ -55,11 +55,25 @@ const PAGE: usize = 1024;
 impl Executor {
     /// Forgets what a recipe came to, and if asked, what everything made from it did.
     pub async fn invalidate(&self, address: &Address, terms: &Invalidate) -> Result<Invalidated, Error> {
-        let most = self.inner.config.recipes_most;
-        let address = &self.inner.store.alias(address).await?.unwrap_or(*address);
+        let address = self.inner.store.alias(address).await?.unwrap_or(*address);
+        let result = self.forget_from(vec![address], terms, self.inner.config.recipes_most).await?;
+        let count = result.forgotten;
+        if count > 0 && terms.dry_run == DryRun::No {
+            self.inner.events.tell(|| Event::Invalidated { address, count });
+        }
+        Ok(result)
+    }
+
+    /// Forgets what recipes came to, of at most so many.
+    pub(crate) async fn forget_from(
+        &self,
+        addresses: Vec<Address>,
+        terms: &Invalidate,
+        most: usize,
+    ) -> Result<Invalidated, Error> {
         let mut result = Invalidated::default();
-        let mut seen = HashSet::from([*address]);
-        let mut level = vec![*address];
+        let mut seen: HashSet<Address> = addresses.iter().copied().collect();
+        let mut level = addresses;
         while !level.is_empty() {
             let skip = result.depth == 0 && terms.reach == Reach::DependentsAlone;
             if !skip {
@@ -81,10 +95,6 @@ impl Executor {
             }
             result.depth += u32::from(!next.is_empty());
             level = next;
-        }
-        let (count, address) = (result.forgotten, *address);
-        if count > 0 && terms.dry_run == DryRun::No {
-            self.inner.events.tell(|| Event::Invalidated { address, count });
         }
         Ok(result)
     }

@@ -115,7 +115,7 @@ impl Backend {
         match self {
             Backend::Local(executor) => {
                 let recipe = executor.resolve(&address).await?;
-                let memo = executor.store().recall(&address).await?;
+                let memo = executor.store().status(&address).await?.memo;
                 Ok(Resolved { address, recipe, memo })
             }
             Backend::Remote(client) => Ok(client.resolve(address).await?),

@@ -66,7 +66,7 @@ pub(crate) struct Files {
 pub(crate) enum Durability {
     /// Before it is acknowledged.
     Now,
-    /// After a call of [`Files::make_durable`].
+    /// When the system writes it: it may be torn after a power cut.
     Later,
 }
 

@@ -44,14 +44,10 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         Opened { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..Opened::default() };
     let catalogue =
         |index| Catalogue::new(index, config.cache_bytes, Arc::clone(&disk), Arc::clone(&reporter));
-    let mut search =
+    let search =
         Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
-    let found = match search.run(&catalogue, None) {
-        // Damage that was met on the way.
-        Err(Error::Index { what }) => search.run(&catalogue, Some(what))?,
-        found => found?,
-    };
-    let Found { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } = found;
+    let Found { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } =
+        search.run_until_found(&catalogue)?;
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
@@ -195,8 +191,18 @@ struct Existing {
 }
 
 impl Search<'_> {
+    /// Looks through the disk, once more if the index turns out to be damaged.
+    fn run_until_found(mut self, catalogue: &impl Fn(Index) -> Catalogue) -> Result<Found, Error> {
+        match self.run(catalogue, None) {
+            Err(Error::Index { what }) => self.run(catalogue, Some(what)),
+            found => found,
+        }
+    }
+
     /// Looks through the disk. The index is made anew if there is a reason to.
     fn run(&mut self, catalogue: &impl Fn(Index) -> Catalogue, why: Option<String>) -> Result<Found, Error> {
+        // What another index covered is of no use.
+        self.opened.unreadable.retain(|stretch| !stretch.covered);
         let mut list = self.present_segments()?;
         let Existing { index, covered } = self.index(&list, why)?;
         let is_covered = covered.is_some();

@@ -11,31 +11,56 @@ use crate::log::Fact;
 use crate::{Address, Error};
 
 impl Store {
-    /// Holds an address for good, and all that it takes to derive it again; says whether that is new. What is not in
-    /// the store can be pinned too: it stays once it comes.
+    /// Pins an address: collection keeps it, and everything it takes to derive it again. Returns whether that is new. An
+    /// address that is not in the store yet can be pinned too. A derivation has one pin, under whichever of its addresses
+    /// it is pinned.
     pub async fn pin(&self, address: &Address) -> Result<bool, Error> {
         let core = &self.inner.core;
-        let _wanted = core.guard.want(vec![*address]);
-        let result = core.write(Fact::Pin { address: *address }, Class::Acknowledged).await;
+        let addresses = self.addresses_of(*address).await?;
+        for other in &addresses[1..] {
+            let other = *other;
+            if self.quick(move |core, wait| core.catalogue.pin(&other, wait)).await?.is_some() {
+                return core.count(Kind::Pin, Ok(false), |_| None);
+            }
+        }
+        let address = addresses[0];
+        let _wanted = core.guard.want(vec![address]);
+        let fact = Fact::Pin { address };
+        core.room_for(fact.size_hint() as u64).await?;
+        let result = core.write(fact, Class::Acknowledged).await;
         let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
         let written = result?.written;
         if written {
-            core.cache.pin(*address);
-            self.hold_meanwhile([*address]).await?;
+            core.cache.pin(address);
+            self.hold_meanwhile([address]).await?;
         }
         Ok(written)
     }
 
-    /// Lets a pinned address go; says whether it was pinned.
+    /// Removes the pin of an address, under whichever address of the same derivation it was set. Returns whether there
+    /// was one.
     pub async fn unpin(&self, address: &Address) -> Result<bool, Error> {
         let core = &self.inner.core;
-        let result = core.write(Fact::Unpin { address: *address }, Class::Acknowledged).await;
-        let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
-        let written = result?.written;
-        if written {
-            core.cache.unpin(address);
+        let mut was_pinned = false;
+        for address in self.addresses_of(*address).await? {
+            let result = core.write(Fact::Unpin { address }, Class::Acknowledged).await;
+            let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
+            if result?.written {
+                core.cache.unpin(&address);
+                was_pinned = true;
+            }
         }
-        Ok(written)
+        Ok(was_pinned)
+    }
+
+    /// The addresses of one thing: a derivation's own and its alias, or the address itself.
+    async fn addresses_of(&self, address: Address) -> Result<Vec<Address>, Error> {
+        self.quick(move |core, wait| {
+            let own = core.catalogue.alias(&address, wait)?.unwrap_or(address);
+            let alias = core.catalogue.derivation(&own, wait)?.and_then(|row| row.alias);
+            Ok([Some(own), alias].into_iter().flatten().collect())
+        })
+        .await
     }
 
     /// Pinned addresses, in order: at most so many, behind `after`.

@@ -114,14 +114,6 @@ impl Lived {
         let touches = |folder: &str| {
             path.starts_with(folder) || matches!(harm, Harm::Swap(other) if other.starts_with(folder))
         };
-        if touches("log") {
-            let may_be_crash =
-                self.rest != Rest::Closed && path == self.last && matches!(harm, Harm::Cut(_) | Harm::Gone);
-            let ends_early = self.rest == Rest::Unindexed && matches!(harm, Harm::Cut(FRONT));
-            let left = self.seen.without(&seen.damaged, &seen.damaged_derivations);
-            assert!(told || may_be_crash || ends_early || *seen == left, "{what}:\n{seen:?}\nnot\n{left:?}");
-            return;
-        }
         let hit = |path: &Path| {
             let name = path.file_name().unwrap().to_str().unwrap();
             (0..LENS.len()).find(|blob| name.starts_with(&Thing::Blob(*blob).address().to_string()))
@@ -130,10 +122,19 @@ impl Lived {
         if let Harm::Swap(other) = harm {
             may_be_hit.extend(hit(other));
         }
-        assert!(seen.damaged.is_subset(&may_be_hit), "{what}: {:?} are damaged", seen.damaged);
         // Opening notices a file of another length, and says so.
-        let noticed = may_be_hit.into_iter().filter(|blob| lost && seen.blobs[*blob].is_none());
+        let noticed = may_be_hit.iter().copied().filter(|blob| lost && seen.blobs[*blob].is_none());
         let gone: BTreeSet<usize> = noticed.chain(seen.damaged.iter().copied()).collect();
+        if touches("log") {
+            let may_be_crash =
+                self.rest != Rest::Closed && path == self.last && matches!(harm, Harm::Cut(_) | Harm::Gone);
+            let ends_early = self.rest == Rest::Unindexed && matches!(harm, Harm::Cut(FRONT));
+            let mut left = self.seen.without(&gone, &seen.damaged_derivations);
+            left.damaged.clone_from(&seen.damaged);
+            assert!(told || may_be_crash || ends_early || *seen == left, "{what}:\n{seen:?}\nnot\n{left:?}");
+            return;
+        }
+        assert!(seen.damaged.is_subset(&may_be_hit), "{what}: {:?} are damaged", seen.damaged);
         let mut left = self.seen.without(&gone, &BTreeSet::new());
         left.damaged.clone_from(&seen.damaged);
         assert_eq!(*seen, left, "{what}");

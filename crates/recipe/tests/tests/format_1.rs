@@ -74,8 +74,8 @@ impl Recipes {
 }
 
 /// The one way to open a store in this file.
-fn open(folder: &Path) -> Executor {
-    Executor::open(folder, Functions::builtin()).unwrap()
+async fn open(folder: &Path) -> Executor {
+    Executor::open(folder, Functions::builtin()).await.unwrap()
 }
 
 /// The one way to close a store in this file.
@@ -186,18 +186,18 @@ async fn check_changes(executor: &Executor) {
 
 async fn check_fixture(fixture: &str) {
     let folder = Copied::of(fixture, "all");
-    let executor = open(&folder.0);
+    let executor = open(&folder.0).await;
     check(&executor).await;
     check_names(&executor).await;
     close(executor).await;
-    let executor = open(&folder.0);
+    let executor = open(&folder.0).await;
     assert!(executor.store().opened().clean, "the first opening left nothing to mend");
     assert_eq!(executor.store().opened().replayed, 0, "nothing is read a second time");
     check(&executor).await;
     check_names(&executor).await;
     check_changes(&executor).await;
     close(executor).await;
-    let executor = open(&folder.0);
+    let executor = open(&folder.0).await;
     let recipes = Recipes::new();
     assert_eq!(executor.deriva().pins(100).await.unwrap(), [recipes.leaf]);
     assert_eq!(over_deriva(&executor, &recipes.waiting.address()).await, WAITED_FOR);
@@ -220,11 +220,11 @@ async fn mending_may_be_cut_short() {
     for fixture in ["format-1", "format-1-crashed"] {
         let folder = Copied::of(fixture, "cut");
         let again = Copied::of(fixture, "cut-again");
-        let executor = open(&folder.0);
+        let executor = open(&folder.0).await;
         fs::remove_dir_all(&again.0).unwrap();
         copy(&folder.0, &again.0);
         close(executor).await;
-        let executor = open(&again.0);
+        let executor = open(&again.0).await;
         check(&executor).await;
         check_names(&executor).await;
         close(executor).await;

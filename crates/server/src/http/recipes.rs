@@ -82,7 +82,7 @@ pub(super) async fn describe(
     let Some(recipe) = shared.executor.resolve(&address).await? else {
         return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
     };
-    let memo = shared.executor.store().recall(&address).await?;
+    let memo = shared.executor.store().status(&address).await?.memo;
     let described = json!({
         "address": address.to_string(),
         "recipe": json::recipe(&recipe),

@@ -92,7 +92,7 @@ impl Recipes for OfRecipes {
             let executor = &self.0.executor;
             let address = self.0.find(&wire::target(request.into_inner().target)?).await?;
             let recipe = executor.resolve(&address).await?;
-            let memo = executor.store().recall(&address).await?;
+            let memo = executor.store().status(&address).await?.memo;
             Ok(proto::ResolveReply {
                 address: wire::from_address(&address),
                 recipe: recipe.as_ref().map(wire::from_recipe).transpose()?,
