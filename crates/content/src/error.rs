@@ -125,9 +125,9 @@ pub enum Error {
     /// A blob that was being written lacks bytes.
     #[error("a write of this blob was given up half-way; begin it again")]
     Torn,
-    /// The giver of a stream failed.
-    #[error("the bytes' giver failed")]
-    Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The stream of bytes to be put failed.
+    #[error("reading the bytes to be put failed")]
+    Source(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The record was moved again and again while it was read, by the cleaning of the log.
     #[error("{address} kept moving while it was read; try again")]
     Moving {

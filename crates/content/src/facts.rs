@@ -4,6 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Address;
 
+// The names under which the crate's root exports them.
+pub use self::{NameChange as Named, RemovalReason as Why};
+
 /// How much a store promises for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -84,7 +87,7 @@ pub struct Derivation {
 
 /// One step in the history of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NameChange {
     /// What it named from then on; nothing: the name was dropped.
     pub address: Option<Address>,
     /// Since when.
@@ -97,12 +100,12 @@ pub struct Gone {
     /// When it went.
     pub at: Time,
     /// Why.
-    pub why: Why,
+    pub why: RemovalReason,
 }
 
 /// Why something was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum RemovalReason {
     /// Nothing held it when the store was collected.
     Collected,
     /// The store was over its quota.
@@ -113,16 +116,17 @@ pub enum Why {
     Invalidated,
 }
 
-impl Why {
+impl RemovalReason {
     /// All reasons; a reason's place is its number on disk.
-    pub(crate) const ALL: [Why; 4] = [Why::Collected, Why::Quota, Why::Damaged, Why::Invalidated];
+    pub(crate) const ALL: [RemovalReason; 4] =
+        [RemovalReason::Collected, RemovalReason::Quota, RemovalReason::Damaged, RemovalReason::Invalidated];
 
     pub(crate) fn number(self) -> u8 {
         self as u8
     }
 
-    pub(crate) fn of_number(number: u8) -> Option<Why> {
-        Why::ALL.get(usize::from(number)).copied()
+    pub(crate) fn of_number(number: u8) -> Option<RemovalReason> {
+        RemovalReason::ALL.get(usize::from(number)).copied()
     }
 }
 

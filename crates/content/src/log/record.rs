@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::Address;
-use crate::facts::{Class, Cost, Named, Time, Why};
+use crate::facts::{Class, Cost, NameChange, RemovalReason, Time};
 use crate::fields::{Give, Take};
 
 /// How long a record's header is.
@@ -82,10 +82,10 @@ pub(crate) enum Fact {
     /// The whole history that is kept of a name, newest last.
     Name {
         name: String,
-        history: Vec<Named>,
+        history: Vec<NameChange>,
     },
     Remove {
-        why: Why,
+        why: RemovalReason,
         items: Vec<Removed>,
     },
 }
@@ -283,7 +283,7 @@ impl Fact {
             6 => Fact::Pin { address: take.address()? },
             7 => Fact::Unpin { address: take.address()? },
             8 => Fact::Name { name: take.text()?.to_owned(), history: take_history(&mut take)? },
-            9 => Fact::Remove { why: Why::of_number(take.u8()?)?, items: take_removed(&mut take)? },
+            9 => Fact::Remove { why: RemovalReason::of_number(take.u8()?)?, items: take_removed(&mut take)? },
             10 => Fact::Derivation {
                 address: take.address()?,
                 alias: take_option(&mut take)?,
@@ -336,7 +336,7 @@ pub(crate) fn take_cost(take: &mut Take<'_>) -> Option<Cost> {
     Some(Cost { cpu, tokens: take.u64()?, micros: take.u64()? })
 }
 
-pub(crate) fn give_history(out: &mut Vec<u8>, history: &[Named]) {
+pub(crate) fn give_history(out: &mut Vec<u8>, history: &[NameChange]) {
     out.give_u32(history.len() as u32);
     for named in history {
         out.give_u64(named.at.0);
@@ -344,12 +344,12 @@ pub(crate) fn give_history(out: &mut Vec<u8>, history: &[Named]) {
     }
 }
 
-pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<Named>> {
+pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<NameChange>> {
     let count = take.u32()?;
     let mut history = Vec::new();
     for _ in 0..count {
         let at = Time(take.u64()?);
-        history.push(Named { at, address: take_option(take)? });
+        history.push(NameChange { at, address: take_option(take)? });
     }
     Some(history)
 }

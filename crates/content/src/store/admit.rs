@@ -6,7 +6,7 @@ use super::overlay::removed_key;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, Table, name_key,
 };
-use crate::facts::{Class, Memo, Time, Why};
+use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::index::Key;
 use crate::log::{Fact, Place, Record, Removed, What};
 use crate::{Address, Error};
@@ -190,7 +190,7 @@ impl Writer {
     }
 
     /// Removes things group by group: all of a group, or nothing of it.
-    pub(super) fn admit_removal(&mut self, why: Why, groups: Vec<Group>) -> Result<Answer, Error> {
+    pub(super) fn admit_removal(&mut self, why: RemovalReason, groups: Vec<Group>) -> Result<Answer, Error> {
         // All that may fail comes first: what is said to leave, leaves.
         for doomed in groups.iter().flatten() {
             let Removed { address, what, .. } = doomed.removed;

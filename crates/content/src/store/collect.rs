@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::counters::Kind;
 use super::sweep::Sweep;
 use super::{Core, Event, Store, lock};
-use crate::facts::Why;
+use crate::facts::RemovalReason;
 use crate::{Address, Error};
 
 /// How to collect.
@@ -88,13 +88,14 @@ impl Store {
     /// Removes what nothing holds. Safe beside everything else; what is put, remembered, pinned or named meanwhile
     /// stays. One collection goes on at a time; another waits.
     pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
-        let result = self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, Why::Collected));
+        let result =
+            self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, RemovalReason::Collected));
         let result = result.await;
         self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
     }
 }
 
-pub(crate) fn collect(core: &Core, terms: &Collect, why: Why) -> Result<Collected, Error> {
+pub(crate) fn collect(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
     let _only = lock(&core.keeping);
     let _collecting = core.guard.begin();
     let mut sweep = Sweep::new(core, terms, why)?;

@@ -10,7 +10,7 @@ use super::derived::{Derived, Settling};
 use super::overlay::Overlay;
 use super::tables::RowBytes;
 use super::{Core, Event};
-use crate::facts::{Class, Memo, Why};
+use crate::facts::{Class, Memo, RemovalReason};
 use crate::log::{Append, Gather, Place, Position, Record, Removed, What};
 use crate::{Address, Error};
 
@@ -33,7 +33,7 @@ pub(crate) enum Order {
     /// A value that is known already; nobody waits for it.
     Derived(Box<Derived>),
     /// Removes things, group by group.
-    Remove(Why, Vec<Group>),
+    Remove(RemovalReason, Vec<Group>),
     /// Takes a record to the log's end, if it still holds at its old place.
     Move(Place, Record),
     /// Forgets tombstones that a record carried.

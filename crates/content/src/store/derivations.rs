@@ -10,22 +10,22 @@ use super::get::QUICK_MOST;
 use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
-use crate::facts::{Class, Derivation, Why};
+use crate::facts::{Class, Derivation, RemovalReason};
 use crate::log::{BODY_MOST, Fact, Record, Removed, What};
 use crate::{Address, Context, Error, Value, Wait};
 
 /// The description of a derivation, to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct NewDerivation {
     /// A canonical encoding ([`Value::encode`]). The addresses in it are what the derivation reads.
     pub bytes: Bytes,
     /// Another address that leads to the derivation from now on, say of another naming scheme.
     pub alias: Option<Address>,
 }
 
-impl<B: Into<Bytes>> From<B> for Described {
-    fn from(bytes: B) -> Described {
-        Described { bytes: bytes.into(), alias: None }
+impl<B: Into<Bytes>> From<B> for NewDerivation {
+    fn from(bytes: B) -> NewDerivation {
+        NewDerivation { bytes: bytes.into(), alias: None }
     }
 }
 
@@ -35,7 +35,7 @@ impl Store {
     pub async fn put_derivation(
         &self,
         context: Context<'_>,
-        described: impl Into<Described>,
+        described: impl Into<NewDerivation>,
     ) -> Result<Address, Error> {
         let puts = self.put_derivations(context, &[described.into()]).await?;
         Ok(puts[0].address)
@@ -46,7 +46,7 @@ impl Store {
     pub async fn put_derivations(
         &self,
         context: Context<'_>,
-        described: &[Described],
+        described: &[NewDerivation],
     ) -> Result<Vec<Put>, Error> {
         let mut puts = Vec::with_capacity(described.len());
         let mut rest = described;
@@ -93,15 +93,16 @@ impl Store {
                 let removed = Removed { address, what: What::Derivation, edges };
                 groups.push(vec![Doomed { removed, when: When::Always }]);
             }
-            let count = core.submit_blocking(Order::Remove(Why::Invalidated, groups))?.removed.len();
-            core.tell(&Event::Removed { count, why: Why::Invalidated });
+            let count =
+                core.submit_blocking(Order::Remove(RemovalReason::Invalidated, groups))?.removed.len();
+            core.tell(&Event::Removed { count, why: RemovalReason::Invalidated });
             Ok(count)
         })
         .await
     }
 
     /// Whether a few derivations are all there, with their aliases, and young: nothing need be written then.
-    async fn are_there(&self, addresses: &[(Address, bool)], part: &[Described]) -> Result<bool, Error> {
+    async fn are_there(&self, addresses: &[(Address, bool)], part: &[NewDerivation]) -> Result<bool, Error> {
         let core = &self.inner.core;
         core.segments.check()?;
         if part.len() > LOOKED_UP {
@@ -122,13 +123,17 @@ impl Store {
     }
 
     /// Writes those of some derivations that are not there.
-    async fn keep_derivations(&self, context: Context<'_>, part: &[Described]) -> Result<Vec<Put>, Error> {
+    async fn keep_derivations(
+        &self,
+        context: Context<'_>,
+        part: &[NewDerivation],
+    ) -> Result<Vec<Put>, Error> {
         let core = &self.inner.core;
-        for Described { bytes, .. } in part {
+        for NewDerivation { bytes, .. } in part {
             check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
         }
         let at = core.now();
-        let fact = |it: &Described| Fact::Derivation {
+        let fact = |it: &NewDerivation| Fact::Derivation {
             address: Address::from_bytes([0; 32]),
             alias: it.alias,
             context: context.0.to_owned(),
@@ -146,7 +151,8 @@ impl Store {
         let first_wanted = wanted.len();
         wanted.extend(addresses.iter().map(|(address, _)| *address));
         let wanted = core.guard.want(wanted);
-        let put = |address: Address, new, it: &Described| Put { address, len: it.bytes.len() as u64, new };
+        let put =
+            |address: Address, new, it: &NewDerivation| Put { address, len: it.bytes.len() as u64, new };
         if (first_wanted..first_wanted + addresses.len()).all(|place| !wanted.is_leaving(place))
             && self.are_there(&addresses, part).await?
         {
@@ -177,7 +183,7 @@ const PART: usize = 4096;
 const PART_BYTES: usize = 8 << 20;
 
 /// How many of some derivations, at least one, are written together.
-fn part_of(described: &[Described]) -> usize {
+fn part_of(described: &[NewDerivation]) -> usize {
     let mut bytes = 0;
     let fits = described.iter().take(PART).take_while(|it| {
         bytes += it.bytes.len();
@@ -268,7 +274,7 @@ impl Core {
         }
         let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
         let doomed = Doomed { removed, when: When::Damaged(row.encode()) };
-        self.submit_blocking(Order::Remove(Why::Damaged, vec![vec![doomed]]))?;
+        self.submit_blocking(Order::Remove(RemovalReason::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log is damaged", row.place.segment);
         let class = Class::Acknowledged;
         self.tell(&Event::Quarantined { address: *address, class, what: what.clone() });

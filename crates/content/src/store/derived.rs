@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::commit::{Order, Request};
 use super::counters::Kind;
 use super::derivations::check_inputs;
-use super::memos::Made;
+use super::memos::NewMemo;
 use super::pending::Ticket;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Memo};
@@ -45,7 +45,7 @@ impl Store {
     /// Keeps what a derivation came to, bytes and memo, as derivable. Both are found from now on, but are written
     /// later: this waits only for room in the queue. `made.output` is the address of the bytes. Bytes that are too
     /// many to be packed ([`super::Config::packed_most`]) are put and remembered, which waits.
-    pub async fn derived(&self, made: Made<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
+    pub async fn derived(&self, made: NewMemo<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let bytes: Bytes = bytes.into();
         debug_assert_eq!(made.output, Address::of(&bytes));
         if bytes.len() > self.inner.core.config.packed_most {
@@ -74,8 +74,8 @@ impl Store {
 
 impl Core {
     /// Says whether it is new; else the same is on its way already.
-    async fn derived(&self, made: Made<'_>, bytes: Bytes) -> Result<bool, Error> {
-        let Made { derivation, output, size, cost, inputs } = made;
+    async fn derived(&self, made: NewMemo<'_>, bytes: Bytes) -> Result<bool, Error> {
+        let NewMemo { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         self.segments.check()?;
         self.room_for(self.catalogue.pending_bytes() + bytes.len() as u64).await?;

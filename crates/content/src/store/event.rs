@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::report::{Health, count};
-use crate::facts::{Class, Time, Why};
+use crate::facts::{Class, RemovalReason, Time};
 use crate::{Address, Error};
 
 /// One fact about a store.
@@ -50,7 +50,7 @@ pub enum Event {
         /// How many.
         count: usize,
         /// Why.
-        why: Why,
+        why: RemovalReason,
     },
     /// Recent entries were written to the index.
     Indexed,
@@ -273,13 +273,13 @@ pub struct Operation {
 }
 
 /// A time and a reason, in words.
-impl fmt::Display for Why {
+impl fmt::Display for RemovalReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Why::Collected => "collected",
-            Why::Quota => "collected for the quota",
-            Why::Damaged => "damaged",
-            Why::Invalidated => "invalidated",
+            RemovalReason::Collected => "collected",
+            RemovalReason::Quota => "collected for the quota",
+            RemovalReason::Damaged => "damaged",
+            RemovalReason::Invalidated => "invalidated",
         })
     }
 }

@@ -13,7 +13,7 @@ use super::sweep::Producers;
 use super::tables::{BLOB_FRONT, Blob, Home, Row};
 use super::{Core, Event, Store};
 use crate::cache::Verified;
-use crate::facts::Why;
+use crate::facts::RemovalReason;
 use crate::files::{self, Name, Reading};
 use crate::log::{Removed, What};
 use crate::{Address, Error, Open, Wait};
@@ -303,7 +303,7 @@ impl Core {
             let removed = self.doom_memo(&row)?;
             groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
         }
-        self.submit_blocking(Order::Remove(Why::Damaged, groups))?;
+        self.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{Collect, Core, Event, Scope, clean, collect, lock};
 use crate::Error;
-use crate::facts::{Time, Why};
+use crate::facts::{RemovalReason, Time};
 
 /// What the keeper's thread is told.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ fn make_room(core: &Core) -> Result<(), Error> {
         until_bytes: Some((quota / 10 * 8).min(quota - asked)),
         ..Collect::default()
     };
-    collect::collect(core, &terms, Why::Quota)?;
+    collect::collect(core, &terms, RemovalReason::Quota)?;
     let used = core.tally().used_bytes();
     let is_over = used > quota / 10 * 9 || used + asked > quota;
     *lock(&core.keeper.in_vain) = is_over.then_some((used, began));

@@ -9,7 +9,7 @@ use crate::{Address, Error, Wait};
 
 /// What a store has under an address, the most useful answer first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Lookup {
     /// The remembered output of a derivation. Its bytes may be gone all the same.
     Memo(Memo),
     /// The description of a derivation whose output is not remembered.
@@ -22,7 +22,7 @@ pub enum Known {
 
 impl Store {
     /// The most useful answer about an address. An alias answers for the derivation that it leads to.
-    pub async fn known(&self, address: &Address) -> Result<Known, Error> {
+    pub async fn known(&self, address: &Address) -> Result<Lookup, Error> {
         let address = *address;
         self.quick(move |core, wait| core.known(&address, wait)).await
     }
@@ -70,14 +70,14 @@ impl Store {
 }
 
 impl Core {
-    fn known(&self, address: &Address, wait: Wait) -> Result<Known, Error> {
+    fn known(&self, address: &Address, wait: Wait) -> Result<Lookup, Error> {
         Ok(match self.catalogue.find(address, wait)? {
-            Found::Memo(memo) => Known::Memo(memo),
+            Found::Memo(memo) => Lookup::Memo(memo),
             Found::Derivation(address) => {
-                self.derivation(&address, wait)?.map_or(Known::Nothing, Known::Derivation)
+                self.derivation(&address, wait)?.map_or(Lookup::Nothing, Lookup::Derivation)
             }
-            Found::Blob(blob) => Known::Blob(blob.size()),
-            Found::Nothing => Known::Nothing,
+            Found::Blob(blob) => Lookup::Blob(blob.size()),
+            Found::Nothing => Lookup::Nothing,
         })
     }
 

@@ -5,13 +5,13 @@ use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::tables::MemoRow;
 use super::{Core, Event, Store};
-use crate::facts::{Class, Cost, Memo, Why};
+use crate::facts::{Class, Cost, Memo, RemovalReason};
 use crate::log::{Fact, Removed, What};
 use crate::{Address, Error, Wait};
 
 /// What a derivation came to, to be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made<'a> {
+pub struct NewMemo<'a> {
     /// Which derivation.
     pub derivation: Address,
     /// The blob it came to; put it first.
@@ -27,7 +27,7 @@ pub struct Made<'a> {
 impl Store {
     /// Remembers what a derivation came to. If it came to something else before, the new output counts, and
     /// [`Event::Diverged`] tells of it.
-    pub async fn remember(&self, made: Made<'_>, class: Class) -> Result<(), Error> {
+    pub async fn remember(&self, made: NewMemo<'_>, class: Class) -> Result<(), Error> {
         let result = self.remember_made(made, class).await;
         self.inner.core.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
     }
@@ -66,15 +66,16 @@ impl Store {
                     doomed.push(vec![Doomed { removed, when: When::Always }]);
                 }
             }
-            let removed = core.submit_blocking(Order::Remove(Why::Invalidated, doomed))?.removed.len();
-            core.tell(&Event::Removed { count: removed, why: Why::Invalidated });
+            let removed =
+                core.submit_blocking(Order::Remove(RemovalReason::Invalidated, doomed))?.removed.len();
+            core.tell(&Event::Removed { count: removed, why: RemovalReason::Invalidated });
             Ok(removed)
         })
         .await
     }
 
-    async fn remember_made(&self, made: Made<'_>, class: Class) -> Result<bool, Error> {
-        let Made { derivation, output, size, cost, inputs } = made;
+    async fn remember_made(&self, made: NewMemo<'_>, class: Class) -> Result<bool, Error> {
+        let NewMemo { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         let core = &self.inner.core;
         let wanted = core.guard.want([&[output, derivation], inputs].concat());

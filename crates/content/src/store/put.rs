@@ -49,7 +49,7 @@ impl Store {
         E: std::error::Error + Send + Sync + 'static,
     {
         let mut writer = self.writer(class);
-        let stream = stream.map_err(|error| Error::Giver(Arc::new(error)));
+        let stream = stream.map_err(|error| Error::Source(Arc::new(error)));
         futures_util::pin_mut!(stream);
         while let Some(bytes) = stream.try_next().await? {
             writer.write(bytes).await?;

@@ -11,7 +11,7 @@ use super::pipeline::Pipeline;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table};
 use super::{Core, Event};
-use crate::facts::{Class, Memo, Why};
+use crate::facts::{Class, Memo, RemovalReason};
 use crate::files::Name;
 use crate::log::{Fact, HEADER, Place, Record, Removed, What};
 use crate::{Address, Error};
@@ -153,7 +153,7 @@ impl Repair<'_> {
                     groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
                 }
             }
-            let removed = core.submit_blocking(Order::Remove(Why::Damaged, groups))?.removed;
+            let removed = core.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?.removed;
             let removed: HashSet<Address> = removed.into_iter().map(|(address, _)| address).collect();
             for loss in part.iter().filter(|loss| removed.contains(&loss.address)) {
                 core.cache.remove(&loss.address);

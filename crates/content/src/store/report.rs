@@ -203,7 +203,7 @@ mod tests {
     use tracing::{Metadata, Subscriber};
 
     use super::*;
-    use crate::facts::Why;
+    use crate::facts::RemovalReason;
     use crate::{Address, Error, Unreadable};
 
     /// Collects log lines.
@@ -303,7 +303,7 @@ mod tests {
                 Event::Done { operation: "put", outcome: crate::Outcome::Bytes(1) },
                 Event::Opened(Opened::default()),
                 Event::Opened(Opened { clean: true, ..Opened::default() }),
-                Event::Removed { count: 2, why: Why::Collected },
+                Event::Removed { count: 2, why: RemovalReason::Collected },
                 Event::Indexed,
                 Event::Cleaned { segments: 1, bytes: 100 },
             ],

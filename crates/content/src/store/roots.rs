@@ -6,7 +6,7 @@ use super::Store;
 use super::counters::Kind;
 use super::guard::Touch;
 use super::mark::touch_all;
-use crate::facts::{Class, Named};
+use crate::facts::{Class, NameChange};
 use crate::log::Fact;
 use crate::{Address, Error};
 
@@ -56,7 +56,7 @@ impl Store {
         // Names change one after another: each history begins with the one before.
         let _turn = core.naming.lock().await;
         let mut history = self.history(name).await?;
-        history.push(Named { address, at: core.now() });
+        history.push(NameChange { address, at: core.now() });
         let surplus = history.len().saturating_sub(core.config.history_kept);
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// What a name has meant, newest last, as far as that is kept.
-    pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
+    pub async fn history(&self, name: &str) -> Result<Vec<NameChange>, Error> {
         check_name(name)?;
         let name = name.to_owned();
         let row = self.quick(move |core, wait| core.catalogue.name(&name, wait)).await?;
@@ -100,7 +100,7 @@ impl Store {
             let mut names = Vec::new();
             for row in core.catalogue.names()? {
                 let row = row?;
-                if let Some(Named { address: Some(address), .. }) = row.history.last() {
+                if let Some(NameChange { address: Some(address), .. }) = row.history.last() {
                     names.push((row.name, *address));
                 }
             }

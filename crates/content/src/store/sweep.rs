@@ -7,7 +7,7 @@ use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
 use super::{Collect, Collected, Core, DryRun, Scope};
-use crate::facts::{Class, Time, Why};
+use crate::facts::{Class, RemovalReason, Time};
 use crate::log::{Removed, What};
 use crate::{Address, Error, Wait};
 
@@ -26,7 +26,7 @@ const BATCH: usize = 256;
 pub(super) struct Sweep<'a> {
     core: &'a Core,
     terms: &'a Collect,
-    why: Why,
+    why: RemovalReason,
     now: Time,
     marks: Marks,
     producers: Producers,
@@ -42,7 +42,7 @@ pub(super) struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    pub(super) fn new(core: &'a Core, terms: &'a Collect, why: Why) -> Result<Sweep<'a>, Error> {
+    pub(super) fn new(core: &'a Core, terms: &'a Collect, why: RemovalReason) -> Result<Sweep<'a>, Error> {
         let to_go = terms.until_bytes.map(|until| core.tally().used_bytes().saturating_sub(until));
         Ok(Sweep {
             core,

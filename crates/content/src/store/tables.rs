@@ -1,7 +1,7 @@
 //! The index's tables: what is known under an address, each kind by itself.
 
 use crate::Address;
-use crate::facts::{Class, Gone, Memo, Named, Time, Why};
+use crate::facts::{Class, Gone, Memo, NameChange, RemovalReason, Time};
 use crate::fields::{Give, Take};
 use crate::index::Key;
 use crate::log::{Place, give_cost, give_history, take_cost, take_history};
@@ -255,7 +255,7 @@ impl Row for MemoRow {
 pub(crate) struct NameRow {
     pub place: Place,
     pub name: String,
-    pub history: Vec<Named>,
+    pub history: Vec<NameChange>,
 }
 
 impl Row for NameRow {
@@ -305,7 +305,7 @@ impl Row for GoneRow {
     fn decode(bytes: &[u8]) -> Option<GoneRow> {
         let mut take = Take(bytes);
         let place = take_place(&mut take)?;
-        let gone = Gone { at: Time(take.u64()?), why: Why::of_number(take.u8()?)? };
+        let gone = Gone { at: Time(take.u64()?), why: RemovalReason::of_number(take.u8()?)? };
         take.end()?;
         Some(GoneRow { place, gone })
     }
