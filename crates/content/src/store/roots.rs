@@ -129,8 +129,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Holds an address, and everything needed to derive it. Returns false if it is being removed at this moment: put or
-    /// derive it again.
+    /// Holds an address, and everything needed to derive it. Returns false if it is being removed at this moment: put
+    /// or derive it again.
     pub async fn hold(&mut self, address: Address) -> Result<bool, Error> {
         *self.held.entry(address).or_default() += 1;
         let touch = self.store.inner.core.guard.hold(&address);
