@@ -91,7 +91,7 @@ pub enum Error {
     },
     /// The text is not allowed as a name.
     #[error(
-        "{name:?} is not allowed as a name: use 1 to 255 bytes without control characters that are not an address"
+        "{name:?} is not allowed as a name: use 1 to 255 bytes without control characters, not an address"
     )]
     Name {
         /// The name.
@@ -101,7 +101,9 @@ pub enum Error {
     #[error("a derivation's description must be a canonical encoding (`Value::encode`)")]
     Description(#[source] crate::DecodeError),
     /// An alias leads to one derivation, and a derivation has one alias.
-    #[error("{alias} cannot become an alias of derivation {derivation}: {taken} already has that role")]
+    #[error(
+        "{alias} cannot become an alias of derivation {derivation}: one of them is already paired with {taken}"
+    )]
     Alias {
         /// The alias.
         alias: Address,

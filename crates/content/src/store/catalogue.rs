@@ -2,8 +2,8 @@
 //!
 //! It is the only place that knows the three sources of an answer and their order: derived values that are not written
 //! yet (`pending`), the cache of memos (`recalled`), and the index. Pending comes first: a value leaves it only once
-//! the index has it, so no value is missed in between. A derivation comes before an alias, and an alias before a blob: no
-//! blob can take the place of a derivation.
+//! the index has it, so no value is missed in between. A derivation comes before an alias, and an alias before a blob:
+//! no blob can take the place of a derivation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Cleaning the log: live records of the oldest segment move to the log's end, and the segment is removed.
 //!
-//! The oldest segment always comes first: a removal in it undid records of this segment or of older ones. Those are gone
-//! with it, so the removal can go too: no replay of the log brings the removed data back.
+//! The oldest segment always comes first: a removal in it undid records of this segment or of older ones. Those are
+//! gone with it, so the removal can go too: no replay of the log brings the removed data back.
 
 use super::commit::Order;
 use super::pipeline::Pipeline;

@@ -43,8 +43,8 @@ impl Derived {
 
 impl Store {
     /// Stores a derivation's output, bytes and memo, as derivable. Both are visible from now on, but are written later:
-    /// this waits only for room in the queue. `made.output` is the address of the bytes. A value that is too large to be
-    /// packed ([`super::Config::packed_most`]) is put and remembered at once, which waits for the disk.
+    /// this waits only for room in the queue. `made.output` is the address of the bytes. A value that is too large to
+    /// be packed ([`super::Config::packed_most`]) is put and remembered at once, which waits for the disk.
     pub async fn derived(&self, made: NewMemo<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let bytes: Bytes = bytes.into();
         debug_assert_eq!(made.output, Address::of(&bytes));
@@ -57,8 +57,8 @@ impl Store {
         self.inner.core.count(Kind::Derived, result, |new| new.then_some(len)).map(|_| ())
     }
 
-    /// Waits until all values [`derived`](Store::derived) so far are written, though not synced: they survive a crash of
-    /// the process, but perhaps not a power cut.
+    /// Waits until all values [`derived`](Store::derived) so far are written, though not synced: they survive a crash
+    /// of the process, but perhaps not a power cut.
     pub async fn written(&self) -> Result<(), Error> {
         self.inner.core.submit(Order::Pass, 0).await.map(|_| ())
     }

@@ -24,8 +24,8 @@ pub(super) const QUICK_MOST: usize = 128 << 10;
 /// The bytes of a file that a check reads at once.
 const CHECK_STRIDE: u64 = 1 << 20;
 
-/// The most times a read looks a record up again because cleaning of the log moved it. Each look-up finds a newer place,
-/// so that even two are rare.
+/// The most times a read looks a record up again because cleaning of the log moved it. Each look-up finds a newer
+/// place, so that even two are rare.
 pub(super) const LOOKS_MOST: usize = 64;
 
 impl Store {
