@@ -47,7 +47,6 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let mut search =
         Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
     let found = match search.run(&catalogue, None) {
-        // The index was found damaged during the search: search again, with a new index.
         Err(Error::Index { what }) => search.run(&catalogue, Some(what))?,
         found => found?,
     };
@@ -85,7 +84,6 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     });
     if let Err(error) = mended {
         core.orders.close();
-        // The error of opening is the one to return.
         let _ = background.join();
         return Err(error);
     }
