@@ -88,7 +88,7 @@ impl Store {
         Ok(blob.map(|blob| blob.size()))
     }
 
-    /// What a file that could not be read means: an error, or that it is worth another look.
+    /// Handles a file that could not be read: an error, or success if the read should be tried again.
     async fn file_failed(&self, address: Address, blob: Blob, error: files::Error) -> Result<(), Error> {
         self.blocking(move |core| core.file_failed(&address, &blob, error)).await
     }
@@ -266,7 +266,7 @@ impl Core {
         }
     }
 
-    /// What a file that could not be read means: an error, or that it is worth another look.
+    /// Handles a file that could not be read: an error, or success if the read should be tried again.
     pub(super) fn file_failed(
         &self,
         address: &Address,

@@ -13,7 +13,7 @@ use crate::files::{Name, Reading};
 use crate::log::{Damage, Fact, Place, Record, segment_path};
 use crate::{Address, Context, Error, Wait};
 
-/// How to scrub.
+/// Options of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrub {
     /// Read at most this many bytes per second; `None`: no limit. Default 32 MiB per second.
