@@ -1,4 +1,4 @@
-//! What can go wrong, by what a caller can do about it.
+//! The store's errors, split by what a caller can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use crate::Address;
 
-/// An error of the store. Cheap to clone: one failed write may be many callers' error.
+/// An error of the store. Cheap to clone: one failed write may fail many callers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The disk refused; what was acknowledged before is safe.
+    /// A call to the disk failed; acknowledged data is safe.
     #[error("could not {doing} `{}`", path.display())]
     Disk {
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// On which file, relative to the store.
+        /// The file, relative to the store.
         path: PathBuf,
-        /// What the disk said.
+        /// The disk's error.
         #[source]
         cause: Arc<io::Error>,
     },
@@ -26,44 +26,44 @@ pub enum Error {
         "the bytes of {address} are damaged: {what}; they were moved to quarantine, put or derive them again"
     )]
     Corrupt {
-        /// Whose bytes.
+        /// The address of the damaged bytes.
         address: Address,
-        /// What does not hold.
+        /// The damage that was found.
         what: String,
     },
-    /// The disk failed to keep what it took. What was acknowledged before is safe; nothing more is written until the
-    /// store is opened again.
+    /// A write or fsync of the log failed. Acknowledged data is safe; nothing more is written until the store is opened
+    /// again.
     #[error("the log can no longer be written; close the store and open it again")]
     Broken(#[source] Box<Error>),
-    /// The index is damaged. Nothing is lost: it is made anew from the log when the store is opened again.
-    #[error("the index is damaged ({what}); open the store again, which makes it anew from the log")]
+    /// The index is damaged. No data is lost: the index is rebuilt from the log when the store is opened again.
+    #[error("the index is damaged ({what}); open the store again to rebuild it from the log")]
     Index {
-        /// What does not hold.
+        /// The damage that was found.
         what: String,
     },
-    /// Another process has the store.
+    /// Another process has the store open.
     #[error("the store is in use by {owner}")]
     Owned {
-        /// Who, and where it listens.
+        /// The owning process, and where it listens.
         owner: String,
-        /// Where it listens, if it said so.
+        /// The address it listens on, if it announced one.
         listens_on: Option<String>,
     },
-    /// Not a store of this format.
+    /// The folder does not hold a store of a known format.
     #[error("this is not a store this program can read: {found}")]
     Format {
-        /// What was found instead.
+        /// The text found in place of the format.
         found: String,
     },
-    /// The store was written by a later version.
-    #[error("the store has format {found}, this program reads up to {known}; use a newer one")]
+    /// The store was written by a newer version of this program.
+    #[error("the store has format {found}, this program reads formats up to {known}; use a newer version")]
     Newer {
         /// The store's format.
         found: u32,
-        /// The latest format known here.
+        /// The newest format that this program reads.
         known: u32,
     },
-    /// The store is full by its own measure.
+    /// The store has reached its quota.
     #[error("the store holds {used} of its {quota} bytes; collect it, unpin something or raise the quota")]
     Quota {
         /// Bytes in use.
@@ -71,26 +71,28 @@ pub enum Error {
         /// Bytes allowed.
         quota: u64,
     },
-    /// A value is larger than the place it is meant for.
+    /// A value is larger than its limit.
     #[error("{what} has {size} bytes; the most is {most}")]
     TooLarge {
-        /// What it is.
+        /// The kind of value.
         what: &'static str,
         /// Its size.
         size: u64,
-        /// The bound.
+        /// The limit.
         most: u64,
     },
     /// A setting is out of its range.
     #[error("setting `{setting}` must be {allowed}")]
     Setting {
-        /// Which one.
+        /// The setting.
         setting: &'static str,
-        /// What it may be.
+        /// Its allowed values.
         allowed: &'static str,
     },
-    /// A name that names cannot have.
-    #[error("{name:?} is not a name: 1 to 255 bytes without control characters, and no address")]
+    /// The text is not allowed as a name.
+    #[error(
+        "{name:?} is not allowed as a name: use 1 to 255 bytes without control characters, not an address"
+    )]
     Name {
         /// The name.
         name: String,
@@ -99,39 +101,41 @@ pub enum Error {
     #[error("a derivation's description must be a canonical encoding (`Value::encode`)")]
     Description(#[source] crate::DecodeError),
     /// An alias leads to one derivation, and a derivation has one alias.
-    #[error("{alias} cannot become an alias of derivation {derivation}: {taken} is in its place already")]
+    #[error(
+        "{alias} cannot become an alias of derivation {derivation}: one of them is already paired with {taken}"
+    )]
     Alias {
         /// The alias.
         alias: Address,
-        /// The derivation that it was to lead to.
+        /// The derivation that the caller gave it to.
         derivation: Address,
         /// The alias that the derivation has, or the derivation that the alias leads to.
         taken: Address,
     },
-    /// An archive that cannot be read.
+    /// An archive is damaged or not an archive.
     #[error("the archive is damaged at byte {at}: {what}")]
     Archive {
-        /// Where.
+        /// The position in bytes.
         at: u64,
-        /// What does not hold.
+        /// The damage that was found.
         what: String,
     },
-    /// Some of what was asked for is not there.
+    /// An address that the operation needs is not in the store.
     #[error("{address} is not in the store")]
     Missing {
         /// The address.
         address: Address,
     },
-    /// A blob that was being written lacks bytes.
-    #[error("a write of this blob was given up half-way; begin it again")]
+    /// An earlier write to this blob failed or was cancelled, so the blob lacks bytes.
+    #[error("an earlier write to this blob failed or was cancelled; start the blob again")]
     Torn,
-    /// The giver of a stream failed.
-    #[error("the bytes' giver failed")]
-    Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
-    /// The record was moved again and again while it was read, by the cleaning of the log.
-    #[error("{address} kept moving while it was read; try again")]
+    /// The stream of bytes to be put failed.
+    #[error("reading the bytes to be put failed")]
+    Source(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// Cleaning of the log moved the record every time the read tried to find it.
+    #[error("the record of {address} was moved by cleaning during every attempt to read it; try again")]
     Moving {
-        /// Its address.
+        /// The record's address.
         address: Address,
     },
     /// The store was closed.
@@ -140,7 +144,7 @@ pub enum Error {
     /// A thread of the store panicked.
     #[error("a thread of the store panicked")]
     Panicked,
-    /// The answer would have to wait for the disk; the store asks again where that is fine.
+    /// The answer is not in memory. Internal: the store retries on a thread that may wait for the disk.
     #[error("the answer is not in memory")]
     WouldBlock,
 }
@@ -155,7 +159,7 @@ impl From<crate::io::Lost> for Error {
 }
 
 impl From<crate::files::Error> for Error {
-    /// For calls that meet no bytes: those that do say whose they are.
+    /// For calls that read no blob; calls that do read one name its address in their errors.
     fn from(error: crate::files::Error) -> Error {
         match error {
             crate::files::Error::Disk(error) => error,

@@ -1,15 +1,18 @@
-//! What a store knows about addresses, besides their bytes.
+//! The facts that a store keeps about addresses, besides their bytes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Address;
 
-/// How much a store promises for bytes.
+// The names under which the crate's root exports them.
+pub use self::{NameChange as Named, RemovalReason as Why};
+
+/// The durability that a store promises for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Can be made again: written without waiting for the disk, verified when read, gone after a power cut perhaps.
+    /// Can be derived again: written without waiting for fsync, verified when read, possibly lost in a power cut.
     Derivable,
-    /// Durable before the answer.
+    /// Durable (written and synced) before the call returns.
     Acknowledged,
 }
 
@@ -18,7 +21,7 @@ pub enum Class {
 pub struct Time(pub u64);
 
 impl Time {
-    /// How long ago `earlier` was; nothing when it is later.
+    /// The time from `earlier` until this time; zero if `earlier` is the later one.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -30,7 +33,7 @@ impl From<SystemTime> for Time {
     }
 }
 
-/// What it cost to make something.
+/// The cost of computing a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cost {
     /// CPU time.
@@ -42,7 +45,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The cost as one number, in nanoseconds of CPU time: what eviction weighs. A token counts as 10 microseconds, a
+    /// The cost as one number, in nanoseconds of CPU time, as used by eviction. A token counts as 10 microseconds, a
     /// millionth of money as 1 millisecond (so a cent is ten seconds).
     pub fn worth(&self) -> u64 {
         let cpu = u64::try_from(self.cpu.as_nanos()).unwrap_or(u64::MAX);
@@ -51,28 +54,28 @@ impl Cost {
     }
 }
 
-/// What a derivation came to, once.
+/// The remembered output of a derivation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memo {
-    /// Of which derivation.
+    /// The derivation.
     pub derivation: Address,
-    /// The blob it came to.
+    /// The blob that is its output.
     pub output: Address,
     /// That blob's length in bytes.
     pub size: u64,
-    /// What it cost.
+    /// The cost of computing it.
     pub cost: Cost,
-    /// When.
+    /// When it was computed.
     pub at: Time,
 }
 
-/// A description of work: canonical bytes, whose address in their context is the derivation's, and what it reads.
+/// A description of work: canonical bytes, whose address in their context is the derivation's, and its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Derivation {
     /// Its address.
     pub address: Address,
-    /// The other address that leads to it.
+    /// Another address that leads to it.
     pub alias: Option<Address>,
     /// The context its address was derived in.
     pub context: String,
@@ -82,47 +85,48 @@ pub struct Derivation {
     pub inputs: Vec<Address>,
 }
 
-/// One step in the history of a name.
+/// One change in the history of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// What it named from then on; nothing: the name was dropped.
+pub struct NameChange {
+    /// The address that the name points to from then on; `None`: the name was dropped.
     pub address: Option<Address>,
-    /// Since when.
+    /// When it changed.
     pub at: Time,
 }
 
-/// That something was there and why it is not any more.
+/// When and why an item was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone {
-    /// When it went.
+    /// When it was removed.
     pub at: Time,
-    /// Why.
-    pub why: Why,
+    /// The reason.
+    pub why: RemovalReason,
 }
 
-/// Why something was removed.
+/// The reason for which an item was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
-    /// Nothing held it when the store was collected.
+pub enum RemovalReason {
+    /// A collection found that nothing holds it.
     Collected,
-    /// The store was over its quota.
+    /// A collection removed it because the store was over its quota.
     Quota,
-    /// Its bytes were damaged; what is left of them is in quarantine.
+    /// Its bytes were damaged; the remains are in quarantine.
     Damaged,
-    /// A caller said that it no longer holds.
+    /// A caller said that it is no longer valid.
     Invalidated,
 }
 
-impl Why {
-    /// All reasons; a reason's place is its number on disk.
-    pub(crate) const ALL: [Why; 4] = [Why::Collected, Why::Quota, Why::Damaged, Why::Invalidated];
+impl RemovalReason {
+    /// All reasons; a reason's index in this list is its number on disk.
+    pub(crate) const ALL: [RemovalReason; 4] =
+        [RemovalReason::Collected, RemovalReason::Quota, RemovalReason::Damaged, RemovalReason::Invalidated];
 
     pub(crate) fn number(self) -> u8 {
         self as u8
     }
 
-    pub(crate) fn of_number(number: u8) -> Option<Why> {
-        Why::ALL.get(usize::from(number)).copied()
+    pub(crate) fn of_number(number: u8) -> Option<RemovalReason> {
+        RemovalReason::ALL.get(usize::from(number)).copied()
     }
 }
 

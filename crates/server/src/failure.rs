@@ -29,8 +29,8 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        // The giver of a stream is a client, whose failure was named when it was met.
-        if let Error::Store(Kept::Giver(cause)) = &error
+        // The source of a stream is a client, and its failure was reported when it happened.
+        if let Error::Store(Kept::Source(cause)) = &error
             && let Some(failure) = cause.downcast_ref::<Failure>()
         {
             return failure.clone();
@@ -113,7 +113,7 @@ fn status_of_store(error: &Kept) -> Code {
         Kept::Missing { .. } => Code::NotFound,
         Kept::Alias { .. } => Code::FailedPrecondition,
         Kept::Torn | Kept::Moving { .. } => Code::Aborted,
-        Kept::Giver(_) => Code::Cancelled,
+        Kept::Source(_) => Code::Cancelled,
         Kept::Panicked | Kept::WouldBlock => Code::Internal,
     }
 }

@@ -1,4 +1,4 @@
-//! What the log is made of: checksummed records, each one fact.
+//! The records of the log: each is one fact, with checksums.
 //!
 //! A record is a header of 24 bytes and a body. The header has a checksum of its own, so that a damaged body does not
 //! hide where the next record begins.
@@ -6,20 +6,20 @@
 use bytes::Bytes;
 
 use crate::Address;
-use crate::facts::{Class, Cost, Named, Time, Why};
+use crate::facts::{Class, Cost, NameChange, RemovalReason, Time};
 use crate::fields::{Give, Take};
 
-/// How long a record's header is.
+/// The length of a record's header in bytes.
 pub(crate) const HEADER: usize = 24;
 
-/// No body is longer: a bound for readers that meet a hostile length.
+/// The longest body in bytes: protects readers against a hostile length.
 pub(crate) const BODY_MOST: usize = 32 << 20;
 
-/// How every record begins.
+/// The first byte of every record.
 pub(crate) const MAGIC: u8 = 0xa7;
 
-/// A number of the store's own in every header's checksum. A reader that lost its place looks for the next header;
-/// without the salt, a blob with the bytes of a record in it could pass for one.
+/// A number, different for each store, that is mixed into every header's checksum. A reader that meets damage searches
+/// for the next header; without the salt, a blob that contains the bytes of a record could pass for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Salt(pub u32);
 
@@ -29,11 +29,11 @@ impl Salt {
     }
 }
 
-/// The kind of a derivation in stores of format 1. It has a list of inputs of its own, which no hash covers: it is read
-/// past, and never written.
+/// The kind of a derivation in stores of format 1. Its record has a separate list of inputs, which no hash covers: the
+/// list is skipped when read, and never written.
 const OLD_DERIVATION: u8 = 4;
 
-/// One fact, as the log keeps it.
+/// One fact, with its time and class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub at: Time,
@@ -43,7 +43,7 @@ pub(crate) struct Record {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
-    /// A small blob, bytes and all.
+    /// A small blob, with its bytes.
     Blob {
         address: Address,
         bytes: Bytes,
@@ -79,18 +79,18 @@ pub(crate) enum Fact {
     Unpin {
         address: Address,
     },
-    /// The whole history that is kept of a name, newest last.
+    /// A name with its kept history, newest last.
     Name {
         name: String,
-        history: Vec<Named>,
+        history: Vec<NameChange>,
     },
     Remove {
-        why: Why,
+        why: RemovalReason,
         items: Vec<Removed>,
     },
 }
 
-/// One thing removed.
+/// One removed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Removed {
     pub address: Address,
@@ -99,12 +99,12 @@ pub(crate) struct Removed {
     pub edges: Vec<Address>,
 }
 
-/// What of an address was removed.
+/// The kind of item that was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Blob,
     Derivation,
-    /// The memo that had this output.
+    /// The memo, with its output.
     Memo(Address),
 }
 
@@ -131,7 +131,7 @@ impl Record {
         header[20..].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The record of a header and its body; nothing unless both are whole.
+    /// Decodes a record from its header and body; `None` if either is damaged.
     pub(crate) fn decode(header: &Header, body: &Bytes) -> Option<Record> {
         if body.len() != header.len || crc32fast::hash(body) != header.body_crc {
             return None;
@@ -139,31 +139,31 @@ impl Record {
         Some(Record { at: header.at, class: header.class, fact: Fact::decode(header.kind, body)? })
     }
 
-    /// The record, leaving one that says nothing of interest.
+    /// Moves the record out, leaving a placeholder that must not be written.
     pub(crate) fn take(&mut self) -> Record {
-        let nothing = Fact::Touch { address: Address::from_bytes([0; 32]) };
-        Record { fact: std::mem::replace(&mut self.fact, nothing), ..*self }
+        let placeholder = Fact::Touch { address: Address::from_bytes([0; 32]) };
+        Record { fact: std::mem::replace(&mut self.fact, placeholder), ..*self }
     }
 
-    /// The record that fills these bytes.
+    /// Decodes a record that takes up all of these bytes.
     pub(crate) fn decode_whole(salt: Salt, bytes: &Bytes) -> Option<Record> {
         Record::decode(&Header::decode(salt, bytes)?, &bytes.slice(HEADER..))
     }
 }
 
-/// The front of a record.
+/// The header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     kind: u8,
     class: Class,
-    /// How long the body is.
+    /// The length of the body in bytes.
     pub len: usize,
     at: Time,
     body_crc: u32,
 }
 
 impl Header {
-    /// The header at the front of some bytes; nothing unless it is whole.
+    /// Decodes the header at the start of some bytes; `None` if it is damaged.
     pub(crate) fn decode(salt: Salt, bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.get(..HEADER)?;
         if bytes[0] != MAGIC || bytes[3] != 0 || salt.checksum(&bytes[..20]).to_le_bytes() != bytes[20..] {
@@ -178,7 +178,7 @@ impl Header {
 }
 
 impl Fact {
-    /// The checksum of a body that is long, so that the one thread that writes need not make it.
+    /// The checksum of a blob's body, computed by the caller to save the writer thread's time; `None` for other facts.
     pub(crate) fn long_body_crc(&self) -> Option<u32> {
         let Fact::Blob { address, bytes } = self else { return None };
         let mut crc = crc32fast::Hasher::new();
@@ -187,14 +187,14 @@ impl Fact {
         Some(crc.finalize())
     }
 
-    /// Frees the bytes of a blob that is in the log: the index does not need them.
+    /// Frees the bytes of a blob once they are in the log: the index does not need them.
     pub(crate) fn drop_bytes(&mut self) {
         if let Fact::Blob { bytes, .. } = self {
             *bytes = Bytes::new();
         }
     }
 
-    /// About how many bytes its record has.
+    /// The approximate size of its record in bytes.
     pub(crate) fn size_hint(&self) -> usize {
         let (bytes, addresses) = match self {
             Fact::Blob { bytes, .. } => (bytes.len(), 1),
@@ -261,7 +261,7 @@ impl Fact {
         }
     }
 
-    /// The fact of a body; nothing for what no encoder writes.
+    /// Decodes a body; `None` for bytes that no encoder writes.
     pub(crate) fn decode(kind: u8, body: &Bytes) -> Option<Fact> {
         let mut take = Take(body);
         let fact = match kind {
@@ -283,7 +283,7 @@ impl Fact {
             6 => Fact::Pin { address: take.address()? },
             7 => Fact::Unpin { address: take.address()? },
             8 => Fact::Name { name: take.text()?.to_owned(), history: take_history(&mut take)? },
-            9 => Fact::Remove { why: Why::of_number(take.u8()?)?, items: take_removed(&mut take)? },
+            9 => Fact::Remove { why: RemovalReason::of_number(take.u8()?)?, items: take_removed(&mut take)? },
             10 => Fact::Derivation {
                 address: take.address()?,
                 alias: take_option(&mut take)?,
@@ -336,7 +336,7 @@ pub(crate) fn take_cost(take: &mut Take<'_>) -> Option<Cost> {
     Some(Cost { cpu, tokens: take.u64()?, micros: take.u64()? })
 }
 
-pub(crate) fn give_history(out: &mut Vec<u8>, history: &[Named]) {
+pub(crate) fn give_history(out: &mut Vec<u8>, history: &[NameChange]) {
     out.give_u32(history.len() as u32);
     for named in history {
         out.give_u64(named.at.0);
@@ -344,12 +344,12 @@ pub(crate) fn give_history(out: &mut Vec<u8>, history: &[Named]) {
     }
 }
 
-pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<Named>> {
+pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<NameChange>> {
     let count = take.u32()?;
     let mut history = Vec::new();
     for _ in 0..count {
         let at = Time(take.u64()?);
-        history.push(Named { at, address: take_option(take)? });
+        history.push(NameChange { at, address: take_option(take)? });
     }
     Some(history)
 }

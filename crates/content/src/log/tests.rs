@@ -9,7 +9,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::facts::{Class, Cost, Named, Time, Why};
+use crate::facts::{Class, Cost, NameChange, RemovalReason, Time};
 use crate::{Address, Disk, Memory, Open};
 
 const SALT: Salt = Salt(0x5eed);
@@ -27,12 +27,12 @@ fn payload() -> impl Strategy<Value = Bytes> {
 }
 
 fn fact() -> impl Strategy<Value = Fact> {
-    let named =
-        (any::<u64>(), prop::option::of(address())).prop_map(|(at, address)| Named { at: Time(at), address });
+    let named = (any::<u64>(), prop::option::of(address()))
+        .prop_map(|(at, address)| NameChange { at: Time(at), address });
     let what = prop_oneof![Just(What::Blob), Just(What::Derivation), address().prop_map(What::Memo)];
     let removed =
         (address(), what, addresses()).prop_map(|(address, what, edges)| Removed { address, what, edges });
-    let why = prop::sample::select(Why::ALL.to_vec());
+    let why = prop::sample::select(RemovalReason::ALL.to_vec());
     let cost = (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(cpu, tokens, micros)| Cost {
         cpu: std::time::Duration::from_nanos(cpu),
         tokens,

@@ -1,4 +1,4 @@
-//! What of a batch is written: decided against the index as it will be ([`super::overlay`]), not as it is.
+//! Decides which records of a batch are written: against the index as it will be ([`super::overlay`]), not as it is.
 
 use super::commit::{Answer, Doomed, Followup, Group, When, Writer};
 use super::derived::Derived;
@@ -6,29 +6,29 @@ use super::overlay::removed_key;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, Table, name_key,
 };
-use crate::facts::{Class, Memo, Time, Why};
+use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::index::Key;
 use crate::log::{Fact, Place, Record, Removed, What};
 use crate::{Address, Error};
 
-/// A record of removals is full with so many bytes of edges: far from what a record may have, even with one more.
+/// A record of removals is full at this many bytes: far below the limit of a record, even with one more item.
 const REMOVED_MOST: usize = 4 << 20;
 
-/// No item of such a record is longer, but for its edges.
+/// The most bytes of an item in such a record, without its edges.
 const ITEM_MOST: usize = 80;
 
-/// What a record that is asked for comes to.
+/// The decision about a record that a caller asked for.
 enum Admission {
-    /// It is written.
+    /// Write it.
     Write,
-    /// What it says is so already.
+    /// Write nothing: its fact is already in the store.
     Present,
-    /// The blob is in the log already; it lacks the promise, or to be young again.
+    /// The blob is in the log already: write only its new class and time.
     Touch(Address),
 }
 
 impl Writer {
-    /// Takes a record into the batch, unless what it says is so already.
+    /// Adds a record to the batch, unless its fact is already in the store.
     pub(super) fn admit(&mut self, record: &mut Record, crc: Option<u32>) -> Result<Answer, Error> {
         self.overlay.prepare(&self.core.catalogue, &record.fact)?;
         match self.judge(record)? {
@@ -53,8 +53,8 @@ impl Writer {
                     Some(blob) if blob.class >= record.class && self.is_recent(&key, blob.at, record) => {
                         Admission::Present
                     }
-                    // A file that was not synced may be torn, so a promise is never added to it: the caller has
-                    // a good copy.
+                    // A file that was not synced may be torn, so its class is never raised: the caller has a good
+                    // copy, which is written instead.
                     Some(blob) if blob.class >= record.class || blob.home == Home::Packed => {
                         Admission::Touch(*address)
                     }
@@ -100,17 +100,17 @@ impl Writer {
             if self.is_recent(&key, memo.at, record) {
                 return Admission::Present;
             }
-            // It counts as young again, and keeps the promise.
+            // The memo becomes young again, and keeps its class.
             record.class = class;
         }
         if self.overlay.is_changed(&key) {
-            // What was promised earlier in this batch is promised.
+            // An earlier record of this batch may have promised a higher class.
             record.class = record.class.max(class);
         }
         Admission::Write
     }
 
-    /// Takes records into the batch that are answered together.
+    /// Adds records to the batch that have one answer.
     pub(super) fn admit_all(&mut self, records: &mut [Record]) -> Result<Answer, Error> {
         let mut each_written = Vec::with_capacity(records.len());
         for record in records {
@@ -119,19 +119,19 @@ impl Writer {
         Ok(Answer { each_written, ..Answer::default() })
     }
 
-    /// Takes a value into the batch before the memo that leads to it, so that the log never ends between the two the
-    /// wrong way round.
+    /// Adds a value to the batch before the memo that leads to it, so that a log cut off between the two never holds a
+    /// memo without its value.
     pub(super) fn admit_derived(&mut self, derived: &mut Derived) -> Result<Answer, Error> {
         self.admit(&mut derived.blob, derived.crc)?;
         self.admit(&mut derived.memo, None)
     }
 
-    /// Is it too soon to say the same again? Later, what is said again counts as young again.
+    /// Whether the existing row is too recent to write the same fact again, which would make it young again.
     fn is_recent(&self, key: &Key, at: Time, record: &Record) -> bool {
         self.overlay.is_changed(key) || record.at.since(at) < self.core.config.touch_after
     }
 
-    /// Takes a record to the log's end, if the index still means it at its old place.
+    /// Moves a record to the log's end, if the index still points to its old place.
     pub(super) fn admit_move(&mut self, from: Place, record: &Record) -> Result<Answer, Error> {
         self.overlay.prepare(&self.core.catalogue, &record.fact)?;
         if !self.holds(from, &record.fact) {
@@ -140,7 +140,7 @@ impl Writer {
         let mut record = record.clone();
         match &mut record.fact {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
-                // What was learnt of it since it was written goes with it.
+                // Later touches may have raised its class and time.
                 if let Some(blob) = self.overlay.row::<Blob>(&Table::Blob.key(address)) {
                     record.class = record.class.max(blob.class);
                     record.at = record.at.max(blob.at);
@@ -158,7 +158,7 @@ impl Writer {
         Ok(Answer { written: true, ..Answer::default() })
     }
 
-    /// Does the index still mean this record when it says what the record says?
+    /// Whether the index still points to the record at this place for its fact.
     fn holds(&self, place: Place, fact: &Fact) -> bool {
         fn at<R: Row>(writer: &Writer, key: &Key) -> Option<Place> {
             writer.overlay.row::<R>(key).map(|row| row.place())
@@ -171,7 +171,7 @@ impl Writer {
             Fact::Memo { derivation, .. } => at::<MemoRow>(self, &Table::Memo.key(derivation)),
             Fact::Pin { address } => at::<PinRow>(self, &Table::Pin.key(address)),
             Fact::Name { name, .. } => at::<NameRow>(self, &name_key(name)),
-            // A tombstone is moved by itself. It is gone if what it is of came back in this batch.
+            // A tombstone is moved on its own. It is dropped if its item came back in this batch.
             Fact::Remove { items, .. } => {
                 items.first().and_then(|item| at::<GoneRow>(self, &Table::Gone.key(&item.address)))
             }
@@ -180,7 +180,7 @@ impl Writer {
         found.is_some_and(|found| found.is_at(place))
     }
 
-    /// Forgets tombstones that a record at this place carried.
+    /// Removes tombstones whose record is at this place.
     pub(super) fn admit_forgetting(&mut self, place: Place, addresses: &[Address]) -> Result<Answer, Error> {
         for address in addresses {
             self.overlay.load::<GoneRow>(&self.core.catalogue, &Table::Gone.key(address))?;
@@ -189,9 +189,9 @@ impl Writer {
         Ok(Answer::default())
     }
 
-    /// Removes things group by group: all of a group, or nothing of it.
-    pub(super) fn admit_removal(&mut self, why: Why, groups: Vec<Group>) -> Result<Answer, Error> {
-        // All that may fail comes first: what is said to leave, leaves.
+    /// Removes items group by group: all of a group, or none of it.
+    pub(super) fn admit_removal(&mut self, why: RemovalReason, groups: Vec<Group>) -> Result<Answer, Error> {
+        // Every fallible step comes first: an item that is announced to the guard as leaving must leave.
         for doomed in groups.iter().flatten() {
             let Removed { address, what, .. } = doomed.removed;
             self.overlay.prepare_removal(&self.core.catalogue, what, &address)?;
@@ -200,7 +200,7 @@ impl Writer {
         let record = |items| Record { at, class: Class::Acknowledged, fact: Fact::Remove { why, items } };
         let (mut items, mut size) = (Vec::new(), 0);
         let mut removed = Vec::new();
-        // One order may name a thing twice; the record that removes it is not applied before the next is begun.
+        // One order may name an item twice, and the overlay shows a removal only once its record is entered.
         let mut named = std::collections::HashSet::new();
         for group in groups {
             let keys =
@@ -227,12 +227,12 @@ impl Writer {
         Ok(Answer { written: true, removed, ..Answer::default() })
     }
 
-    /// Is it as it was when it was doomed?
+    /// Whether an item is still as it was when it was chosen for removal.
     fn is_still(&mut self, doomed: &Doomed) -> bool {
         let Removed { address, what, .. } = doomed.removed;
         let key = removed_key(what, &address);
         let is_changed = self.overlay.is_changed(&key);
-        // Loaded by its caller, so this reads nothing.
+        // The caller has loaded the row, so this does not read the disk.
         let Ok(Some(there)) = self.overlay.load_bytes(&self.core.catalogue, &key) else { return false };
         match &doomed.when {
             When::Unwanted(seen) => !is_changed && *there == **seen,
@@ -241,7 +241,7 @@ impl Writer {
         }
     }
 
-    /// Has a group leave, unless somebody wants one of it.
+    /// Announces to the guard that a group is being removed; false if one of its items is in use, so that all stay.
     fn leave(&self, group: &Group) -> bool {
         let guard = &self.core.guard;
         for (place, doomed) in group.iter().enumerate() {
@@ -277,7 +277,7 @@ impl Writer {
     }
 }
 
-/// Do two rows say that the same is at the same place?
+/// Whether two rows describe the same item at the same place.
 fn is_same(what: What, one: &[u8], other: &[u8]) -> bool {
     match what {
         What::Blob => {

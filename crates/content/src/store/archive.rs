@@ -1,8 +1,8 @@
-//! Export and import: addresses with all that they lead to, as one stream of bytes.
+//! Export and import: addresses with everything that they lead to, as one stream of bytes.
 //!
-//! An archive is a line that says so, records as in the log (each large blob's bytes behind its record), and a record
-//! that says how many there were. Blobs and derivations are verified by their own addresses, and what a derivation reads
-//! is in its bytes. An alias is checked by whoever can compute it ([`Import::alias_of`]). Memos are taken at their word.
+//! An archive is a line that names the format, records as in the log (each large blob's bytes after its record), and a
+//! last record with their number. Blobs and derivations are verified by their own addresses, and a derivation's inputs
+//! are in its bytes. An alias is checked by the caller's function ([`Import::alias_of`]). Memos are not verified.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -22,10 +22,10 @@ use crate::{Address, Context, Derivation, Error, Value, Wait};
 
 const FRONT: &[u8] = b"anabranch archive 1\n";
 
-/// Archives are not appended to after a crash, so nobody looks for records in them.
+/// An archive has no salt: readers never search it for the next record.
 const SALT: Salt = Salt(0);
 
-/// How an archive is taken in.
+/// Options of an import.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Import {
     /// Computes the alias of a derivation, to check the aliases in an archive. Default none: an archive with aliases is
@@ -33,7 +33,7 @@ pub struct Import {
     pub alias_of: Option<fn(&Derivation) -> Option<Address>>,
 }
 
-/// What an export held.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
@@ -45,15 +45,15 @@ pub struct Exported {
     pub memos: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Addresses that were asked for, or led to, and are not in the store.
+    /// Addresses that the export needed and that are not in the store.
     pub missing: Vec<Address>,
 }
 
-/// What an import brought.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Things in the archive.
+    /// Blobs, derivations and memos in the archive.
     pub things: u64,
     /// Of those, the ones that were not in the store before.
     pub new: u64,
@@ -62,7 +62,7 @@ pub struct Imported {
 }
 
 impl Store {
-    /// Writes addresses to an archive, with what they read, what they came to, and so on down.
+    /// Writes addresses to an archive, with their inputs and outputs, and the inputs and outputs of those.
     pub async fn export(
         &self,
         addresses: &[Address],
@@ -88,7 +88,7 @@ impl Store {
         self.inner.core.count(Kind::Export, result, |exported| Some(exported.bytes))
     }
 
-    /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
+    /// Adds the content of an archive to the store, durably. After an error, the records before it stay.
     pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
         let result = self.in_turn(
             |turns| &turns.archiving,
@@ -146,7 +146,7 @@ impl<W: Write> Export<'_, W> {
         if let Some((row, _)) = self.core.catalogue.stored_memo(address)? {
             known = true;
             let memo = &row.memo;
-            // A memo is taken in only where its output is, so that goes before it.
+            // An import refuses a memo whose output is missing, so the output goes first.
             if self.written.contains(&memo.output) || self.blob(&memo.output)? {
                 self.seen.insert(memo.output);
                 let inputs = self.core.memo_inputs(&row)?;
@@ -221,14 +221,14 @@ struct Importing<'a, R: Read> {
     terms: Import,
     from: Counted<R>,
     imported: Imported,
-    /// Blobs that are on their way to the log.
+    /// Blobs that are in flight to the log.
     in_flight: HashSet<Address>,
 }
 
-/// So many blobs at most are remembered as on their way.
+/// The most blobs that are remembered as in flight.
 const IN_FLIGHT_MOST: usize = 4096;
 
-/// A reader that knows how far it is.
+/// A reader that counts its bytes.
 struct Counted<R> {
     from: R,
     at: u64,
@@ -245,13 +245,13 @@ impl<R: Read> Counted<R> {
         Ok(bytes.into())
     }
 
-    /// The next record, bounded in length before its bytes are believed.
+    /// Reads the next record; its length is checked before any memory is allocated for it.
     fn record(&mut self) -> Result<Record, Error> {
         let at = self.at;
         let header =
             Header::decode(SALT, &self.bytes(HEADER)?).ok_or_else(|| damaged(at, "no record begins here"))?;
         let body = self.bytes(header.len)?;
-        Record::decode(&header, &body).ok_or_else(|| damaged(at, "the record that begins here does not hold"))
+        Record::decode(&header, &body).ok_or_else(|| damaged(at, "the record that begins here is damaged"))
     }
 }
 
@@ -309,14 +309,14 @@ impl<R: Read> Importing<'_, R> {
         Ok(())
     }
 
-    /// A memo comes behind its output.
+    /// Checks that a memo's output is in the store or came before it in the archive.
     fn check_output(&self, at: u64, output: &Address) -> Result<(), Error> {
         let is_there =
             self.in_flight.contains(output) || self.core.catalogue.stored_blob(output, Wait::Yes)?.is_some();
-        if is_there { Ok(()) } else { Err(damaged(at, "a memo whose output is not here")) }
+        if is_there { Ok(()) } else { Err(damaged(at, "a memo whose output is missing")) }
     }
 
-    /// What is there already counts as put again.
+    /// Makes a blob that is already in the store young again, as a put does.
     fn refresh(&self, address: &Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
         let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         match blob.filter(|blob| self.core.now().since(blob.at) >= self.core.config.touch_after) {
@@ -325,7 +325,7 @@ impl<R: Read> Importing<'_, R> {
         }
     }
 
-    /// What comes in is wanted, also what is there already.
+    /// Protects the addresses of a fact from the current collection, even if they are already in the store.
     fn touch(&self, fact: &Fact) {
         match fact {
             Fact::Blob { address, .. } | Fact::Derivation { address, .. } => {
@@ -339,7 +339,7 @@ impl<R: Read> Importing<'_, R> {
         }
     }
 
-    /// Is it what its address says?
+    /// Checks a fact against its address.
     fn check(&self, at: u64, fact: &Fact) -> Result<(), Error> {
         let holds = match fact {
             Fact::Blob { address, bytes } => Address::of(bytes) == *address,
@@ -360,12 +360,12 @@ impl<R: Read> Importing<'_, R> {
             | Fact::Pin { .. }
             | Fact::Unpin { .. }
             | Fact::Name { .. }
-            | Fact::Remove { .. } => return Err(damaged(at, "a record that no archive has here")),
+            | Fact::Remove { .. } => return Err(damaged(at, "a record of a kind that archives do not have")),
         };
         if holds { Ok(()) } else { Err(damaged(at, "bytes that do not have the address they claim")) }
     }
 
-    /// Takes a large blob in; says whether it is new.
+    /// Imports a large blob; returns whether it is new.
     fn file(&mut self, at: u64, address: Address, len: u64) -> Result<bool, Error> {
         let core = self.core;
         let number = core.next_file.fetch_add(1, Ordering::Relaxed);

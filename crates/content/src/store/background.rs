@@ -1,4 +1,4 @@
-//! The thread behind the index: writes what is recent to disk, merges, and removes files that nothing names.
+//! The index thread: flushes recent entries to disk, merges, and removes files that no record names.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::log::Position;
 use crate::{Error, Wait};
 
-/// What the writer and the thread behind the index tell each other.
+/// The state shared by the writer and the index thread.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
     state: Mutex<State>,
@@ -23,21 +23,21 @@ struct State {
     due: bool,
     stop: bool,
     orphans: Vec<Name>,
-    /// Why the last attempt failed, if it did.
+    /// The error of the last attempt, if it failed.
     failure: Option<Error>,
-    /// How often a flush of everything was asked for, and how often done.
+    /// The numbers of full flushes asked for, and done.
     asked: u64,
     flushed: u64,
 }
 
 impl Background {
-    /// Waits while too much is recent; an error when it cannot be written either.
+    /// Waits while too many recent entries are not flushed (backpressure); an error if the flush fails.
     pub(crate) fn wait_for_index(&self, index: &Index) -> Result<(), Error> {
         if !index.is_behind() {
             return Ok(());
         }
         let mut state = self.lock();
-        // Asked for anew, so that what failed for want of room is tried again.
+        // Cleared, so that a flush that failed (say, on a full disk) is retried.
         state.failure = None;
         while index.is_behind() {
             if let Some(failure) = &state.failure {
@@ -50,7 +50,7 @@ impl Background {
         Ok(())
     }
 
-    /// Has everything that the index knows written to disk, and waits for it.
+    /// Flushes the whole index to disk, and waits for it.
     pub(crate) fn flush_index(&self) -> Result<(), Error> {
         let mut state = self.lock();
         state.asked += 1;
@@ -70,7 +70,7 @@ impl Background {
         Ok(())
     }
 
-    /// Files to remove.
+    /// Hands over files to remove.
     pub(crate) fn orphans(&self, orphans: Vec<Name>) {
         if !orphans.is_empty() {
             let mut state = self.lock();
@@ -96,7 +96,7 @@ impl Background {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until the writer has ended; then brings everything to disk and marks the store as closed in order.
+    /// The index thread: works until the writer has ended, then flushes everything and marks the shutdown as clean.
     pub(crate) fn run(
         core: &Core,
         writer: JoinHandle<Result<(), Error>>,
@@ -146,7 +146,7 @@ impl Background {
     }
 }
 
-/// Marks the store as closed in order, and says how far its log goes.
+/// Marks the shutdown as clean, and records where the log ends.
 fn mark_closed(core: &Core) -> Result<(), Error> {
     let list = core.segments.list()?;
     let next = core.tail.load(Ordering::Acquire);
@@ -155,17 +155,17 @@ fn mark_closed(core: &Core) -> Result<(), Error> {
     super::format::mark_closed(&*core.disk, first, Position { segment: end.0, offset: end.1 })
 }
 
-/// A panic in the work behind the index is its failure: whoever waits for it must not wait for ever.
+/// Turns a panic of the index thread's work into an error, so that callers do not wait for it for ever.
 fn caught(work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Err(Error::Panicked))
 }
 
-/// Flushes and merges until nothing is due.
+/// Flushes and merges until no more work is due.
 fn catch_up(core: &Core) -> Result<(), Error> {
     let mut worked = false;
     while core.catalogue.index().should_work() {
         if core.catalogue.index().frozen() > 0 {
-            // The oldest one was frozen before the log is synced; what is frozen meanwhile waits.
+            // The oldest table was frozen before this sync of the log; tables frozen meanwhile wait for the next.
             sync_log(core)?;
             core.catalogue.index().write_frozen(1)
         } else {
@@ -192,13 +192,13 @@ fn flush_all(core: &Core) -> Result<(), Error> {
     core.catalogue.index().write_frozen(frozen).map_err(|error| core.catalogue.error(error))
 }
 
-/// The index must not know more than the log after a power cut, so the log is durable first.
+/// Syncs the log before the index: after a power cut the index must not point to records that the log lost.
 fn sync_log(core: &Core) -> Result<(), Error> {
     core.segments.check()?;
     let segment = core.tail.load(Ordering::Acquire);
     match core.segments.file(segment, Wait::Yes) {
         Ok(file) => core.segments.sync(segment, &*file),
-        // Nothing has been written to it yet: the segments before it were made durable when they were full.
+        // The segment is not created yet; the segments before it were synced when they were full.
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(cause) => Err(Error::disk("open", Path::new("log"), cause)),
     }

@@ -1,9 +1,9 @@
-//! The catalogue: what is under an address, and where it is.
+//! The catalogue: finds the data under an address.
 //!
-//! It is the only place that knows the three sources of an answer and their order: values on their way to the log
-//! (`pending`), memos in memory (`recalled`), and the index. Pending comes first: what is not pending any more is in the
-//! index by then, so nothing is missed in between. A derivation comes before an alias, and an alias before a blob: no
-//! blob can take the place of a derivation.
+//! It is the only place that knows the three sources of an answer and their order: derived values that are not written
+//! yet (`pending`), the cache of memos (`recalled`), and the index. Pending comes first: a value leaves it only once
+//! the index has it, so no value is missed in between. A derivation comes before an alias, and an alias before a blob:
+//! no blob can take the place of a derivation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::index::{self, Index, Key};
 use crate::log::Position;
 use crate::{Address, Disk, Error, Wait};
 
-/// Everything that a store knows about one address.
+/// Everything that a store knows about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressStatus {
@@ -38,17 +38,17 @@ pub struct AddressStatus {
     pub blob: Option<(u64, Class)>,
     /// Whether the description of a derivation is there.
     pub derivation: bool,
-    /// The output of that derivation, if it is remembered.
+    /// The memo of that derivation, if there is one.
     pub memo: Option<Memo>,
     /// Whether the address, or the alias of it, is pinned.
     pub pinned: bool,
-    /// When and why something under the address was removed.
+    /// When and why data under the address was removed.
     pub gone: Option<Gone>,
 }
 
 /// Where the bytes of a blob are.
 pub(crate) enum BlobAt {
-    /// In memory, on their way to the log.
+    /// In memory, not written yet.
     Pending(Bytes),
     Stored(Blob),
 }
@@ -62,7 +62,7 @@ impl BlobAt {
     }
 }
 
-/// What is under an address, the most useful answer first.
+/// The data under an address, the most useful kind first.
 pub(crate) enum Found {
     Memo(Memo),
     /// The derivation with this address is described, and its output is not remembered.
@@ -91,7 +91,7 @@ impl Catalogue {
         Catalogue { index, pending, recalled, disk, reporter, is_damaged: AtomicBool::new(false) }
     }
 
-    /// What is under an address. An alias is followed.
+    /// Finds the data under an address. An alias is followed.
     pub(crate) fn find(&self, address: &Address, wait: Wait) -> Result<Found, Error> {
         if let Some(memo) = self.memo(address, wait)? {
             return Ok(Found::Memo(memo));
@@ -144,12 +144,12 @@ impl Catalogue {
         self.row(&Table::Blob.key(address), wait)
     }
 
-    /// The bytes of a blob that is on its way to the log.
+    /// The bytes of a blob that is not written yet.
     pub(crate) fn pending_blob(&self, address: &Address) -> Option<Bytes> {
         self.pending.blob(address)
     }
 
-    /// False if there is certainly no such blob. Never reads a file, and says true by mistake once in a hundred times.
+    /// False if there is certainly no such blob. Never reads a file, and has about 1% false positives.
     pub(crate) fn may_have_blob(&self, address: &Address) -> bool {
         self.pending.blob(address).is_some() || self.index.may_have(&Table::Blob.key(address))
     }
@@ -180,7 +180,7 @@ impl Catalogue {
         self.row(&Table::Gone.key(address), wait)
     }
 
-    /// The output of a derivation, if it is remembered.
+    /// The memo of a derivation, if there is one.
     pub(crate) fn memo(&self, derivation: &Address, wait: Wait) -> Result<Option<Memo>, Error> {
         if let Some(memo) = self.pending.memo(derivation).or_else(|| self.recalled.get(derivation)) {
             return Ok(Some(memo));
@@ -191,7 +191,7 @@ impl Catalogue {
         Ok(Some(row.memo))
     }
 
-    /// The same for many, in their order.
+    /// The memos of many derivations, in their order.
     pub(crate) fn memos(&self, derivations: &[Address], wait: Wait) -> Result<Vec<Option<Memo>>, Error> {
         let mut memos: Vec<Option<Memo>> = match self.pending.is_empty() {
             true => vec![None; derivations.len()],
@@ -205,7 +205,7 @@ impl Catalogue {
         Ok(memos)
     }
 
-    /// The row of a memo that the index has, decoded and as it is.
+    /// The index's row of a memo, decoded and as bytes.
     pub(crate) fn stored_memo(&self, derivation: &Address) -> Result<Option<(MemoRow, RowBytes)>, Error> {
         let row = self.row_bytes(&Table::Memo.key(derivation))?;
         row.map(|row| Ok((self.decoded::<MemoRow>(&row)?, row))).transpose()
@@ -219,28 +219,27 @@ impl Catalogue {
         !self.pending.is_empty()
     }
 
-    /// Bytes of the values that are on their way to the log.
+    /// The bytes of the values that are not written yet.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.pending.bytes()
     }
 
-    /// Makes a value and its memo known before they are written; nothing if the same is on its way already.
+    /// Makes a value and its memo visible before they are written; `None` if the same memo is pending already.
     pub(crate) fn announce(&self, memo: Memo, inputs: &[Address], bytes: Bytes) -> Option<Ticket> {
         self.pending.add(memo, inputs, bytes)
     }
 
-    /// What was announced is in the index now, or was not written.
+    /// Removes an announced value: it is in the index now, or its write failed.
     pub(crate) fn settle(&self, ticket: Ticket, derivation: &Address, output: &Address) {
         self.pending.remove(ticket, derivation, output);
     }
 
-    /// Nothing more is written: what is on its way is not known any more.
+    /// Drops all announced values: the writer has stopped.
     pub(crate) fn clear_pending(&self) {
         self.pending.clear();
     }
 
-    /// The derivations that read an address, itself or by its alias, in the order of theirs: at most so many, behind
-    /// `after`.
+    /// Up to `most` derivations after `after` that read an address or its alias, in order of address.
     pub(crate) fn dependents(
         &self,
         asked: &Address,
@@ -252,7 +251,7 @@ impl Catalogue {
         let mut pending: Vec<Address> = Vec::new();
         let mut found = Vec::new();
         for input in [Some(address), alias].into_iter().flatten() {
-            // Pending comes first, as everywhere.
+            // Pending before the index, as everywhere.
             pending.extend(self.pending.readers(&input));
             found.extend(self.readers(&input, after, most)?);
         }
@@ -273,7 +272,7 @@ impl Catalogue {
             }
             let (key, _) = edge.map_err(|error| self.error(error))?;
             let derivation = last_address(&key).expect("an edge's key has two addresses");
-            // An edge may outlive a derivation whose record was damaged.
+            // An edge may outlive its derivation, if the derivation's record was damaged.
             if self.derivation(&derivation, Wait::Yes)?.is_some()
                 || self.memo(&derivation, Wait::Yes)?.is_some()
             {
@@ -283,7 +282,7 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// All rows of a table behind an address, in order, as they are.
+    /// All rows of a table after an address, in order, as bytes.
     pub(crate) fn rows(
         &self,
         table: Table,
@@ -297,7 +296,7 @@ impl Catalogue {
         }))
     }
 
-    /// All pinned addresses behind one, in order.
+    /// All pinned addresses after an address, in order.
     pub(crate) fn pins(
         &self,
         after: Option<Address>,
@@ -309,30 +308,30 @@ impl Catalogue {
         Ok(self.rows(Table::Name, None)?.map(|row| self.decoded(&row?.1)))
     }
 
-    /// Brings in what a batch changed, up to a position of the log, so that everybody sees it; the tally follows. Gives
-    /// back the files that nothing names any more.
+    /// Applies a batch's changes, up to a position of the log, to index and tally: readers see them from now on.
+    /// Returns the files that no record names any more.
     pub(crate) fn apply(&self, mut changes: Changes<'_>, position: Position, tally: &mut Tally) -> Vec<Name> {
         tally.add(changes.tally());
         self.index.apply(changes.rows(), position.pair(), || tally.encode());
         changes.orphans()
     }
 
-    /// The writer's: this memo is in the index now.
+    /// Called by the writer: this memo is in the index now.
     pub(crate) fn memo_written(&self, memo: &Memo) {
         self.recalled.written(memo);
     }
 
-    /// The writer's: the index has no memo of this derivation now.
+    /// Called by the writer: the index has no memo of this derivation now.
     pub(crate) fn memo_removed(&self, derivation: &Address) {
         self.recalled.removed(derivation);
     }
 
-    /// The index itself, for the threads that bring it to disk and check it.
+    /// The index itself, for the threads that flush and check it.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
 
-    /// The row under a key, as it is.
+    /// The row under a key, as bytes.
     pub(crate) fn row_bytes(&self, key: &Key) -> Result<Option<RowBytes>, Error> {
         self.index.get(key, Wait::Yes).map_err(|error| self.error(error))
     }
@@ -354,7 +353,7 @@ impl Catalogue {
         self.error(index::Error::Damaged { path: "index".into(), what })
     }
 
-    /// What an error of the index means to a caller. Damage is for good: it asks for the index to be made anew.
+    /// Converts an error of the index. Damage is permanent: it asks for the index to be rebuilt.
     pub(crate) fn error(&self, error: index::Error) -> Error {
         match error {
             index::Error::Disk(error) => error,

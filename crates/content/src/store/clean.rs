@@ -1,7 +1,7 @@
-//! Cleaning the log: what still holds in its oldest segment moves to its end, and the segment goes.
+//! Cleaning the log: live records of the oldest segment move to the log's end, and the segment is removed.
 //!
-//! Always the oldest first: then whatever a record of the segment undid is in no segment any more, and the record need
-//! not be kept for fear that the undone comes back.
+//! The oldest segment always comes first: a removal in it undid records of this segment or of older ones. Those are
+//! gone with it, so the removal can go too: no replay of the log brings the removed data back.
 
 use super::commit::Order;
 use super::pipeline::Pipeline;
@@ -10,10 +10,10 @@ use super::{Core, Event, lock};
 use crate::log::{Fact, HEADER, Place, Record, Removed};
 use crate::{Address, Error, Wait};
 
-/// So many segments that are small on average are worth gathering into few.
+/// With more segments than this, small on average, the log is cleaned to merge them.
 const SEGMENTS_MANY: usize = 64;
 
-/// Cleans while more of the log is dead than alive, or it is in too many pieces: every segment once at most.
+/// Cleans while more of the log is dead than live, or it has too many small segments: each segment once at most.
 pub(crate) fn clean_when_due(core: &Core) -> Result<(), Error> {
     let Ok(_only) = core.keeping.try_lock() else { return Ok(()) };
     let (mut segments, mut bytes) = (0, 0);
@@ -29,7 +29,7 @@ pub(crate) fn clean_when_due(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-/// The oldest segment and its length, if the log wants cleaning.
+/// The oldest segment and its length, if the log needs cleaning.
 fn oldest_when_due(core: &Core) -> Result<Option<(u32, u64)>, Error> {
     let list = core.segments.list()?;
     let total: u64 = list.values().sum();
@@ -42,19 +42,19 @@ fn oldest_when_due(core: &Core) -> Result<Option<(u32, u64)>, Error> {
     Ok(oldest.filter(|_| mostly_dead || in_pieces))
 }
 
-/// Moves what holds and removes the segment.
+/// Moves the live records of a segment and removes the segment.
 pub(crate) fn clean(core: &Core, segment: u32) -> Result<(), Error> {
     let mut moves = Pipeline::new(core);
     let damage =
         core.segments.scan(segment, 0, &mut |place, record| move_record(core, place, record, &mut moves))?;
     moves.settle()?;
     core.submit_blocking(Order::Sync)?;
-    // The index on disk may still mean the old places, and not yet know what was removed since: it comes first.
+    // Flushed first: the index on disk may still point to the old places, and lack the removals since.
     core.background.flush_index()?;
     if damage.is_empty() {
         return core.segments.remove(segment);
     }
-    // What the index still means there cannot be read; all else has been moved.
+    // Records to which the index still points are unreadable; all others have been moved.
     repair(core, |place| place.segment == segment, &[])?;
     core.background.flush_index()?;
     core.segments.quarantine(segment)
@@ -83,7 +83,7 @@ fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeli
     }
 }
 
-/// Which tombstones to keep, and which to forget.
+/// Splits tombstones into those to keep and those to drop.
 fn sort_out(
     core: &Core,
     place: Place,
@@ -98,7 +98,7 @@ fn sort_out(
         match row.filter(|row| row.place.is_at(place)) {
             Some(_) if old => forgotten.push(item.address),
             Some(_) => {
-                // Its edges went when it did, and may have come back with something else.
+                // The edges were removed with the item, and may have been added again with another one since.
                 item.edges.clear();
                 kept.push(item);
             }
@@ -108,9 +108,8 @@ fn sort_out(
     Ok((kept, forgotten))
 }
 
-/// Removes dead weight now, whatever the proportions: for tests and for those who want their disk back.
 impl super::Store {
-    /// Rewrites the log without what no longer holds.
+    /// Cleans the whole log now: rewrites it without dead records, however few, to free their disk space.
     pub async fn clean(&self) -> Result<(), Error> {
         self.in_turn(
             |turns| &turns.keeping,

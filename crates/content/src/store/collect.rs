@@ -1,51 +1,51 @@
-//! Collection: removes what nothing holds.
+//! Collection (garbage collection): removes data that nothing holds.
 //!
-//! What holds is what pins, names and leases lead to: their own values, and all that it takes to derive them again.
-//! What is young holds in the same way. Values in between can be derived again, so they go once they are old.
+//! Pins, names and leases hold their own values, and everything needed to derive those again. Young data holds its
+//! inputs in the same way. Intermediate values can be derived again, so they are removed once they are old.
 
 use std::time::Duration;
 
 use super::counters::Kind;
 use super::sweep::Sweep;
 use super::{Core, Event, Store, lock};
-use crate::facts::Why;
+use crate::facts::RemovalReason;
 use crate::{Address, Error};
 
-/// How to collect.
+/// Options of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collect {
-    /// Younger things stay, held or not. Default 5 minutes.
+    /// The grace period: younger items stay, held or not. Default 5 minutes.
     pub grace: Duration,
-    /// What may go. Default all.
+    /// The data that may be removed. Default all.
     pub scope: Scope,
-    /// Just find out what would go. Default no.
+    /// Whether to only report what would be removed. Default no.
     pub dry_run: DryRun,
-    /// Remove at most so many things. Default a million.
+    /// The most items to remove. Default a million.
     pub most: usize,
-    /// Stop when the store uses no more than so many bytes; the things that cost least for their size go first.
+    /// Stop when the store uses no more than this many bytes; the items with the least cost per byte are removed first.
     pub until_bytes: Option<u64>,
-    /// List at most so many addresses. Default 1000.
+    /// The most addresses to list. Default 1000.
     pub detail: usize,
 }
 
 /// Whether a collection removes anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
-    /// It just says what it would remove.
+    /// It only reports what it would remove.
     Yes,
     /// It removes.
     #[default]
     No,
 }
 
-/// What a collection may remove.
+/// The data that a collection may remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything that nothing holds.
     All,
-    /// Of that, what was put as derivable.
+    /// Of that, only derivable data.
     Derivable,
-    /// Blobs that no derivation reads and none came to: every derivation counts as held.
+    /// Blobs that are neither input nor output of a derivation: every derivation counts as held.
     KeepDerivations,
 }
 
@@ -62,7 +62,7 @@ impl Default for Collect {
     }
 }
 
-/// What a collection came to.
+/// The result of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
@@ -74,27 +74,28 @@ pub struct Collected {
     pub memos: u64,
     /// Derivations removed.
     pub derivations: u64,
-    /// Things that were held, and stay.
+    /// Items that are held, and stay.
     pub held: u64,
-    /// Things that nothing holds and are too young to go.
+    /// Items that nothing holds and that are too young to be removed.
     pub young: u64,
-    /// Things that could have gone, but for the limits of this collection.
+    /// Items that stay only because of the limits of this collection.
     pub left: u64,
-    /// What was removed, as far as it is listed.
+    /// The removed addresses, up to the limit.
     pub removed: Vec<Address>,
 }
 
 impl Store {
-    /// Removes what nothing holds. Safe beside everything else; what is put, remembered, pinned or named meanwhile
-    /// stays. One collection goes on at a time; another waits.
+    /// Removes data that nothing holds. Safe beside all other calls: data that is put, remembered, pinned or named
+    /// meanwhile stays. One collection runs at a time; another waits.
     pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
-        let result = self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, Why::Collected));
+        let result =
+            self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, RemovalReason::Collected));
         let result = result.await;
         self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
     }
 }
 
-pub(crate) fn collect(core: &Core, terms: &Collect, why: Why) -> Result<Collected, Error> {
+pub(crate) fn collect(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
     let _only = lock(&core.keeping);
     let _collecting = core.guard.begin();
     let mut sweep = Sweep::new(core, terms, why)?;

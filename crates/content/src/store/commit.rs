@@ -1,5 +1,5 @@
-//! The writer: one thread that takes what callers left, writes it as one batch, makes it durable, tells the index,
-//! and answers.
+//! The writer: one thread that takes the callers' orders, writes them as one batch, syncs it, updates the index and
+//! answers (group commit).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,71 +10,71 @@ use super::derived::{Derived, Settling};
 use super::overlay::Overlay;
 use super::tables::RowBytes;
 use super::{Core, Event};
-use crate::facts::{Class, Memo, Why};
+use crate::facts::{Class, Memo, RemovalReason};
 use crate::log::{Append, Gather, Place, Position, Record, Removed, What};
 use crate::{Address, Error};
 
-/// Something for the writer to do.
+/// An order to the writer, with the caller's reply channel.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub order: Order,
-    /// Who waits for the answer, if anybody does.
+    /// The caller that waits for the answer, if any.
     pub done: Option<oneshot::Sender<Result<Answer, Error>>>,
-    /// The caller's share of the queue, given back with the answer.
+    /// The caller's share of the queue, released with the answer.
     pub room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// A record, and its body's checksum if its caller made it.
+    /// Writes a record; with its body's checksum, if the caller computed it.
     Write(Record, Option<u32>),
-    /// Records that are answered together.
+    /// Writes records that have one answer.
     WriteAll(Vec<Record>),
-    /// A value that is known already; nobody waits for it.
+    /// Writes a derived value that is visible already; no caller waits for it.
     Derived(Box<Derived>),
-    /// Removes things, group by group.
-    Remove(Why, Vec<Group>),
-    /// Takes a record to the log's end, if it still holds at its old place.
+    /// Removes items, group by group.
+    Remove(RemovalReason, Vec<Group>),
+    /// Moves a record to the log's end, if the index still points to its old place.
     Move(Place, Record),
-    /// Forgets tombstones that a record carried.
+    /// Removes tombstones whose record is at this place.
     Forget(Place, Vec<Address>),
-    /// Nothing: its answer says that all orders before it were served.
+    /// Does nothing: its answer says that all orders before it were served.
     Pass,
-    /// Makes the whole log durable.
+    /// Syncs the log.
     Sync,
-    /// The same, and begins a new segment.
+    /// Syncs the log and begins a new segment.
     Rotate,
 }
 
-/// Things that go together, or not at all.
+/// Items that are removed together, or not at all.
 pub(crate) type Group = Vec<Doomed>;
 
-/// Something to remove.
+/// A doomed item: one that a collection, a repair or a caller chose for removal.
 #[derive(Debug)]
 pub(crate) struct Doomed {
     pub removed: Removed,
     pub when: When,
 }
 
-/// When something that was doomed really goes.
+/// The condition under which the writer really removes a doomed item.
 #[derive(Debug)]
 pub(crate) enum When {
-    /// If its row is still this, and nobody wants it.
+    /// Its row is unchanged, and no caller uses it.
     Unwanted(RowBytes),
-    /// If it is still what this row says, whoever wants it: it is damaged.
+    /// Its row still points to the same damaged bytes; even if a caller uses it.
     Damaged(RowBytes),
-    /// Whatever it is by now.
+    /// Always, even if it has changed.
     Always,
 }
 
-/// What became of an order.
+/// The answer to an order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// Something was written; else it was there already.
+    /// A record was written; false if its fact was already in the store.
     pub written: bool,
     /// The same for each of many records.
     pub each_written: Vec<bool>,
-    /// What was removed.
+    /// The removed items.
     pub removed: Vec<(Address, What)>,
 }
 
@@ -82,35 +82,35 @@ pub(crate) struct Answer {
 pub(crate) struct Writer {
     pub(super) core: Arc<Core>,
     append: Append,
-    /// Batches to be answered; their callers wait, so they are the bound.
+    /// Batches to be answered; bounded by the number of waiting callers.
     answers: Arc<Gather<Answers>>,
-    /// The batch as it goes to the log, and where it goes.
+    /// The bytes of the batch, and their position in the log.
     pub(super) buffer: Vec<u8>,
     pub(super) base: Position,
-    /// What the batch changes: newer than what the index says.
+    /// The changes of the batch, on top of the index.
     pub(super) overlay: Overlay,
     pub(super) followups: Vec<Followup>,
 }
 
-/// What is to be done once the batch is in the index.
+/// Work to do once the batch is in the index.
 pub(super) enum Followup {
-    /// The memos in memory follow.
+    /// Update the cache of memos.
     Memo(Memo),
-    /// So do they, and the removed addresses may be put again.
+    /// Update the cache of memos, and allow the removed addresses to be put again.
     Removed(Vec<Removed>),
-    /// A derivation came to something else than before.
+    /// Report that a derivation has another output than before.
     Diverged { derivation: Address, before: Address, now: Address },
 }
 
-/// Callers, and what they are to be told.
+/// Requests with their answers.
 type Answers = Vec<(Request, Result<Answer, Error>)>;
 
-/// So many callers are answered by a thread of its own, while the writer goes on.
+/// From this many callers on, a separate thread answers, while the writer goes on.
 const MANY: usize = 256;
 
 fn answer(answers: Answers) {
     for (request, answer) in answers {
-        // A caller that went away does not want to know.
+        // The caller may have stopped waiting.
         let _ = request.done.map(|done| done.send(answer));
     }
 }
@@ -236,7 +236,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The batch is in the index, or failed.
+    /// Does the work that follows a batch, which is in the index or failed.
     fn follow_up(&mut self, is_written: bool) {
         let Core { catalogue, guard, .. } = &*self.core;
         for followup in self.followups.drain(..) {
@@ -260,7 +260,7 @@ impl Writer {
 }
 
 impl Order {
-    /// About how many bytes it has written.
+    /// The approximate number of bytes that the order writes.
     fn size_hint(&self) -> usize {
         match self {
             Order::Write(record, _) | Order::Move(_, record) => record.fact.size_hint(),

@@ -1,4 +1,4 @@
-//! How a store is set up.
+//! The settings of a store.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::event::Event;
 use crate::facts::Time;
 
-/// Is told what happens in a store.
+/// A function that receives the events of a store.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Settings of a store. The defaults suit a server with a few gigabytes of memory.
@@ -14,31 +14,32 @@ pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 pub struct Config {
     /// Bytes of memory for the cache of values; 0 turns it off. Default 256 MiB.
     pub cache_bytes: u64,
-    /// Blobs up to so many bytes are packed into the log; larger ones are files. Default 64 KiB, at most 16 MiB.
+    /// Blobs up to this many bytes are packed into the log; larger ones are files. Default 64 KiB, at most 16 MiB.
     pub packed_most: usize,
-    /// The most bytes that are read as one piece of memory. Default 1 GiB.
+    /// The largest blob or range, in bytes, that is read into one piece of memory. Default 1 GiB.
     pub whole_most: u64,
-    /// The log begins a new file after so many bytes. Default 64 MiB, at most 1 GiB.
+    /// The log begins a new segment file after this many bytes. Default 64 MiB, at most 1 GiB.
     pub segment_bytes: u64,
     /// Bytes of memory for index entries that are not yet on disk. Default 16 MiB.
     pub recent_bytes: usize,
-    /// Bytes of writes that may wait for the disk before further callers wait. Default 64 MiB.
+    /// Bytes of queued writes; callers wait (backpressure) while the queue is full. Default 64 MiB.
     pub queue_bytes: u32,
     /// Threads for reads and writes that wait for the disk. Default 4.
     pub io_threads: usize,
-    /// Most bytes of blobs and records that hold; beyond 9/10 of it derivable things are collected. Default none.
+    /// The limit on bytes of live blobs and records; from 9/10 of it on, derivable data is collected. Default no limit.
     pub quota_bytes: Option<u64>,
-    /// How young a thing that nothing holds may be and still stay when the quota makes room. Default 5 minutes.
+    /// Collection for the quota keeps data younger than this, held or not. Default 5 minutes.
     pub quota_grace: Duration,
-    /// How many steps of a name's history are kept, and held. Default 16, at most 32.
+    /// How many changes of a name are kept in its history, with their addresses held. Default 16, at most 32.
     pub history_kept: usize,
-    /// How long the store remembers that and why something was removed. Default 30 days.
+    /// How long the store remembers when and why data was removed. Default 30 days.
     pub gone_kept: Duration,
-    /// A blob put again after so long counts as new, at the price of a small record. Default 1 minute.
+    /// A put of an existing blob that is older than this makes it young again, at the price of a small record. Default
+    /// 1 minute.
     pub touch_after: Duration,
-    /// Where the time comes from. Default the system's clock.
+    /// The clock. Default the system's clock.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
-    /// Who is told what happens; called on the thread where it does, so it should be quick. Default nobody.
+    /// Receives the store's events, on the thread where each happens, so it must be quick. Default none.
     pub listener: Option<Listener>,
 }
 
@@ -74,7 +75,7 @@ impl std::fmt::Debug for Config {
 }
 
 impl Config {
-    /// The settings, unless one is out of its range.
+    /// Returns the settings, or an error if one is out of its range.
     pub(crate) fn checked(self) -> Result<Config, crate::Error> {
         let wrong = |setting, allowed| Err(crate::Error::Setting { setting, allowed });
         match () {
@@ -82,7 +83,7 @@ impl Config {
             () if !(4 << 10..=1 << 30).contains(&self.segment_bytes) => {
                 wrong("segment_bytes", "4 KiB to 1 GiB")
             }
-            () if self.recent_bytes == 0 => wrong("recent_bytes", "1 and more"),
+            () if self.recent_bytes == 0 => wrong("recent_bytes", "at least 1"),
             () if !(1..=1 << 30).contains(&self.queue_bytes) => wrong("queue_bytes", "1 byte to 1 GiB"),
             () if !(1..=1024).contains(&self.io_threads) => wrong("io_threads", "1 to 1024"),
             () if !(1..=32).contains(&self.history_kept) => wrong("history_kept", "1 to 32"),

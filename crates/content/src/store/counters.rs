@@ -1,4 +1,4 @@
-//! What was asked of a store, counted by kind.
+//! Counters of a store's operations, by kind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ pub(crate) struct Counters {
     kinds: [Counter; NAMES.len()],
 }
 
-/// On lines of their own, so that kinds do not slow each other down.
+/// The counters of one kind, on cache lines of their own to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counter {

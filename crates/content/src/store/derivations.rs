@@ -10,43 +10,43 @@ use super::get::QUICK_MOST;
 use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
-use crate::facts::{Class, Derivation, Why};
+use crate::facts::{Class, Derivation, RemovalReason};
 use crate::log::{BODY_MOST, Fact, Record, Removed, What};
 use crate::{Address, Context, Error, Value, Wait};
 
-/// The description of a derivation, to be kept.
+/// The description of a derivation, for [`Store::put_derivation`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// A canonical encoding ([`Value::encode`]). The addresses in it are what the derivation reads.
+pub struct NewDerivation {
+    /// A canonical encoding ([`Value::encode`]). The addresses in it are the derivation's inputs.
     pub bytes: Bytes,
     /// Another address that leads to the derivation from now on, say of another naming scheme.
     pub alias: Option<Address>,
 }
 
-impl<B: Into<Bytes>> From<B> for Described {
-    fn from(bytes: B) -> Described {
-        Described { bytes: bytes.into(), alias: None }
+impl<B: Into<Bytes>> From<B> for NewDerivation {
+    fn from(bytes: B) -> NewDerivation {
+        NewDerivation { bytes: bytes.into(), alias: None }
     }
 }
 
 impl Store {
-    /// Keeps the description of a derivation: a canonical encoding ([`Value::encode`]). The addresses in it are what
-    /// the derivation reads. Its own address is [`Address::derive`]'s.
+    /// Stores the description of a derivation: a canonical encoding ([`Value::encode`]). The addresses in it are the
+    /// derivation's inputs. Its own address comes from [`Address::derive`].
     pub async fn put_derivation(
         &self,
         context: Context<'_>,
-        described: impl Into<Described>,
+        described: impl Into<NewDerivation>,
     ) -> Result<Address, Error> {
         let puts = self.put_derivations(context, &[described.into()]).await?;
         Ok(puts[0].address)
     }
 
-    /// The same for many of one context, in their order: far quicker than one by one. Of many thousands, an error may
-    /// leave the first ones kept.
+    /// Stores many derivations of one context, far faster than one by one; the results are in their order. After an
+    /// error, the first few thousands may have been stored.
     pub async fn put_derivations(
         &self,
         context: Context<'_>,
-        described: &[Described],
+        described: &[NewDerivation],
     ) -> Result<Vec<Put>, Error> {
         let mut puts = Vec::with_capacity(described.len());
         let mut rest = described;
@@ -63,8 +63,7 @@ impl Store {
         Ok(puts)
     }
 
-    /// The description of a derivation, verified; nothing when it is not there. An alias answers for the derivation
-    /// that it leads to.
+    /// The description of a derivation, verified; `None` if it is not in the store. An alias is followed.
     pub async fn derivation(&self, address: &Address) -> Result<Option<Derivation>, Error> {
         let address = *address;
         self.quick(move |core, wait| match core.derivation(&address, wait)? {
@@ -77,8 +76,8 @@ impl Store {
         .await
     }
 
-    /// Removes the descriptions of derivations, held or not, with their aliases and memos; says how many descriptions
-    /// there were. Their outputs stay, for collection to find.
+    /// Removes the descriptions of derivations, held or not, with their aliases and memos; returns the number of
+    /// removed descriptions. Their outputs stay until they are collected.
     pub async fn remove_derivations(&self, addresses: &[Address]) -> Result<usize, Error> {
         self.invalidate(addresses).await?;
         let addresses = addresses.to_vec();
@@ -93,15 +92,16 @@ impl Store {
                 let removed = Removed { address, what: What::Derivation, edges };
                 groups.push(vec![Doomed { removed, when: When::Always }]);
             }
-            let count = core.submit_blocking(Order::Remove(Why::Invalidated, groups))?.removed.len();
-            core.tell(&Event::Removed { count, why: Why::Invalidated });
+            let count =
+                core.submit_blocking(Order::Remove(RemovalReason::Invalidated, groups))?.removed.len();
+            core.tell(&Event::Removed { count, why: RemovalReason::Invalidated });
             Ok(count)
         })
         .await
     }
 
-    /// Whether a few derivations are all there, with their aliases, and young: nothing need be written then.
-    async fn are_there(&self, addresses: &[(Address, bool)], part: &[Described]) -> Result<bool, Error> {
+    /// Whether a few derivations are all in the store, with their aliases, and young: then there is nothing to write.
+    async fn are_there(&self, addresses: &[(Address, bool)], part: &[NewDerivation]) -> Result<bool, Error> {
         let core = &self.inner.core;
         core.segments.check()?;
         if part.len() > LOOKED_UP {
@@ -121,14 +121,18 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes those of some derivations that are not there.
-    async fn keep_derivations(&self, context: Context<'_>, part: &[Described]) -> Result<Vec<Put>, Error> {
+    /// Writes the derivations that are not in the store.
+    async fn keep_derivations(
+        &self,
+        context: Context<'_>,
+        part: &[NewDerivation],
+    ) -> Result<Vec<Put>, Error> {
         let core = &self.inner.core;
-        for Described { bytes, .. } in part {
+        for NewDerivation { bytes, .. } in part {
             check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
         }
         let at = core.now();
-        let fact = |it: &Described| Fact::Derivation {
+        let fact = |it: &NewDerivation| Fact::Derivation {
             address: Address::from_bytes([0; 32]),
             alias: it.alias,
             context: context.0.to_owned(),
@@ -140,13 +144,14 @@ impl Store {
         let Addressed { records, addresses, mut wanted } =
             match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
                 ..=QUICK_MOST => addressed(&context, records)?,
-                // So many hashes take milliseconds.
+                // This many hashes take milliseconds.
                 _ => self.blocking(move |_| addressed(&context, records)).await?,
             };
         let first_wanted = wanted.len();
         wanted.extend(addresses.iter().map(|(address, _)| *address));
         let wanted = core.guard.want(wanted);
-        let put = |address: Address, new, it: &Described| Put { address, len: it.bytes.len() as u64, new };
+        let put =
+            |address: Address, new, it: &NewDerivation| Put { address, len: it.bytes.len() as u64, new };
         if (first_wanted..first_wanted + addresses.len()).all(|place| !wanted.is_leaving(place))
             && self.are_there(&addresses, part).await?
         {
@@ -169,15 +174,15 @@ impl Store {
     }
 }
 
-/// So many derivations are looked up before the writer is asked.
+/// Up to this many derivations are looked up first, to spare the writer.
 const LOOKED_UP: usize = 16;
 
-/// How many derivations are written together, and about how many bytes of them.
+/// The most derivations that are written together, and about how many bytes.
 const PART: usize = 4096;
 const PART_BYTES: usize = 8 << 20;
 
-/// How many of some derivations, at least one, are written together.
-fn part_of(described: &[Described]) -> usize {
+/// How many of the first derivations are written together; at least one.
+fn part_of(described: &[NewDerivation]) -> usize {
     let mut bytes = 0;
     let fits = described.iter().take(PART).take_while(|it| {
         bytes += it.bytes.len();
@@ -186,17 +191,17 @@ fn part_of(described: &[Described]) -> usize {
     fits.count().max(1)
 }
 
-/// Records of derivations that have their addresses.
+/// Records of derivations, with their addresses.
 struct Addressed {
-    /// One for each address.
+    /// One record per address.
     records: Vec<Record>,
-    /// For each derivation its address, and whether it is the first with that address.
+    /// Per derivation: its address, and whether it is the first with that address.
     addresses: Vec<(Address, bool)>,
-    /// What they read, and their aliases.
+    /// Their inputs and aliases.
     wanted: Vec<Address>,
 }
 
-/// Gives records of derivations their addresses.
+/// Computes the addresses of derivations and writes them into their records.
 fn addressed(context: &str, mut records: Vec<Record>) -> Result<Addressed, Error> {
     let mut derive = Address::derive_each(Context(context));
     let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
@@ -216,7 +221,7 @@ fn addressed(context: &str, mut records: Vec<Record>) -> Result<Addressed, Error
     Ok(Addressed { records, addresses, wanted })
 }
 
-/// So many inputs fit into a record, with room to spare.
+/// The most inputs of a derivation: they fit into a record, with room to spare.
 const INPUTS_MOST: usize = 400_000;
 
 pub(super) fn check_inputs(inputs: &[Address]) -> Result<(), Error> {
@@ -248,7 +253,7 @@ impl Core {
             if let Some(Fact::Derivation { context, bytes, .. }) = record.map(|record| record.fact)
                 && Address::derive(Context(&context), &bytes) == *address
             {
-                // Only tables of stores of format 1 have other bytes than canonical ones.
+                // Only alias tables of stores of format 1 have bytes that are not canonical.
                 let inputs = Value::addresses_in(&bytes).unwrap_or_default();
                 return Ok(Some(Derivation { address: *address, alias: row.alias, context, bytes, inputs }));
             }
@@ -260,7 +265,7 @@ impl Core {
         Err(self.keeps_moving(address))
     }
 
-    /// The description does not hold: from now on it is missing. Nothing happens if it has changed meanwhile.
+    /// Removes a damaged description: it is missing from now on. Does nothing if it has changed meanwhile.
     pub(super) fn lose_derivation(&self, address: &Address, row: &DerivationRow) -> Result<(), Error> {
         let now = self.catalogue.derivation(address, Wait::Yes)?;
         if now.is_none_or(|now| now.place != row.place) {
@@ -268,7 +273,7 @@ impl Core {
         }
         let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
         let doomed = Doomed { removed, when: When::Damaged(row.encode()) };
-        self.submit_blocking(Order::Remove(Why::Damaged, vec![vec![doomed]]))?;
+        self.submit_blocking(Order::Remove(RemovalReason::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log is damaged", row.place.segment);
         let class = Class::Acknowledged;
         self.tell(&Event::Quarantined { address: *address, class, what: what.clone() });

@@ -1,4 +1,4 @@
-//! Values that are known at once and written behind: what was derived can be derived again.
+//! Derived values: visible at once and written later (write-behind), as they can be derived again.
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -6,17 +6,17 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::commit::{Order, Request};
 use super::counters::Kind;
 use super::derivations::check_inputs;
-use super::memos::Made;
+use super::memos::NewMemo;
 use super::pending::Ticket;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Memo};
 use crate::log::{Fact, Record};
 use crate::{Address, Error};
 
-/// What an entry takes beside its bytes, in the queue and in tables.
+/// The memory that an entry takes beside its bytes, in the queue and in tables.
 const ENTRY_BYTES: usize = 1024;
 
-/// So many values fill the queue, however small they are: whoever waits for an answer waits behind them.
+/// The most values in the queue, however small: callers that wait for an answer wait behind them.
 const VALUES_MOST: usize = 8192;
 
 /// A value for the writer, with the memo that leads to it.
@@ -27,7 +27,7 @@ pub(crate) struct Derived {
     pub(super) crc: Option<u32>,
     pub(super) memo: Record,
     ticket: Ticket,
-    /// Held until it is written: the output, the derivation, its inputs.
+    /// The addresses held until the value is written: the output, the derivation, its inputs.
     wanted: Vec<Address>,
 }
 
@@ -42,10 +42,10 @@ impl Derived {
 }
 
 impl Store {
-    /// Keeps what a derivation came to, bytes and memo, as derivable. Both are found from now on, but are written
-    /// later: this waits only for room in the queue. `made.output` is the address of the bytes. Bytes that are too
-    /// many to be packed ([`super::Config::packed_most`]) are put and remembered, which waits.
-    pub async fn derived(&self, made: Made<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
+    /// Stores a derivation's output, bytes and memo, as derivable. Both are visible from now on, but are written later:
+    /// this waits only for room in the queue. `made.output` is the address of the bytes. A value that is too large to
+    /// be packed ([`super::Config::packed_most`]) is put and remembered at once, which waits for the disk.
+    pub async fn derived(&self, made: NewMemo<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let bytes: Bytes = bytes.into();
         debug_assert_eq!(made.output, Address::of(&bytes));
         if bytes.len() > self.inner.core.config.packed_most {
@@ -57,13 +57,13 @@ impl Store {
         self.inner.core.count(Kind::Derived, result, |new| new.then_some(len)).map(|_| ())
     }
 
-    /// Waits until what was [`derived`](Store::derived) so far is written, though not synced: a process that is killed
-    /// leaves it.
+    /// Waits until all values [`derived`](Store::derived) so far are written, though not synced: they survive a crash
+    /// of the process, but perhaps not a power cut.
     pub async fn written(&self) -> Result<(), Error> {
         self.inner.core.submit(Order::Pass, 0).await.map(|_| ())
     }
 
-    /// The same for what one derivation came to; at no cost if that is not on its way.
+    /// Waits until one derivation's output is written; returns at once if it is not pending.
     pub async fn written_of(&self, derivation: &Address) -> Result<(), Error> {
         match self.inner.core.catalogue.is_pending(derivation) {
             true => self.written().await,
@@ -73,16 +73,16 @@ impl Store {
 }
 
 impl Core {
-    /// Says whether it is new; else the same is on its way already.
-    async fn derived(&self, made: Made<'_>, bytes: Bytes) -> Result<bool, Error> {
-        let Made { derivation, output, size, cost, inputs } = made;
+    /// Returns whether the value is new; false if the same value is pending already.
+    async fn derived(&self, made: NewMemo<'_>, bytes: Bytes) -> Result<bool, Error> {
+        let NewMemo { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         self.segments.check()?;
         self.room_for(self.catalogue.pending_bytes() + bytes.len() as u64).await?;
         let units = ENTRY_BYTES + bytes.len() + 64 * inputs.len();
         let room = self.queue_room(units.max(self.config.queue_bytes as usize / VALUES_MOST)).await?;
         let at = self.now();
-        // Held first: whoever finds the memo may rely on what it leads to.
+        // Held first: a caller that finds the memo may rely on the addresses that it leads to.
         let wanted = [&[output, derivation], inputs].concat();
         wanted.iter().for_each(|address| _ = self.guard.hold(address));
         let Some(ticket) =
@@ -105,7 +105,7 @@ impl Core {
         Ok(true)
     }
 
-    /// It was not written, and is not known any more.
+    /// Drops a value whose write failed: it is no longer visible.
     fn forget(&self, derived: &Derived) {
         self.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
         self.cache.remove(derived.output());
@@ -113,11 +113,11 @@ impl Core {
     }
 }
 
-/// The derived values of a batch, until the index has them.
+/// The derived values of a batch that is being written.
 #[derive(Default)]
 pub(super) struct Settling {
     derived: Vec<(Box<Derived>, Option<Error>)>,
-    /// Their room in the queue, given back at once.
+    /// Their room in the queue, released all at once.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -135,7 +135,8 @@ impl Settling {
         self.derived.push((derived, failure));
     }
 
-    /// They are in the index, or failed for this reason or their own. Failures are told once.
+    /// Removes the values from pending: they are in the index, or failed for this reason or their own. Failures are
+    /// reported once per batch.
     pub(super) fn settle(self, core: &Core, failure: Option<&Error>) {
         let mut told = None;
         for (derived, own_failure) in self.derived {

@@ -1,39 +1,39 @@
-//! What happens in a store, told as it happens.
+//! Events of a store, and the statistics that they add up to.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::report::{Health, count};
-use crate::facts::{Class, Time, Why};
+use crate::facts::{Class, RemovalReason, Time};
 use crate::{Address, Error};
 
-/// One fact about a store.
+/// Something that happened in a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// Something was asked of the store and answered. Hits of the cache are not told, but counted.
+    /// An operation ended. Cache hits are counted, but not reported as events.
     Done {
         /// `put`, `get`, `memo`, ...: the names in [`Stats::operations`].
         operation: &'static str,
-        /// What it came to.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// The store was opened; what was found and mended.
+    /// The store was opened; the damage that was found and repaired.
     Opened(Opened),
-    /// The bytes of a blob or of a description were not the ones that were put; what is left of them is in quarantine.
+    /// The bytes of a blob or of a description were not the ones that were put; the remains are in quarantine.
     Quarantined {
-        /// Whose bytes.
+        /// The address of the damaged bytes.
         address: Address,
-        /// What did not hold.
+        /// The damage that was found.
         what: String,
         /// Acknowledged data is lost with it; derivable data can be derived again.
         class: Class,
     },
-    /// Acknowledged things of which nothing is left, beyond those that [`Event::Quarantined`] told of one by one.
+    /// Acknowledged data that is lost entirely, beyond the losses that [`Event::Quarantined`] reported one by one.
     Lost {
-        /// What was lost.
+        /// A description of the loss.
         what: String,
-        /// How many things.
+        /// The number of lost items.
         count: u64,
     },
     /// A derivation was remembered with another output than before.
@@ -45,25 +45,25 @@ pub enum Event {
         /// Its output from now on.
         now: Address,
     },
-    /// Things were removed.
+    /// Items were removed.
     Removed {
-        /// How many.
+        /// The number of items.
         count: usize,
-        /// Why.
-        why: Why,
+        /// The reason.
+        why: RemovalReason,
     },
     /// Recent entries were written to the index.
     Indexed,
-    /// The index was found damaged: it answers errors now and is made anew from the log when the store is opened.
+    /// The index was found damaged: it returns errors now, and is rebuilt from the log when the store is opened again.
     IndexDamaged {
-        /// What does not hold.
+        /// The damage that was found.
         what: String,
     },
-    /// Segments of the log were rewritten without what no longer holds.
+    /// Segments of the log were cleaned: rewritten without dead records.
     Cleaned {
-        /// How many.
+        /// The number of segments.
         segments: usize,
-        /// Bytes given back to the disk.
+        /// The disk space freed, in bytes.
         bytes: u64,
     },
     /// The store was over its quota and could not get below it.
@@ -73,70 +73,69 @@ pub enum Event {
     },
     /// A file that nothing names could not be removed.
     LeftBehind {
-        /// Whose file.
+        /// The address of the blob in the file.
         address: Address,
-        /// Why not.
+        /// The error.
         error: Error,
     },
-    /// Something in the background failed; it is tried again. Derived values that could not be written are not known
-    /// any more.
+    /// Background work failed; it is retried. Derived values whose write failed are dropped, to be derived again.
     Failed {
-        /// What was tried.
+        /// The work that failed.
         doing: &'static str,
-        /// Why it failed.
+        /// The error.
         error: Error,
     },
 }
 
-/// What an operation came to.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It moved so many bytes, or none where there are none to move.
+    /// It succeeded and moved this many bytes; 0 for operations that move none.
     Bytes(u64),
-    /// There was nothing, or nothing to do.
+    /// It succeeded, but found nothing or had nothing to do.
     Nothing,
     /// It failed.
     Failed,
 }
 
-/// What opening a store found, and what it did about it.
+/// The findings and repairs of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opened {
-    /// It was closed in order the last time.
+    /// The last shutdown was clean.
     pub clean: bool,
-    /// Records read again from the log because the index did not have them.
+    /// Records replayed from the log because the index did not have them.
     pub replayed: u64,
-    /// Why the index was made anew, if it was.
+    /// The reason for which the index was rebuilt, if it was.
     pub rebuilt: Option<String>,
-    /// Stretches of the log that hold no whole record: a write cut short by a crash, at the log's end; damage, else.
+    /// Stretches of the log that hold no whole record: a torn write if at the log's end, else damage.
     pub unreadable: Vec<Unreadable>,
-    /// Files of blobs whose put was never answered, removed.
+    /// Files of unfinished puts, which were removed or quarantined.
     pub unfinished: u64,
-    /// Files that are none of the store's, left alone.
+    /// Files that do not belong to the store, which were left alone.
     pub strays: Vec<String>,
-    /// Pins, names, memos and large blobs whose record was lost and was written again from the index.
+    /// Pins, names, memos and large blobs whose lost record was rewritten from the index.
     pub recovered: u64,
-    /// Acknowledged things that are known to be lost: blobs and derivations whose bytes are gone, and one for each
-    /// unreadable stretch of the log of which nobody knows what it had.
+    /// Acknowledged items that are known to be lost: blobs and derivations whose bytes are gone, plus one for each
+    /// unreadable stretch of the log whose content is unknown.
     pub lost: u64,
-    /// The format that the store was of before, until [`super::Store::finish_upgrade`].
+    /// The older format that the store is being upgraded from, until [`super::Store::finish_upgrade`].
     pub upgrade_from: Option<u32>,
 }
 
 impl Opened {
-    /// How many acknowledged things were lost, at least: an unreadable stretch of the log that is neither torn nor covered
-    /// by the index held one or more.
+    /// The least number of acknowledged items that were lost: each unreadable stretch of the log that is neither
+    /// torn nor covered by the index held one or more.
     pub fn losses(&self) -> u64 {
         self.lost.max(self.damaged().filter(|stretch| !stretch.covered).count() as u64)
     }
 
-    /// Whether opening found anything to tell of.
+    /// Whether opening found anything to report.
     pub(crate) fn is_repaired(&self) -> bool {
         !self.findings().is_empty()
     }
 
-    /// What was found and done, a clause each.
+    /// The findings and repairs, one clause each.
     fn findings(&self) -> Vec<String> {
         let mut found = Vec::new();
         if self.losses() > 0 {
@@ -163,7 +162,7 @@ impl Opened {
             found.push(format!("an unfinished write of {} dropped", count(torn.bytes, "byte")));
         }
         if self.unfinished > 0 {
-            // Beside damage, the record that named such a file may be what is lost.
+            // If there is damage too, the record that named such a file may be among the losses.
             let is_kept = self.rebuilt.is_some() || self.damaged().next().is_some();
             let what = if is_kept { "moved to quarantine" } else { "removed" };
             found.push(format!("{} of unfinished puts {what}", count(self.unfinished, "file")));
@@ -174,16 +173,16 @@ impl Opened {
         found
     }
 
-    /// Unreadable stretches of the log that no crash explains.
+    /// Unreadable stretches of the log that a crash does not explain.
     fn damaged(&self) -> impl Iterator<Item = &Unreadable> {
         self.unreadable.iter().filter(|stretch| !stretch.torn)
     }
 }
 
-/// So many unreadable stretches are named in a sentence.
+/// The most unreadable stretches that one sentence names.
 const STRETCHES_NAMED: usize = 3;
 
-/// One sentence: what opening found, and what it did about it.
+/// One sentence: the findings and repairs of opening.
 impl fmt::Display for Opened {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.findings().join("; ");
@@ -202,16 +201,15 @@ pub struct Unreadable {
     pub file: String,
     /// Its first byte.
     pub from: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// It is the very end of the log: what a crash leaves, not damage.
+    /// It is the very end of the log: a torn write left by a crash, not damage.
     pub torn: bool,
-    /// The index covers it, so that the store knows exactly what it had: [`Opened::recovered`] and [`Opened::lost`]
-    /// count that.
+    /// The index covers it, so the records it held are known: [`Opened::recovered`] and [`Opened::lost`] count them.
     pub covered: bool,
 }
 
-/// Which file is unreadable, and where.
+/// The unreadable file and range.
 impl fmt::Display for Unreadable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes {
@@ -227,7 +225,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// How much a store holds, and what it did since it was opened.
+/// The size of a store, and its activity since it was opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -241,50 +239,50 @@ pub struct Stats {
     pub memos: u64,
     /// Pins.
     pub pins: u64,
-    /// Names that mean something.
+    /// Names that point to an address.
     pub names: u64,
-    /// Removed things that are remembered.
+    /// Tombstones: removed items that are remembered.
     pub gone: u64,
-    /// Bytes of records and files that hold: what a quota counts.
+    /// Bytes of live records and files, as counted against the quota.
     pub used_bytes: u64,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
     /// The cache of values.
     pub cache: crate::CacheStats,
-    /// What was asked of the store, by kind.
+    /// The operations so far, by kind.
     pub operations: Vec<Operation>,
     /// Damage, losses and failures since the store was opened.
     pub health: Health,
 }
 
-/// What was asked of a store, of one kind.
+/// The counts of one kind of operation.
 #[derive(Clone, Debug, Default)]
 pub struct Operation {
     /// `put`, `get`, `memo`, ...
     pub name: &'static str,
-    /// How often.
+    /// The number of calls.
     pub count: u64,
-    /// How often it failed.
+    /// The number of calls that failed.
     pub errors: u64,
-    /// How often there was nothing, or nothing to do.
+    /// The number of calls that found nothing or had nothing to do.
     pub empty: u64,
     /// Bytes in or out.
     pub bytes: u64,
 }
 
-/// A time and a reason, in words.
-impl fmt::Display for Why {
+/// The reason in words.
+impl fmt::Display for RemovalReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Why::Collected => "collected",
-            Why::Quota => "collected for the quota",
-            Why::Damaged => "damaged",
-            Why::Invalidated => "invalidated",
+            RemovalReason::Collected => "collected",
+            RemovalReason::Quota => "collected for the quota",
+            RemovalReason::Damaged => "damaged",
+            RemovalReason::Invalidated => "invalidated",
         })
     }
 }
 
-/// How old something may be to count as young.
+/// Whether an item of this time is younger than the grace period.
 pub(crate) fn is_young(at: Time, now: Time, grace: Duration) -> bool {
     now.since(at) < grace
 }

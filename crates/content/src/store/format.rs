@@ -1,8 +1,8 @@
-//! The format of a store, and the marks that say how it was left.
+//! The format of a store, and the mark files that say how it was closed.
 //!
 //! Format 2 keeps the aliases of derivations in a table of their own, and reads a derivation's inputs out of its bytes.
-//! A store of format 1 is upgraded when it is opened: its index is made anew from the log, and [`Opened::upgrade_from`]
-//! says so until its owner has moved what it kept otherwise ([`Store::finish_upgrade`]).
+//! A store of format 1 is upgraded when it is opened: its index is rebuilt from the log, and [`Opened::upgrade_from`]
+//! says so until its owner has converted its own data ([`Store::finish_upgrade`]).
 //!
 //! [`Opened::upgrade_from`]: super::Opened::upgrade_from
 //! [`Store::finish_upgrade`]: super::Store::finish_upgrade
@@ -14,7 +14,7 @@ use std::path::Path;
 use crate::log::{Position, Salt};
 use crate::{Disk, Error, Open, Wait};
 
-/// The format this code writes, and the oldest that it reads.
+/// The format that this code writes, and the oldest one that it reads.
 const FORMAT: u32 = 2;
 const OLDEST: u32 = 1;
 
@@ -22,7 +22,7 @@ pub(super) const FORMAT_FILE: &str = "format";
 const CLOSED_FILE: &str = "closed";
 const REBUILD_FILE: &str = "rebuild";
 
-/// What the format file says.
+/// The content of the format file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub salt: Salt,
@@ -30,7 +30,7 @@ pub(crate) struct Format {
     pub upgrade_from: Option<u32>,
 }
 
-/// Reads the format file, or writes it in a new store. A store of an older format is of this one afterwards.
+/// Reads the format file, or writes it in a new store. A store of an older format is marked as the current one.
 pub(super) fn check(disk: &dyn Disk) -> Result<Format, Error> {
     let path = Path::new(FORMAT_FILE);
     let failed = |doing| move |cause| Error::disk(doing, path, cause);
@@ -51,7 +51,7 @@ pub(super) fn check(disk: &dyn Disk) -> Result<Format, Error> {
     match number {
         FORMAT => Ok(format),
         OLDEST..FORMAT => {
-            // Whatever becomes of this process: the index of the old format is used no more.
+            // First of all: even if this process dies, the index of the old format must not be used again.
             make_mark(disk, REBUILD_FILE, "")
                 .map_err(|cause| Error::disk("write", Path::new(REBUILD_FILE), cause))?;
             let format = Format { upgrade_from: Some(number), ..format };
@@ -62,19 +62,19 @@ pub(super) fn check(disk: &dyn Disk) -> Result<Format, Error> {
     }
 }
 
-/// The upgrade from an older format is done.
+/// Marks the upgrade from an older format as done.
 pub(super) fn finish_upgrade(disk: &dyn Disk, salt: Salt) -> Result<(), Error> {
     let format = Format { salt, upgrade_from: None };
     write(disk, format).map_err(|cause| Error::disk("write", Path::new(FORMAT_FILE), cause))
 }
 
-/// One line: what it is, its format, the salt of its log, perhaps the format it is upgraded from, and a checksum of all
-/// that.
+/// Parses the format file: one line with the program's name, the format, the salt of the log, the format it is upgraded
+/// from (if any), and a checksum of these.
 pub(crate) fn parse_format(text: &str) -> Option<(u32, Format)> {
     let (front, checksum) = text.strip_suffix('\n')?.rsplit_once(' ')?;
     let mut words = front.strip_prefix("anabranch content ")?.split(' ');
     let number: u32 = words.next()?.parse().ok()?;
-    // A later format's line may say more, so its number is believed before the rest is understood.
+    // A newer format may add fields, so the number is taken before the rest is parsed.
     if number > FORMAT {
         return Some((number, Format { salt: Salt(0), upgrade_from: None }));
     }
@@ -108,7 +108,7 @@ fn write(disk: &dyn Disk, format: Format) -> io::Result<()> {
     disk.sync_folder(Path::new(""))
 }
 
-/// The text of a short file; nothing if there is none.
+/// The text of a short file; `None` if there is no such file.
 fn read(disk: &dyn Disk, name: &str) -> Result<Option<String>, Error> {
     let failed = |doing, cause| Error::disk(doing, Path::new(name), cause);
     let file = match disk.open(Path::new(name), Open::Read) {
@@ -121,7 +121,7 @@ fn read(disk: &dyn Disk, name: &str) -> Result<Option<String>, Error> {
     Ok(Some(String::from_utf8_lossy(&bytes[..count]).into_owned()))
 }
 
-/// How a store was left that was closed in order.
+/// The mark of a store that was shut down cleanly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closed {
     /// The first segment of the log, and where the log ends. Unknown in the mark of a store of format 1, or in one that
@@ -129,7 +129,7 @@ pub(super) struct Closed {
     pub log: Option<(u32, Position)>,
 }
 
-/// Takes the mark of a store that was closed in order; nothing if it was not.
+/// Reads and removes the mark of a clean shutdown; `None` if there is none.
 pub(super) fn take_closed(disk: &dyn Disk) -> Result<Option<Closed>, Error> {
     let Some(text) = read(disk, CLOSED_FILE)? else { return Ok(None) };
     take_mark(disk, CLOSED_FILE)?;
@@ -148,24 +148,24 @@ fn closed_line(first: u32, end: Position) -> String {
     format!("{front} {:08x}\n", crc32fast::hash(front.as_bytes()))
 }
 
-/// Marks a store as closed in order, with a log from this segment to this position.
+/// Marks a store as shut down cleanly, with a log from this segment to this position.
 pub(super) fn mark_closed(disk: &dyn Disk, first: u32, end: Position) -> Result<(), Error> {
     make_mark(disk, CLOSED_FILE, &closed_line(first, end))
         .map_err(|cause| Error::disk("write", Path::new(CLOSED_FILE), cause))
 }
 
-/// Has the index made anew the next time the store is opened.
+/// Asks for the index to be rebuilt the next time the store is opened.
 pub(super) fn ask_for_new_index(disk: &dyn Disk) {
-    // If even this cannot be written, the damage will be found again.
+    // If this write fails too, the damage will be found again.
     let _ = make_mark(disk, REBUILD_FILE, "");
 }
 
-/// Whether a new index was asked for.
+/// Whether a rebuild of the index was asked for.
 pub(super) fn is_new_index_asked_for(disk: &dyn Disk) -> Result<bool, Error> {
     Ok(read(disk, REBUILD_FILE)?.is_some())
 }
 
-/// The index is new.
+/// Removes the request for a rebuild: the index is new.
 pub(super) fn index_is_new(disk: &dyn Disk) -> Result<(), Error> {
     take_mark(disk, REBUILD_FILE)
 }

@@ -1,4 +1,4 @@
-//! Blobs on their way out: verified, or not at all.
+//! Reading blobs: every byte that is returned has been verified.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,24 +13,24 @@ use super::sweep::Producers;
 use super::tables::{BLOB_FRONT, Blob, Home, Row};
 use super::{Core, Event, Store};
 use crate::cache::Verified;
-use crate::facts::Why;
+use crate::facts::RemovalReason;
 use crate::files::{self, Name, Reading};
 use crate::log::{Removed, What};
 use crate::{Address, Error, Open, Wait};
 
-/// A packed blob up to this size is hashed and checked in place; hashing it takes a few tens of microseconds.
+/// A packed blob up to this size is hashed on the calling thread, which takes a few tens of microseconds.
 pub(super) const QUICK_MOST: usize = 128 << 10;
 
-/// How much of a file is read at once to check it.
+/// The bytes of a file that a check reads at once.
 const CHECK_STRIDE: u64 = 1 << 20;
 
-/// How often a read looks again when the log is cleaned and a record moves away under it. Each look sees another place,
-/// so that even a few are never needed.
+/// The most times a read looks a record up again because cleaning of the log moved it. Each look-up finds a newer
+/// place, so that even two are rare.
 pub(super) const LOOKS_MOST: usize = 64;
 
 impl Store {
-    /// A blob's bytes, verified; nothing when it is not there. Blobs too large for one piece of memory
-    /// ([`super::Config::whole_most`]) are for [`Store::read`].
+    /// A blob's bytes, verified; `None` if it is not in the store. A blob too large for one piece of memory
+    /// ([`super::Config::whole_most`]) is an error: use [`Store::read`].
     pub async fn get(&self, address: &Address) -> Result<Option<Bytes>, Error> {
         if let Some(bytes) = self.inner.core.in_memory(address) {
             return Ok(Some(bytes));
@@ -40,7 +40,7 @@ impl Store {
         self.inner.core.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
     }
 
-    /// A part of a blob, verified, as far as the blob goes; nothing when it is not there.
+    /// A range of a blob, verified, cut at the blob's end; `None` if the blob is not in the store.
     pub async fn get_range(&self, address: &Address, range: Range<u64>) -> Result<Option<Bytes>, Error> {
         if let Some(bytes) = self.inner.core.in_memory(address) {
             return Ok(Some(slice(&bytes, &range)));
@@ -50,7 +50,8 @@ impl Store {
         self.inner.core.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
     }
 
-    /// A part of a blob (`0..u64::MAX`: the whole), piece by piece, each verified; nothing when it is not there.
+    /// Reads a range of a blob (`0..u64::MAX`: the whole), piece by piece, each verified; `None` if the blob is not in
+    /// the store.
     pub async fn read(&self, address: &Address, range: Range<u64>) -> Result<Option<Reader>, Error> {
         let core = &self.inner.core;
         let reader = |size, source| Reader { store: self.clone(), address: *address, size, source };
@@ -80,20 +81,20 @@ impl Store {
         Err(core.keeps_moving(address))
     }
 
-    /// How many bytes a blob has; nothing when it is not there.
+    /// The length of a blob in bytes; `None` if it is not in the store.
     pub async fn size(&self, address: &Address) -> Result<Option<u64>, Error> {
         let address = *address;
         let blob = self.quick(move |core, wait| core.catalogue.blob(&address, wait)).await?;
         Ok(blob.map(|blob| blob.size()))
     }
 
-    /// What a file that could not be read means: an error, or that it is worth another look.
+    /// Handles a file that could not be read: an error, or success if the read should be tried again.
     async fn file_failed(&self, address: Address, blob: Blob, error: files::Error) -> Result<(), Error> {
         self.blocking(move |core| core.file_failed(&address, &blob, error)).await
     }
 }
 
-/// Gives a blob piece by piece, each verified.
+/// Reads a blob piece by piece, each verified.
 #[derive(Debug)]
 pub struct Reader {
     store: Store,
@@ -109,12 +110,12 @@ enum Source {
 }
 
 impl Reader {
-    /// How many bytes the whole blob has.
+    /// The length of the whole blob in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The next piece; nothing at the end and after an error.
+    /// The next piece; `None` at the end and after an error.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match &mut self.source {
             Source::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
@@ -144,12 +145,12 @@ impl Core {
         self.cache.get(address).or_else(|| self.catalogue.pending_blob(address))
     }
 
-    /// Puts verified bytes into the cache. What it is worth there is what reading it again would cost.
+    /// Adds verified bytes to the cache, weighed by the cost of reading them again.
     pub(super) fn admit(&self, address: Address, bytes: &Bytes) {
         self.cache.admit(Verified::known(address, bytes.clone()), worth(bytes));
     }
 
-    /// The same, if nothing has to leave the cache for it.
+    /// Adds verified bytes to the cache, if no entry has to be evicted for them.
     pub(super) fn admit_if_free(&self, address: Address, bytes: &Bytes) {
         self.cache.admit_if_free(Verified::known(address, bytes.clone()), worth(bytes));
     }
@@ -186,7 +187,7 @@ impl Core {
         }))
     }
 
-    /// The bytes of a blob: of the whole if it is packed, as `read` has it if it is a file.
+    /// The bytes of a blob: the whole if it is packed, the result of `read` if it is a file.
     fn load_with(
         &self,
         address: &Address,
@@ -216,7 +217,7 @@ impl Core {
         Error::Moving { address: *address }
     }
 
-    /// A packed blob's bytes; nothing if it has moved meanwhile.
+    /// A packed blob's bytes; `None` if it has moved meanwhile.
     fn load_packed(&self, address: &Address, blob: &Blob, wait: Wait) -> Result<Option<Bytes>, Error> {
         let place = blob.place;
         if wait == Wait::No && place.len as usize > QUICK_MOST {
@@ -235,7 +236,7 @@ impl Core {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::disk("read", &crate::log::segment_path(place.segment), cause));
             }
-            // Missing or wrong: to be looked into where waiting is fine.
+            // Missing or wrong: examined on a thread that may wait for the disk.
             _ if wait == Wait::No => return Err(Error::WouldBlock),
             _ => format!("segment {} of the log is missing", place.segment),
         };
@@ -265,7 +266,7 @@ impl Core {
         }
     }
 
-    /// What a file that could not be read means: an error, or that it is worth another look.
+    /// Handles a file that could not be read: an error, or success if the read should be tried again.
     pub(super) fn file_failed(
         &self,
         address: &Address,
@@ -283,14 +284,14 @@ impl Core {
         self.lose(address, blob, what)
     }
 
-    /// Keeps what is left of a damaged packed blob for somebody to look at.
+    /// Copies the remains of a damaged packed blob to quarantine, for inspection.
     fn keep_damaged(&self, address: &Address, bytes: &[u8]) {
         let path = Path::new("quarantine").join(format!("{address}.packed"));
-        // What cannot be kept for inspection is not worth an error of its own.
+        // A failed copy is not worth an error of its own.
         let _ = self.disk.open(&path, Open::Create).and_then(|file| file.write_at(bytes, 0));
     }
 
-    /// A blob does not hold: from now on it is missing. Nothing happens if it has changed meanwhile.
+    /// Removes a damaged blob: it is missing from now on. Does nothing if it has changed meanwhile.
     fn lose(&self, address: &Address, blob: &Blob, what: String) -> Result<(), Error> {
         let now = self.catalogue.stored_blob(address, Wait::Yes)?;
         if !now.is_some_and(|now| now.is_same_as(blob)) {
@@ -303,7 +304,7 @@ impl Core {
             let removed = self.doom_memo(&row)?;
             groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
         }
-        self.submit_blocking(Order::Remove(Why::Damaged, groups))?;
+        self.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
     }

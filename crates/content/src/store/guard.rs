@@ -1,8 +1,8 @@
-//! Keeps what is wanted from being removed: who holds an address, and who asked for it since a collection began.
+//! Protects addresses in use from removal: the leases on them, and the addresses used since a collection began.
 //!
-//! A put of a blob that is already there writes nothing, so the blob must not go between the look and the answer.
-//! Whoever relies on an address touches it here first; the writer, which alone removes, looks here at the moment it
-//! does. Either it finds the touch and leaves the address alone, or the toucher learns that it is too late.
+//! A put of a blob that is already there writes nothing, so the blob must not be removed between the check and the
+//! answer. A caller that relies on an address touches it here first. The writer, the only thread that removes, checks
+//! here as it removes: either it finds the touch and keeps the address, or the caller learns that it is too late.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::Address;
 use crate::address::BuildAddress;
 use crate::shards::Shards;
 
-/// Who holds what, in shards, so that callers hardly meet.
+/// Leases and touches, in shards to reduce lock contention.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     shards: Shards<Mutex<Shard>>,
@@ -19,13 +19,13 @@ pub(crate) struct Guard {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Touched since the collection began, if one is going on.
+    /// The addresses touched since the current collection began; `None` if there is none.
     touched: Option<HashSet<Address, BuildAddress>>,
-    /// Touched with all that they lead to: for their value, or for what it takes to derive it.
+    /// The addresses touched with everything that they lead to; true: for the value, false: for its derivation.
     followed: HashSet<(Address, bool)>,
-    /// Being removed now.
+    /// The addresses being removed now.
     leaving: HashSet<Address, BuildAddress>,
-    /// Leases, counted.
+    /// The number of leases per address.
     held: HashMap<Address, u32, BuildAddress>,
 }
 
@@ -50,23 +50,23 @@ impl Shard {
     }
 }
 
-/// What a touch found.
+/// The result of a touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// What is there now stays.
+    /// The address stays.
     Stays,
-    /// It is being removed: treat it as missing.
+    /// The address is being removed: treat it as missing.
     Leaving,
 }
 
 impl Guard {
-    /// Says that an address is wanted.
+    /// Protects an address from the current collection, if there is one.
     pub(crate) fn touch(&self, address: &Address) -> Touch {
         self.shard(address).touch(address)
     }
 
-    /// Touches an address that is about to be followed to what it leads to: true the first time while a collection goes
-    /// on, for its value or for what it takes to derive it.
+    /// Touches an address before the caller follows it, for its value or for its derivation. Returns true the first
+    /// time during a collection.
     pub(crate) fn touch_once(&self, address: &Address, value: bool) -> bool {
         let mut shard = self.shard(address);
         shard.touch(address);
@@ -83,31 +83,32 @@ impl Guard {
         self.shard(address).release(address);
     }
 
-    /// Releases an address that something just written leads to: a collection that began before has not seen that.
+    /// Touches and releases an address that a record just written leads to: a collection that began before has not seen
+    /// that record.
     pub(crate) fn written(&self, address: &Address) {
         let mut shard = self.shard(address);
         shard.touch(address);
         shard.release(address);
     }
 
-    /// Holds addresses that something about to be written will lead to, and touches them when that is in: a collection
-    /// that began before has not seen it, and one that begins later does.
+    /// Holds addresses that a record about to be written will lead to, and touches them once it is written: a
+    /// collection that began before has not seen the record, and one that begins later will.
     pub(crate) fn want(&self, addresses: Vec<Address>) -> Wanted<'_> {
         let is_leaving = addresses.iter().map(|address| self.hold(address) == Touch::Leaving).collect();
         Wanted { guard: self, addresses, is_leaving }
     }
 
-    /// Everything that leases hold now.
+    /// All addresses that are held by leases now.
     pub(crate) fn held(&self) -> Vec<Address> {
         self.shards.iter().flat_map(|shard| lock(shard).held.keys().copied().collect::<Vec<_>>()).collect()
     }
 
-    /// Are touches remembered?
+    /// Whether a collection is going on.
     pub(crate) fn is_collecting(&self) -> bool {
         self.shards.iter().next().is_some_and(|shard| lock(shard).touched.is_some())
     }
 
-    /// From now on touches are remembered, until the collection ends.
+    /// Begins a collection: touches are remembered until it ends.
     pub(crate) fn begin(&self) -> Collecting<'_> {
         for shard in self.shards.iter() {
             let mut shard = lock(shard);
@@ -117,7 +118,7 @@ impl Guard {
         Collecting { guard: self }
     }
 
-    /// The writer is about to remove this: true unless somebody wants it.
+    /// Called by the writer before it removes an address: false if the address is held or touched, and must stay.
     pub(crate) fn leave(&self, address: &Address) -> bool {
         let mut shard = self.shard(address);
         let wanted = shard.held.contains_key(address)
@@ -128,12 +129,12 @@ impl Guard {
         !wanted
     }
 
-    /// The same, whoever wants it: its bytes are damaged, or its owner says that it no longer holds.
+    /// Called by the writer before it removes an address that is damaged or invalidated, even if it is held.
     pub(crate) fn leave_now(&self, address: &Address) {
         self.shard(address).leaving.insert(*address);
     }
 
-    /// It has been removed, or the removal failed.
+    /// Called by the writer once the address has been removed, or the removal failed.
     pub(crate) fn left(&self, address: &Address) {
         self.shard(address).leaving.remove(address);
     }
@@ -143,7 +144,7 @@ impl Guard {
     }
 }
 
-/// Addresses that are about to be led to.
+/// Addresses that a record about to be written will lead to.
 pub(crate) struct Wanted<'a> {
     guard: &'a Guard,
     addresses: Vec<Address>,
@@ -151,7 +152,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Was this one, by its place in the list, being removed when it was asked for?
+    /// Whether the address at this place in the list was being removed when it was held.
     pub(crate) fn is_leaving(&self, place: usize) -> bool {
         self.is_leaving[place]
     }

@@ -1,4 +1,4 @@
-//! The thread that keeps a store in bounds: collects for the quota, and cleans the log.
+//! The keeper: a thread that collects when the store nears its quota, and cleans the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,23 +9,23 @@ use tokio::sync::watch;
 
 use super::{Collect, Core, Event, Scope, clean, collect, lock};
 use crate::Error;
-use crate::facts::{Time, Why};
+use crate::facts::{RemovalReason, Time};
 
-/// What the keeper's thread is told.
+/// The state shared with the keeper's thread.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     state: Mutex<State>,
     changed: Condvar,
-    /// Counts rounds, for those who wait for room.
+    /// Counts rounds, for callers that wait for room.
     rounds: watch::Sender<u64>,
-    /// The most bytes that a put waits for.
+    /// The largest number of bytes that a put waits for.
     asked: AtomicU64,
-    /// How many bytes were in use when a round failed to make room, and when.
-    in_vain: Mutex<Option<(u64, Time)>>,
+    /// The last round, if it failed to make room: the bytes in use after it, and when it began.
+    failed_round: Mutex<Option<(u64, Time)>>,
 }
 
-/// A round that made no room is not repeated before this, unless more bytes are in use.
-const RESPITE: Duration = Duration::from_secs(1);
+/// After a round that failed to make room, the next one waits this long, unless more bytes are in use.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,13 +40,13 @@ impl Default for Keeper {
             changed: Condvar::new(),
             rounds: watch::Sender::new(0),
             asked: AtomicU64::new(0),
-            in_vain: Mutex::default(),
+            failed_round: Mutex::default(),
         }
     }
 }
 
 impl Keeper {
-    /// Has it look; false once it has stopped.
+    /// Wakes the keeper's thread; returns false once it has stopped.
     pub(crate) fn wake(&self) -> bool {
         let mut state = self.lock();
         state.due = true;
@@ -54,7 +54,7 @@ impl Keeper {
         !state.stop
     }
 
-    /// Waits so long, or until the store closes; says whether it does.
+    /// Waits for this long, or until the store closes; returns whether the store closes.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), time, |state| !state.stop);
         waited.unwrap_or_else(PoisonError::into_inner).0.stop
@@ -65,7 +65,7 @@ impl Keeper {
     }
 }
 
-/// Works whenever it is woken, until it is stopped.
+/// The keeper's thread: runs one round per wake-up, until it is stopped.
 pub(crate) fn run(core: &Core) {
     loop {
         let keeper = &core.keeper;
@@ -86,7 +86,7 @@ pub(crate) fn run(core: &Core) {
         report("clean the log", clean::clean_when_due(core));
         keeper.rounds.send_modify(|rounds| *rounds += 1);
     }
-    // Whoever waits for room learns that there will be none.
+    // Callers that wait for room wake up and learn that the store closes.
     core.keeper.lock().stop = true;
     core.keeper.rounds.send_modify(|rounds| *rounds += 1);
 }
@@ -94,11 +94,11 @@ pub(crate) fn run(core: &Core) {
 pub(crate) fn stop(core: &Core, thread: JoinHandle<()>) {
     core.keeper.lock().stop = true;
     core.keeper.changed.notify_all();
-    // A panic there has been told by the panic hook; closing goes on.
+    // The panic hook has reported a panic of that thread; closing goes on.
     let _ = thread.join();
 }
 
-/// Nine tenths of a quota: from there on room is made, down to eight.
+/// Collects when more than 9/10 of the quota is used, down to 8/10.
 fn make_room(core: &Core) -> Result<(), Error> {
     let Some(quota) = core.config.quota_bytes else { return Ok(()) };
     let asked = core.keeper.asked.swap(0, Ordering::Relaxed).min(quota);
@@ -106,7 +106,7 @@ fn make_room(core: &Core) -> Result<(), Error> {
     if used <= quota / 10 * 9 && used + asked <= quota {
         return Ok(());
     }
-    // What was too young when the round began may be old when it ends.
+    // Items that were too young when the round began may be old enough when it ends.
     let began = core.now();
     let terms = Collect {
         grace: core.config.quota_grace,
@@ -114,10 +114,10 @@ fn make_room(core: &Core) -> Result<(), Error> {
         until_bytes: Some((quota / 10 * 8).min(quota - asked)),
         ..Collect::default()
     };
-    collect::collect(core, &terms, Why::Quota)?;
+    collect::collect(core, &terms, RemovalReason::Quota)?;
     let used = core.tally().used_bytes();
     let is_over = used > quota / 10 * 9 || used + asked > quota;
-    *lock(&core.keeper.in_vain) = is_over.then_some((used, began));
+    *lock(&core.keeper.failed_round) = is_over.then_some((used, began));
     if is_over {
         core.tell(&Event::OverQuota { used });
     }
@@ -134,26 +134,26 @@ impl std::task::Wake for Unpark {
 }
 
 impl Core {
-    /// Wakes the keeper if the quota calls for it.
+    /// Wakes the keeper if the store nears its quota.
     pub(super) fn watch_quota(&self) {
         if let Some(quota) = self.config.quota_bytes
             && self.tally().used_bytes() > quota / 10 * 9
-            && !self.is_in_vain(quota / 100)
+            && !self.has_just_failed(quota / 100)
         {
             self.keeper.wake();
         }
     }
 
-    /// Has a round just failed to make room, and has the store hardly grown since?
-    fn is_in_vain(&self, growth: u64) -> bool {
-        let in_vain = *lock(&self.keeper.in_vain);
-        in_vain.is_some_and(|(used, at)| {
+    /// Whether a round has just failed to make room, and the store has hardly grown since.
+    fn has_just_failed(&self, growth: u64) -> bool {
+        let failed_round = *lock(&self.keeper.failed_round);
+        failed_round.is_some_and(|(used, at)| {
             let now = self.now();
-            now >= at && now.since(at) < RESPITE && self.tally().used_bytes() <= used + growth
+            now >= at && now.since(at) < RETRY_AFTER && self.tally().used_bytes() <= used + growth
         })
     }
 
-    /// The same as [`Core::room_for`] on a thread that may wait.
+    /// [`Core::room_for`] for a thread that may block.
     pub(super) fn room_for_blocking(&self, bytes: u64) -> Result<(), Error> {
         let mut room = std::pin::pin!(self.room_for(bytes));
         let waker = std::task::Waker::from(Arc::new(Unpark(std::thread::current())));
@@ -165,16 +165,16 @@ impl Core {
         }
     }
 
-    /// Waits until so many more bytes fit the quota; an error if room cannot be made.
+    /// Waits until this many more bytes fit the quota; an error if the keeper cannot make room.
     pub(super) async fn room_for(&self, bytes: u64) -> Result<(), Error> {
         let Some(quota) = self.config.quota_bytes else { return Ok(()) };
         let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
         if fits() {
             return Ok(());
         }
-        // The first round may have been going on already, and have looked before this put was there.
+        // Two rounds: the first may have begun before it could see this put's request.
         for _ in 0..2 {
-            if self.is_in_vain(0) {
+            if self.has_just_failed(0) {
                 break;
             }
             self.keeper.asked.fetch_max(bytes, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Questions about addresses: what is under one, who reads it, what is listed.
+//! Queries about addresses: the data under one, its dependents, and lists.
 
 use super::catalogue::{AddressStatus, Found};
 use super::commit::Order;
@@ -7,34 +7,34 @@ use super::{Core, Store};
 use crate::facts::{Derivation, Memo};
 use crate::{Address, Error, Wait};
 
-/// What a store has under an address, the most useful answer first.
+/// The data that a store has under an address, the most useful kind first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// The remembered output of a derivation. Its bytes may be gone all the same.
+pub enum Lookup {
+    /// The memo of a derivation. The bytes of its output may be missing.
     Memo(Memo),
-    /// The description of a derivation whose output is not remembered.
+    /// The description of a derivation without a memo.
     Derivation(Derivation),
-    /// A blob of so many bytes.
+    /// A blob, by its length in bytes.
     Blob(u64),
-    /// Nothing.
+    /// The address is not in the store.
     Nothing,
 }
 
 impl Store {
-    /// The most useful answer about an address. An alias answers for the derivation that it leads to.
-    pub async fn known(&self, address: &Address) -> Result<Known, Error> {
+    /// The most useful data under an address. An alias is followed.
+    pub async fn known(&self, address: &Address) -> Result<Lookup, Error> {
         let address = *address;
         self.quick(move |core, wait| core.known(&address, wait)).await
     }
 
-    /// Everything that is known about an address, and why what was there is not any more. An alias answers for the
-    /// derivation that it leads to.
+    /// Everything that the store knows about an address, including when and why its data was removed. An alias is
+    /// followed.
     pub async fn status(&self, address: &Address) -> Result<AddressStatus, Error> {
         let address = *address;
         self.quick(move |core, wait| core.catalogue.status(&address, wait)).await
     }
 
-    /// The same for many addresses, in their order.
+    /// The status of many addresses, in their order.
     pub async fn statuses(&self, addresses: &[Address]) -> Result<Vec<AddressStatus>, Error> {
         let addresses = addresses.to_vec();
         self.quick(move |core, wait| {
@@ -43,13 +43,13 @@ impl Store {
         .await
     }
 
-    /// The derivation that an alias leads to; nothing for any other address.
+    /// The derivation that an alias leads to; `None` for any other address.
     pub async fn alias(&self, alias: &Address) -> Result<Option<Address>, Error> {
         let alias = *alias;
         self.quick(move |core, wait| core.catalogue.alias(&alias, wait)).await
     }
 
-    /// The derivations that read this address, or its alias, in the order of theirs: at most so many, behind `after`.
+    /// Up to `most` derivations after `after` that read this address or its alias, in order of address.
     pub async fn dependents(
         &self,
         address: &Address,
@@ -60,7 +60,7 @@ impl Store {
         self.blocking(move |core| core.catalogue.dependents(&address, after, most)).await
     }
 
-    /// Addresses of derivations whose description is there, in order: at most so many, behind `after`.
+    /// Up to `most` addresses of described derivations after `after`, in order.
     pub async fn derivations(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
         self.blocking(move |core| {
             core.catalogue.rows(Table::Derivation, after)?.take(most).map(|row| Ok(row?.0)).collect()
@@ -70,18 +70,18 @@ impl Store {
 }
 
 impl Core {
-    fn known(&self, address: &Address, wait: Wait) -> Result<Known, Error> {
+    fn known(&self, address: &Address, wait: Wait) -> Result<Lookup, Error> {
         Ok(match self.catalogue.find(address, wait)? {
-            Found::Memo(memo) => Known::Memo(memo),
+            Found::Memo(memo) => Lookup::Memo(memo),
             Found::Derivation(address) => {
-                self.derivation(&address, wait)?.map_or(Known::Nothing, Known::Derivation)
+                self.derivation(&address, wait)?.map_or(Lookup::Nothing, Lookup::Derivation)
             }
-            Found::Blob(blob) => Known::Blob(blob.size()),
-            Found::Nothing => Known::Nothing,
+            Found::Blob(blob) => Lookup::Blob(blob.size()),
+            Found::Nothing => Lookup::Nothing,
         })
     }
 
-    /// Waits until what is on its way to the log is in the index, or not known any more.
+    /// Waits until all pending values are in the index or dropped.
     pub(super) fn wait_for_pending(&self) -> Result<(), Error> {
         match self.catalogue.has_pending() {
             true => self.submit_blocking(Order::Pass).map(|_| ()),

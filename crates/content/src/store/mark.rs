@@ -1,4 +1,4 @@
-//! What collection finds to be held.
+//! The mark phase of collection: finds the held addresses.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::tables::{DerivationRow, MemoRow, Table};
 use super::{Core, Scope};
 use crate::{Address, Error, Wait};
 
-/// What is held. Addresses are kept as 64 of their bits: two that share them are both held, which is safe.
+/// The held addresses, each as 64 of its bits. Two addresses that share these bits are both held, which is safe.
 #[derive(Default)]
 pub(super) struct Marks {
     means: HashSet<u64>,
@@ -17,12 +17,12 @@ pub(super) struct Marks {
     pub(super) memos: HashSet<u64>,
 }
 
-/// How much of an address is held.
+/// How much of a held address must stay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     /// Its value.
     Value,
-    /// What it takes to derive it.
+    /// The derivations and blobs that are needed to derive its value again.
     Means,
 }
 
@@ -51,8 +51,8 @@ pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, 
     Ok(marks)
 }
 
-/// Touches addresses and all that they lead to, for a collection that began before they were held. What one such call
-/// has followed, later ones do not follow again while the collection goes on.
+/// Touches addresses and everything that they lead to, for a collection that began before they were held. During one
+/// collection, no address is followed twice.
 pub(super) fn touch_all(core: &Core, addresses: Vec<Address>) -> Result<(), Error> {
     let mut stack: Vec<_> = addresses.into_iter().map(|address| (address, Need::Value)).collect();
     while let Some((address, need)) = stack.pop() {
@@ -63,8 +63,8 @@ pub(super) fn touch_all(core: &Core, addresses: Vec<Address>) -> Result<(), Erro
     Ok(())
 }
 
-/// What is young holds what it needs, as if it were pinned: somebody is about to build on it. So does every derivation,
-/// if that is asked for.
+/// Young derivations and memos, which hold their inputs and outputs as a pin does: a caller is about to build on them.
+/// With [`Scope::KeepDerivations`], every derivation.
 fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Need)>, Error> {
     let now = core.now();
     let mut found = Vec::new();
@@ -85,7 +85,7 @@ fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Nee
     Ok(found)
 }
 
-/// What an address leads to, by itself or as an alias.
+/// Adds the addresses that an address leads to, by itself or as an alias.
 fn follow(
     core: &Core,
     address: &Address,
@@ -101,7 +101,7 @@ fn follow(
     };
     let described = derivation.is_some();
     stack.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
-    // What nothing describes cannot be derived again: its value is all there is.
+    // A derivation without a description cannot be derived again, so its value must stay.
     if (need == Need::Value || !described)
         && let Some((row, _)) = core.catalogue.stored_memo(address)?
     {

@@ -1,61 +1,61 @@
-//! Memos: what derivations came to.
+//! Memos: the remembered outputs of derivations.
 
 use super::commit::{Doomed, Order, When};
 use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::tables::MemoRow;
 use super::{Core, Event, Store};
-use crate::facts::{Class, Cost, Memo, Why};
+use crate::facts::{Class, Cost, Memo, RemovalReason};
 use crate::log::{Fact, Removed, What};
 use crate::{Address, Error, Wait};
 
-/// What a derivation came to, to be remembered.
+/// The output of a derivation, for [`Store::remember`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made<'a> {
-    /// Which derivation.
+pub struct NewMemo<'a> {
+    /// The derivation.
     pub derivation: Address,
-    /// The blob it came to; put it first.
+    /// The blob that is its output; put it first.
     pub output: Address,
     /// That blob's length in bytes.
     pub size: u64,
-    /// What it cost.
+    /// The cost of computing it.
     pub cost: Cost,
-    /// The addresses it read, if no [`Store::put_derivation`] described it.
+    /// Its inputs, if [`Store::put_derivation`] has not described it.
     pub inputs: &'a [Address],
 }
 
 impl Store {
-    /// Remembers what a derivation came to. If it came to something else before, the new output counts, and
-    /// [`Event::Diverged`] tells of it.
-    pub async fn remember(&self, made: Made<'_>, class: Class) -> Result<(), Error> {
+    /// Remembers the output of a derivation. If it had another output before, the new one replaces it, and
+    /// [`Event::Diverged`] reports that.
+    pub async fn remember(&self, made: NewMemo<'_>, class: Class) -> Result<(), Error> {
         let result = self.remember_made(made, class).await;
         self.inner.core.count(Kind::Memo, result, |new| new.then_some(0)).map(|_| ())
     }
 
-    /// What a derivation came to; nothing when that is not known.
+    /// The memo of a derivation; `None` if there is none.
     pub async fn recall(&self, derivation: &Address) -> Result<Option<Memo>, Error> {
         let derivation = *derivation;
         let result = self.quick(move |core, wait| core.catalogue.memo(&derivation, wait)).await;
         self.inner.core.count(Kind::Recall, result, |memo| memo.as_ref().map(|_| 0))
     }
 
-    /// What a derivation came to, if that can be said at once; nothing when it is not known, or the disk would have to
-    /// be waited for.
+    /// The memo of a derivation, if it is in memory; `None` if there is none, or the answer would have to wait for the
+    /// disk.
     pub fn recall_now(&self, derivation: &Address) -> Option<Memo> {
         self.inner.core.catalogue.memo(derivation, Wait::No).unwrap_or_default()
     }
 
-    /// The same as [`Store::recall`] for many at once, in their order.
+    /// [`Store::recall`] for many derivations at once, in their order.
     pub async fn recall_many(&self, derivations: &[Address]) -> Result<Vec<Option<Memo>>, Error> {
         let derivations = derivations.to_vec();
         self.quick(move |core, wait| core.catalogue.memos(&derivations, wait)).await
     }
 
-    /// Forgets what derivations came to; says how many were remembered. The outputs stay, for collection to find.
+    /// Removes the memos of derivations; returns how many there were. The outputs stay until they are collected.
     pub async fn invalidate(&self, derivations: &[Address]) -> Result<usize, Error> {
         let derivations = derivations.to_vec();
         self.blocking(move |core| {
-            // What was derived before goes too: once the index has it.
+            // Memos of pending values are removed too, once the index has them.
             if derivations.iter().any(|derivation| core.catalogue.is_pending(derivation)) {
                 core.submit_blocking(Order::Pass)?;
             }
@@ -66,19 +66,20 @@ impl Store {
                     doomed.push(vec![Doomed { removed, when: When::Always }]);
                 }
             }
-            let removed = core.submit_blocking(Order::Remove(Why::Invalidated, doomed))?.removed.len();
-            core.tell(&Event::Removed { count: removed, why: Why::Invalidated });
+            let removed =
+                core.submit_blocking(Order::Remove(RemovalReason::Invalidated, doomed))?.removed.len();
+            core.tell(&Event::Removed { count: removed, why: RemovalReason::Invalidated });
             Ok(removed)
         })
         .await
     }
 
-    async fn remember_made(&self, made: Made<'_>, class: Class) -> Result<bool, Error> {
-        let Made { derivation, output, size, cost, inputs } = made;
+    async fn remember_made(&self, made: NewMemo<'_>, class: Class) -> Result<bool, Error> {
+        let NewMemo { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         let core = &self.inner.core;
         let wanted = core.guard.want([&[output, derivation], inputs].concat());
-        // A quick look: one memo in a hundred whose output is missing gets past it, and its output is derived again.
+        // A check in memory: about 1% of the memos whose output is missing pass it, and the output is derived again.
         if wanted.is_leaving(0) || !core.catalogue.may_have_blob(&output) {
             return Err(Error::Missing { address: output });
         }
@@ -89,7 +90,7 @@ impl Store {
 }
 
 impl Core {
-    /// How to remove a memo: with its edges, unless a description of the derivation still has them.
+    /// The removal of a memo: with its edges, unless a description of the derivation still has them.
     pub(super) fn doom_memo(&self, row: &MemoRow) -> Result<Removed, Error> {
         let address = row.memo.derivation;
         let described = self.catalogue.derivation(&address, Wait::Yes)?.is_some();
@@ -97,7 +98,7 @@ impl Core {
         Ok(Removed { address, what: What::Memo(row.memo.output), edges })
     }
 
-    /// The addresses that a memo's derivation read, as the memo has it; none if its record is damaged or missing.
+    /// The inputs recorded in a memo; empty if its record is damaged or missing.
     pub(super) fn memo_inputs(&self, row: &MemoRow) -> Result<Vec<Address>, Error> {
         match self.segments.record(row.place, Wait::Yes) {
             Ok(Some(record)) => match record.fact {

@@ -1,4 +1,4 @@
-//! The store: everything above, put together.
+//! The store: combines the log, the index, the files and the cache.
 
 mod config;
 mod event;
@@ -45,11 +45,11 @@ pub use archive::{Exported, Import, Imported};
 pub use catalogue::AddressStatus;
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::{Config, Listener};
-pub use derivations::Described;
+pub use derivations::NewDerivation as Described;
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
 pub use get::Reader;
-pub use lookup::Known;
-pub use memos::Made;
+pub use lookup::Lookup as Known;
+pub use memos::NewMemo as Made;
 pub use put::{Put, Writer};
 pub use report::Health;
 pub use roots::Lease;
@@ -91,13 +91,13 @@ struct Inner {
     turns: Turns,
 }
 
-/// Bounds on work that takes long and has a thread of its own, so that it never keeps a read from the store's threads.
+/// Limits on long work. It runs on threads of its own, so that it never takes an I/O thread from a read.
 struct Turns {
     /// One collection or cleaning at a time.
     keeping: Arc<Semaphore>,
     /// One scrub at a time.
     scrubbing: Arc<Semaphore>,
-    /// A few archives at a time: each waits for whoever reads or writes it.
+    /// A few archives at a time: each may wait for a slow reader or writer.
     archiving: Arc<Semaphore>,
 }
 
@@ -108,7 +108,7 @@ impl Default for Turns {
     }
 }
 
-/// What all threads of a store share.
+/// The state that all threads of a store share.
 pub(crate) struct Core {
     config: Config,
     disk: Arc<dyn Disk>,
@@ -119,7 +119,7 @@ pub(crate) struct Core {
     cache: Cache,
     guard: Guard,
     tally: Mutex<Tally>,
-    /// The tally's bytes in use, for who may not wait for it.
+    /// The tally's bytes in use, for callers that must not wait for its lock.
     used: AtomicU64,
     counters: Counters,
     orders: Gather<Request>,
@@ -129,16 +129,16 @@ pub(crate) struct Core {
     /// The segment that the writer appends to.
     tail: AtomicU32,
     next_file: AtomicU64,
-    /// There may be files that no record names.
+    /// Whether there may be files that no record names.
     unsettled: AtomicBool,
-    /// Held by the one collection or cleaning that goes on.
+    /// Held during a collection or cleaning: one at a time.
     keeping: Mutex<()>,
     /// Held while a name changes.
     naming: tokio::sync::Mutex<()>,
 }
 
 impl Store {
-    /// Opens the store in a folder, or makes one there. Nobody else has it open meanwhile.
+    /// Opens the store in a folder, or creates one there. The store is locked until it is closed.
     pub fn open(folder: impl AsRef<Path>, config: Config) -> Result<Store, Error> {
         let folder = folder.as_ref();
         let disk = Folder::new(folder).map_err(|cause| Error::disk("make", folder, cause))?;
@@ -146,33 +146,32 @@ impl Store {
         open::open(Arc::new(disk), config, Some(owner))
     }
 
-    /// Whether a folder has a store, of any format.
+    /// Whether a folder holds a store, of any format.
     pub fn is_in(folder: impl AsRef<Path>) -> bool {
         folder.as_ref().join(format::FORMAT_FILE).is_file()
     }
 
-    /// A store in memory, gone with its last handle.
+    /// Creates a store in memory. Its content is lost with the last handle.
     pub fn in_memory(config: Config) -> Result<Store, Error> {
         Store::open_on(Arc::new(Memory::new()), config)
     }
 
-    /// Opens the store on a disk that the caller alone uses.
+    /// Opens the store on a disk that no one else uses.
     pub fn open_on(disk: Arc<dyn Disk>, config: Config) -> Result<Store, Error> {
         open::open(disk, config, None)
     }
 
-    /// What opening the store found and mended.
+    /// The damage that opening the store found and repaired.
     pub fn opened(&self) -> &Opened {
         &self.inner.opened
     }
 
-    /// What an older format kept otherwise has been moved: the store need not be looked through for it again
-    /// ([`Opened::upgrade_from`]).
+    /// Marks the upgrade from an older format ([`Opened::upgrade_from`]) as done: the caller has converted its data.
     pub async fn finish_upgrade(&self) -> Result<(), Error> {
         self.blocking(|core| format::finish_upgrade(&*core.disk, core.segments.salt())).await
     }
 
-    /// Tells others who find the store taken where its owner can be reached.
+    /// Records the address that this process listens on, for other processes that find the store in use.
     pub fn announce(&self, listen: &str) -> Result<(), Error> {
         match &*lock(&self.inner.owner) {
             Some(owner) => owner.announce(listen),
@@ -180,7 +179,7 @@ impl Store {
         }
     }
 
-    /// Writes what is left to write and gives the store up; other handles get [`Error::Closed`] from now on.
+    /// Writes all pending data and closes the store; other handles get [`Error::Closed`] from now on.
     pub async fn close(self) -> Result<(), Error> {
         self.inner.core.orders.close();
         let ended = lock(&self.inner.ended).take();
@@ -192,7 +191,7 @@ impl Store {
         result
     }
 
-    /// How much the store holds, and what it did since it was opened.
+    /// The store's size, and its activity since it was opened.
     pub fn stats(&self) -> Stats {
         let core = &self.inner.core;
         let tally = core.tally().clone();
@@ -212,7 +211,7 @@ impl Store {
         }
     }
 
-    /// Runs what may wait for the disk on a thread that may.
+    /// Runs work that may wait for the disk on an I/O thread.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
@@ -221,8 +220,8 @@ impl Store {
         self.inner.pool.run(move || work(&core)).await?
     }
 
-    /// Runs work that takes long on a thread of its own, in its turn. The turn ends with the work, which goes on also
-    /// when nobody waits for it any more.
+    /// Runs long work on a thread of its own, in its turn. The turn ends with the work, which goes on even if the
+    /// caller stops waiting for it.
     async fn in_turn<T: Send + 'static>(
         &self,
         turn: fn(&Turns) -> &Arc<Semaphore>,
@@ -235,14 +234,14 @@ impl Store {
         let started = thread.spawn(move || {
             let _turn = turn;
             let work = std::panic::AssertUnwindSafe(|| work(&core));
-            // Nobody may be waiting any more.
+            // The caller may have stopped waiting.
             let _ = done.send(std::panic::catch_unwind(work).unwrap_or(Err(Error::Panicked)));
         });
         started.map_err(|cause| Error::disk("start a thread for", Path::new("."), cause))?;
         answer.await.unwrap_or(Err(Error::Panicked))
     }
 
-    /// Runs `work` here if it need not wait for the disk, else on a thread that may wait.
+    /// Runs `work` on the calling thread if it need not wait for the disk, else on an I/O thread.
     async fn quick<T: Send + 'static>(
         &self,
         work: impl Fn(&Core, Wait) -> Result<T, Error> + Send + 'static,
@@ -261,13 +260,13 @@ impl std::fmt::Debug for Store {
 }
 
 impl Drop for Inner {
-    /// Closes the store. On a plain thread this waits until all is written; inside an async runtime it must not block,
-    /// so the store's own threads finish, and then give it up ([`Store::close`] waits for that).
+    /// Closes the store. On a plain thread this waits until everything is written. Inside an async runtime it must not
+    /// block, so the store's own threads finish the writes and release the lock ([`Store::close`] waits for that).
     fn drop(&mut self) {
         self.core.orders.close();
         let thread = lock(&self.background).take();
         if let Some(thread) = thread.filter(|_| tokio::runtime::Handle::try_current().is_err()) {
-            // It has told what went wrong to whoever closed the store.
+            // That thread has sent its error to the caller of `close`.
             let _ = thread.join();
         }
     }
@@ -282,7 +281,7 @@ impl Core {
         self.reporter.tell(event);
     }
 
-    /// The health by now.
+    /// The current health.
     fn health(&self, used_bytes: u64) -> Health {
         let mut health = self.reporter.health();
         // The quota was exceeded once; deletions since then may have made room.
@@ -290,7 +289,7 @@ impl Core {
         health
     }
 
-    /// Counts an operation and tells of it: how many bytes it moved, nothing if there was nothing (to do).
+    /// Counts an operation and reports it; `bytes` says how many bytes it moved, `None` if it found or changed nothing.
     fn count<T>(
         &self,
         kind: Kind,
@@ -313,7 +312,7 @@ impl Core {
         lock(&self.tally)
     }
 
-    /// Leaves an order with the writer and waits for its answer.
+    /// Sends an order to the writer and waits for its answer.
     async fn submit(&self, order: Order, bytes: usize) -> Result<Answer, Error> {
         let room = self.queue_room(bytes).await?;
         let (done, answer) = oneshot::channel();
@@ -327,7 +326,7 @@ impl Core {
         Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Error::Closed)
     }
 
-    /// Leaves an order with the writer and waits for its answer, on a thread that may wait.
+    /// Sends an order to the writer and waits for its answer, on a thread that may block.
     fn submit_blocking(&self, order: Order) -> Result<Answer, Error> {
         let (done, answer) = oneshot::channel();
         self.leave(Request { order, done: Some(done), room: None })?;

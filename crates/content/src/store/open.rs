@@ -1,4 +1,4 @@
-//! Opening a store: checks its format, brings the index up to the log, repairs what a crash or damage left.
+//! Opening a store: checks its format, replays the log into the index, repairs the effects of a crash or of damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let segments = Arc::new(Segments::new(Arc::clone(&disk), format.salt)?);
     let folder = Path::new(INDEX_FOLDER);
     disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))?;
-    // This makes durable which folders there are, and that the mark is gone.
+    // `Files::open` syncs the folder, which also makes the new folders and the removal of the mark durable.
     let files = Files::open(Arc::clone(&disk))?;
     let reporter = Arc::new(Reporter::new(config.listener.clone()));
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
@@ -75,13 +75,12 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let owner = Arc::new(Mutex::new(owner));
     let (background, ended) = start(&core, append, &owner)?;
     let mended = std::thread::scope(|scope| {
-        // On a thread of its own, for it waits for the writer: the caller may be inside an async runtime.
+        // On a thread of its own: repairs block until the writer answers, and the caller may be in an async runtime.
         let mend = scope.spawn(|| mend(&core, log.as_ref(), &torn_files, &mut opened));
         mend.join().unwrap_or(Err(Error::Panicked))
     });
     if let Err(error) = mended {
         core.orders.close();
-        // What went wrong is the error of opening.
         let _ = background.join();
         return Err(error);
     }
@@ -98,7 +97,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     Ok(Store { inner: Arc::new(inner) })
 }
 
-/// Repairs what the damaged parts of the log and torn files had, as far as the index knows it.
+/// Repairs the data in damaged parts of the log and in torn files, as far as the index knows it.
 fn mend(
     core: &Core,
     log: Option<&BTreeMap<u32, u64>>,
@@ -115,7 +114,7 @@ fn mend(
         opened.recovered = repaired.recovered;
         opened.lost += repaired.lost;
     }
-    // What was in a part that nothing else knows of is not known.
+    // The content of a stretch that the index does not cover is unknown: it counts as one loss.
     opened.lost +=
         opened.unreadable.iter().filter(|stretch| !stretch.torn && !stretch.covered).count() as u64;
     Ok(())
@@ -123,7 +122,7 @@ fn mend(
 
 type Ended = oneshot::Receiver<Result<(), Error>>;
 
-/// Starts the threads of a store: that of the index, and when it ends.
+/// Starts the threads of a store; returns the index thread, and a channel that receives its result.
 fn start(
     core: &Arc<Core>,
     append: Append,
@@ -136,7 +135,7 @@ fn start(
     let writer = thread("log").spawn(move || {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         shared.orders.close();
-        // After a panic there may be orders left: whoever waits for them learns that they were not served.
+        // After a panic there may be orders left: dropping them tells their callers that they were not served.
         let mut unserved = Vec::new();
         while shared.orders.take(0, &mut unserved) {
             unserved.clear();
@@ -152,29 +151,29 @@ fn start(
     let (tell, ended) = oneshot::channel();
     let background = thread("index").spawn(move || {
         let result = Background::run(&shared, writer, keeper);
-        // From here on the next owner may come; what other handles still have open is not kept.
+        // The lock is released next: another process may open the store, so no file may stay open here.
         shared.files.close();
         lock(&owner).take();
-        // Nobody may be waiting: the store may just have been dropped.
+        // There may be no receiver: the store may just have been dropped.
         let _ = tell.send(result);
     });
     Ok((background.map_err(failed)?, ended))
 }
 
-/// What opening found on the disk: the index, brought up to the log's end, and what goes with it.
+/// The result of the search: the index, up to date with the log, and its companions.
 struct Found {
     catalogue: Catalogue,
     tally: Tally,
-    /// The first free numbers.
+    /// The first free numbers of segments and files.
     next_segment: u32,
     next_file: u64,
     pins: Vec<Address>,
-    /// The segments that are there with their lengths, if the index knows of more.
+    /// The existing segments with their lengths, if the index covers more than they have.
     log: Option<BTreeMap<u32, u64>>,
     torn_files: Vec<TornFile>,
 }
 
-/// Looks through the disk of a store.
+/// The search of a store's disk.
 struct Search<'a> {
     disk: &'a Arc<dyn Disk>,
     segments: &'a Segments,
@@ -184,7 +183,7 @@ struct Search<'a> {
     opened: &'a mut Opened,
 }
 
-/// The index as it is on disk, and what it covers.
+/// The index on disk, and the part of the log that it covers.
 struct Existing {
     index: Index,
     covered: Option<(Position, Tally)>,
@@ -218,7 +217,8 @@ impl Search<'_> {
         let mut torn_files = Vec::new();
         let next_file =
             clear_files(self.files, &catalogue, self.opened, &mut torn_files)?.max(tally.next_file);
-        // A log that was cleaned away entirely begins behind what the index covers; and a number is used once.
+        // If cleaning removed every segment, the log goes on after the part that the index covers. A number is never
+        // used twice.
         let covered_to = position.segment + u32::from(position.offset > 0);
         let live_to = tally.live_segments().last().map_or(0, |(last, _)| last + 1);
         let next_segment = next.max(covered_to).max(live_to).max(1);
@@ -226,8 +226,8 @@ impl Search<'_> {
         Ok(Found { catalogue, tally, next_segment, next_file, pins, log, torn_files })
     }
 
-    /// The segments with their lengths. Files that were swapped get their own names back; one whose name is taken goes to
-    /// quarantine.
+    /// The segments with their lengths. Files that were swapped get their own names back; one whose name is taken is
+    /// moved to quarantine.
     fn present_segments(&mut self) -> Result<BTreeMap<u32, u64>, Error> {
         let list = self.segments.list()?;
         let said = |segment: &u32| Some((*segment, self.segments.says_it_is(*segment)?));
@@ -247,7 +247,7 @@ impl Search<'_> {
         self.segments.list()
     }
 
-    /// The index as it is, or an empty one.
+    /// The index on disk, or an empty one to be rebuilt.
     fn index(&mut self, list: &BTreeMap<u32, u64>, why: Option<String>) -> Result<Existing, Error> {
         let why = match (why, self.opened.upgrade_from) {
             (None, Some(from)) if format::is_new_index_asked_for(&**self.disk)? => {
@@ -269,7 +269,7 @@ impl Search<'_> {
         Ok(Existing { index, covered: None })
     }
 
-    /// Brings the index up to the log's end; the number of the next segment.
+    /// Replays the log from where the index ends; returns the number of the next segment.
     fn follow(
         &mut self,
         list: &BTreeMap<u32, u64>,
@@ -280,7 +280,7 @@ impl Search<'_> {
         let opened = &mut *self.opened;
         let last = list.last_key_value().map(|(last, _)| *last);
         let log = self.closed.and_then(|closed| closed.log);
-        // Segments are removed from the first on: one that is missing was lost.
+        // Cleaning removes segments from the first on, so a gap after the first is a loss.
         let mut expected = match (is_covered, log) {
             (true, _) => Some(position.segment),
             (false, Some((first, _))) => Some(first),
@@ -314,7 +314,7 @@ impl Search<'_> {
                 damaged.push(stretch(end.segment, len..end.offset, false));
             }
         }
-        // Some of it may be known, if the log is read for a second time.
+        // Some stretches may be listed already, if this is the second search.
         damaged.retain(|stretch| {
             opened.unreadable.iter().all(|known| known.file != stretch.file || known.from != stretch.from)
         });
@@ -324,7 +324,7 @@ impl Search<'_> {
     }
 }
 
-/// The parts of the log that the index covers and that are not there.
+/// The parts of the log that the index covers and that are missing.
 fn missing_parts(list: &BTreeMap<u32, u64>, position: Position, tally: &Tally) -> Vec<Unreadable> {
     let covered = |segment, range| Unreadable { covered: true, ..stretch(segment, range, false) };
     let mut missing = Vec::new();
@@ -343,8 +343,8 @@ fn missing_parts(list: &BTreeMap<u32, u64>, position: Position, tally: &Tally) -
     missing
 }
 
-/// A process that died left a log whose end only the system knows: it must last before anything builds on it. Of what
-/// the index does not cover, the whole records are kept, so that nobody takes what a crash left for damage later.
+/// After a crash, rewrites and syncs the last segment: its end may be in the system's page cache only. From the part
+/// that the index does not cover, only whole records are kept, so that a torn write is not taken for damage later.
 fn keep_whole_records(
     segments: &Segments,
     list: &mut BTreeMap<u32, u64>,
@@ -354,8 +354,8 @@ fn keep_whole_records(
     let Some(mut last) = list.last_entry() else { return Ok(()) };
     let (segment, len) = (*last.key(), *last.get());
     let from = if segment == position.segment { position.offset } else { 0 };
-    // What the index covers is durable, and what it means must stay where it is. An empty file gets its front: once
-    // others follow, one that is empty has lost what it had.
+    // The part that the index covers is durable, and its records must keep their places. An empty file gets its front:
+    // an empty segment that others follow counts as damaged.
     if segment < position.segment || (from >= len && len > 0) {
         return Ok(());
     }
@@ -380,7 +380,7 @@ fn keep_whole_records(
             unreadable.extend(damage.map(|it| stretch(segment, it.from..it.to, torn(it))));
             Ok(())
         }
-        // For want of room, perhaps. It is read as it is.
+        // The disk may be full. The segment stays as it is.
         Err(_) => {
             let synced = segments.file(segment, Wait::Yes).and_then(|file| file.sync());
             synced.map_err(|cause| Error::disk("sync", &segment_path(segment), cause))
@@ -393,7 +393,7 @@ fn stretch(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
     Unreadable { file, from: range.start, bytes: range.end - range.start, torn, covered: false }
 }
 
-/// The index as it is on disk, or why it cannot be used.
+/// The index on disk, or the reason for which it cannot be used.
 fn existing(
     disk: &Arc<dyn Disk>,
     list: &BTreeMap<u32, u64>,
@@ -402,7 +402,8 @@ fn existing(
     let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
         .map_err(|error| error.to_string())?;
     let Some(Covered { position: (segment, offset), note }) = covered else {
-        // A crash before the first flush: all is read again. But before the log's first segment goes, there is an index.
+        // A crash came before the first flush: the whole log is replayed. But if the first segment was cleaned away,
+        // there was an index.
         return match list.first_key_value() {
             Some((2.., _)) => Err("it is missing, or the log's beginning is".to_owned()),
             _ => Ok(Existing { index, covered: None }),
@@ -412,7 +413,7 @@ fn existing(
     Ok(Existing { index, covered: Some((Position { segment, offset }, tally)) })
 }
 
-/// Reads a segment again from an offset on.
+/// Replays a segment from an offset on.
 fn replay(
     segments: &Segments,
     segment: u32,
@@ -438,7 +439,7 @@ fn replay(
     Ok(damage)
 }
 
-/// How many records are brought into the index together.
+/// How many records are applied to the index together.
 const REPLAYED_AT_ONCE: usize = 512;
 
 fn bring_in(
@@ -455,7 +456,7 @@ fn bring_in(
         end = Some(place.end());
     }
     if let Some(end) = end {
-        // Files that nothing names any more are found when all files are looked at.
+        // Files that no record names any more are found later, when all files are listed.
         catalogue.apply(overlay.changes(), end, tally);
     }
     let index = catalogue.index();
@@ -463,8 +464,7 @@ fn bring_in(
     Ok(())
 }
 
-/// Removes what unfinished puts left, notes files that are shorter or longer than they should be, and finds the first
-/// free file number.
+/// Removes files of unfinished puts, notes files of the wrong length, and returns the first free file number.
 fn clear_files(
     files: &Files,
     catalogue: &Catalogue,
@@ -472,7 +472,7 @@ fn clear_files(
     torn_files: &mut Vec<TornFile>,
 ) -> Result<u64, Error> {
     let mut strays = files.clear_incoming()?;
-    // A store that was closed in order has no other files than its log says.
+    // After a clean shutdown there are no files but those that the log names.
     let listed = if opened.clean { Listed::default() } else { files.list()? };
     let damaged = opened.rebuilt.is_some() || opened.unreadable.iter().any(|unreadable| !unreadable.torn);
     let mut next = 0;
@@ -491,7 +491,7 @@ fn clear_files(
         }
         opened.unfinished += 1;
         match damaged {
-            // The record that named it may be what is lost.
+            // The record that named it may be among the losses.
             true => files.quarantine(name)?,
             false => files.remove(name)?,
         }
@@ -501,7 +501,7 @@ fn clear_files(
     Ok(next)
 }
 
-/// An index error while there is no store yet.
+/// Converts an index error while there is no store yet.
 fn plain(error: index::Error) -> Error {
     match error {
         index::Error::Disk(error) => error,

@@ -1,7 +1,7 @@
-//! What the index will say once a batch of records is written: one view for deciding what to write and for applying it.
+//! The index as it will be once a batch of records is written: one view to decide on the writes and to apply them.
 //!
-//! The index learns of a batch when the batch is durable. Until then, what the batch changes counts for the orders
-//! behind it in the same batch, or a record that was moved could undo what was said since.
+//! The index learns of a batch once the batch is written. Until then, later orders of the same batch must see its
+//! earlier changes; otherwise a moved record could undo a newer one.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,21 @@ use crate::index::{BuildBits, Change, Key};
 use crate::log::{Fact, Place, Record, Removed, What};
 use crate::{Address, Error, Value};
 
-/// Changes in the making, on top of the index as it is.
+/// The changes of the current batch, on top of the index.
 ///
-/// Every key is loaded before it is looked at or changed: loading may fail, so all of it comes first
-/// ([`Overlay::prepare`]); what follows cannot fail half-way.
+/// Every key is loaded before it is read or changed. Loading may fail, so it all comes first ([`Overlay::prepare`]);
+/// the steps after it cannot fail half-way.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     rows: HashMap<Key, Slot, BuildBits>,
-    /// Changed keys in the order of their first change: the order in which readers see them.
+    /// The changed keys in the order of their first change, which is the order in which readers see them.
     changed: Vec<Key>,
-    /// Edges in order: no batch asks for one back.
+    /// The changed edges in order: a batch never reads them back.
     edges: Vec<(Key, Change)>,
     tally: TallyChange,
-    /// Files that nothing names any more.
+    /// Files that no record names any more.
     orphans: Vec<Name>,
-    /// How many tombstones the index has.
+    /// The number of tombstones in the index.
     gone: u64,
 }
 
@@ -40,7 +40,7 @@ struct Slot {
     is_changed: bool,
 }
 
-/// What a batch changes, in the order in which readers may see it.
+/// The changes of a batch, in the order in which readers may see them.
 pub(crate) struct Changes<'a> {
     overlay: &'a mut Overlay,
 }
@@ -50,7 +50,7 @@ impl Changes<'_> {
         &self.overlay.tally
     }
 
-    /// Rows and edges. What a row leads to comes before the row.
+    /// Rows and edges. A row comes after the rows that it leads to.
     pub(crate) fn rows(&mut self) -> impl Iterator<Item = (Key, Change)> {
         let Overlay { rows, changed, edges, .. } = &mut *self.overlay;
         let row = |key: Key| (key, rows.remove(&key).and_then(|slot| slot.row));
@@ -64,7 +64,7 @@ impl Changes<'_> {
 }
 
 impl Overlay {
-    /// Begins a new batch on an index with so many tombstones.
+    /// Begins a new batch on an index with this many tombstones.
     pub(crate) fn begin(&mut self, gone: u64) {
         self.rows.clear();
         self.changed.clear();
@@ -74,7 +74,7 @@ impl Overlay {
         self.gone = gone;
     }
 
-    /// Everything that the batch changes.
+    /// All changes of the batch.
     pub(crate) fn changes(&mut self) -> Changes<'_> {
         Changes { overlay: self }
     }
@@ -84,7 +84,7 @@ impl Overlay {
         self.load_bytes(catalogue, key)?.map(|row| catalogue.decoded(row)).transpose()
     }
 
-    /// The same as bytes.
+    /// The row under a key, as bytes.
     pub(crate) fn load_bytes(&mut self, catalogue: &Catalogue, key: &Key) -> Result<Option<&[u8]>, Error> {
         use std::collections::hash_map::Entry;
         let slot = match self.rows.entry(*key) {
@@ -99,12 +99,12 @@ impl Overlay {
         R::decode(self.rows.get(key)?.row.as_deref()?)
     }
 
-    /// Whether the batch changes what is under a key.
+    /// Whether the batch changes the row under a key.
     pub(crate) fn is_changed(&self, key: &Key) -> bool {
         self.rows.get(key).is_some_and(|slot| slot.is_changed)
     }
 
-    /// Whether something was under a key that was loaded before, or is put there by the batch.
+    /// Whether there is a row under a key that was loaded before, with the batch's changes.
     pub(crate) fn is_there(&self, key: &Key) -> bool {
         self.rows.get(key).is_some_and(|slot| slot.row.is_some())
     }
@@ -137,7 +137,7 @@ impl Overlay {
         }
     }
 
-    /// Loads every row that the removal of something needs.
+    /// Loads every row that the removal of an item needs.
     pub(crate) fn prepare_removal(
         &mut self,
         catalogue: &Catalogue,
@@ -153,7 +153,7 @@ impl Overlay {
         self.load::<GoneRow>(catalogue, &Table::Gone.key(address)).map(|_| ())
     }
 
-    /// Loads the tombstone of what comes back, if there can be one.
+    /// Loads the tombstone of an item that comes back, if there can be one.
     fn prepare_revival(&mut self, catalogue: &Catalogue, address: &Address) -> Result<(), Error> {
         match self.gone.saturating_add_signed(self.tally.count(Count::Gone)) {
             0 => Ok(()),
@@ -161,7 +161,7 @@ impl Overlay {
         }
     }
 
-    /// Adds what a record at a place says, after [`Overlay::prepare`].
+    /// Applies a record at a place, after [`Overlay::prepare`].
     pub(crate) fn apply(&mut self, record: &Record, place: Place) {
         let (at, class) = (record.at, record.class);
         match &record.fact {
@@ -207,7 +207,7 @@ impl Overlay {
         let key = Table::Blob.key(address);
         let old: Option<Blob> = self.row(&key);
         if let Some(old) = old {
-            // A record that was only moved may not know what was promised meanwhile.
+            // A moved record may have a lower class than a touch has promised meanwhile.
             new.class = new.class.max(old.class);
             new.at = new.at.max(old.at);
         }
@@ -234,7 +234,7 @@ impl Overlay {
         bytes: &[u8],
         (place, at): (Place, Time),
     ) {
-        // Bytes that are not canonical are those of a store of format 1, in which they had no inputs of interest.
+        // Only stores of format 1 have bytes that are not canonical, and those have no inputs of interest.
         self.put_edges(&Value::addresses_in(bytes).unwrap_or_default(), address);
         self.revive(address);
         let key = Table::Derivation.key(address);
@@ -250,7 +250,7 @@ impl Overlay {
         self.edges.extend(inputs.iter().map(edge));
     }
 
-    /// Removes the tombstone of what is there again.
+    /// Removes the tombstone of an item that came back.
     fn revive(&mut self, address: &Address) {
         let key = Table::Gone.key(address);
         if self.is_there(&key) {
@@ -281,7 +281,7 @@ impl Overlay {
         self.put(Count::Gone, Table::Gone.key(address), Some(gone));
     }
 
-    /// Forgets a tombstone that is at this place, after its row was loaded. The log no longer has it.
+    /// Removes a tombstone that is at this place, after its row was loaded. The log no longer has it.
     pub(crate) fn forget(&mut self, address: &Address, place: Place) {
         let key = Table::Gone.key(address);
         if self.row::<GoneRow>(&key).is_some_and(|row| row.place.is_at(place)) {
@@ -308,7 +308,7 @@ impl Overlay {
     }
 }
 
-/// The key of what a removal is of.
+/// The key of a removed item.
 pub(crate) fn removed_key(what: What, address: &Address) -> Key {
     match what {
         What::Blob => Table::Blob.key(address),

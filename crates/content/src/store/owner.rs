@@ -1,4 +1,4 @@
-//! One process owns a store: a lock on a file that says who does, and where it listens.
+//! The lock of a store: one process owns it. The lock file names that process, and where it listens.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,10 +9,10 @@ use crate::Error;
 
 const NAME: &str = "lock";
 
-/// What stands before the place where the owner listens.
+/// The text before the address that the owner listens on.
 const LISTENING: &str = ", listening on ";
 
-/// The lock on a store, let go when dropped (or when the process ends, however it does).
+/// The lock on a store, released when dropped or when the process ends.
 #[derive(Debug)]
 pub(crate) struct Owner {
     file: Mutex<File>,
@@ -21,13 +21,13 @@ pub(crate) struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Closing the file is not enough while a process that was just started still has a copy of it.
+        // Closing the file is not enough while a child process that was just started has a copy of the descriptor.
         let _ = super::lock(&self.file).unlock();
     }
 }
 
 impl Owner {
-    /// Takes the store in a folder, unless somebody has it.
+    /// Locks the store in a folder; an error if another process has it.
     pub(crate) fn take(folder: &Path) -> Result<Owner, Error> {
         let path = folder.join(NAME);
         let disk = |doing, cause| Error::disk(doing, Path::new(NAME), cause);
@@ -38,7 +38,7 @@ impl Owner {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // What it says is for people; the lock is what counts.
+                // The file's text is only for messages; the lock itself decides.
                 let _ = Read::by_ref(&mut file).take(4096).read_to_string(&mut text);
                 let owner = text.trim();
                 let listens_on = owner.split_once(LISTENING).map(|(_, listens_on)| listens_on.to_owned());
@@ -51,7 +51,7 @@ impl Owner {
         Ok(owner)
     }
 
-    /// Says where the owner listens.
+    /// Writes the address that the owner listens on.
     pub(crate) fn announce(&self, listen: &str) -> Result<(), Error> {
         self.say(Some(listen))
     }

@@ -1,4 +1,4 @@
-//! Values on their way to the log that are known already: whoever asks finds them here until the index has them.
+//! Pending values: derived values that are not written yet. Reads find them here until the index has them.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,14 +12,15 @@ use crate::address::BuildAddress;
 use crate::facts::Memo;
 use crate::shards::Shards;
 
-/// What was derived and is not in the index yet. Its bound is the room that whoever adds something has in the queue.
+/// Derived values that are not in the index yet. The room in the writer's queue bounds them: each caller that adds a
+/// value holds some of it.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// How many entries there are: nobody need look while it is 0.
+    /// The number of entries: readers skip the maps while it is 0.
     count: AtomicUsize,
     bytes: AtomicU64,
     next_ticket: AtomicU64,
-    /// How many entries name inputs: nobody need look for readers while it is 0.
+    /// The number of entries that name inputs: the search for dependents skips them while it is 0.
     with_inputs: AtomicUsize,
     memos: Shards<Mutex<Memos>>,
     blobs: Shards<Mutex<Blobs>>,
@@ -34,15 +35,15 @@ struct PendingMemo {
     inputs: Box<[Address]>,
 }
 
-/// Bytes, and how many entries they belong to.
+/// Bytes, and the number of entries that they belong to.
 type Blobs = HashMap<Address, (usize, Bytes), BuildAddress>;
 
-/// Tells two entries of one derivation apart.
+/// The identity of an entry: one derivation may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
 impl Pending {
-    /// Adds a memo and its output's bytes; nothing if the same is there already.
+    /// Adds a memo and its output's bytes; `None` if the same memo is there already.
     pub(crate) fn add(&self, memo: Memo, inputs: &[Address], bytes: Bytes) -> Option<Ticket> {
         let mut memos = lock(self.memos.of(&memo.derivation));
         if memos.get(&memo.derivation).is_some_and(|there| there.memo.output == memo.output) {
@@ -51,7 +52,7 @@ impl Pending {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let ticket = Ticket(self.next_ticket.fetch_add(1, Ordering::Relaxed));
-        // Whoever finds the memo finds its output.
+        // The output is added before the memo: a reader that finds the memo must find its output.
         lock(self.blobs.of(&memo.output)).entry(memo.output).or_insert((0, bytes)).0 += 1;
         let replaced = memos.insert(memo.derivation, PendingMemo { ticket, memo, inputs: inputs.into() });
         let (more, fewer) = (!inputs.is_empty(), replaced.is_some_and(|it| !it.inputs.is_empty()));
@@ -60,7 +61,7 @@ impl Pending {
         Some(ticket)
     }
 
-    /// Takes an entry away: the index has it, or it was not written.
+    /// Removes an entry: the index has it, or its write failed.
     pub(crate) fn remove(&self, ticket: Ticket, derivation: &Address, output: &Address) {
         let mut memos = lock(self.memos.of(derivation));
         if memos.get(derivation).is_some_and(|there| there.ticket == ticket) {
@@ -78,11 +79,11 @@ impl Pending {
             }
         }
         drop(blobs);
-        // Whoever sees the lower count sees what the index has.
+        // Release: a reader that sees the lower count sees the index's entry too.
         self.count.fetch_sub(1, Ordering::Release);
     }
 
-    /// Takes all away: nobody writes any more.
+    /// Removes all entries: the writer has stopped.
     pub(crate) fn clear(&self) {
         self.memos.iter().for_each(|shard| lock(shard).clear());
         self.blobs.iter().for_each(|shard| lock(shard).clear());
@@ -92,7 +93,7 @@ impl Pending {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// How many bytes of values there are.
+    /// The bytes of all pending values.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -104,7 +105,7 @@ impl Pending {
         lock(self.memos.of(derivation)).get(derivation).map(|there| there.memo.clone())
     }
 
-    /// The derivations that read an address, as their memos say.
+    /// The derivations that read an address, according to their memos.
     pub(crate) fn readers(&self, input: &Address) -> Vec<Address> {
         if self.with_inputs.load(Ordering::Acquire) == 0 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Many orders on their way at once, from a thread that may wait: so that they share batches.
+//! A pipeline of orders to the writer, from a thread that may block: several in flight share a batch.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::facts::Class;
 use crate::log::{Fact, Record};
 
-/// How many orders are on their way at most, and how many bytes of records.
+/// The most orders in flight, and the most bytes of their records.
 const ORDERS_MOST: usize = 512;
 const BYTES_MOST: usize = 8 << 20;
 
@@ -18,7 +18,7 @@ pub(crate) struct Pipeline<'a> {
     core: &'a Core,
     answers: VecDeque<(usize, oneshot::Receiver<Result<Answer, Error>>)>,
     bytes: usize,
-    /// How many orders had something written.
+    /// The number of orders that wrote a record.
     pub written: u64,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Pipeline<'a> {
         Pipeline { core, answers: VecDeque::new(), bytes: 0, written: 0 }
     }
 
-    /// Leaves an order with the writer, once there is room.
+    /// Sends an order to the writer, once there is room.
     pub(crate) fn order(&mut self, order: Order, bytes: usize) -> Result<(), Error> {
         while self.answers.len() >= ORDERS_MOST
             || (self.bytes + bytes > BYTES_MOST && !self.answers.is_empty())
@@ -47,12 +47,12 @@ impl<'a> Pipeline<'a> {
         self.order(Order::Write(record, crc), bytes)
     }
 
-    /// About how many bytes are on their way.
+    /// The approximate number of bytes in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.bytes as u64
     }
 
-    /// Waits for all answers.
+    /// Waits for all answers; returns how many orders wrote a record.
     pub(crate) fn settle(mut self) -> Result<u64, Error> {
         self.wait()?;
         Ok(self.written)

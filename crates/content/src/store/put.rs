@@ -1,4 +1,4 @@
-//! Blobs on their way in.
+//! Writing blobs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,19 +15,19 @@ use crate::files::{Durability, Name, Sink};
 use crate::log::Fact;
 use crate::{Address, Error};
 
-/// What putting a blob, or the description of a derivation, came to.
+/// The result of putting a blob or the description of a derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Put {
     /// Its address.
     pub address: Address,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub len: u64,
-    /// It was not there before.
+    /// Whether it was not in the store before.
     pub new: bool,
 }
 
 impl Store {
-    /// Keeps bytes. A blob that is there already is not written again.
+    /// Stores bytes. A blob that is already in the store is not written again.
     pub async fn put(&self, bytes: impl Into<Bytes>, class: Class) -> Result<Put, Error> {
         let bytes: Bytes = bytes.into();
         if bytes.len() > self.inner.core.config.packed_most {
@@ -38,8 +38,8 @@ impl Store {
         self.put_packed(bytes, class).await
     }
 
-    /// Keeps the bytes of a stream of any length, in little memory. An error of the stream ends the put; nothing of
-    /// it is left.
+    /// Stores the bytes of a stream of any length, in little memory. An error of the stream ends the put and leaves
+    /// nothing behind.
     pub async fn put_stream<E>(
         &self,
         stream: impl Stream<Item = Result<Bytes, E>>,
@@ -49,7 +49,7 @@ impl Store {
         E: std::error::Error + Send + Sync + 'static,
     {
         let mut writer = self.writer(class);
-        let stream = stream.map_err(|error| Error::Giver(Arc::new(error)));
+        let stream = stream.map_err(|error| Error::Source(Arc::new(error)));
         futures_util::pin_mut!(stream);
         while let Some(bytes) = stream.try_next().await? {
             writer.write(bytes).await?;
@@ -57,7 +57,7 @@ impl Store {
         writer.finish().await
     }
 
-    /// Keeps bytes that come piece by piece.
+    /// Makes a writer that stores a blob piece by piece.
     pub fn writer(&self, class: Class) -> Writer {
         Writer { store: self.clone(), class, len: 0, state: Taking::Small(BytesMut::new()) }
     }
@@ -86,7 +86,7 @@ impl Store {
         }
         core.room_for(len).await?;
         let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class).await?;
-        // What was derived is about to be read; what a caller brought may be.
+        // A derived value is about to be read, so it may evict others; a blob from a caller may never be read.
         match class {
             Class::Derivable => core.admit(address, &bytes),
             Class::Acknowledged => core.admit_if_free(address, &bytes),
@@ -94,13 +94,13 @@ impl Store {
         Ok(Put { address, len, new: outcome.written })
     }
 
-    /// Whether a good copy of the blob is there, with this promise at least. The copy is read and checked: to put a blob
-    /// again heals one that was damaged. A packed copy is brought up to the promise; a file is not, as it may be torn
+    /// Whether the store has a good copy of the blob, of this class at least. The copy is read and verified, so that a
+    /// put heals a damaged blob. The class of a packed copy is raised; that of a file is not, as the file may be torn
     /// after a power cut, and the caller has a good copy.
     async fn keeps(&self, address: &Address, class: Class) -> Result<bool, Error> {
         let core = &self.inner.core;
         let wanted = core.guard.want(vec![*address]);
-        // A log that broke off may have removed what the index still has.
+        // A log that can no longer be written may have removed blobs that the index still has.
         core.segments.check()?;
         if wanted.is_leaving(0) {
             return Ok(false);
@@ -118,11 +118,11 @@ impl Store {
         if !core.write(Fact::Touch { address }, class).await?.written {
             return Ok(false);
         }
-        // The promise is for these bytes: not for others that were put meanwhile.
+        // The class was raised for these bytes: another copy that was put meanwhile does not count.
         Ok(self.quick(row).await?.is_some_and(|now| now.home == blob.home))
     }
 
-    /// Whether the copy of a blob verifies. One that does not is missing from now on.
+    /// Whether the copy of a blob verifies. A damaged copy is removed.
     async fn is_whole(&self, address: Address, blob: Blob) -> Result<bool, Error> {
         let checked = match blob.home {
             Home::Packed => self.quick(move |core, wait| core.check_packed(&address, &blob, wait)).await,
@@ -135,7 +135,7 @@ impl Store {
     }
 }
 
-/// Takes a blob piece by piece; dropping it unfinished leaves nothing.
+/// Writes a blob piece by piece. Dropping it before [`Writer::finish`] leaves nothing behind.
 #[derive(Debug)]
 pub struct Writer {
     store: Store,
@@ -146,16 +146,16 @@ pub struct Writer {
 
 #[derive(Debug)]
 enum Taking {
-    /// It may yet be small enough to be packed.
+    /// The bytes so far, which may be small enough to be packed.
     Small(BytesMut),
     Large(Box<Sink>),
-    /// A write was given up half-way.
+    /// An earlier write failed or was cancelled.
     Torn,
 }
 
 impl Writer {
-    /// Takes the next bytes. For want of room in the quota none are taken, and they can be given again; after any other
-    /// error, or if the future is dropped half-way, the blob cannot be finished.
+    /// Appends bytes. On [`Error::Quota`] none are appended, and the call can be retried; after any other error, or if
+    /// the future is dropped half-way, the blob cannot be finished.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         let core = &self.store.inner.core;
         let len = self.len + bytes.len() as u64;
@@ -182,7 +182,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The blob is whole: keeps it.
+    /// Stores the blob, which is complete.
     pub async fn finish(self) -> Result<Put, Error> {
         let Writer { store, class, len, state } = self;
         match state {
@@ -209,7 +209,7 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
         Class::Derivable => Durability::Later,
     };
     hashed.keep(durability).await?;
-    // If this fails, the log may have it all the same: the file stays until the store is opened and the log read.
+    // If this fails, the log may have the record nevertheless: the file stays until the next open replays the log.
     let outcome = core.write(Fact::File { address, number, len }, class).await?;
     std::mem::forget(unsettled);
     if !outcome.written {
@@ -218,8 +218,7 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
     Ok(Put { address, len, new: outcome.written })
 }
 
-/// A file in place that the log may or may not name. Given up, it is found when the store is opened, which has to look
-/// at all files then.
+/// A file in place that the log may or may not name. If dropped, the next open lists all files, and finds it.
 pub(super) struct Unsettled<'a>(pub(super) &'a Core);
 
 impl Drop for Unsettled<'_> {

@@ -1,7 +1,7 @@
-//! Memos in memory, so that one that is recalled often is not read from the index each time.
+//! A cache of memos, so that a memo that is recalled often is not read from the index each time.
 //!
-//! The writer keeps them right: it puts what it wrote and removes what it removed. A memo that a reader found in the
-//! index comes in only if the writer changed nothing near it meanwhile, as it may be old by then.
+//! The writer keeps the cache current: it adds and removes each memo that it writes and removes. A memo that a reader
+//! found in the index is added only if the writer changed nothing in its shard meanwhile, as it may be out of date.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,13 +9,13 @@ use crate::Address;
 use crate::facts::Memo;
 use crate::shards::{SHARDS, Shards, slot};
 
-/// No more memos are held, however large the cache of values is; about 10 MiB.
+/// The most memos held, however large the cache of values is; about 10 MiB.
 const MOST: u64 = 1 << 16;
 
-/// Of a store with a cache of so many bytes for each, one memo is held.
+/// One memo is held per this many bytes of the cache of values.
 const CACHE_BYTES: u64 = 4096;
 
-/// Memos by derivation. An address has two places; whoever comes third takes the older one's.
+/// Memos by derivation. An address has two possible places; a new memo replaces the older of the two.
 #[derive(Debug)]
 pub(crate) struct Recalled {
     shards: Shards<RwLock<Shard>>,
@@ -24,13 +24,13 @@ pub(crate) struct Recalled {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Counts what the writer did here.
+    /// Counts the writer's changes in this shard.
     version: u64,
-    /// None until the first memo comes.
+    /// Empty until the first memo is added.
     pairs: Vec<[Option<Memo>; 2]>,
 }
 
-/// The state of what is near an address at some time.
+/// The state of an address's shard at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
@@ -50,7 +50,7 @@ impl Recalled {
         Version(self.read(derivation).version)
     }
 
-    /// Takes in what the index had at this version or later.
+    /// Adds a memo that the index had at this version or later.
     pub(crate) fn found(&self, version: Version, memo: &Memo) {
         let mut shard = self.write(&memo.derivation);
         if shard.version == version.0 {
@@ -58,14 +58,14 @@ impl Recalled {
         }
     }
 
-    /// The writer's: this is what the index has now.
+    /// Called by the writer: the index has this memo now.
     pub(crate) fn written(&self, memo: &Memo) {
         let mut shard = self.write(&memo.derivation);
         shard.version += 1;
         self.put(&mut shard, memo);
     }
 
-    /// The writer's: the index has none now.
+    /// Called by the writer: the index has no memo of this derivation now.
     pub(crate) fn removed(&self, derivation: &Address) {
         let mut shard = self.write(derivation);
         shard.version += 1;
@@ -82,7 +82,7 @@ impl Recalled {
         }
         let Some([first, second]) = place.and_then(|place| shard.pairs.get_mut(place)) else { return };
         let is_other = |held: &mut Memo| held.derivation != memo.derivation;
-        // One derivation has one place: a second memo of it would be an old one.
+        // One derivation takes one place only: a second memo of it would be out of date.
         match first.take_if(is_other) {
             Some(other) => *second = Some(other),
             None => *second = second.take_if(is_other),

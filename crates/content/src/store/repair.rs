@@ -1,7 +1,7 @@
-//! Repairs what damaged or missing parts of the log had.
+//! Repairs the data in damaged or missing parts of the log.
 //!
 //! The index knows where each record is. Its rows of pins, names, memos and large blobs are complete, so those are
-//! written to the log again. Small blobs and descriptions of derivations were in the log alone: they are lost, and
+//! written to the log again. Small blobs and descriptions of derivations were only in the log: they are lost, and
 //! reported.
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use super::pipeline::Pipeline;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table};
 use super::{Core, Event};
-use crate::facts::{Class, Memo, Why};
+use crate::facts::{Class, Memo, RemovalReason};
 use crate::files::Name;
 use crate::log::{Fact, HEADER, Place, Record, Removed, What};
 use crate::{Address, Error};
@@ -22,21 +22,21 @@ pub(super) struct TornFile {
     pub blob: Blob,
 }
 
-/// What a repair came to.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Repaired {
     /// Records that were written again.
     pub recovered: u64,
-    /// Acknowledged things that are lost.
+    /// The number of acknowledged items that are lost.
     pub lost: u64,
-    /// What is lost, acknowledged or not.
+    /// The addresses of lost items, acknowledged or not.
     pub addresses: Vec<Address>,
 }
 
-/// So many losses are told of one by one.
-const TOLD: usize = 32;
+/// The most losses that are reported one by one.
+const LOSSES_REPORTED: usize = 32;
 
-/// Writes again what the index knows of records that are lost, and removes what only they had.
+/// Rewrites lost records from the index, and removes the items whose only copy was in them.
 pub(super) fn repair(
     core: &Core,
     is_lost: impl Fn(Place) -> bool,
@@ -93,7 +93,7 @@ struct Repair<'a> {
     losses: Vec<Loss>,
 }
 
-/// Something that is lost.
+/// A lost item.
 struct Loss {
     address: Address,
     what: What,
@@ -102,7 +102,7 @@ struct Loss {
 }
 
 impl Repair<'_> {
-    /// Writes a record that was at this place, if the index still means it there.
+    /// Rewrites a record that was at this place, if the index still points there.
     fn write_again(&mut self, place: Place, record: Record) -> Result<(), Error> {
         let bytes = record.fact.size_hint();
         self.writes.order(Order::Move(place, record), bytes)
@@ -112,7 +112,7 @@ impl Repair<'_> {
         for row in self.core.catalogue.rows(Table::Memo, None)? {
             let MemoRow { place, class, memo } = self.core.catalogue.decoded(&row?.1)?;
             if is_lost(place) {
-                // The inputs are in the description, if there is one; else the index has the edges until it is made anew.
+                // The inputs are in the description, if there is one; else the index has the edges until it is rebuilt.
                 let Memo { derivation, output, size, cost, at } = memo;
                 let fact = Fact::Memo { derivation, output, size, cost, inputs: Vec::new() };
                 self.write_again(place, Record { at, class, fact })?;
@@ -121,7 +121,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Forgets tombstones: they only say why something is not there.
+    /// Drops lost tombstones: they only explain why an item is missing.
     fn tombstones(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
         for row in self.core.catalogue.rows(Table::Gone, None)? {
             let (address, row) = row?;
@@ -133,7 +133,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Removes what is lost, and tells of it.
+    /// Removes the lost items, and reports them.
     fn finish(self) -> Result<Repaired, Error> {
         let Repair { core, writes, losses } = self;
         let mut repaired = Repaired { recovered: writes.settle()?, ..Repaired::default() };
@@ -153,19 +153,21 @@ impl Repair<'_> {
                     groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
                 }
             }
-            let removed = core.submit_blocking(Order::Remove(Why::Damaged, groups))?.removed;
+            let removed = core.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?.removed;
             let removed: HashSet<Address> = removed.into_iter().map(|(address, _)| address).collect();
             for loss in part.iter().filter(|loss| removed.contains(&loss.address)) {
                 core.cache.remove(&loss.address);
                 repaired.lost += u64::from(loss.class == Class::Acknowledged);
                 repaired.addresses.push(loss.address);
-                if repaired.addresses.len() <= TOLD {
+                if repaired.addresses.len() <= LOSSES_REPORTED {
                     let what = "the part of the log that had it is lost, or its file is torn".to_owned();
                     core.tell(&Event::Quarantined { address: loss.address, class: loss.class, what });
                 }
             }
         }
-        let told = losses[..losses.len().min(TOLD)].iter().filter(|loss| loss.class == Class::Acknowledged);
+        let told = losses[..losses.len().min(LOSSES_REPORTED)]
+            .iter()
+            .filter(|loss| loss.class == Class::Acknowledged);
         let more = repaired.lost.saturating_sub(told.count() as u64);
         if more > 0 {
             let what = "more values and descriptions were in the lost part of the log".to_owned();

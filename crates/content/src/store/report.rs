@@ -1,4 +1,4 @@
-//! Reports what happens in a store: to the listener, to the log (`tracing`), and as the health in the statistics.
+//! Reports the events of a store: to the listener, to the log (`tracing`), and as the health in the statistics.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,16 +13,16 @@ use crate::facts::Class;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// Acknowledged things that are known to be lost: values, derivations, pins, names, or unreadable stretches of the
-    /// log, of which nobody knows what they held.
+    /// Acknowledged items that are known to be lost: values, derivations, pins, names, or unreadable stretches of the
+    /// log, whose content is unknown.
     pub lost: u64,
-    /// Damaged things that were moved to quarantine, acknowledged or derivable.
+    /// Damaged items that were moved to quarantine, acknowledged or derivable.
     pub damaged: u64,
     /// Derivations that were remembered with another output than before.
     pub diverged: u64,
     /// Background work that failed.
     pub failures: u64,
-    /// The index is damaged: it answers errors until the store is opened again, which rebuilds it from the log.
+    /// The index is damaged: it returns errors until the store is opened again, which rebuilds it from the log.
     pub index_damaged: bool,
     /// The store is over its quota, and collection cannot get it below.
     pub over_quota: bool,
@@ -103,7 +103,7 @@ impl Reporter {
             counter.fetch_add(count, Ordering::Relaxed);
         };
         match event {
-            // What is lost may have been told of one by one before.
+            // The losses may have been reported one by one before.
             Event::Opened(opened) => _ = self.lost.fetch_max(opened.losses(), Ordering::Relaxed),
             Event::Quarantined { class, .. } => {
                 add(&self.damaged, 1);
@@ -124,7 +124,7 @@ macro_rules! log_line {
     ($level:ident, $($rest:tt)*) => { $level!(target: "anabranch_content", $($rest)*) };
 }
 
-/// Writes one line: an error if acknowledged things were lost, a warning if something has to be done or derived again.
+/// Writes one line: an error if acknowledged data was lost, a warning if work has to be done or data derived again.
 fn log(event: &Event) {
     match event {
         Event::Done { .. } => {}
@@ -203,7 +203,7 @@ mod tests {
     use tracing::{Metadata, Subscriber};
 
     use super::*;
-    use crate::facts::Why;
+    use crate::facts::RemovalReason;
     use crate::{Address, Error, Unreadable};
 
     /// Collects log lines.
@@ -303,7 +303,7 @@ mod tests {
                 Event::Done { operation: "put", outcome: crate::Outcome::Bytes(1) },
                 Event::Opened(Opened::default()),
                 Event::Opened(Opened { clean: true, ..Opened::default() }),
-                Event::Removed { count: 2, why: Why::Collected },
+                Event::Removed { count: 2, why: RemovalReason::Collected },
                 Event::Indexed,
                 Event::Cleaned { segments: 1, bytes: 100 },
             ],

@@ -1,4 +1,4 @@
-//! What collection keeps: pins, names, and leases of live runs.
+//! The roots of collection: pins, names, and leases of live runs.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::Store;
 use super::counters::Kind;
 use super::guard::Touch;
 use super::mark::touch_all;
-use crate::facts::{Class, Named};
+use crate::facts::{Class, NameChange};
 use crate::log::Fact;
 use crate::{Address, Error};
 
@@ -63,25 +63,25 @@ impl Store {
         .await
     }
 
-    /// Pinned addresses, in order: at most so many, behind `after`.
+    /// Up to `most` pinned addresses after `after`, in order.
     pub async fn pins(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
         self.blocking(move |core| core.catalogue.pins(after)?.take(most).collect()).await
     }
 
-    /// Has a name mean an address from now on, or nothing. What it meant before stays in its history, and is held as
-    /// long as it does.
+    /// Points a name to an address; `None` drops the name. The addresses it pointed to before stay in its history, and
+    /// are held as long as they are in it.
     pub async fn name(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
         check_name(name)?;
-        // Whoever is given a text takes it for an address if it can be one; such a name could only be dropped.
+        // A text that parses as an address is always taken for one, so such a name can only be dropped.
         if address.is_some() && name.parse::<Address>().is_ok() {
             return Err(Error::Name { name: name.to_owned() });
         }
         let core = &self.inner.core;
         let _wanted = core.guard.want(address.into_iter().collect());
-        // Names change one after another: each history begins with the one before.
+        // Changes of names run one at a time: each extends the history that it read.
         let _turn = core.naming.lock().await;
         let mut history = self.history(name).await?;
-        history.push(Named { address, at: core.now() });
+        history.push(NameChange { address, at: core.now() });
         let surplus = history.len().saturating_sub(core.config.history_kept);
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// A collection that is going on may have looked for what is held before these addresses were.
+    /// Protects addresses from the current collection, which may have looked for held addresses before these were.
     pub(super) async fn hold_meanwhile(
         &self,
         addresses: impl IntoIterator<Item = Address>,
@@ -106,26 +106,26 @@ impl Store {
         self.blocking(move |core| touch_all(core, addresses)).await
     }
 
-    /// What a name means now.
+    /// The address that a name points to.
     pub async fn named(&self, name: &str) -> Result<Option<Address>, Error> {
         Ok(self.history(name).await?.last().and_then(|named| named.address))
     }
 
-    /// What a name has meant, newest last, as far as that is kept.
-    pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
+    /// The kept history of a name, newest last ([`super::Config::history_kept`]).
+    pub async fn history(&self, name: &str) -> Result<Vec<NameChange>, Error> {
         check_name(name)?;
         let name = name.to_owned();
         let row = self.quick(move |core, wait| core.catalogue.name(&name, wait)).await?;
         Ok(row.map_or_else(Vec::new, |row| row.history))
     }
 
-    /// All names that mean something, with what they mean, in their order.
+    /// All names that point to an address, with their addresses, in order.
     pub async fn names(&self) -> Result<Vec<(String, Address)>, Error> {
         self.blocking(|core| {
             let mut names = Vec::new();
             for row in core.catalogue.names()? {
                 let row = row?;
-                if let Some(Named { address: Some(address), .. }) = row.history.last() {
+                if let Some(NameChange { address: Some(address), .. }) = row.history.last() {
                     names.push((row.name, *address));
                 }
             }
@@ -135,7 +135,7 @@ impl Store {
         .await
     }
 
-    /// A lease: what it holds stays as long as it lives.
+    /// Makes an empty lease. The addresses it holds stay until it is dropped.
     pub fn lease(&self) -> Lease {
         Lease { store: self.clone(), held: HashMap::new() }
     }
@@ -146,7 +146,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
 }
 
-/// Holds addresses while it lives, for a run that needs them.
+/// Holds addresses until it is dropped, for a run that needs them.
 #[derive(Debug)]
 pub struct Lease {
     store: Store,
@@ -154,8 +154,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Holds an address, and what it takes to derive it. False: it is being removed at this moment; put or derive it
-    /// again.
+    /// Holds an address, and everything needed to derive it. Returns false if it is being removed at this moment: put
+    /// or derive it again.
     pub async fn hold(&mut self, address: Address) -> Result<bool, Error> {
         *self.held.entry(address).or_default() += 1;
         let touch = self.store.inner.core.guard.hold(&address);
@@ -163,7 +163,7 @@ impl Lease {
         Ok(touch == Touch::Stays)
     }
 
-    /// Lets go of an address that was held once more than it was let go.
+    /// Releases an address. One that was held twice has to be released twice.
     pub fn release(&mut self, address: &Address) {
         if let Some(count) = self.held.get_mut(address) {
             self.store.inner.core.guard.release(address);

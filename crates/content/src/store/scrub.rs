@@ -13,10 +13,10 @@ use crate::files::{Name, Reading};
 use crate::log::{Damage, Fact, Place, Record, segment_path};
 use crate::{Address, Context, Error, Wait};
 
-/// How to scrub.
+/// Options of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrub {
-    /// Read at most so many bytes a second; nothing: as fast as it goes. Default 32 MiB a second.
+    /// Read at most this many bytes per second; `None`: no limit. Default 32 MiB per second.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Default for Scrub {
     }
 }
 
-/// What a scrub found.
+/// The result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scrubbed {
@@ -42,7 +42,7 @@ pub struct Scrubbed {
     pub recovered: u64,
     /// Stretches of the log that hold no whole record.
     pub unreadable: Vec<Unreadable>,
-    /// What is wrong with the index, if anything: it is made anew when the store is opened again.
+    /// The damage found in the index, if any: the index is rebuilt when the store is opened again.
     pub index: Option<String>,
 }
 
@@ -84,18 +84,18 @@ struct Segment {
 }
 
 impl Segment {
-    /// Is the record at this place damaged or cut off?
+    /// Whether the record at this place is damaged or cut off.
     fn lacks(&self, place: Place) -> bool {
         let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
         to > self.len || self.damage.iter().any(|damage| damage.from < to && from < damage.to)
     }
 }
 
-/// How much is read between two pauses.
+/// Bytes read between two pauses.
 const STRIDE: u64 = 1 << 20;
 
-/// So long it does not notice that it is to stop.
-const ATTENTION: Duration = Duration::from_millis(100);
+/// How often a pausing scrub checks whether it has to stop.
+const STOP_CHECK: Duration = Duration::from_millis(100);
 
 impl Pass<'_> {
     fn run(mut self) -> Result<Scrubbed, Error> {
@@ -105,7 +105,7 @@ impl Pass<'_> {
         let mut read = BTreeMap::new();
         for (segment, len) in segments {
             if let Some(damage) = self.segment(segment, len, Some(segment) == last)? {
-                // What comes to the writer's segment behind what was there is not missing.
+                // Records that the writer appends during the scrub are not missing.
                 let len = if segment < next { len } else { u64::MAX };
                 read.insert(segment, Segment { len, damage });
             }
@@ -123,7 +123,7 @@ impl Pass<'_> {
             self.found.damaged.extend(repaired.addresses);
         });
         match repaired.and_then(|()| self.files()) {
-            // Without the index nobody knows what is lost; the rest of it is checked all the same.
+            // Without the index the losses are unknown; the rest is still checked.
             Err(Error::Index { what }) => self.found.index = Some(what),
             looked => looked?,
         }
@@ -142,7 +142,7 @@ impl Pass<'_> {
         Ok(self.found)
     }
 
-    /// Reads a segment; nothing if it has been cleaned away.
+    /// Reads a segment; `None` if it has been cleaned away.
     fn segment(&mut self, segment: u32, len: u64, is_tail: bool) -> Result<Option<Vec<Damage>>, Error> {
         let core = self.core;
         let damage = core.segments.scan(segment, 0, &mut |place, record| self.record(place, &record));
@@ -150,7 +150,7 @@ impl Pass<'_> {
             Err(_) if !core.segments.list()?.contains_key(&segment) => return Ok(None),
             damage => damage?,
         };
-        // The writer may be at work behind the length that was found first.
+        // The writer may append beyond the length that was found first.
         let damage: Vec<Damage> = damage.into_iter().filter(|damage| !is_tail || damage.from < len).collect();
         self.found.unreadable.extend(damage.iter().map(|damage| Unreadable {
             file: segment_path(segment).display().to_string(),
@@ -163,7 +163,7 @@ impl Pass<'_> {
         Ok(Some(damage))
     }
 
-    /// A whole record: do its bytes have the address it says?
+    /// Checks that the bytes of a whole record match its address.
     fn record(&mut self, place: Place, record: &Record) -> Result<(), Error> {
         self.found.records += 1;
         match &record.fact {
@@ -180,7 +180,8 @@ impl Pass<'_> {
         self.pace(place.len.into())
     }
 
-    /// Reads the blob as any reader does, who then finds it damaged; unless it is meant to be elsewhere by now.
+    /// Reads the blob as any reader does, which quarantines it if it is damaged. Does nothing if the index points
+    /// elsewhere by now.
     fn lose_blob(&mut self, address: &Address, place: Place) -> Result<(), Error> {
         let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         if blob.is_some_and(|blob| blob.home == Home::Packed && blob.place.is_at(place)) {
@@ -234,7 +235,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Counts bytes read, and pauses when they were enough for a while.
+    /// Counts bytes read, and pauses to keep to the rate.
     fn pace(&mut self, bytes: u64) -> Result<(), Error> {
         self.found.bytes += bytes;
         self.due += bytes;
@@ -251,10 +252,10 @@ impl Pass<'_> {
         }
     }
 
-    /// Pauses, unless nobody waits for it any more.
+    /// Pauses; an error if the scrub was dropped or the store closes.
     fn pause(&self, mut time: Duration) -> Result<(), Error> {
         while !time.is_zero() {
-            let part = time.min(ATTENTION);
+            let part = time.min(STOP_CHECK);
             time -= part;
             if self.stopped.load(Ordering::Relaxed) || self.core.keeper.pause(part) {
                 return Err(Error::Closed);

@@ -1,4 +1,4 @@
-//! What collection removes: everything is looked at once, and what is neither held nor young goes.
+//! The sweep phase of collection: one pass over all data removes the items that are neither held nor young.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
@@ -7,13 +7,13 @@ use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
 use super::{Collect, Collected, Core, DryRun, Scope};
-use crate::facts::{Class, Time, Why};
+use crate::facts::{Class, RemovalReason, Time};
 use crate::log::{Removed, What};
 use crate::{Address, Error, Wait};
 
-/// Things that go together.
+/// Items that are removed together.
 struct Group {
-    /// What it would cost to make them again, for each byte.
+    /// The cost of deriving them again, per byte.
     worth: u64,
     bytes: u64,
     doomed: Vec<Doomed>,
@@ -22,27 +22,27 @@ struct Group {
 /// How many groups one order removes.
 const BATCH: usize = 256;
 
-/// One pass over everything.
+/// One pass over all data.
 pub(super) struct Sweep<'a> {
     core: &'a Core,
     terms: &'a Collect,
-    why: Why,
+    why: RemovalReason,
     now: Time,
     marks: Marks,
     producers: Producers,
-    /// How many bytes are to go, if that is bounded.
+    /// The number of bytes to remove, if that is limited.
     to_go: Option<u64>,
-    /// What to remove next.
+    /// The groups to remove next.
     batch: Vec<commit::Group>,
-    /// How many things were taken on.
+    /// The number of items taken for removal.
     taken: usize,
-    /// Memos that went, or would in earnest.
+    /// Derivations whose memo was removed, or would be but for the dry run.
     gone: HashSet<Address>,
     pub(super) result: Collected,
 }
 
 impl<'a> Sweep<'a> {
-    pub(super) fn new(core: &'a Core, terms: &'a Collect, why: Why) -> Result<Sweep<'a>, Error> {
+    pub(super) fn new(core: &'a Core, terms: &'a Collect, why: RemovalReason) -> Result<Sweep<'a>, Error> {
         let to_go = terms.until_bytes.map(|until| core.tally().used_bytes().saturating_sub(until));
         Ok(Sweep {
             core,
@@ -59,7 +59,7 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Blobs that nothing holds, each with the memos that came to it.
+    /// Removes blobs that nothing holds, each with the memos whose output it is.
     pub(super) fn outputs(&mut self) -> Result<(), Error> {
         let mut cheapest = Cheapest::new(self.to_go);
         for row in self.core.catalogue.rows(Table::Blob, None)? {
@@ -88,7 +88,7 @@ impl<'a> Sweep<'a> {
         self.remove_batch()
     }
 
-    /// Adds the memos that came to a blob; false when one of them stays, and the blob with it.
+    /// Adds the memos whose output is a blob; false if one of them stays, and the blob with it.
     fn add_memos(&mut self, output: &Address, group: &mut Group) -> Result<bool, Error> {
         for (row, seen) in self.producers.of(self.core, output)? {
             let held = self.marks.memos.contains(&row.memo.derivation.bits());
@@ -101,19 +101,19 @@ impl<'a> Sweep<'a> {
         Ok(true)
     }
 
-    /// Memos that nothing holds, of outputs that stay or are gone.
+    /// Removes memos that nothing holds, whose outputs stay or are missing.
     pub(super) fn memos(&mut self) -> Result<(), Error> {
         for row in self.core.catalogue.rows(Table::Memo, None)? {
             let (address, seen) = row?;
             let row: MemoRow = self.core.catalogue.decoded(&seen)?;
             let output = self.core.catalogue.stored_blob(&row.memo.output, Wait::Yes)?;
-            // Without its output a memo is of no use, however young.
+            // A memo without its output is useless, however young.
             if output.is_some()
                 && self.stays(self.marks.memos.contains(&address.bits()), row.memo.at, row.class)
             {
                 continue;
             }
-            // Outputs that could have gone with it were left for the limits' sake: so is it.
+            // The output was left only because of the limits, so its memo is left too.
             if output.is_some() && !self.marks.holds(&row.memo.output) {
                 continue;
             }
@@ -123,7 +123,7 @@ impl<'a> Sweep<'a> {
         self.remove_batch()
     }
 
-    /// Derivations that nothing holds and that have no memo.
+    /// Removes derivations that nothing holds and that have no memo.
     pub(super) fn derivations(&mut self) -> Result<(), Error> {
         for row in self.core.catalogue.rows(Table::Derivation, None)? {
             let (address, seen) = row?;
@@ -152,7 +152,7 @@ impl<'a> Sweep<'a> {
         held || young || (self.terms.scope == Scope::Derivable && class == Class::Acknowledged)
     }
 
-    /// Takes a group on, as far as the limits go.
+    /// Takes a group for removal, within the limits.
     fn take(&mut self, group: Group) -> Result<(), Error> {
         if self.taken >= self.terms.most {
             self.result.left += 1;
@@ -201,8 +201,8 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Which memos came to which output: 64 bits of the output's address and the derivation, in order. Found for each
-/// collection rather than kept, so that remembering costs less.
+/// The memos by output: 64 bits of the output's address and the derivation, in order. Computed for each collection
+/// rather than kept in the index, so that remembering costs less.
 pub(super) struct Producers(Vec<(u64, Address)>);
 
 impl Producers {
@@ -216,7 +216,7 @@ impl Producers {
         Ok(Producers(pairs))
     }
 
-    /// The memos that came to an output, as they are now.
+    /// The current memos of an output.
     pub(super) fn of(&self, core: &Core, output: &Address) -> Result<Vec<(MemoRow, RowBytes)>, Error> {
         let first = self.0.partition_point(|pair| pair.0 < output.bits());
         let near = self.0[first..].iter().take_while(|pair| pair.0 == output.bits());
@@ -230,7 +230,7 @@ impl Producers {
     }
 }
 
-/// Of all groups offered, those that cost least for their size and together have so many bytes.
+/// Of all groups offered, those with the least cost per byte that together have the bytes to remove.
 struct Cheapest {
     to_go: u64,
     bytes: u64,
@@ -244,7 +244,7 @@ impl Cheapest {
         Cheapest { to_go: to_go.unwrap_or_default(), bytes: 0, groups: BinaryHeap::new() }
     }
 
-    /// Takes a group on; says how many others, or itself, need not go after all.
+    /// Offers a group; returns how many groups, this one perhaps included, need not be removed after all.
     fn offer(&mut self, group: Group) -> u64 {
         self.bytes += group.bytes;
         self.groups.push(ByWorth(group));

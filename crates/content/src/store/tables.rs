@@ -1,7 +1,7 @@
-//! The index's tables: what is known under an address, each kind by itself.
+//! The tables of the index, one per kind of data, and the encoding of their rows.
 
 use crate::Address;
-use crate::facts::{Class, Gone, Memo, Named, Time, Why};
+use crate::facts::{Class, Gone, Memo, NameChange, RemovalReason, Time};
 use crate::fields::{Give, Take};
 use crate::index::Key;
 use crate::log::{Place, give_cost, give_history, take_cost, take_history};
@@ -10,20 +10,20 @@ use crate::log::{Place, give_cost, give_history, take_cost, take_history};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Table {
-    /// Blob -> where its bytes are.
+    /// Blob -> the place of its bytes.
     Blob = b'b',
-    /// Derivation -> where its description is.
+    /// Derivation -> the place of its description.
     Derivation = b'd',
     /// Alias -> the derivation that it leads to.
     Alias = b'a',
-    /// Derivation -> what it came to.
+    /// Derivation -> its memo.
     Memo = b'm',
-    /// Input, derivation -> nothing: the derivation reads the input.
+    /// Input and derivation -> an empty row: the derivation reads the input.
     Edge = b'e',
     Pin = b'p',
     /// Hash of a name -> the name and its history.
     Name = b'n',
-    /// Address -> when and why something under it was removed.
+    /// Address -> when and why data under it was removed (a tombstone).
     Gone = b'g',
 }
 
@@ -47,12 +47,12 @@ pub(crate) fn last_address(key: &Key) -> Option<Address> {
     Some(Address::from_bytes(key.as_bytes().last_chunk::<32>().copied()?))
 }
 
-/// A blob that is there.
+/// The row of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     pub class: Class,
     pub at: Time,
-    /// The record that says so.
+    /// The place of its record.
     pub place: Place,
     pub home: Home,
 }
@@ -68,11 +68,11 @@ pub(crate) enum Home {
     },
 }
 
-/// What a packed blob's record has besides its bytes.
+/// The length of a packed blob's record without the blob's bytes.
 pub(crate) const BLOB_FRONT: usize = crate::log::HEADER + 32;
 
 impl Blob {
-    /// How many bytes the blob has.
+    /// The length of the blob in bytes.
     pub(crate) fn size(&self) -> u64 {
         match self.home {
             Home::Packed => u64::from(self.place.len) - BLOB_FRONT as u64,
@@ -80,7 +80,7 @@ impl Blob {
         }
     }
 
-    /// Are these the same bytes at the same place?
+    /// Whether the rows point to the same bytes at the same place.
     pub(crate) fn is_same_as(&self, other: &Blob) -> bool {
         self.home == other.home && (self.home != Home::Packed || self.place == other.place)
     }
@@ -89,13 +89,13 @@ impl Blob {
 /// A row as the index has it.
 pub(crate) type RowBytes = Box<[u8]>;
 
-/// What is stored under a key, as bytes and back. Decoding is total: nothing for what no store wrote.
+/// A row, encoded as bytes and decoded. Decoding returns `None` for bytes that no store writes.
 pub(crate) trait Row: Sized {
     fn encode(&self) -> RowBytes;
     fn decode(bytes: &[u8]) -> Option<Self>;
-    /// The record that says so.
+    /// The place of its record.
     fn place(&self) -> Place;
-    /// Whether it is one of those that are counted.
+    /// Whether the row is counted in the tally.
     fn counts(&self) -> bool {
         true
     }
@@ -131,12 +131,12 @@ impl Row for Blob {
     }
 }
 
-/// The description of a derivation: where the log has it and since when.
+/// The description of a derivation: its place in the log and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DerivationRow {
     pub place: Place,
     pub at: Time,
-    /// The other address that leads to it.
+    /// Another address that leads to it.
     pub alias: Option<Address>,
 }
 
@@ -183,7 +183,7 @@ impl AliasRow {
     }
 }
 
-/// A pin: where the log has it and since when.
+/// A pin: its place in the log and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PinRow {
     pub place: Place,
@@ -210,7 +210,7 @@ impl Row for PinRow {
     }
 }
 
-/// A memo, and where the log has it.
+/// A memo, and its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoRow {
     pub place: Place,
@@ -250,12 +250,12 @@ impl Row for MemoRow {
     }
 }
 
-/// A name and what it named.
+/// A name and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameRow {
     pub place: Place,
     pub name: String,
-    pub history: Vec<Named>,
+    pub history: Vec<NameChange>,
 }
 
 impl Row for NameRow {
@@ -279,7 +279,7 @@ impl Row for NameRow {
         self.place
     }
 
-    /// A name that was dropped has its history still, but is none any more.
+    /// A name that was dropped keeps its history, but is not counted.
     fn counts(&self) -> bool {
         self.history.last().is_some_and(|named| named.address.is_some())
     }
@@ -288,7 +288,7 @@ impl Row for NameRow {
 /// A tombstone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoneRow {
-    /// The record; of its length, just this tombstone's share.
+    /// The place of the record; the length is only this tombstone's share of it.
     pub place: Place,
     pub gone: Gone,
 }
@@ -305,7 +305,7 @@ impl Row for GoneRow {
     fn decode(bytes: &[u8]) -> Option<GoneRow> {
         let mut take = Take(bytes);
         let place = take_place(&mut take)?;
-        let gone = Gone { at: Time(take.u64()?), why: Why::of_number(take.u8()?)? };
+        let gone = Gone { at: Time(take.u64()?), why: RemovalReason::of_number(take.u8()?)? };
         take.end()?;
         Some(GoneRow { place, gone })
     }
@@ -325,7 +325,7 @@ fn take_place(take: &mut Take<'_>) -> Option<Place> {
     Some(Place { segment: take.u32()?, offset: take.u32()?, len: take.u32()? })
 }
 
-/// Decodes a row as a table would, and checks that it is the one encoding of what it says.
+/// Decodes a row as a table would, and checks that encoding it again gives the same bytes.
 pub(crate) fn decode_row(table: u8, bytes: &[u8]) {
     fn check<R: Row>(bytes: &[u8]) {
         if let Some(row) = R::decode(bytes) {

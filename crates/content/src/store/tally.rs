@@ -1,16 +1,16 @@
-//! Counts that are always right: kept with every change, saved with the index.
+//! The tally: exact counts, updated with every change and saved with the index.
 
 use std::collections::BTreeMap;
 
 use super::tables::{Blob, Home, Row};
 use crate::fields::{Give, Take};
 
-/// How much a store holds.
+/// The counts and sizes of a store's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub blobs: u64,
     pub blob_bytes: u64,
-    /// Of those bytes, the ones in files of their own.
+    /// The part of those bytes that is in files.
     pub file_bytes: u64,
     pub derivations: u64,
     pub memos: u64,
@@ -19,23 +19,23 @@ pub(crate) struct Tally {
     pub gone: u64,
     /// More than any file's number.
     pub next_file: u64,
-    /// Bytes of records that still hold, by segment, and of all together.
+    /// Bytes of live records, by segment and in total.
     live: BTreeMap<u32, u64>,
     live_bytes: u64,
 }
 
 impl Tally {
-    /// Bytes of all records that still hold.
+    /// Bytes of all live records.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live_bytes
     }
 
-    /// What counts against a quota.
+    /// The bytes that count against the quota.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.live_bytes() + self.file_bytes
     }
 
-    /// Adds what a batch changed.
+    /// Adds the changes of a batch.
     pub(crate) fn add(&mut self, change: &TallyChange) {
         let TallyChange { counts, next_file, live } = change;
         let totals = [
@@ -54,7 +54,7 @@ impl Tally {
         self.next_file = self.next_file.max(*next_file);
         for (segment, change) in live {
             let before = self.live.get(segment).copied().unwrap_or_default();
-            // The shares of one record of several tombstones add up to a little less than the record.
+            // The shares of the tombstones in one record add up to a little less than the record.
             let now = before.saturating_add_signed(*change);
             self.live_bytes = self.live_bytes - before + now;
             match now {
@@ -64,7 +64,7 @@ impl Tally {
         }
     }
 
-    /// The segments that have records that still hold, with the bytes of those.
+    /// The segments that have live records, with the bytes of those.
     pub(crate) fn live_segments(&self) -> impl Iterator<Item = (u32, u64)> {
         self.live.iter().map(|(segment, live)| (*segment, *live))
     }
@@ -123,17 +123,17 @@ impl Tally {
     }
 }
 
-/// What a batch changes in the tally.
+/// The changes of a batch to the tally.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TallyChange {
     /// By [`Count`].
     counts: [i64; 8],
     next_file: u64,
-    /// Bytes of records that hold, by segment: a batch touches few.
+    /// Bytes of live records, by segment: a batch touches few.
     live: BTreeMap<u32, i64>,
 }
 
-/// What is counted.
+/// The kinds of counted rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
     Blobs,

@@ -68,7 +68,8 @@ fn refusal(format: &str) -> String {
 #[test]
 fn other_formats_are_refused() {
     let newer = refusal("anabranch content 3 something new\n");
-    expect!["the store has format 3, this program reads up to 2; use a newer one"].assert_eq(&newer);
+    expect!["the store has format 3, this program reads formats up to 2; use a newer version"]
+        .assert_eq(&newer);
     let strange = refusal("anabranch content 1 00000000 00000000\n");
     expect![[r#"this is not a store this program can read: "anabranch content 1 00000000 00000000\n""#]]
         .assert_eq(&strange);
