@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Cost, Made, Store};
+use anabranch_content::{Address, Class, Cost, NewMemo, Store};
 use tokio::runtime::Runtime;
 
 use crate::watch::{Spent, Watch};
@@ -141,7 +141,7 @@ impl Outputs {
         let output = self.0[(number % Outputs::COUNT) as usize];
         let inputs = &[input];
         let derivation = address(number);
-        let made = Made { derivation, output, size: SMALL as u64, cost: Cost::default(), inputs };
+        let made = NewMemo { derivation, output, size: SMALL as u64, cost: Cost::default(), inputs };
         store.remember(made, Class::Acknowledged).await.expect("the disk takes it");
     }
 }

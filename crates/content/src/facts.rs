@@ -4,9 +4,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Address;
 
-// The names under which the crate's root exports them.
-pub use self::{NameChange as Named, RemovalReason as Why};
-
 /// The durability that a store promises for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {

@@ -34,7 +34,7 @@
 //! The inputs are the [`Value::Address`]es in the description. A *memo* is the remembered output of a derivation.
 //!
 //! ```
-//! use anabranch_content::{Class, Collect, Config, Context, Cost, Made, Store, Value};
+//! use anabranch_content::{Class, Collect, Config, Context, Cost, NewMemo, Store, Value};
 //! use std::time::Duration;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -51,7 +51,7 @@
 //!     let bytes = store.get(&text).await?.expect("put above").to_ascii_uppercase();
 //!     let output = store.put(bytes, Class::Derivable).await?;
 //!     let cost = Cost { cpu: Duration::from_millis(3), ..Cost::default() };
-//!     let made = Made { derivation, output: output.address, size: output.len, cost, inputs: &[text] };
+//!     let made = NewMemo { derivation, output: output.address, size: output.len, cost, inputs: &[text] };
 //!     store.remember(made, Class::Derivable).await?;
 //! }
 //! let memo = store.recall(&derivation).await?.expect("remembered above");
@@ -72,7 +72,7 @@
 //!
 //! [`Store::derived`] does the put and the remember in one call that does not wait for the disk. A memo may outlive its
 //! output: if `get` answers `None`, compute the value again. A derivation can have an *alias*, a second address of
-//! another naming scheme ([`Described::alias`]). [`Store::alias`] answers the derivation that an alias leads to.
+//! another naming scheme ([`NewDerivation::alias`]). [`Store::alias`] answers the derivation that an alias leads to.
 //!
 //! # What survives what
 //!
@@ -174,10 +174,10 @@ pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as Cac
 pub use canonical::{DecodeError, Fault, TooDeep, Value};
 pub use disk::{Disk, Entry, File, Folder, Open, Wait};
 pub use error::Error;
-pub use facts::{Class, Cost, Derivation, Gone, Memo, Named, Time, Why};
+pub use facts::{Class, Cost, Derivation, Gone, Memo, NameChange, RemovalReason, Time};
 pub use memory::Memory;
 pub use store::{
-    AddressStatus, Collect, Collected, Config, Described, DryRun, Event, Exported, Health, Import, Imported,
-    Known, Lease, Listener, Made, Opened, Operation, Outcome, Put, Reader, Scope, Scrub, Scrubbed, Stats,
-    Store, Unreadable, Writer,
+    AddressStatus, Collect, Collected, Config, DryRun, Event, Exported, Health, Import, Imported, Lease,
+    Listener, Lookup, NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, Scope, Scrub,
+    Scrubbed, Stats, Store, Unreadable, Writer,
 };

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_content::{Address, BuildAddress, Derivation, Known, Lease, Memo};
+use anabranch_content::{Address, BuildAddress, Derivation, Lease, Lookup, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
 use crate::error::Error;
@@ -132,7 +132,7 @@ async fn look(
 ) -> Result<Look, Error> {
     let store = &inner.store;
     let mut known = store.known(address).await?;
-    if let Known::Memo(memo) = known {
+    if let Lookup::Memo(memo) = known {
         if let Some(given) = remembered(inner, memo, lease).await? {
             return Ok(Look::Memo(given));
         }
@@ -140,13 +140,13 @@ async fn look(
     }
     match known {
         // Remembered anew at this moment: its description serves as well.
-        Known::Memo(_) => match store.derivation(address).await? {
+        Lookup::Memo(_) => match store.derivation(address).await? {
             Some(found) => Ok(Look::Recipe(found)),
             None => Err(Error::NotARecipe { address: *address }),
         },
-        Known::Derivation(found) => Ok(Look::Recipe(found)),
-        Known::Blob(size) => Ok(Look::Blob((*address, size))),
-        Known::Nothing => {
+        Lookup::Derivation(found) => Ok(Look::Recipe(found)),
+        Lookup::Blob(size) => Ok(Look::Blob((*address, size))),
+        Lookup::Nothing => {
             let gone = store.status(address).await?.gone;
             Err(Error::NotFound { address: *address, needed_by, gone })
         }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use anabranch_content::{Address, Derivation, Described, Value};
+use anabranch_content::{Address, Derivation, NewDerivation, Value};
 
 use crate::error::Error;
 use crate::events::Event;
@@ -137,7 +137,7 @@ impl Deriva<'_> {
     pub async fn put_recipe(&self, theirs: &Theirs) -> Result<Address, Error> {
         let store = &self.executor.inner.store;
         let alias = theirs.address();
-        let described = Described { bytes: theirs.recipe().encode()?.into(), alias: Some(alias) };
+        let described = NewDerivation { bytes: theirs.recipe().encode()?.into(), alias: Some(alias) };
         let put = store.put_derivations(CONTEXT, &[described]).await?[0];
         if put.new {
             self.executor.inner.events.tell(|| Event::Added { address: put.address });
@@ -237,7 +237,7 @@ impl Executor {
                             continue;
                         };
                         let bytes = recipe.recipe().encode()?.into();
-                        described.push(Described { bytes, alias: Some(theirs) });
+                        described.push(NewDerivation { bytes, alias: Some(theirs) });
                         if store.status(address).await?.pinned {
                             store.pin(&theirs).await?;
                         }

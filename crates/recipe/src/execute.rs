@@ -513,7 +513,7 @@ impl Sink {
         let store = &inner.store;
         let cost = Cost { cpu: spent, ..Cost::default() };
         let remembered =
-            |output, size| anabranch_content::Made { derivation, output, size, cost, inputs: &[] };
+            |output, size| anabranch_content::NewMemo { derivation, output, size, cost, inputs: &[] };
         match self {
             Sink::Small(chunks, len) => {
                 let bytes = registry::join(chunks);

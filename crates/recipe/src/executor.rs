@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_content::{Address, Class, Described, Import, Imported, Put, Store};
+use anabranch_content::{Address, Class, Import, Imported, NewDerivation, Put, Store};
 use anabranch_engine::{Engine, Flights};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -188,7 +188,7 @@ impl Executor {
     /// Keeps a recipe; durable when answered. Its inputs may come later.
     pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<Added, Error> {
         self.check_function(&recipe.function, unknown)?;
-        let described = Described::from(recipe.encode()?);
+        let described = NewDerivation::from(recipe.encode()?);
         let mut added = self.keep(&[described], &[&recipe.inputs]).await?;
         Ok(added.pop().expect("one answer for one recipe"))
     }
@@ -214,7 +214,7 @@ impl Executor {
             let recipe = Recipe { function: draft.function.clone(), inputs, params: draft.params.clone() };
             let encoding: Bytes = recipe.encode()?.into();
             addresses.push(Address::derive(CONTEXT, &encoding));
-            described.push(Described::from(encoding));
+            described.push(NewDerivation::from(encoding));
             inputs_of.push(recipe.inputs);
         }
         let inputs_of: Vec<&[Address]> = inputs_of.iter().map(Vec::as_slice).collect();
@@ -222,7 +222,7 @@ impl Executor {
     }
 
     /// Keeps recipes that read these inputs.
-    async fn keep(&self, described: &[Described], inputs_of: &[&[Address]]) -> Result<Vec<Added>, Error> {
+    async fn keep(&self, described: &[NewDerivation], inputs_of: &[&[Address]]) -> Result<Vec<Added>, Error> {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
         let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());

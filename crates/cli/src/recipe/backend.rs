@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Collect, Collected, Exported, Health, Imported, Named, Put, Scrub, Scrubbed,
+    Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
 };
 use anabranch_engine::{Clock as _, SystemClock};
 use anabranch_recipe::{
@@ -208,7 +208,7 @@ impl Backend {
     }
 
     /// What a name has meant, newest last.
-    pub(super) async fn history(&self, name: &str) -> Result<Vec<Named>, Failure> {
+    pub(super) async fn history(&self, name: &str) -> Result<Vec<NameChange>, Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.store().history(name).await?),
             Backend::Remote(client) => Ok(client.history(name).await?),

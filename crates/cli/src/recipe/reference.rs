@@ -107,7 +107,7 @@ impl OfName {
             }
             let newest_first = history.iter().rev();
             if self.json {
-                let one = |named: &anabranch_content::Named| {
+                let one = |named: &anabranch_content::NameChange| {
                     json!({"address": named.address.map(|address| address.to_string()), "at_millis": named.at.0})
                 };
                 return show::json(&newest_first.map(one).collect());

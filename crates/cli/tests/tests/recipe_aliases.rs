@@ -10,7 +10,7 @@ use crate::recipe::{empty, recipe};
 
 /// Two recipes of Deriva's, one of which reads the other; the upper one is pinned. Answers Deriva's addresses.
 async fn two(folder: &Path) -> [Address; 2] {
-    let executor = Executor::open(folder.join(".anabranch"), Functions::builtin()).unwrap();
+    let executor = Executor::open(folder.join(".anabranch"), Functions::builtin()).await.unwrap();
     let leaf = executor.put("leaf").await.unwrap().address;
     let theirs = |function: &str, inputs: Vec<Address>| Theirs {
         function: FunctionId::new(function, "1.0.0"),

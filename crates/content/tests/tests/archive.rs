@@ -5,7 +5,7 @@ pub(crate) mod records;
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
 
-use anabranch_content::{Address, Class, Config, Context, Cost, Error, Made, Store};
+use anabranch_content::{Address, Class, Config, Context, Cost, Error, NewMemo, Store};
 use anabranch_testkit::Rng;
 
 use crate::kit::{description, put_derivation};
@@ -42,7 +42,7 @@ async fn whole() -> Vec<u8> {
     }
     let derivation = put_derivation(&store, CONTEXT, description("first", &inputs)).await.unwrap();
     let output = store.put("output", Class::Derivable).await.unwrap().address;
-    let made = Made { derivation, output, size: 6, cost: Cost::default(), inputs: &inputs };
+    let made = NewMemo { derivation, output, size: 6, cost: Cost::default(), inputs: &inputs };
     store.remember(made, Class::Acknowledged).await.unwrap();
     let second = put_derivation(&store, CONTEXT, description("second", &[derivation])).await.unwrap();
     exported(&store, &[second]).await

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Class, Collect, Config, Context, Cost, Disk, DryRun, Error, Made, Memory, Scope, Store, Why,
+    Address, Class, Collect, Config, Context, Cost, Disk, DryRun, Error, Memory, NewMemo, RemovalReason,
+    Scope, Store,
 };
 use anabranch_testkit::Rng;
 use bytes::Bytes;
@@ -118,7 +119,7 @@ impl World {
                 && memo_young == young
             {
                 let (derivation, output) = (self.derivation(number), self.blob_address(output));
-                let made = Made { derivation, output, size: 0, cost: Cost::default(), inputs: &inputs };
+                let made = NewMemo { derivation, output, size: 0, cost: Cost::default(), inputs: &inputs };
                 store.remember(made, class).await.unwrap();
             }
         }
@@ -225,7 +226,7 @@ async fn look(world: &World, store: &Store) -> Kept {
         if store.get(&address).await.unwrap().is_some() {
             kept.blobs.insert(address);
         } else {
-            assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, Why::Collected);
+            assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, RemovalReason::Collected);
         }
     }
     for number in 0..world.derivations.len() {
@@ -339,7 +340,7 @@ async fn hold_and_look(store: &Store, rng: &mut Rng) {
     assert_eq!(store.get(&address).await.unwrap(), Some(bytes.clone()));
     let derivation = Address::derive(CONTEXT, &bytes);
     lease.hold(derivation).await.unwrap();
-    let made = Made { derivation, output: address, size: 0, cost: Cost::default(), inputs: &[] };
+    let made = NewMemo { derivation, output: address, size: 0, cost: Cost::default(), inputs: &[] };
     store.remember(made, class).await.unwrap();
     tokio::task::yield_now().await;
     assert_eq!(store.recall(&derivation).await.unwrap().map(|memo| memo.output), Some(address));
@@ -364,7 +365,7 @@ async fn a_quota_makes_room_with_what_costs_least_and_says_when_it_cannot() {
     assert!(store.stats().used_bytes <= 1 << 20);
     assert!(store.get(&dear).await.unwrap().is_some(), "the dearest stays longest");
     for address in cheap {
-        assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, Why::Quota);
+        assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, RemovalReason::Quota);
     }
     for seed in 100.. {
         match store.put(vec![seed; 100_000], Class::Acknowledged).await {
@@ -390,7 +391,7 @@ async fn make(store: &Store, seed: u64, len: usize, cpu: Duration) -> Address {
     let derivation = Address::derive(CONTEXT, &seed.to_le_bytes());
     let output = store.put(bytes, Class::Derivable).await.unwrap().address;
     let cost = Cost { cpu, ..Cost::default() };
-    let made = Made { derivation, output, size: len as u64, cost, inputs: &[] };
+    let made = NewMemo { derivation, output, size: len as u64, cost, inputs: &[] };
     store.remember(made, Class::Derivable).await.unwrap();
     output
 }

@@ -1,6 +1,6 @@
 //! Every decoder on any bytes: what the fuzzers in `fuzz/` do, without a fuzzer.
 
-use anabranch_content::{Address, Class, Config, Context, Cost, Error, Made, Store, decoders};
+use anabranch_content::{Address, Class, Config, Context, Cost, Error, NewMemo, Store, decoders};
 use anabranch_testkit::Rng;
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ async fn fill(store: &Store) -> Address {
     let described = description([1, 2, 3], &[input]);
     let derivation = put_derivation(store, Context("anabranch tests"), described).await.unwrap();
     let output = store.put(vec![8; 50], Class::Derivable).await.unwrap().address;
-    let made = Made { derivation, output, size: 50, cost: Cost::default(), inputs: &[input] };
+    let made = NewMemo { derivation, output, size: 50, cost: Cost::default(), inputs: &[input] };
     store.remember(made, Class::Acknowledged).await.unwrap();
     derivation
 }

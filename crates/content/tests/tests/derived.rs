@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Collect, Config, Cost, Disk, Error, Made, Memory, Store, Time};
+use anabranch_content::{Address, Class, Collect, Config, Cost, Disk, Error, Memory, NewMemo, Store, Time};
 use bytes::Bytes;
 use futures_util::FutureExt;
 
@@ -22,9 +22,9 @@ pub(crate) fn derivation(number: u64) -> Address {
 }
 
 /// A derivation came to a value.
-pub(crate) fn made(derivation: Address, value: &Bytes) -> Made<'static> {
+pub(crate) fn made(derivation: Address, value: &Bytes) -> NewMemo<'static> {
     let (output, size) = (Address::of(value), value.len() as u64);
-    Made { derivation, output, size, cost: Cost::default(), inputs: &[] }
+    NewMemo { derivation, output, size, cost: Cost::default(), inputs: &[] }
 }
 
 pub(crate) async fn derive(store: &Store, number: u64) -> Result<(), Error> {
@@ -164,7 +164,7 @@ async fn a_collection_keeps_what_is_pending() {
     clock.1.fetch_add(1_000_000, Ordering::Relaxed);
     let blocked = block_writer(&store, &disk);
     let inputs = [input];
-    let made = Made { inputs: &inputs, ..made(derivation(1), &value(1)) };
+    let made = NewMemo { inputs: &inputs, ..made(derivation(1), &value(1)) };
     store.derived(made, value(1)).await.unwrap();
     derive(&store, 2).await.unwrap();
     let asked = clock.count();

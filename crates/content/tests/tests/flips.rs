@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anabranch_content::{Class, Error, Why};
+use anabranch_content::{Class, Error, RemovalReason};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use crate::crash::boundaries::WORK;
@@ -105,7 +105,7 @@ impl Lived {
         self.judge(path, harm, &seen, (told, lost), &what);
         for blob in &seen.damaged {
             let gone = driver.store().status(&Thing::Blob(*blob).address()).await.unwrap().gone;
-            assert!(gone.is_some_and(|gone| gone.why == Why::Damaged), "{what}");
+            assert!(gone.is_some_and(|gone| gone.why == RemovalReason::Damaged), "{what}");
         }
         self.works(driver, &seen, &what).await;
     }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, Store};
+use anabranch_content::{Address, Class, Collect, Config, Context, Cost, NewMemo, Store};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 
@@ -124,7 +124,7 @@ async fn act(store: &Store, seed: u64) {
         _ => {
             let derivation =
                 put_derivation(store, CONTEXT, description(seed.to_le_bytes(), &[])).await.unwrap();
-            let made = Made {
+            let made = NewMemo {
                 derivation,
                 output: address,
                 size: bytes.len() as u64,

@@ -1,6 +1,6 @@
 //! Derivations as the tests describe them: canonical bytes, whose addresses are the derivation's inputs.
 
-use anabranch_content::{Address, Context, Described, Error, Put, Store, Value};
+use anabranch_content::{Address, Context, Error, NewDerivation, Put, Store, Value};
 use bytes::Bytes;
 
 /// Canonical bytes that describe a derivation: a label, and the addresses it reads.
@@ -25,6 +25,6 @@ pub(crate) async fn put_derivations(
     context: Context<'_>,
     described: &[Bytes],
 ) -> Result<Vec<Put>, Error> {
-    let described: Vec<Described> = described.iter().cloned().map(Described::from).collect();
+    let described: Vec<NewDerivation> = described.iter().cloned().map(NewDerivation::from).collect();
     store.put_derivations(context, &described).await
 }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Class, Collect, Config, Cost, Disk, Entry, Error, File, Made, Memory, Open, Scope, Store, Wait,
+    Address, Class, Collect, Config, Cost, Disk, Entry, Error, File, Memory, NewMemo, Open, Scope, Store,
+    Wait,
 };
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -124,7 +125,7 @@ async fn a_memo_remembered_twice_in_a_batch_keeps_the_greater_promise() {
     let output = store.put("output", Class::Derivable).await.unwrap().address;
     let derivation = Address::of(b"derivation");
     let blocked = block_writer(&store, &disk);
-    let made = Made { derivation, output, size: 6, cost: Cost::default(), inputs: &[] };
+    let made = NewMemo { derivation, output, size: 6, cost: Cost::default(), inputs: &[] };
     let mut first = Box::pin(store.remember(made, Class::Acknowledged));
     assert!((&mut first).now_or_never().is_none());
     let mut second = Box::pin(store.remember(made, Class::Derivable));

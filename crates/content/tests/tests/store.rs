@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Class, Collect, Config, Context, Cost, Disk, DryRun, Error, Made, Memory, Scrub, Store, Time,
-    Why,
+    Address, Class, Collect, Config, Context, Cost, Disk, DryRun, Error, Memory, NewMemo, RemovalReason,
+    Scrub, Store, Time,
 };
 use anabranch_testkit::Rng;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ async fn make(store: &Store, seed: u64, inputs: &[Address]) -> (Address, Address
     let derivation = put_derivation(store, CELLS, described).await.unwrap();
     let output = store.put(bytes(seed + 1, 100), Class::Derivable).await.unwrap().address;
     let cost = Cost { cpu: Duration::from_millis(5), tokens: 7, micros: 9 };
-    store.remember(Made { derivation, output, size: 100, cost, inputs }, Class::Derivable).await.unwrap();
+    store.remember(NewMemo { derivation, output, size: 100, cost, inputs }, Class::Derivable).await.unwrap();
     (derivation, output)
 }
 
@@ -105,8 +105,8 @@ async fn memos_derivations_and_their_edges() {
     assert_eq!(store.dependents(&first, None, 10).await.unwrap(), [second]);
     assert_eq!(store.invalidate(&[first, unknown]).await.unwrap(), 1);
     assert_eq!(store.recall(&first).await.unwrap(), None);
-    assert_eq!(store.status(&first).await.unwrap().gone.unwrap().why, Why::Invalidated);
-    let missing = Made { derivation: first, output: unknown, size: 0, cost: Cost::default(), inputs: &[] };
+    assert_eq!(store.status(&first).await.unwrap().gone.unwrap().why, RemovalReason::Invalidated);
+    let missing = NewMemo { derivation: first, output: unknown, size: 0, cost: Cost::default(), inputs: &[] };
     assert!(matches!(store.remember(missing, Class::Derivable).await, Err(Error::Missing { .. })));
 }
 
@@ -140,7 +140,7 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     assert_eq!((did.blobs, did.memos, did.derivations, did.bytes), (3, 2, 1, 100_200));
     for gone in [loose, middle_output, dead_output] {
         assert_eq!(store.get(&gone).await.unwrap(), None);
-        assert_eq!(store.status(&gone).await.unwrap().gone.unwrap().why, Why::Collected);
+        assert_eq!(store.status(&gone).await.unwrap().gone.unwrap().why, RemovalReason::Collected);
     }
     for held in [input, leased, named, top_output, fresh] {
         assert!(store.get(&held).await.unwrap().is_some(), "{held}");

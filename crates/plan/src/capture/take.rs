@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_content::{Address, Class, Cost, Lease, Made, Store};
+use anabranch_content::{Address, Class, Cost, Lease, NewMemo, Store};
 use futures_util::future::try_join_all;
 
 use super::error::Error;
@@ -123,7 +123,7 @@ impl Taken {
             masked: self.masked,
         };
         let capture = store.put_derivation(sets::CAPTURE, contents.encode()).await?;
-        let made = Made { derivation: capture, output: answer, size, cost: Cost::default(), inputs: &[] };
+        let made = NewMemo { derivation: capture, output: answer, size, cost: Cost::default(), inputs: &[] };
         store.remember(made, Class::Acknowledged).await?;
         match set {
             Some(set) => sets::add(store, set, capture).await?,

@@ -5,7 +5,7 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::{Address, Collect, Collected, Imported, Memo, Named, Put, Scrub, Scrubbed};
+use anabranch_content::{Address, Collect, Collected, Imported, Memo, NameChange, Put, Scrub, Scrubbed};
 use anabranch_recipe::{Added, Draft, Invalidate, Invalidated, Recipe, Signature, Status, UnknownFunction};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -243,7 +243,7 @@ impl Client {
     }
 
     /// What a name has meant, newest last.
-    pub async fn history(&self, name: &str) -> Result<Vec<Named>, Error> {
+    pub async fn history(&self, name: &str) -> Result<Vec<NameChange>, Error> {
         let reply = self.recipes.clone().history(proto::HistoryRequest { name: name.to_owned() }).await?;
         Ok(reply.into_inner().history.into_iter().map(wire::named).collect::<Result<_, _>>()?)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_content::{Address, Named};
+use anabranch_content::{Address, NameChange};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -35,9 +35,9 @@ pub(super) async fn show(
     }
 }
 
-fn described(name: &str, history: &[Named]) -> Response {
+fn described(name: &str, history: &[NameChange]) -> Response {
     let text = |address: Option<Address>| address.map(|address| address.to_string());
-    let step = |named: &Named| json!({ "address": text(named.address), "at": named.at.0 });
+    let step = |named: &NameChange| json!({ "address": text(named.address), "at": named.at.0 });
     let steps: Vec<Object> = history.iter().map(step).collect();
     let now = text(history.last().and_then(|named| named.address));
     Json(json!({ "name": name, "address": now, "history": steps })).into_response()

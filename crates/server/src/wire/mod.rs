@@ -15,7 +15,7 @@ pub(crate) use recipes::{
     from_unknown, function, header, memo, recipe, unknown,
 };
 
-use anabranch_content::{Address, Named, Time};
+use anabranch_content::{Address, NameChange, Time};
 use bytes::Bytes;
 
 use crate::proto::recipes as proto;
@@ -97,11 +97,11 @@ pub(crate) fn from_target(target: Target) -> proto::Target {
     proto::Target { of: Some(of) }
 }
 
-pub(crate) fn named(named: proto::Named) -> Result<Named, Bad> {
+pub(crate) fn named(named: proto::Named) -> Result<NameChange, Bad> {
     let address = named.address.map(|bytes| address("address", &bytes)).transpose()?;
-    Ok(Named { address, at: Time(named.at) })
+    Ok(NameChange { address, at: Time(named.at) })
 }
 
-pub(crate) fn from_named(named: &Named) -> proto::Named {
+pub(crate) fn from_named(named: &NameChange) -> proto::Named {
     proto::Named { address: named.address.as_ref().map(from_address), at: named.at.0 }
 }

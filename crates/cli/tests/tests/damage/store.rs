@@ -268,10 +268,12 @@ impl Opened {
         let unreadable = opened.unreadable.iter().filter(|stretch| !stretch.torn);
         let mut reported: Vec<String> = unreadable.map(|stretch| format!("{stretch:?}")).collect();
         for event in &*self.events.lock().unwrap() {
-            if let Event::Quarantined { address, what } = event {
+            if let Event::Quarantined { address, what, .. } = event {
                 reported.push(format!("{address}: {what}"));
             }
         }
+        let lost = self.executor.store().stats().health.lost;
+        reported.extend((lost > 0).then(|| format!("{lost} lost")));
         reported
     }
 }

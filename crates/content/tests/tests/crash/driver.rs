@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Class, Collect, Config, Cost, Disk, Error, Lease, Made, Named, Scrub, Store,
+    Address, Class, Collect, Config, Cost, Disk, Error, Lease, NameChange, NewMemo, Scrub, Store,
 };
 use anabranch_testkit::{Crash, CrashDisk};
 use bytes::Bytes;
@@ -274,7 +274,7 @@ impl Driver {
     async fn remember(&mut self, derivation: usize, variant: usize, class: Class) -> Result<(), Error> {
         let blob = output(derivation, variant);
         let inputs = addresses(inputs(derivation));
-        let made = Made {
+        let made = NewMemo {
             derivation: Thing::Derivation(derivation).address(),
             output: Thing::Blob(blob).address(),
             size: LENS[blob] as u64,
@@ -292,7 +292,7 @@ impl Driver {
     async fn derive(&mut self, derivation: usize, variant: usize) -> Result<(), Error> {
         let blob = output(derivation, variant);
         let inputs = addresses(inputs(derivation));
-        let made = Made {
+        let made = NewMemo {
             derivation: Thing::Derivation(derivation).address(),
             output: Thing::Blob(blob).address(),
             size: LENS[blob] as u64,
@@ -433,7 +433,7 @@ fn addresses(things: Vec<Thing>) -> Vec<Address> {
     things.into_iter().map(Thing::address).collect()
 }
 
-fn history(named: &[Named]) -> History {
+fn history(named: &[NameChange]) -> History {
     let thing = |address: Address| things().find(|thing| thing.address() == address).unwrap();
     named.iter().map(|named| (named.at.0, named.address.map(thing))).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Made, Store};
+use anabranch_content::{Address, Class, Collect, Config, Context, Cost, NewMemo, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -53,8 +53,13 @@ impl Caller {
         store.name(&self.name, Some(Address::of(&round.to_le_bytes()))).await.unwrap();
         assert_eq!(store.named(&self.name).await.unwrap(), Some(Address::of(&round.to_le_bytes())));
         let size = bytes.len() as u64;
-        let made =
-            Made { derivation: self.derivation, output: address, size, cost: Cost::default(), inputs: &[] };
+        let made = NewMemo {
+            derivation: self.derivation,
+            output: address,
+            size,
+            cost: Cost::default(),
+            inputs: &[],
+        };
         store.remember(made, class).await.unwrap();
         assert_eq!(store.recall(&self.derivation).await.unwrap().unwrap().output, address);
         store.pin(&self.pin).await.unwrap();

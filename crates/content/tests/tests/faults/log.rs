@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Error, Made, Scope, Store};
+use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Error, NewMemo, Scope, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
 use super::hooked::{Call, Hooked};
@@ -80,7 +80,7 @@ async fn a_memo_keeps_its_promise_when_it_is_remembered_again() {
     let output = store.put(random(1, 10), Class::Acknowledged).await.unwrap().address;
     store.pin(&output).await.unwrap();
     let derivation = put_derivation(&store, Context("tests"), description("one", &[])).await.unwrap();
-    let made = Made { derivation, output, size: 10, cost: Cost::default(), inputs: &[] };
+    let made = NewMemo { derivation, output, size: 10, cost: Cost::default(), inputs: &[] };
     store.remember(made, Class::Acknowledged).await.unwrap();
     hand.forward(Duration::from_secs(1000));
     store.remember(made, Class::Derivable).await.unwrap();
@@ -98,7 +98,8 @@ async fn what_one_removal_removes_may_be_more_than_a_record_takes() {
     let inputs = vec![output; 400_000];
     let derivations: Vec<Address> = (0..3u8).map(|number| Address::of(&[number])).collect();
     for derivation in &derivations {
-        let made = Made { derivation: *derivation, output, size: 10, cost: Cost::default(), inputs: &inputs };
+        let made =
+            NewMemo { derivation: *derivation, output, size: 10, cost: Cost::default(), inputs: &inputs };
         store.remember(made, Class::Derivable).await.unwrap();
     }
     let twice: Vec<Address> = derivations.iter().chain(&derivations).copied().collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anabranch_content::{
-    Address, Class, Config, Context, Cost, Error, Event, Made, Scrub, Scrubbed, Store, Why,
+    Address, Class, Config, Context, Cost, Error, Event, NewMemo, RemovalReason, Scrub, Scrubbed, Store,
 };
 use anabranch_testkit::{Crash, CrashDisk};
 
@@ -27,7 +27,7 @@ async fn filled(config: &Config) -> (CrashDisk, Vec<(Address, Address)>) {
         let output = store.put(random(seed as u64, len), Class::Acknowledged).await.unwrap().address;
         let described = description(random(100 + seed as u64, 30), &[]);
         let derivation = put_derivation(&store, Context("tests"), described).await.unwrap();
-        let came_to = Made { derivation, output, size: len as u64, cost: Cost::default(), inputs: &[] };
+        let came_to = NewMemo { derivation, output, size: len as u64, cost: Cost::default(), inputs: &[] };
         store.remember(came_to, Class::Acknowledged).await.unwrap();
         made.push((derivation, output));
         for more in 0..6 {
@@ -77,9 +77,9 @@ async fn a_damaged_blob_is_told_once_and_can_be_put_again() {
         drop(store);
         let store = open(&disk.crash(1, Crash::Total), &config);
         assert_eq!(store.get(&address).await.unwrap(), None);
-        assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, Why::Damaged);
+        assert_eq!(store.status(&address).await.unwrap().gone.unwrap().why, RemovalReason::Damaged);
         assert_eq!(store.recall(&derivation).await.unwrap(), None);
-        assert_eq!(store.status(&derivation).await.unwrap().gone.unwrap().why, Why::Damaged);
+        assert_eq!(store.status(&derivation).await.unwrap().gone.unwrap().why, RemovalReason::Damaged);
         for (other, (derivation, output)) in made.iter().enumerate().filter(|(other, _)| *other != seed) {
             assert!(store.recall(derivation).await.unwrap().is_some());
             assert_eq!(store.get(output).await.unwrap(), Some(random(other as u64, LENS[other])));

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use anabranch_content::{Address, Class, Config, Cost, Made, Store};
+use anabranch_content::{Address, Class, Config, Cost, NewMemo, Store};
 use anabranch_testkit::CrashDisk;
 use bytes::Bytes;
 
 use crate::faults::open;
 
-fn made(derivation: Address, value: &Bytes) -> Made<'static> {
+fn made(derivation: Address, value: &Bytes) -> NewMemo<'static> {
     let (output, size) = (Address::of(value), value.len() as u64);
-    Made { derivation, output, size, cost: Cost::default(), inputs: &[] }
+    NewMemo { derivation, output, size, cost: Cost::default(), inputs: &[] }
 }
 
 /// Events of that kind, as they print.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_content::{Address, Class, Cost, Made, Opened, Store};
+use anabranch_content::{Address, Class, Cost, NewMemo, Opened, Store};
 use anabranch_testkit::CrashDisk;
 
 use super::CONTEXT;
@@ -40,7 +40,7 @@ async fn filled() -> (CrashDisk, Filled) {
         let described = description(random(200 + round, 300), &[packed]);
         filled.described.push(put_derivation(&store, CONTEXT, described).await.unwrap());
         let derivation = Address::of(&round.to_le_bytes());
-        let made = Made { derivation, output: large, size: 2000, cost: Cost::default(), inputs: &[] };
+        let made = NewMemo { derivation, output: large, size: 2000, cost: Cost::default(), inputs: &[] };
         store.remember(made, Class::Acknowledged).await.unwrap();
         store.pin(&derivation).await.unwrap();
         store.name(&format!("name {round}"), Some(packed)).await.unwrap();

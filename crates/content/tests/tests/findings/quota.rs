@@ -1,6 +1,6 @@
 //! Whatever takes room asks for it.
 
-use anabranch_content::{Address, Class, Config, Cost, Error, Made, Store};
+use anabranch_content::{Address, Class, Config, Cost, Error, NewMemo, Store};
 
 use super::CONTEXT;
 use crate::crash::world::random;
@@ -48,7 +48,7 @@ async fn memos_ask_for_room() {
     let mut refused = None;
     for number in 0..MANY {
         let derivation = Address::of(&number.to_le_bytes());
-        let made = Made { derivation, output, size: 6, cost: Cost::default(), inputs: &[] };
+        let made = NewMemo { derivation, output, size: 6, cost: Cost::default(), inputs: &[] };
         refused = store.remember(made, Class::Acknowledged).await.err();
         if refused.is_some() {
             break;

@@ -1,6 +1,6 @@
 //! Bit rot in a record whose meaning the index still knows does not outlive the cleaning of the log.
 
-use anabranch_content::{Address, Class, Cost, Made, Store};
+use anabranch_content::{Address, Class, Cost, NewMemo, Store};
 use anabranch_testkit::CrashDisk;
 
 use super::{find, remove_index};
@@ -35,7 +35,7 @@ async fn fill(store: &Store) -> Filled {
     store.name("a name", Some(named)).await.unwrap();
     let large = store.put(random(1, 3000), Class::Acknowledged).await.unwrap().address;
     let derivation = Address::of(b"derivation");
-    let made = Made { derivation, output: large, size: 3000, cost: Cost::default(), inputs: &[] };
+    let made = NewMemo { derivation, output: large, size: 3000, cost: Cost::default(), inputs: &[] };
     store.remember(made, Class::Acknowledged).await.unwrap();
     Filled { pinned, named, derivation, large }
 }

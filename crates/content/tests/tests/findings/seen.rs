@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_content::{Address, Class, Collect, Config, Cost, Made, Store};
+use anabranch_content::{Address, Class, Collect, Config, Cost, NewMemo, Store};
 use anabranch_testkit::CrashDisk;
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ async fn what_was_just_derived_is_known_to_why_and_dependents() {
     let blocked = block_writer(&store, &disk);
     let (derivation, value) = (Address::of(b"derivation"), Bytes::from("value"));
     let output = Address::of(&value);
-    let made = Made { derivation, output, size: 5, cost: Cost::default(), inputs: &[input] };
+    let made = NewMemo { derivation, output, size: 5, cost: Cost::default(), inputs: &[input] };
     store.derived(made, value).await.unwrap();
     let recalled = store.recall(&derivation).await.unwrap();
     let memo = store.status(&derivation).await.unwrap().memo;
