@@ -143,7 +143,7 @@ fn damage_met_by_a_reader_says_what_is_lost() {
     check(
         &said,
         &expect![[r#"
-            WARN anabranch_content: derivable data is damaged and was moved to quarantine; it is derived again when needed address=2f544078d8b773d5a0f87bdb0d385115b2996fb20b783ce0d88ad03544a69dbc what="its record in segment 3 of the log does not hold"
+            WARN anabranch_content: derivable data is damaged and was moved to quarantine; it is derived again when needed address=2f544078d8b773d5a0f87bdb0d385115b2996fb20b783ce0d88ad03544a69dbc what="its record in segment 3 of the log is damaged"
             exit 0
         "#]],
     );
@@ -152,7 +152,7 @@ fn damage_met_by_a_reader_says_what_is_lost() {
     check(
         &recipe(&folder, "get value"),
         &expect![[r#"
-            ERROR anabranch_content: acknowledged data is damaged and was moved to quarantine; put it again address=02308c5c1a64befbae251cf3fdeb0870b2b86540e536e9df80e0dd26a2797feb what="its record in segment 1 of the log does not hold"
+            ERROR anabranch_content: acknowledged data is damaged and was moved to quarantine; put it again address=02308c5c1a64befbae251cf3fdeb0870b2b86540e536e9df80e0dd26a2797feb what="its record in segment 1 of the log is damaged"
             error: 02308c5c1a64befbae251cf3fdeb0870b2b86540e536e9df80e0dd26a2797feb is neither a blob nor a recipe here; it was damaged
             exit 1
         "#]],
