@@ -70,7 +70,7 @@ impl Closure {
             Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
             Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
-                search.enter(found)?;
+                search.enter(&found)?;
                 search.finish(deadline).await.map(|closure| Found::Closure(Box::new(closure)))
             }
         }
@@ -188,8 +188,8 @@ impl<'a> Search<'a> {
     }
 
     /// Meets a recipe: it is a node from now on, and the end of the path.
-    fn enter(&mut self, found: Derivation) -> Result<Input, Error> {
-        let Derivation { address, context, inputs, .. } = &found;
+    fn enter(&mut self, found: &Derivation) -> Result<Input, Error> {
+        let Derivation { address, context, inputs, .. } = found;
         let address = *address;
         if *context != CONTEXT.0 {
             return Err(Error::NotARecipe { address });
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
                     Look::Recipe(found) => {
                         // The same recipe may be read under its address and under its alias.
                         let met = self.met.get(&found.address).copied();
-                        let input = met.map_or_else(|| self.enter(found), Ok)?;
+                        let input = met.map_or_else(|| self.enter(&found), Ok)?;
                         self.met.insert(address, input);
                         input
                     }

@@ -182,9 +182,9 @@ fn records_in_a_damaged_blob_are_not_found() {
     for at in [inside_address, first_of_body] {
         let (found, damage) = scan(&[blob.clone(), touch(b"behind")], |bytes| bytes[at] ^= 1);
         assert_eq!((found, &damage[..]), (vec![touch(b"behind")], &lost[..]), "a record follows");
-        let (found, damage) = scan(&[blob.clone()], |bytes| bytes[at] ^= 1);
+        let (found, damage) = scan(std::slice::from_ref(&blob), |bytes| bytes[at] ^= 1);
         assert_eq!((found, &damage[..]), (vec![], &lost[..]), "the segment ends");
-        let (found, damage) = scan(&[blob.clone()], |bytes| {
+        let (found, damage) = scan(std::slice::from_ref(&blob), |bytes| {
             bytes[at] ^= 1;
             bytes.resize(end + 100, 0);
         });

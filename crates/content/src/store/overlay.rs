@@ -166,7 +166,7 @@ impl Overlay {
         let (at, class) = (record.at, record.class);
         match &record.fact {
             Fact::Blob { address, .. } => {
-                self.put_blob(address, Blob { class, at, place, home: Home::Packed })
+                self.put_blob(address, Blob { class, at, place, home: Home::Packed });
             }
             Fact::File { address, number, len } => {
                 self.tally.file(*number);

@@ -149,7 +149,7 @@ fn log(event: &Event) {
             );
         }
         Event::Cleaned { segments, bytes } => {
-            log_line!(debug, segments, bytes, "segments of the log were rewritten")
+            log_line!(debug, segments, bytes, "segments of the log were rewritten");
         }
         Event::OverQuota { used } => {
             log_line!(warn, used, "the quota leaves no room, and collecting derivable data does not help");

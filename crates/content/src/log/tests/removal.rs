@@ -12,8 +12,10 @@ use crate::{Disk, Entry, File, Memory, Open, Wait};
 #[derive(Default)]
 struct Interrupted {
     memory: Memory,
-    meanwhile: Mutex<Option<(&'static str, Box<dyn FnOnce() + Send>)>>,
+    meanwhile: Mutex<Option<(&'static str, Meanwhile)>>,
 }
+
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 impl Interrupted {
     fn interrupt(&self, call: &str) {
