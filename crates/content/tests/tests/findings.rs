@@ -25,7 +25,7 @@ fn find(disk: &CrashDisk, folder: &str, bytes: &[u8]) -> Option<(std::path::Path
     let files = disk.files().into_iter().map(|(path, _)| path).filter(|path| path.starts_with(folder));
     files
         .filter_map(|path| Some((position(&disk.bytes(&path)?, bytes)?, path)))
-        .last()
+        .next_back()
         .map(|(at, path)| (path, at))
 }
 
