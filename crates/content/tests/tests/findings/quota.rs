@@ -84,7 +84,8 @@ async fn an_import_asks_for_room() {
         addresses.push(put_derivation(&full, CONTEXT, described).await.unwrap());
         let archive = crate::archive::exported(&full, &addresses).await;
         let store = store();
-        let refused = store.import(std::io::Cursor::new(archive), anabranch_content::Import::default()).await.err();
+        let refused =
+            store.import(std::io::Cursor::new(archive), anabranch_content::Import::default()).await.err();
         check(&store, refused.as_ref());
     }
 }
