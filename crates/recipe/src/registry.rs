@@ -28,10 +28,17 @@ impl Functions {
         functions
     }
 
-    /// Adds a function, in the place of one with the same id.
+    /// Adds a function.
+    ///
+    /// # Panics
+    ///
+    /// If there is a function with the same id: the values of both would have the same address. Another function needs
+    /// another name or version.
     pub fn add(&mut self, function: impl Function) -> &mut Functions {
         let function: Arc<dyn Function> = Arc::new(function);
-        self.by_id.insert(function.signature().id.clone(), function);
+        let id = function.signature().id.clone();
+        let before = self.by_id.insert(id.clone(), function);
+        assert!(before.is_none(), "there is a function `{id}` already; choose another name or version");
         self
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anabranch_content::{Collect, Config, DryRun, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Get, Holds, Kernel, Open, Out,
-    Recipe, Signature, Source, UnknownFunction,
+    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Functions, Get, Holds, Kernel, Open,
+    Out, Recipe, Signature, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -357,4 +357,16 @@ async fn a_function_that_wants_more_than_there_is_is_stopped() {
     let greedy = recipe(&executor, "greedy/1", &[data]).await;
     let error = get(&executor, greedy).await.unwrap_err();
     assert!(matches!(&error, Error::Panicked { message, .. } if message.contains("has ended")), "{error}");
+}
+
+/// Two functions of one id would give two values one address.
+#[test]
+#[should_panic(expected = "there is a function `uppercase/1.0.0` already; choose another name or version")]
+fn a_function_does_not_take_the_place_of_another() {
+    Functions::builtin().add_whole(
+        "uppercase",
+        "1.0.0",
+        Arity::exactly(1),
+        |inputs, _| Ok(inputs[0].clone()),
+    );
 }

@@ -1,8 +1,9 @@
 //! Compression, and back.
 
-use anabranch_recipe::{Call, Functions, Holds, Out, Params};
+use anabranch_recipe::{Address, Call, Functions, Holds, Out, Params};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
+use expect_test::expect;
 
 use crate::kit::{given, golden, one, shown, texts};
 
@@ -50,6 +51,56 @@ fn what_was_compressed_comes_back() {
             }
         }
     }
+}
+
+/// The same id means the same bytes for good: a library that compresses to other bytes needs another version here.
+#[test]
+fn compressed_bytes_stay_the_same() {
+    let functions = Functions::builtin();
+    let mut digests = String::new();
+    for (pack, _, effort) in PAIRS {
+        let efforts = effort.map_or(vec![Params::new()], |(name, least, most)| {
+            [least, most].map(|effort| texts(&[(name, &effort.to_string())])).to_vec()
+        });
+        for params in efforts {
+            let packed = given(&functions, pack, &one(&mixed(&mut Rng::new(11), 300_000)), &params).unwrap();
+            digests.push_str(&format!(
+                "{pack} {:?} {} {:.16}\n",
+                params.values(),
+                packed.len(),
+                Address::of(&packed)
+            ));
+        }
+    }
+    expect![[r#"
+        compress/1.0.0 [] 168237 f11bf513b48f470b
+        gzip_compress/1.0.0 [Text("1")] 206176 f47a63acb17bdeb7
+        gzip_compress/1.0.0 [Text("9")] 166708 f693eef3f1179958
+        zstd_compress/1.0.0 [Text("1")] 174563 62c3a3b239db0036
+        zstd_compress/1.0.0 [Text("22")] 163377 ec44b1dbc2bbbbf9
+        brotli_compress/1.0.0 [Text("0")] 182102 75ab561438ea3098
+        brotli_compress/1.0.0 [Text("11")] 163872 169d804762928a13
+        lz4_compress/1.0.0 [] 208822 2524d35e14793a70
+        snappy_compress/1.0.0 [] 199397 5eb111e26f4644a3
+    "#]]
+    .assert_eq(&digests);
+}
+
+/// Letters of all scripts: the tables of Unicode change with the compiler, and then these need another version.
+#[test]
+fn letter_cases_stay_the_same() {
+    let functions = Functions::builtin();
+    let letters: String = ('\0'..=char::MAX).collect();
+    let mut digests = String::new();
+    for id in ["uppercase/1.0.0", "lowercase/2.0.0"] {
+        let changed = given(&functions, id, &one(letters.as_bytes()), &Params::new()).unwrap();
+        digests.push_str(&format!("{id} {} {:.16}\n", changed.len(), Address::of(&changed)));
+    }
+    expect![[r#"
+        uppercase/1.0.0 4382765 0f6be5e707a2bdae
+        lowercase/2.0.0 4382570 387ca4e8caa4ea94
+    "#]]
+    .assert_eq(&digests);
 }
 
 #[test]

@@ -33,12 +33,9 @@ pub(crate) async fn until(holds: impl Fn() -> bool) {
     .await;
 }
 
-/// The functions that come with the executor, and one that can be seen to have worked.
+/// The functions that come with the executor.
 pub(crate) fn functions() -> Functions {
-    let mut functions = Functions::builtin();
-    let uppercase = |inputs: &[Bytes], _: &Params| Ok(inputs[0].to_ascii_uppercase().into());
-    functions.add_whole("uppercase", "1.0.0", Arity::exactly(1), uppercase);
-    functions
+    Functions::builtin()
 }
 
 /// A server at work; dropping it stops it.

@@ -59,10 +59,7 @@ pub(super) fn add(functions: &mut Functions) {
 const COSTLY: u32 = Signature::OPAQUE;
 
 fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
-    let mut signature = signature(id, about).nanos_per_kib(nanos);
-    signature.about =
-        format!("{about} Its bytes may change with the version of the library that makes it.").into();
-    signature
+    signature(id, about).nanos_per_kib(nanos)
 }
 
 fn unpacks(id: &'static str, about: &'static str) -> Signature {
