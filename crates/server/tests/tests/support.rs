@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use anabranch_recipe::{
-    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Params, Signature,
+    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
 };
 use anabranch_server::{Client, Served, Service, Settings};
 use bytes::Bytes;
