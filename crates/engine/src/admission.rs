@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, after};
 use crate::event::RunId;
 use crate::limit::LimitKey;
 
@@ -146,7 +146,7 @@ impl Active {
     }
 
     async fn empty_or(&self, clock: &dyn Clock, longest: Duration) {
-        let mut sleep = clock.sleep_until(clock.now() + longest);
+        let mut sleep = after(clock.now(), Some(longest)).map(|at| clock.sleep_until(at));
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
             if state.active() == 0 {
@@ -154,7 +154,7 @@ impl Active {
             }
             state.drainers.push(cx.waker().clone());
             drop(state);
-            sleep.as_mut().poll(cx)
+            sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))
         })
         .await;
     }
@@ -195,10 +195,9 @@ impl Drop for Admitted {
         let mut state = self.active.lock();
         state.runs[self.place] = None;
         state.free.push(self.place);
-        if state.draining {
-            for drainer in std::mem::take(&mut state.drainers) {
-                drainer.wake();
-            }
-        }
+        let drainers = std::mem::take(&mut state.drainers);
+        drop(state);
+        // Without the lock: the last waker of a task drops the task, and with it may go another run.
+        drainers.into_iter().for_each(Waker::wake);
     }
 }

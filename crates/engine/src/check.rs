@@ -5,43 +5,66 @@ use std::time::Instant;
 
 use crate::clock::{Clock, SystemClock};
 
-/// Asked by a job between chunks of its work.
+/// Tells a job whether to go on. A long job asks it between parts of its work.
 pub struct Check<'a> {
     stop: &'a AtomicBool,
-    due: Option<Instant>,
+    due: Option<(Instant, Bound)>,
     clock: &'a dyn Clock,
-    late: AtomicBool,
+    /// Whether the job was told that its time is over.
+    told_late: AtomicBool,
+}
+
+/// The bound on a job's time that comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// The node's own timeout.
+    Timeout,
+    /// What the run's deadline leaves the node.
+    Deadline,
 }
 
 impl Check<'static> {
-    /// One that never says to stop: for work that is called outside a run.
+    /// A check that never says to stop, for work that is called outside of a run.
     pub fn never() -> Check<'static> {
         static STOP: AtomicBool = AtomicBool::new(false);
-        Check::new(&STOP, None, &SystemClock)
+        Check::new(&STOP, None, None, &SystemClock)
     }
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn new(stop: &'a AtomicBool, due: Option<Instant>, clock: &'a dyn Clock) -> Check<'a> {
-        Check { stop, due, clock, late: AtomicBool::new(false) }
+    pub(crate) fn new(
+        stop: &'a AtomicBool,
+        timeout: Option<Instant>,
+        deadline: Option<Instant>,
+        clock: &'a dyn Clock,
+    ) -> Check<'a> {
+        let due = match (timeout, deadline) {
+            (Some(timeout), deadline) if deadline.is_none_or(|deadline| timeout <= deadline) => {
+                Some((timeout, Bound::Timeout))
+            }
+            (_, deadline) => deadline.map(|deadline| (deadline, Bound::Deadline)),
+        };
+        Check { stop, due, clock, told_late: AtomicBool::new(false) }
     }
 
-    /// Whether to give up: the run is over or the node's time is. What the job then returns is not looked at.
+    /// Whether to give up: the run has ended, or the node's time is over. The result that the job then returns is
+    /// ignored.
     ///
-    /// Costs an atomic read, and a clock read when the node has a budget: ask every few microseconds of work.
+    /// Costs an atomic read, and a clock read when the node has a timeout or the run a deadline. Ask every few
+    /// microseconds of work.
     pub fn should_stop(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) {
             return true;
         }
-        let late = self.due.is_some_and(|due| self.clock.now() >= due);
+        let late = self.due.is_some_and(|(due, _)| self.clock.now() >= due);
         if late {
-            self.late.store(true, Ordering::Relaxed);
+            self.told_late.store(true, Ordering::Relaxed);
         }
         late
     }
 
-    /// Whether the job was told that its time is over.
-    pub(crate) fn told_late(&self) -> bool {
-        self.late.load(Ordering::Relaxed)
+    /// The bound that the job was told it has met, if it was.
+    pub(crate) fn bound_met(&self) -> Option<Bound> {
+        self.due.map(|(_, bound)| bound).filter(|_| self.told_late.load(Ordering::Relaxed))
     }
 }

@@ -1,7 +1,7 @@
 //! Where time comes from: a seam, so that tests own it.
 
 use std::pin::Pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Tells the time and waits for it.
 pub trait Clock: Send + Sync + 'static {
@@ -14,6 +14,20 @@ pub trait Clock: Send + Sync + 'static {
 
 /// A wait for a point in time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The end of `time` that begins at `began`; `None` when it never ends: no time is given, or more than an `Instant`
+/// can hold.
+pub(crate) fn after(began: Instant, time: Option<Duration>) -> Option<Instant> {
+    time.and_then(|time| began.checked_add(time))
+}
+
+/// The earlier of two points in time, where `None` never comes.
+pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
 
 /// The machine's monotonic clock, with tokio's timers (1 ms steps).
 #[derive(Clone, Copy, Debug, Default)]

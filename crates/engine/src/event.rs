@@ -129,17 +129,15 @@ pub struct Events {
 #[derive(Default)]
 struct Shared {
     count: AtomicUsize,
-    listeners: Mutex<Vec<Arc<Queue>>>,
+    /// Replaced as a whole, so that it is read without holding the lock.
+    listeners: Mutex<Arc<[Arc<Queue>]>>,
 }
 
 impl Events {
     /// Hears events from now on, keeping at most `bound` that were not yet taken.
     pub fn listen(&self, bound: NonZeroUsize) -> Listener {
         let queue = Arc::new(Queue { bound: bound.get(), state: Mutex::default() });
-        let mut listeners = lock(&self.shared.listeners);
-        listeners.push(Arc::clone(&queue));
-        self.shared.count.store(listeners.len(), Ordering::Release);
-        drop(listeners);
+        self.shared.change(|listeners| listeners.push(Arc::clone(&queue)));
         Listener { queue, shared: Arc::clone(&self.shared) }
     }
 
@@ -149,9 +147,20 @@ impl Events {
     }
 
     pub(crate) fn publish(&self, events: &[Event]) {
-        for queue in lock(&self.shared.listeners).iter() {
+        let listeners = Arc::clone(&lock(&self.shared.listeners));
+        for queue in listeners.iter() {
             queue.push(events);
         }
+    }
+}
+
+impl Shared {
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Queue>>)) {
+        let mut listeners = lock(&self.listeners);
+        let mut changed = listeners.to_vec();
+        change(&mut changed);
+        self.count.store(changed.len(), Ordering::Release);
+        *listeners = changed.into();
     }
 }
 
@@ -194,9 +203,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut listeners = lock(&self.shared.listeners);
-        listeners.retain(|queue| !Arc::ptr_eq(queue, &self.queue));
-        self.shared.count.store(listeners.len(), Ordering::Release);
+        self.shared.change(|listeners| listeners.retain(|queue| !Arc::ptr_eq(queue, &self.queue)));
     }
 }
 

@@ -78,10 +78,10 @@ pub use limit::{
 };
 pub use metrics::{Metrics, Page, Pause, Snapshot, Times};
 pub use policy::{OnError, Policies, Policy, SerialKey, StepKind};
-pub use pool::{Cost, Pool, Task, ThreadPool};
+pub use pool::{Pool, Task, ThreadPool};
 pub use progress::{Progress, Tally};
 pub use retry::{Classified, Retry, Severity};
 pub use run::{Report, Run, Stopped};
 pub use threads::{AbortOnDrop, Tasks, TokioTasks};
 pub use timeline::{Category, Error as TimelineError, Outcome, Spent, Timeline, Track};
-pub use workload::{Budget, Drops, Failure, Instead, Job, Step, Workload};
+pub use workload::{Budget, Cost, Drops, Failure, Instead, Job, Step, Workload};

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
 
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -12,22 +11,8 @@ pub trait Pool: Send + Sync + 'static {
     fn submit(&self, task: Task);
 }
 
-/// One trip to a pool.
-pub struct Task {
-    /// How long it should take; virtual pools go by it.
-    pub cost: Cost,
-    /// The work. It catches its own panics.
-    pub run: Box<dyn FnOnce() + Send>,
-}
-
-/// What a job is expected to cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
-    /// About this much CPU time; under the run's inline threshold it is done in place.
-    About(Duration),
-    /// Anybody's guess: always offloaded.
-    Unknown,
-}
+/// Work for a pool. It catches its own panics.
+pub type Task = Box<dyn FnOnce() + Send>;
 
 /// Threads that take tasks in the order they came, started when there is work and none is idle.
 ///
@@ -135,7 +120,7 @@ impl Shared {
                     self.work_or_close.notify_one();
                 }
                 // A task catches its own panics; one that slips through must not cost the pool a thread.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task.run));
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
                 state = self.lock();
             } else if state.closed {
                 return;

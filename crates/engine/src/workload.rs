@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::check::Check;
 use crate::graph::NodeId;
-use crate::pool::Cost;
 use crate::retry::Classified;
 
 /// The meaning of a graph's nodes. The engine decides when and where; the workload keeps every value.
@@ -63,6 +62,15 @@ pub enum Step<W: Workload + ?Sized> {
     Job(W::Job, Cost),
     /// It has nothing to do, and what needs it is not wanted: the closed side of a branch.
     Drop,
+}
+
+/// What a job is expected to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// About this much CPU time. At most the inline threshold, the job runs in place.
+    About(Duration),
+    /// Not known: the job always goes to a pool.
+    Unknown,
 }
 
 /// What becomes of a node that did not make it.

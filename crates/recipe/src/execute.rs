@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Cost, Error as Kept, Reader, Writer};
-use anabranch_engine::{Class as Pace, Cost as Effort, Panicked, Task, Waiter};
+use anabranch_engine::{Class as Pace, Panicked, Waiter};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -234,7 +234,7 @@ async fn advance(
         // Whoever waited may be gone by now.
         let _ = done.send((drive, stop, clock.now().saturating_duration_since(began)));
     });
-    inner.engine.pool(Pace::Batch).submit(Task { cost: effort.map_or(Effort::Unknown, Effort::About), run });
+    inner.engine.pool(Pace::Batch).submit(run);
     let (drive, stop, took) = back.await.map_err(|_| Error::Stopped)?;
     *spent += took;
     stop.map(|stop| (drive, stop))

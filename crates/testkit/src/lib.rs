@@ -12,5 +12,5 @@ mod tsc;
 pub use disk::{Counts, Crash, CrashDisk};
 pub use redis::{Conversation, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
-pub use sim::{Leftovers, Sim};
+pub use sim::{Leftovers, Sim, spend};
 pub use tsc::tsc;

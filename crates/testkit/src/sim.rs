@@ -1,19 +1,29 @@
 //! One thread, one agenda: whatever is not runnable now waits for a virtual time.
 
+mod job;
+
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use anabranch_engine::{AbortOnDrop, Clock, Config, Cost, Engine, Pool, Seams, Sleep, Task, Tasks};
+use anabranch_engine::{AbortOnDrop, Clock, Config, Engine, Pool, Seams, Sleep, Task, Tasks};
 
+pub use self::job::spend;
+use self::job::{Progress, RunningJob};
 use crate::rng::Rng;
 
 /// A virtual machine for an engine. Time moves only when nothing else can; a future that can never move again is
 /// a panic, not a hang.
+///
+/// A job begins when a thread of its pool takes it, takes as long as it says by [`spend`], and may ask its check in
+/// between.
 pub struct Sim {
     world: Arc<World>,
+    /// Jobs that have begun, by number.
+    jobs: RefCell<BTreeMap<u64, RunningJob>>,
 }
 
 /// What is still around in a simulation.
@@ -25,16 +35,17 @@ pub struct Leftovers {
     pub jobs: usize,
 }
 
+/// The threads of one pool, and the tasks that wait for one.
 #[derive(Default)]
-struct Lanes {
-    threads: usize,
+struct Threads {
+    count: usize,
     busy: usize,
     queue: VecDeque<Task>,
 }
 
 struct World {
     state: Mutex<State>,
-    pools: [Mutex<Lanes>; 3],
+    pools: [Mutex<Threads>; 3],
 }
 
 struct State {
@@ -54,11 +65,14 @@ const MAIN: usize = usize::MAX;
 
 enum Action {
     Wake(Waker),
-    EndJob(usize, Task),
+    /// A thread of this pool takes a task, if both are there.
+    TakeTask(usize),
+    /// This job of that pool goes on.
+    Resume(usize, u64),
 }
 
 impl Sim {
-    /// A simulation whose choices follow from `seed`, with two threads a pool.
+    /// A simulation whose choices follow from `seed`, with two threads per pool.
     #[allow(clippy::disallowed_methods, reason = "any instant will do to start virtual time from")]
     pub fn new(seed: u64) -> Sim {
         let state = State {
@@ -69,8 +83,9 @@ impl Sim {
             tasks: Vec::new(),
             runnable: Vec::new(),
         };
-        let lanes = || Mutex::new(Lanes { threads: 2, ..Lanes::default() });
-        Sim { world: Arc::new(World { state: Mutex::new(state), pools: [lanes(), lanes(), lanes()] }) }
+        let threads = || Mutex::new(Threads { count: 2, ..Threads::default() });
+        let pools = [threads(), threads(), threads()];
+        Sim { world: Arc::new(World { state: Mutex::new(state), pools }), jobs: RefCell::default() }
     }
 
     /// An engine that lives in this simulation.
@@ -105,7 +120,7 @@ impl Sim {
                     }
                 }
                 Some(task) => self.world.poll_task(task),
-                None => assert!(self.world.advance(), "nothing will ever wake the future: it hangs"),
+                None => assert!(self.advance(), "nothing will ever wake the future: it hangs"),
             }
         }
     }
@@ -116,7 +131,7 @@ impl Sim {
             match self.world.pick() {
                 Some(MAIN) => {}
                 Some(task) => self.world.poll_task(task),
-                None if self.world.advance() => {}
+                None if self.advance() => {}
                 None => return self.leftovers(),
             }
         }
@@ -125,10 +140,56 @@ impl Sim {
     /// What is around now.
     pub fn leftovers(&self) -> Leftovers {
         let jobs = self.world.pools.iter().map(|pool| {
-            let lanes = pool.lock().unwrap();
-            lanes.busy + lanes.queue.len()
+            let threads = pool.lock().unwrap();
+            threads.busy + threads.queue.len()
         });
         Leftovers { jobs: jobs.sum(), tasks: self.world.lock().tasks.iter().flatten().count() }
+    }
+
+    /// Moves time to the next entry of the agenda and does it; `false` when there is none.
+    fn advance(&self) -> bool {
+        let mut state = self.world.lock();
+        let Some(((at, _, arrival), action)) = state.agenda.pop_first() else { return false };
+        state.now = state.now.max(at);
+        drop(state);
+        match action {
+            Action::Wake(waker) => waker.wake(),
+            Action::TakeTask(pool) => {
+                if let Some(task) = self.world.take_task(pool) {
+                    self.resume(pool, arrival, RunningJob::new(task));
+                }
+            }
+            Action::Resume(pool, number) => {
+                let job = self.jobs.borrow_mut().remove(&number).expect("a job on the agenda has begun");
+                self.resume(pool, number, job);
+            }
+        }
+        true
+    }
+
+    /// Lets a job work until it spends time or ends.
+    fn resume(&self, pool: usize, number: u64, mut job: RunningJob) {
+        match job.resume() {
+            Progress::Spends(time) => {
+                self.jobs.borrow_mut().insert(number, job);
+                let at = self.world.lock().now + time;
+                self.world.at(at, Action::Resume(pool, number));
+            }
+            Progress::Ended => {
+                self.world.pools[pool].lock().unwrap().busy -= 1;
+                let now = self.world.lock().now;
+                self.world.at(now, Action::TakeTask(pool));
+            }
+        }
+    }
+}
+
+/// Jobs that nobody let come to their end do so now: they have values and replies on their stacks.
+impl Drop for Sim {
+    fn drop(&mut self) {
+        for mut job in std::mem::take(self.jobs.get_mut()).into_values() {
+            while let Progress::Spends(_) = job.resume() {}
+        }
     }
 }
 
@@ -159,22 +220,6 @@ impl World {
         }
     }
 
-    /// Moves time to the next entry of the agenda and does it; `false` when there is none.
-    fn advance(self: &Arc<Self>) -> bool {
-        let mut state = self.lock();
-        let Some(((at, _, _), action)) = state.agenda.pop_first() else { return false };
-        state.now = state.now.max(at);
-        drop(state);
-        match action {
-            Action::Wake(waker) => waker.wake(),
-            Action::EndJob(pool, task) => {
-                (task.run)();
-                self.end_job(pool);
-            }
-        }
-        true
-    }
-
     fn at(&self, at: Instant, action: Action) {
         let mut state = self.lock();
         let key = (at, state.rng.bits(), state.arrivals);
@@ -182,26 +227,15 @@ impl World {
         state.agenda.insert(key, action);
     }
 
-    fn begin_job(&self, pool: usize, task: Task) {
-        let mut state = self.lock();
-        let takes = match task.cost {
-            Cost::About(time) => time,
-            Cost::Unknown => state.rng.micros(0..5_000),
-        };
-        let end = state.now + takes;
-        drop(state);
-        self.at(end, Action::EndJob(pool, task));
-    }
-
-    fn end_job(&self, pool: usize) {
-        let mut lanes = self.pools[pool].lock().unwrap();
-        match lanes.queue.pop_front() {
-            Some(task) => {
-                drop(lanes);
-                self.begin_job(pool, task);
-            }
-            None => lanes.busy -= 1,
+    /// Gives a waiting task to an idle thread.
+    fn take_task(&self, pool: usize) -> Option<Task> {
+        let mut threads = self.pools[pool].lock().unwrap();
+        if threads.busy == threads.count {
+            return None;
         }
+        let task = threads.queue.pop_front()?;
+        threads.busy += 1;
+        Some(task)
     }
 }
 
@@ -249,14 +283,9 @@ struct SimPool {
 
 impl Pool for SimPool {
     fn submit(&self, task: Task) {
-        let mut lanes = self.world.pools[self.which].lock().unwrap();
-        if lanes.busy == lanes.threads {
-            lanes.queue.push_back(task);
-            return;
-        }
-        lanes.busy += 1;
-        drop(lanes);
-        self.world.begin_job(self.which, task);
+        self.world.pools[self.which].lock().unwrap().queue.push_back(task);
+        let now = self.world.lock().now;
+        self.world.at(now, Action::TakeTask(self.which));
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Verdict {
     Refused,
     /// No answer came in time.
     TimedOut,
+    /// The caller gave up before an answer came: its deadline passed, or it was dropped.
+    GivenUp,
     /// Something went wrong that says nothing of load.
     Failed,
 }
@@ -87,6 +89,8 @@ pub struct Adaptive {
     /// Calls to let go by before the window opens: of those that begin now, the short ones end first.
     settling: u32,
     window: Window,
+    /// Seconds that answered calls took of late, whatever the limit was.
+    recent: Option<f64>,
     /// The least that calls took on average at a limit that was held.
     calm: Option<Mean>,
     /// The limit that growth is judged against, and how long calls take there.
@@ -130,6 +134,7 @@ impl Adaptive {
             timeouts: 0,
             settling: bounds.start,
             window: Window::default(),
+            recent: None,
             calm: None,
             anchor: None,
             ground: Ground::Untested,
@@ -157,6 +162,7 @@ impl Adaptive {
             self.ceiling.found(level);
         }
         if let Some(latency) = learned.latency {
+            self.recent = Some(latency.as_secs_f64());
             self.calm = Some(Mean::of(latency));
             self.ground = Ground::Firm;
         }
@@ -174,12 +180,15 @@ impl Adaptive {
                 self.overloaded(now, level, call.in_flight, Why::Refused)
             }
             Verdict::TimedOut => self.timed_out(now, call, in_flight),
-            Verdict::Failed => None,
+            Verdict::GivenUp if self.is_overdue(now, call) => self.timed_out(now, call, in_flight),
+            Verdict::GivenUp | Verdict::Failed => None,
         }
     }
 
     fn done(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<Moved> {
         self.timeouts = self.timeouts.saturating_sub(1);
+        let took = now.saturating_duration_since(call.began).as_secs_f64();
+        self.recent = Some(self.recent.map_or(took, |recent| recent + (took - recent) / 8.0));
         if self.limit == self.goal || !is_used(in_flight, self.limit) {
             return self.measure(now, call, in_flight);
         }
@@ -187,6 +196,12 @@ impl Adaptive {
         self.limit += 1;
         self.settling = self.limit;
         Some(Moved { from, to: self.limit, why: Why::Well })
+    }
+
+    /// Whether a call has taken so long that it tells of the backend and not of its caller's haste.
+    fn is_overdue(&self, now: Instant, call: Call) -> bool {
+        let took = now.saturating_duration_since(call.began).as_secs_f64();
+        self.recent.is_none_or(|recent| took >= TOLERANCE * recent)
     }
 
     /// A lone timeout is a call that took very long; many are a backend that no longer answers.

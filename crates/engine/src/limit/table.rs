@@ -14,7 +14,7 @@ use super::bounds::Bounds;
 use super::bucket::{Bucket, Quota, Rate};
 use super::entry::{Entry, Fitted, Waiting};
 use super::error::Error;
-use super::permit::{Ended, Made, Permit};
+use super::permit::{Ended, Permit};
 
 /// The limits of a process's backends. A handle: clones share them.
 #[derive(Clone)]
@@ -30,6 +30,16 @@ struct Shared {
 /// Names one limit of the table that gave it out; another table takes it for one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey(u32);
+
+impl LimitKey {
+    pub(crate) fn numbered(number: usize) -> LimitKey {
+        LimitKey(number as u32)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 impl std::fmt::Display for LimitKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -237,8 +247,8 @@ impl Limits {
         self.change(key.0, |entry, _| entry.told = None);
     }
 
-    /// A call has ended, or was not made.
-    pub(crate) fn end(&self, key: LimitKey, call: Call, tokens: u32, ended: Ended) -> Option<Moved> {
+    /// A call has ended; `None` when it was not made.
+    pub(crate) fn end(&self, key: LimitKey, call: Call, tokens: u32, ended: Option<Ended>) -> Option<Moved> {
         let now = self.shared.clock.now();
         let mut table = self.lock();
         let moved = table.end(key.0, now, (call, tokens), ended);
@@ -342,15 +352,22 @@ impl Table {
         Ok(Granted { key, call: Call { began: now, in_flight }, tokens })
     }
 
-    fn end(&mut self, key: u32, now: Instant, (call, tokens): (Call, u32), ended: Ended) -> Option<Moved> {
+    fn end(
+        &mut self,
+        key: u32,
+        now: Instant,
+        (call, tokens): (Call, u32),
+        ended: Option<Ended>,
+    ) -> Option<Moved> {
         let mut moved = None;
         let Ok(()) = self.climb(key, |place, entry| {
             let in_flight = entry.in_flight;
             entry.in_flight -= 1;
-            match ended.made {
-                Made::Yes => entry.settle(tokens, now),
-                Made::No => entry.put_back(tokens, now),
-            }
+            let Some(ended) = ended else {
+                entry.put_back(tokens, now);
+                return Ok::<(), Infallible>(());
+            };
+            entry.settle(tokens, now);
             if place == key
                 && let Some(pause) = ended.retry_after
             {
@@ -361,7 +378,7 @@ impl Table {
                 let change = adaptive.ended(now, call, in_flight, ended.verdict);
                 moved = moved.or(change);
             }
-            Ok::<(), Infallible>(())
+            Ok(())
         });
         moved
     }

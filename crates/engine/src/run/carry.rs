@@ -8,17 +8,17 @@ use std::time::Instant;
 
 use super::slots::{Hold, OnTrip};
 use super::timer::{Due, Ticket};
-use super::trip::{self, Link, Luggage, MAX_LINKS, Outcome, Reply, Trip};
+use super::trip::{self, Link, MAX_LINKS, Outcome, Reply, Trip, TripRunner};
 use super::{Doing, Run};
 use crate::check::Check;
+use crate::clock::{after, earlier};
 use crate::engine::Class;
 use crate::event::{Place, What};
 use crate::frontier::Phase;
 use crate::graph::{Edge, Graph, NodeId};
 use crate::panics;
 use crate::policy::{OnError, Policy, StepKind};
-use crate::pool::{Cost, Task};
-use crate::workload::{Budget, Failure, Step, Workload};
+use crate::workload::{Budget, Cost, Failure, Step, Workload};
 
 impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn begin(&mut self, node: NodeId, policy: &Policy) {
@@ -26,12 +26,16 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if cutoff.is_some_and(|cutoff| self.slice.now >= cutoff) {
             return self.failed(node, Failure::Deadline);
         }
-        let own_due = trip::earlier(trip::after(self.slice.now, policy.timeout), cutoff);
-        let due = trip::earlier(own_due, self.grace_until.or(self.terms.deadline));
+        let timeout = after(self.slice.now, policy.timeout);
+        let deadline = earlier(cutoff, self.grace_until.or(self.terms.deadline));
+        let own_due = earlier(timeout, cutoff);
         let at = self.log.start_time();
         self.doing = Doing::Step(node, at);
-        let step = self.work.step(node, Budget { now: self.slice.now, due });
+        let step = self.work.step(node, Budget { now: self.slice.now, due: earlier(timeout, deadline) });
         self.doing = Doing::Node(node);
+        if let Some(permit) = &mut self.permit {
+            permit.call_made = !matches!(step, Step::Drop);
+        }
         match step {
             Step::Ready(result) => {
                 self.log.started(at, node, Place::Inline);
@@ -55,11 +59,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             Step::Job(job, cost) => match self.place(policy, cost) {
                 Place::Inline => {
                     self.log.started(at, node, Place::Inline);
-                    self.run_inline(node, job, due, policy);
+                    self.run_inline(node, job, policy, (timeout, deadline));
                 }
                 place => {
                     self.log.started(at, node, place);
-                    self.offload(node, job, cost, place, own_due);
+                    self.offload(node, job, place, own_due);
                 }
             },
         }
@@ -78,10 +82,16 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    fn run_inline(&mut self, node: NodeId, job: W::Job, due: Option<Instant>, policy: &Policy) {
+    fn run_inline(
+        &mut self,
+        node: NodeId,
+        job: W::Job,
+        policy: &Policy,
+        (timeout, deadline): (Option<Instant>, Option<Instant>),
+    ) {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let clock = Arc::clone(&self.engine.seams.clock);
-        let check = Check::new(&NEVER, due, &*clock);
+        let check = Check::new(&NEVER, timeout, deadline, &*clock);
         // A job may be long next to plain steps: have the clock looked at right after it.
         self.slice.until_check = 1;
         match trip::run_job(job, None, &check, policy.timeout) {
@@ -91,7 +101,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Sends a job to a pool, and with it the jobs that can only follow it.
-    fn offload(&mut self, node: NodeId, job: W::Job, cost: Cost, place: Place, due: Option<Instant>) {
+    fn offload(&mut self, node: NodeId, job: W::Job, place: Place, due: Option<Instant>) {
         let timeout = self.policies.of(node).timeout;
         let mut links = vec![Link { node, job, timeout }];
         if place == Place::Pool {
@@ -100,13 +110,13 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let trip = Arc::new(Trip::new(self.slice.now));
         let nodes = links.iter().map(|link| (link.node, link.timeout)).collect();
         let on_trip = OnTrip { trip: Arc::clone(&trip), nodes };
-        let ticket = self.take_slot(node, trip::earlier(due, on_trip.look_at(self.slice.now)));
+        let ticket = self.take_slot(node, earlier(due, on_trip.look_at(self.slice.now)));
         self.slots.hold(ticket, Hold::Trip(on_trip));
-        let luggage = Luggage {
+        let runner = TripRunner {
             trip,
             reply: Reply::new(Arc::clone(self.mail()), ticket),
             clock: Arc::clone(&self.engine.seams.clock),
-            limit: self.terms.deadline,
+            deadline: self.terms.deadline,
             keep_marks: self.log.is_heard(),
         };
         let seams = &self.engine.seams;
@@ -115,7 +125,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             (_, Class::Latency) => &seams.latency,
             (_, Class::Batch) => &seams.batch,
         };
-        pool.submit(Task { cost, run: Box::new(move || luggage.travel(links)) });
+        pool.submit(Box::new(move || runner.run(links)));
     }
 
     /// While the last node has one dependent, which waits for it alone and is CPU work without a fallback or retry
@@ -153,7 +163,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
                 }
             })
             .await;
-            reply.send(Outcome { reached: 0, result, marks: Vec::new() });
+            reply.send(Outcome { reached: 0, result });
         }));
         self.slots.hold(ticket, Hold::Task(task));
     }
@@ -168,7 +178,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn set_timer(&mut self, at: Option<Instant>, due: Due) {
         let Some(at) = at else { return };
         let Run { timer, slots, frontier, .. } = self;
-        timer.set(at, due, slots.in_flight(), |due| match due {
+        timer.set(at, due, |due| match due {
             Due::Slot(ticket) => slots.live(ticket).is_some(),
             Due::Node(node) => frontier.phase(node) == Phase::InFlight,
         });
@@ -191,8 +201,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if self.slots.live(ticket).is_none() {
             return;
         }
-        let Outcome { reached, result, marks } = outcome;
-        let Some(node) = self.leave_slot(ticket, reached, &marks) else { return };
+        let Outcome { reached, result } = outcome;
+        let Some(node) = self.leave_slot(ticket, reached) else { return };
         match result {
             Ok(value) => self.finished(node, value),
             Err(failure) => self.failed(node, failure),
@@ -201,7 +211,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// Gives up a slot whose work came as far as link `reached`; the links before it have finished. The answer is
     /// the node at `reached`, unless that was dropped meanwhile.
-    fn leave_slot(&mut self, ticket: Ticket, reached: usize, marks: &[Instant]) -> Option<NodeId> {
+    fn leave_slot(&mut self, ticket: Ticket, reached: usize) -> Option<NodeId> {
         let slot = self.slots.live(ticket).expect("asked for a live slot");
         let Hold::Trip(on_trip) = &slot.hold else {
             let node = slot.node;
@@ -209,23 +219,20 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return Some(node);
         };
         let nodes: Vec<NodeId> = on_trip.nodes[..=reached].iter().map(|(node, _)| *node).collect();
+        let marks = if self.log.is_heard() { on_trip.trip.take_marks() } else { Vec::new() };
         self.permit = self.slots.release(ticket.slot);
         if let Some(began) = marks.first() {
             self.log.at(*began, What::Running(nodes[0]));
         }
         for link in 0..reached {
-            // Without marks the trip is still underway: when exactly a link ended is not known here.
-            let mark = marks.get(link + 1);
-            match mark {
-                Some(end) => self.log.at(*end, What::Finished(nodes[link])),
-                None => self.log.now(What::Finished(nodes[link])),
-            }
+            // Somebody may have begun to listen after the trip did: then there are no marks.
+            let mark = marks.get(link + 1).copied().unwrap_or(self.slice.now);
+            self.log.at(mark, What::Finished(nodes[link]));
             self.end_finished(nodes[link]);
             if !self.frontier.start(nodes[link + 1]) {
                 return None;
             }
-            let start = mark.copied().or_else(|| self.log.start_time());
-            self.log.started(start.filter(|_| self.log.is_heard()), nodes[link + 1], Place::Pool);
+            self.log.at(mark, What::Started(nodes[link + 1], Place::Pool));
         }
         Some(nodes[reached])
     }
@@ -253,16 +260,14 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             (node, reached, look_at) = (on_trip.nodes[link].0, link, on_trip.look_at(now));
         }
         let policy = *self.policies.of(node);
-        let by_deadline = self.cutoff(node, &policy).is_some_and(|cutoff| now >= cutoff);
-        if !by_deadline && let Some(later) = look_at.filter(|at| *at > now) {
-            // The link whose time this was is done; the ones behind it have their own.
-            return self.set_timer(trip::earlier(Some(later), self.cutoff(node, &policy)), Due::Slot(ticket));
-        }
+        let cutoff = self.cutoff(node, &policy);
         let failure = match policy.timeout {
-            Some(timeout) if !by_deadline => Failure::Timeout(timeout),
-            _ => Failure::Deadline,
+            _ if cutoff.is_some_and(|cutoff| now >= cutoff) => Failure::Deadline,
+            Some(timeout) if look_at.is_none_or(|at| at <= now) => Failure::Timeout(timeout),
+            // The link whose time this was is done. The links behind it have their own.
+            _ => return self.set_timer(earlier(look_at, cutoff), Due::Slot(ticket)),
         };
-        if let Some(node) = self.leave_slot(ticket, reached, &[]) {
+        if let Some(node) = self.leave_slot(ticket, reached) {
             self.failed(node, failure);
         }
     }

@@ -43,6 +43,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return;
         }
         match self.policies.of(node).on_error {
+            // A job can notice the deadline before the run's timer does.
+            OnError::FailRun | OnError::Isolate if matches!(failure, Failure::Deadline) => {
+                self.met_deadline(node);
+            }
             OnError::FailRun => self.stop_with(node, failure),
             OnError::Fallback(_) => match self.work.fallback(node, &failure) {
                 Instead::Value(value) => {

@@ -18,6 +18,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::admission::{Admitted, Cut, Refused};
+use crate::clock::earlier;
 use crate::engine::{Engine, Options};
 use crate::event::{Ending, RunId, What};
 use crate::frontier::Frontier;
@@ -200,7 +201,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.expire();
         if self.waits.is_some() {
             self.wake_waits();
-            self.serve_starved();
+            self.serve_limits();
         }
         while self.over.is_none() {
             if self.slots.in_flight() >= self.terms.in_flight {
@@ -238,6 +239,15 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             late.extend(self.frontier.start_next());
         }
         late
+    }
+
+    /// The deadline has passed with `node` still to finish.
+    fn met_deadline(&mut self, node: NodeId) {
+        let mut late = self.slots.nodes_in_flight();
+        if let Err(place) = late.binary_search(&node) {
+            late.insert(place, node);
+        }
+        self.over = Some(Err(Stopped::Deadline { late }));
     }
 
     /// When a node that has a fallback must give way to it. Behind a result there is nothing to leave time for.
@@ -283,7 +293,9 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         let waits = self.slots.in_flight() > 0
             || self.waits.as_ref().is_some_and(|waits| waits.some_node().is_some());
         if !waits && !self.terms.grace.is_zero() {
-            let until = *self.grace_until.get_or_insert(now + self.terms.grace);
+            // A grace past the end of time never ends.
+            let Some(until) = self.grace_until.or_else(|| now.checked_add(self.terms.grace)) else { return };
+            self.grace_until = Some(until);
             if now < until {
                 return;
             }
@@ -303,8 +315,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     /// Asks to be woken by time or mail; `false` when there is more to do at once.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let waits = self.waits.as_ref().and_then(|waits| waits.earliest());
-        let due = trip::earlier(self.timer.earliest(), self.terms.deadline);
-        if let Some(at) = trip::earlier(due, waits) {
+        let due = earlier(self.timer.earliest(), self.terms.deadline);
+        if let Some(at) = earlier(due, waits) {
             let clock = &self.engine.seams.clock;
             if self.timer.poll(at, &**clock, cx).is_ready() {
                 self.slice.now = clock.now();

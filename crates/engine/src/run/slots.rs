@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::Message;
 use super::timer::Ticket;
-use super::trip::{self, Trip};
+use super::trip::Trip;
+use crate::clock::{after, earlier};
 use crate::graph::NodeId;
 use crate::limit::Permit;
 use crate::mailbox::Mailbox;
@@ -54,8 +55,10 @@ impl OnTrip {
     /// The earliest time at which a link can be over its timeout, going by what is known `now`.
     pub(super) fn look_at(&self, now: Instant) -> Option<Instant> {
         let (link, began) = self.trip.progress();
-        let shortest_to_come = self.nodes[link + 1..].iter().filter_map(|(_, timeout)| *timeout).min();
-        trip::earlier(trip::after(began, self.nodes[link].1), trip::after(now, shortest_to_come))
+        let to_come = self.nodes[link + 1..].iter().filter_map(|(_, timeout)| *timeout);
+        // A link that has no time at all is looked at again, but not without end in the same instant.
+        let shortest = to_come.min().map(|timeout| timeout.max(Duration::from_micros(1)));
+        earlier(after(began, self.nodes[link].1), after(now, shortest))
     }
 }
 

@@ -8,10 +8,12 @@ use std::time::Instant;
 use crate::clock::{Clock, Sleep};
 use crate::graph::NodeId;
 
-/// Entries of slots that ended early stay until they come up or outnumber the live ones.
+/// Entries of work that ended early stay until they come due, or until the heap has doubled since it was last swept.
 #[derive(Default)]
 pub(super) struct Timer {
     due: BinaryHeap<Reverse<(Instant, Due)>>,
+    /// Entries that the last sweep left.
+    swept_to: usize,
     sleep: Option<(Instant, Sleep)>,
 }
 
@@ -32,9 +34,10 @@ pub(super) struct Ticket {
 }
 
 impl Timer {
-    pub(super) fn set(&mut self, at: Instant, due: Due, in_flight: usize, is_live: impl Fn(Due) -> bool) {
-        if self.due.len() > 2 * in_flight + 64 {
+    pub(super) fn set(&mut self, at: Instant, due: Due, is_live: impl Fn(Due) -> bool) {
+        if self.due.len() > 2 * self.swept_to + 64 {
             self.due.retain(|Reverse((_, due))| is_live(*due));
+            self.swept_to = self.due.len();
         }
         self.due.push(Reverse((at, due)));
     }

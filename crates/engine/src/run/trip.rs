@@ -1,15 +1,15 @@
 //! A trip to a pool: one job, or a chain of jobs that hand their values on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Message;
 use super::slots::Mail;
 use super::timer::Ticket;
-use crate::check::Check;
-use crate::clock::Clock;
+use crate::check::{Bound, Check};
+use crate::clock::{Clock, after};
 use crate::graph::NodeId;
 use crate::panics;
 use crate::workload::{Failure, Job};
@@ -19,6 +19,8 @@ pub(super) struct Trip {
     stop: AtomicBool,
     /// Which link is being worked on, and since how many nanoseconds after `base`.
     progress: AtomicU64,
+    /// When each link began and the last one ended, for runs that are heard.
+    marks: Mutex<Vec<Instant>>,
     base: Instant,
 }
 
@@ -28,7 +30,7 @@ const TIME_BITS: u32 = 52;
 
 impl Trip {
     pub(super) fn new(base: Instant) -> Trip {
-        Trip { stop: AtomicBool::new(false), progress: AtomicU64::new(0), base }
+        Trip { stop: AtomicBool::new(false), progress: AtomicU64::new(0), marks: Mutex::default(), base }
     }
 
     pub(super) fn stop(&self) {
@@ -40,6 +42,15 @@ impl Trip {
         let packed = self.progress.load(Ordering::Relaxed);
         let since_base = Duration::from_nanos(packed & ((1 << TIME_BITS) - 1));
         ((packed >> TIME_BITS) as usize, self.base + since_base)
+    }
+
+    /// When each link so far was taken up; behind them, when the last link of an ended trip ended.
+    pub(super) fn take_marks(&self) -> Vec<Instant> {
+        std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn mark(&self, now: Instant) {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).push(now);
     }
 
     fn begin(&self, link: usize, now: Instant) {
@@ -59,25 +70,22 @@ pub(super) struct Link<J> {
 pub(super) struct Outcome<V, E> {
     pub(super) reached: usize,
     pub(super) result: Result<V, Failure<E>>,
-    /// When each link began, and the last one's end; empty when nobody listens.
-    pub(super) marks: Vec<Instant>,
 }
 
-/// What a trip needs besides its links.
-pub(super) struct Luggage<V, E> {
+/// Carries out a trip on a pool's thread.
+pub(super) struct TripRunner<V, E> {
     pub(super) trip: Arc<Trip>,
     pub(super) reply: Reply<V, E>,
     pub(super) clock: Arc<dyn Clock>,
-    /// When the whole trip is pointless.
-    pub(super) limit: Option<Instant>,
+    /// The run's deadline.
+    pub(super) deadline: Option<Instant>,
     pub(super) keep_marks: bool,
 }
 
-impl<V, E> Luggage<V, E> {
-    /// Carries out `links` in order, on this thread.
-    pub(super) fn travel<J: Job<V, E>>(self, links: Vec<Link<J>>) {
-        let Luggage { trip, reply, clock, limit, keep_marks } = self;
-        let mut marks = Vec::new();
+impl<V, E> TripRunner<V, E> {
+    /// Runs the jobs of `links` in order, on this thread.
+    pub(super) fn run<J: Job<V, E>>(self, links: Vec<Link<J>>) {
+        let TripRunner { trip, reply, clock, deadline, keep_marks } = self;
         let mut carried = None;
         let last = links.len() - 1;
         // Small jobs are not worth a clock read each when nobody asks for the time.
@@ -87,27 +95,28 @@ impl<V, E> Luggage<V, E> {
                 return reply.forget();
             }
             let now = if timed { clock.now() } else { trip.base };
-            trip.begin(reached, now);
+            // The first link began when the trip was handed to the pool: waiting for a thread counts.
+            let began = if reached == 0 { trip.base } else { now };
+            trip.begin(reached, began);
             if keep_marks {
-                marks.push(now);
+                trip.mark(now);
             }
-            let due = earlier(after(now, link.timeout), limit);
-            let check = Check::new(&trip.stop, due, &*clock);
+            let check = Check::new(&trip.stop, after(began, link.timeout), deadline, &*clock);
             let result = run_job(link.job, carried.take(), &check, link.timeout);
             match result {
                 Ok(value) if reached < last => carried = Some(value),
                 result => {
                     if keep_marks {
-                        marks.push(clock.now());
+                        trip.mark(clock.now());
                     }
-                    return reply.send(Outcome { reached, result, marks });
+                    return reply.send(Outcome { reached, result });
                 }
             }
         }
     }
 }
 
-/// Runs one job; a panic and a late answer become failures.
+/// Runs one job. A panic and a result that comes too late become failures.
 pub(super) fn run_job<V, E, J: Job<V, E>>(
     job: J,
     input: Option<V>,
@@ -115,23 +124,11 @@ pub(super) fn run_job<V, E, J: Job<V, E>>(
     timeout: Option<Duration>,
 ) -> Result<V, Failure<E>> {
     let result = catch_unwind(AssertUnwindSafe(|| job.run(input, check)));
-    match (result, timeout) {
+    match (result, check.bound_met()) {
         (Err(payload), _) => Err(Failure::Panic(panics::message(&*payload))),
-        (Ok(_), Some(timeout)) if check.told_late() => Err(Failure::Timeout(timeout)),
-        (Ok(_), None) if check.told_late() => Err(Failure::Deadline),
-        (Ok(result), _) => result.map_err(Failure::Error),
-    }
-}
-
-/// When something begun at `began` is due. A timeout past the end of time is none.
-pub(super) fn after(began: Instant, timeout: Option<Duration>) -> Option<Instant> {
-    timeout.and_then(|timeout| began.checked_add(timeout))
-}
-
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+        (Ok(_), Some(Bound::Timeout)) => Err(Failure::Timeout(timeout.unwrap_or_default())),
+        (Ok(_), Some(Bound::Deadline)) => Err(Failure::Deadline),
+        (Ok(result), None) => result.map_err(Failure::Error),
     }
 }
 
@@ -161,7 +158,7 @@ impl<V, E> Reply<V, E> {
 impl<V, E> Drop for Reply<V, E> {
     fn drop(&mut self) {
         if let Some(mail) = self.mail.take() {
-            let outcome = Outcome { reached: 0, result: Err(Failure::Abandoned), marks: Vec::new() };
+            let outcome = Outcome { reached: 0, result: Err(Failure::Abandoned) };
             mail.push(Message::Done(self.ticket, outcome));
         }
     }

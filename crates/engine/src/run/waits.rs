@@ -18,7 +18,8 @@ use crate::workload::{Failure, Workload};
 
 /// Made when a run first has such a node.
 pub(super) struct Waits {
-    limits: HashMap<LimitKey, Queue>,
+    /// By the limit's number.
+    limits: Vec<Queue>,
     serials: HashMap<SerialKey, Turn>,
     /// Nodes that pause before another try.
     pausing: BinaryHeap<Reverse<(Instant, NodeId)>>,
@@ -54,7 +55,7 @@ struct Tries {
 impl Waits {
     pub(super) fn new(seed: u64) -> Waits {
         Waits {
-            limits: HashMap::new(),
+            limits: Vec::new(),
             serials: HashMap::new(),
             pausing: BinaryHeap::new(),
             again: BinaryHeap::new(),
@@ -66,15 +67,22 @@ impl Waits {
     /// When something here needs to be looked at.
     pub(super) fn earliest(&self) -> Option<Instant> {
         let pause = self.pausing.peek().map(|Reverse((at, _))| *at);
-        let looks = self.limits.values().filter_map(|queue| queue.look_at);
+        let looks = self.limits.iter().filter_map(|queue| queue.look_at);
         looks.chain(pause).min()
     }
 
     /// A node that waits here, if any.
     pub(super) fn some_node(&self) -> Option<NodeId> {
-        let queued = self.limits.values().filter_map(|queue| queue.nodes.peek());
+        let queued = self.limits.iter().filter_map(|queue| queue.nodes.peek());
         let queued = queued.chain(self.again.peek()).map(|Reverse((_, node))| *node);
         queued.chain(self.pausing.iter().map(|Reverse((_, node))| *node)).min()
+    }
+
+    fn queue(&mut self, key: LimitKey) -> &mut Queue {
+        if self.limits.len() <= key.index() {
+            self.limits.resize_with(key.index() + 1, Queue::default);
+        }
+        &mut self.limits[key.index()]
     }
 
     fn rank(&self, node: NodeId) -> Rank {
@@ -145,11 +153,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             let rank = waits.rank(node);
             waits.again.push(Reverse(rank));
         }
-        let due =
-            |(key, queue): (&LimitKey, &mut Queue)| queue.look_at.take_if(|at| *at <= now).map(|_| *key);
-        let keys: Vec<LimitKey> = waits.limits.iter_mut().filter_map(due).collect();
-        if let Some(limits) = &self.terms.table {
-            keys.into_iter().for_each(|key| limits.look(key));
+        let Some(limits) = &self.terms.table else { return };
+        for (number, queue) in waits.limits.iter_mut().enumerate() {
+            if queue.look_at.take_if(|at| *at <= now).is_some() {
+                limits.look(LimitKey::numbered(number));
+            }
         }
     }
 
@@ -189,7 +197,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         };
         let waits = self.waits();
         let rank = waits.rank(node);
-        waits.limits.entry(key).or_default().nodes.push(Reverse(rank));
+        waits.queue(key).nodes.push(Reverse(rank));
         self.serve_key(key);
         let untried = self.waits().rank(node) == rank;
         if self.over.is_none() && untried && self.is_waiting(node) {
@@ -199,67 +207,54 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Starts nodes of `key` while slots are to be had, then waits in its queue if there are more.
-    pub(super) fn serve_key(&mut self, key: LimitKey) {
-        while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
-            let Some(node) = self.best_of(key) else { return };
-            if self.waits().limits[&key].place.is_some() {
-                return;
-            }
-            self.mail();
-            let tokens = self.policies.of(node).tokens;
-            let (Some(limits), Some(mail)) = (&self.terms.table, &self.mail) else { return };
-            match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn Customer>) {
-                Asked::Granted(permit) => self.begin_with(permit),
-                Asked::Queued(place) => {
-                    let queue = self.waits().limits.get_mut(&key).expect("has nodes");
-                    queue.place = Some(place);
-                    return;
-                }
-            }
+    /// Starts the best node of `key` if there is a slot, or waits in its queue for one.
+    fn serve_key(&mut self, key: LimitKey) {
+        let Some(node) = self.best_of(key) else { return };
+        if self.waits().queue(key).place.is_some() {
+            return;
+        }
+        self.mail();
+        let tokens = self.policies.of(node).tokens;
+        let (Some(limits), Some(mail)) = (&self.terms.table, &self.mail) else { return };
+        match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn Customer>) {
+            Asked::Granted(permit) => self.begin_with(permit),
+            Asked::Queued(place) => self.waits().queue(key).place = Some(place),
         }
     }
 
     /// A slot came. A run that has as much in flight as it may gives it back and asks again later.
     pub(super) fn granted(&mut self, permit: Permit) {
-        let key = permit.key();
-        if let Some(queue) = self.waits().limits.get_mut(&key) {
-            queue.place = None;
-            queue.look_at = None;
-        }
+        let queue = self.waits().queue(permit.key());
+        queue.place = None;
+        queue.look_at = None;
         if self.slots.in_flight() < self.terms.in_flight {
             self.begin_with(permit);
-        } else {
-            drop(permit);
         }
-        self.serve_key(key);
     }
 
     pub(super) fn look_at(&mut self, key: LimitKey, at: Instant) {
-        if let Some(queue) = self.waits().limits.get_mut(&key)
-            && queue.place.is_some()
-        {
+        let queue = self.waits().queue(key);
+        if queue.place.is_some() {
             queue.look_at = Some(at);
         }
     }
 
-    /// Asks again for keys that had no slot of the run's own to spare.
-    pub(super) fn serve_starved(&mut self) {
-        let Some(waits) = &self.waits else { return };
-        let starved = |(key, queue): (&LimitKey, &Queue)| {
-            (queue.place.is_none() && !queue.nodes.is_empty()).then_some(*key)
-        };
-        let keys: Vec<LimitKey> = waits.limits.iter().filter_map(starved).collect();
-        keys.into_iter().for_each(|key| self.serve_key(key));
+    /// Gives the run's own free slots to nodes whose limits may have one too, the best node first.
+    pub(super) fn serve_limits(&mut self) {
+        while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
+            let Some(waits) = &self.waits else { return };
+            let unasked = waits.limits.iter().enumerate().filter(|(_, queue)| queue.place.is_none());
+            let best = unasked.filter_map(|(number, queue)| Some((queue.nodes.peek()?.0, number))).min();
+            let Some((_, number)) = best else { return };
+            self.serve_key(LimitKey::numbered(number));
+        }
     }
 
     fn begin_with(&mut self, permit: Permit) {
         let key = permit.key();
         let Some(node) = self.best_of(key) else { return };
-        if let Some(queue) = self.waits().limits.get_mut(&key) {
-            queue.nodes.pop();
-        }
-        self.permit = Some(permit.used());
+        self.waits().queue(key).nodes.pop();
+        self.permit = Some(permit);
         self.begin(node, self.policies.of(node));
         // A node done in place, dropped or skipped no longer needs it.
         self.permit = None;
@@ -267,7 +262,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// The best node that waits for `key` and was not dropped meanwhile.
     fn best_of(&mut self, key: LimitKey) -> Option<NodeId> {
-        let queue = self.waits.as_mut()?.limits.get_mut(&key)?;
+        let queue = self.waits.as_mut()?.limits.get_mut(key.index())?;
         while let Some(Reverse((_, node))) = queue.nodes.peek() {
             if self.frontier.phase(*node) == Phase::InFlight && self.frontier.ticket(*node).is_none() {
                 return Some(*node);
@@ -295,6 +290,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         };
         let verdict = match failure {
             Failure::Timeout(_) => Verdict::TimedOut,
+            Failure::Deadline => Verdict::GivenUp,
             _ if retry_after.is_some() => Verdict::Refused,
             _ => Verdict::Failed,
         };

@@ -214,6 +214,37 @@ fn a_dead_backend_brings_the_limit_down_to_one_and_keeps_it_there() {
     assert_eq!(climbs, 0);
 }
 
+/// The limit after so many runs of 20 calls each, whose only bound is a deadline.
+fn limit_after_deadlines(nature: Nature, runs: u64, deadline: Duration) -> u32 {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", adaptive()).unwrap();
+    let backend = Backend::new(nature, 1);
+    let policies = Policies::uniform(Policy { limit: Some(key), ..Policy::default() });
+    let dag = Dag::new(20, &[]).unwrap();
+    for _ in 0..runs {
+        let clock = Arc::clone(engine.clock());
+        let deadline = Some(clock.now() + deadline);
+        let mut work = Calls { backend: Arc::clone(&backend), clock, limits: limits.clone(), key };
+        let options = Options { limits: Some(limits.clone()), deadline, ..Options::default() };
+        let _ = sim.block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
+    }
+    limits.standing(key).limit
+}
+
+#[test]
+fn a_backend_that_hangs_is_seen_through_deadlines_too() {
+    assert_eq!(limit_after_deadlines(Nature::Dead, 60, Duration::from_secs(2)), 1);
+}
+
+#[test]
+fn calls_that_a_deadline_cuts_early_say_nothing_of_the_backend() {
+    // Calls take about 200 ms: the second round of each run is cut after 20 ms.
+    let limit = limit_after_deadlines(Nature::Ceiling(1_000), 200, Duration::from_millis(265));
+    assert!(limit >= 4, "{limit}");
+}
+
 #[test]
 fn what_a_limit_learned_is_heard_saved_and_gone_on_from() {
     let sim = Sim::new(1);

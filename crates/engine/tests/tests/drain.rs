@@ -36,6 +36,10 @@ fn poll_into<F: Future>(
 }
 
 fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>, Drained, u128) {
+    drain_within(script, Duration::from_millis(grace_ms))
+}
+
+fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<Broken>>, Drained, u128) {
     let script = Script::parse(script);
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
@@ -43,7 +47,7 @@ fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>
     let mut player = Player::new(&script, engine.clock());
     let options = Options { label: "feed", ..Options::default() };
     let run = engine.run(&script.dag, &script.policies, &mut player, &options).unwrap();
-    let (result, drained) = sim.block_on(both(run, engine.drain(Duration::from_millis(grace_ms))));
+    let (result, drained) = sim.block_on(both(run, engine.drain(grace)));
     assert_eq!(refused(&engine), Some(Refused::Draining));
     let took = (engine.clock().now() - began).as_millis();
     assert_eq!(sim.settle().tasks, 0);
@@ -54,6 +58,13 @@ fn refused(engine: &Engine) -> Option<Refused> {
     let script = Script::parse("a");
     let mut player = Player::new(&script, engine.clock());
     engine.run(&script.dag, &script.policies, &mut player, &Options::default()).err()
+}
+
+#[test]
+fn a_drain_may_wait_for_ever() {
+    let (result, drained, took) = drain_within("slow: io 1000", Duration::MAX);
+    assert_eq!((result.unwrap().finished, took), (1, 1000));
+    assert_eq!(drained, Drained { finished: 1, cut: vec![], stuck: vec![] });
 }
 
 #[test]

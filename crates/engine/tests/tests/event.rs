@@ -1,6 +1,10 @@
 //! What listeners hear, and what a slow one loses.
 
 use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use anabranch_engine::{Config, Ending, Engine, Heard, Listener, Options, What};
 use anabranch_testkit::Sim;
@@ -100,4 +104,31 @@ fn a_listener_can_wait_for_what_comes_next() {
         .await
     });
     assert!(matches!(first, Heard::Event(event) if event.what == What::RunStarted(1)));
+}
+
+/// Drops a listener when woken, as the last waker of a task does.
+struct DropsListener(Mutex<Option<Listener>>);
+
+impl Wake for DropsListener {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+#[test]
+fn a_waker_may_drop_its_listener() {
+    // On a thread of its own: were the listeners' lock held, it would wait for itself.
+    let (done, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let sim = Sim::new(1);
+        let engine = sim.engine(&Config::default());
+        let (mut first, other) = (listen(&engine), listen(&engine));
+        let waker = Waker::from(Arc::new(DropsListener(Mutex::new(Some(other)))));
+        assert!(pin!(first.next()).poll(&mut Context::from_waker(&waker)).is_pending());
+        run(&sim, &engine, "a");
+        assert_eq!(heard(&mut first).len(), 4);
+        done.send(()).unwrap();
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("a waker was called under a lock");
+    thread.join().unwrap();
 }

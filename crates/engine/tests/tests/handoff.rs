@@ -22,10 +22,9 @@ mod limit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
-use std::time::Duration;
 
 use mailbox::Mailbox;
-use pool::{Cost, Task, ThreadPool};
+use pool::{Task, ThreadPool};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
@@ -46,7 +45,7 @@ fn pool(threads: usize) -> ThreadPool {
 }
 
 fn task(run: impl FnOnce() + Send + 'static) -> Task {
-    Task { cost: Cost::About(Duration::ZERO), run: Box::new(run) }
+    Box::new(run)
 }
 
 struct Unpark(thread::Thread);
@@ -237,11 +236,12 @@ fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &A
         }
         limit::Asked::Queued(place) => Some(wait_for_slot(&asker, place)),
     };
-    if let Some(permit) = permit {
+    if let Some(mut permit) = permit {
         assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two hold the only slot");
         thread::yield_now();
         running.fetch_sub(1, Ordering::SeqCst);
-        permit.used().end(limit::Ended::with(limit::Verdict::Done));
+        permit.call_made = true;
+        permit.end(limit::Ended::with(limit::Verdict::Done));
     }
 }
 

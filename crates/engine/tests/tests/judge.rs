@@ -1,13 +1,16 @@
 //! Holds what happened in a simulated run against the rules, independently of how the engine keeps its books.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::{
-    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, Wait, What,
+    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Reason, Report, Stopped, Wait, What,
 };
 
 use crate::sim::{Broken, Case, NOTHING};
+
+/// The most of a deadline that a run keeps for the nodes behind a late one.
+const LONGEST_RESERVE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Judge<'a> {
     case: &'a Case,
@@ -138,6 +141,12 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// What was heard, by the time since the first event.
+    pub(crate) fn into_events(self) -> Vec<(Duration, What)> {
+        let first = self.events.first().map(|(at, _)| *at);
+        self.events.iter().map(|(at, what)| (*at - first.expect("there is one"), *what)).collect()
+    }
+
     fn complete(&self, fates: &[Fate], report: Report) {
         let count = |fate: Fate| fates.iter().filter(|known| **known == fate).count() as u32;
         assert_eq!(report.finished, count(Fate::Finished));
@@ -154,10 +163,8 @@ impl<'a> Judge<'a> {
 
     fn replay(&mut self) -> Vec<Fate> {
         let mut fates = vec![Fate::Open; self.nodes.len()];
-        let events = std::mem::take(&mut self.events);
-        let mut clock = None;
+        let events = self.events.clone();
         for (at, what) in &events {
-            clock = clock.max(Some(*at));
             match *what {
                 What::RunStarted(count) => assert_eq!(count as usize, fates.len()),
                 What::RunEnded(_) | What::Running(_) | What::Limit(..) => {}
@@ -172,13 +179,15 @@ impl<'a> Judge<'a> {
                 }
                 What::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
                 What::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
-                What::FellBack(node, _) => {
+                What::FellBack(node, reason) => {
+                    self.is_late_as_told(&fates, node, *at, reason);
                     if fates[node.index()] == Fate::Open {
                         self.may_start(&fates, node);
                     }
                     fates[node.index()] = Fate::Finished;
                 }
-                What::Failed(node, _) => {
+                What::Failed(node, reason) => {
+                    self.is_late_as_told(&fates, node, *at, reason);
                     if !self.goes_on_without(node) {
                         self.first_failure.get_or_insert(node);
                     } else if matches!(fates[node.index()], Fate::Open | Fate::Pausing) {
@@ -258,6 +267,24 @@ impl<'a> Judge<'a> {
             other => panic!("{node} ended as {fate:?} but was {other:?}"),
         }
         fates[node.index()] = fate;
+    }
+
+    /// A timeout is told when the node's own time is over, and a deadline when the run's is: never one for the other.
+    fn is_late_as_told(&self, fates: &[Fate], node: NodeId, at: Instant, reason: Reason) {
+        let policy = &self.case.policies[node.index()];
+        match reason {
+            Reason::Timeout => {
+                let Fate::InFlight(began, _) = fates[node.index()] else { panic!("{node} was not in flight") };
+                assert!(at >= began + policy.timeout.unwrap(), "{node} timed out before its timeout");
+            }
+            Reason::Deadline => {
+                let deadline = self.case.options.deadline.expect("the run has a deadline");
+                let fallback = matches!(policy.on_error, OnError::Fallback(_));
+                assert!(fallback, "{node} has no fallback: the deadline ends the run, not the node");
+                assert!(at + LONGEST_RESERVE >= deadline, "{node} met the deadline long before it");
+            }
+            Reason::Error | Reason::Panic | Reason::Abandoned => {}
+        }
     }
 
     fn replay_drop(&self, fates: &mut [Fate], node: NodeId) {

@@ -10,6 +10,7 @@
 
 mod alloc;
 mod judge;
+mod late;
 mod script;
 mod tape;
 

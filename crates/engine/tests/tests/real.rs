@@ -436,3 +436,32 @@ fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
     let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
     assert!(matches!(ended, Err(Stopped::Node { failure: Failure::Abandoned, .. })), "{ended:?}");
 }
+
+#[test]
+fn a_future_out_of_tokios_budget_lets_other_tasks_go_first() {
+    const ITEMS: usize = 100_000;
+    // tokio lets a task do so many things before its resources say "later".
+    const BUDGET: usize = 128;
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    (0..ITEMS).for_each(|item| sender.send(item).unwrap());
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&polls);
+    let mut receive = Some(async move {
+        let mut all = std::pin::pin!(async {
+            for _ in 0..ITEMS {
+                receiver.recv().await.unwrap();
+            }
+            Ok(0)
+        });
+        std::future::poll_fn(|cx| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            all.as_mut().poll(cx)
+        })
+        .await
+    });
+    let mut work = steps(|_| future(receive.take().unwrap()));
+    let (engine, dag, policies) = (engine(), Dag::new(1, &[]).unwrap(), Policies::default());
+    runtime().block_on(async { engine.run(&dag, &policies, &mut work, &Options::default()).unwrap().await }).unwrap();
+    let polls = polls.load(Ordering::Relaxed);
+    assert!(polls <= 2 * ITEMS / BUDGET, "{polls} polls for {ITEMS} items");
+}

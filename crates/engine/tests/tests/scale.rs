@@ -1,10 +1,14 @@
 //! A million nodes: linear time, flat stack, few bytes a node, no allocation a node.
 
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, NodeId, Options, Policies, Step, Workload,
+    Allowance, Budget, Check, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Engine, Limits, NodeId, OnError,
+    Options, Policies, Policy, Step, Workload,
 };
+use anabranch_testkit::Sim;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::alloc;
@@ -54,7 +58,7 @@ impl Future for YieldOnce {
     type Output = Result<u64, ()>;
 
     fn poll(
-        mut self: std::pin::Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Self::Output> {
         if self.0 {
@@ -98,7 +102,12 @@ fn cpu_time() -> Duration {
 ///
 /// `work` is given how many pieces to do and keeps what it made, so that many small ones touch as much fresh memory
 /// as a large one: the first touch of a page costs more than the work on it.
-fn assert_linear<T>(what: &str, mut work: impl FnMut(u32) -> T) {
+fn assert_linear<T>(what: &str, work: impl FnMut(u32) -> T) {
+    assert_linear_from(100_000, what, work);
+}
+
+/// The same from so many nodes to ten times as many.
+fn assert_linear_from<T>(nodes: u32, what: &str, mut work: impl FnMut(u32) -> T) {
     let mut ratio = f64::INFINITY;
     for _ in 0..8 {
         let mut time = |pieces: usize, nodes: u32| {
@@ -108,8 +117,8 @@ fn assert_linear<T>(what: &str, mut work: impl FnMut(u32) -> T) {
             drop(kept);
             took.as_secs_f64() / pieces as f64
         };
-        let small = time(10, 100_000);
-        ratio = ratio.min(time(1, 1_000_000) / small);
+        let small = time(10, nodes);
+        ratio = ratio.min(time(1, 10 * nodes) / small);
         if ratio <= 12.0 {
             return;
         }
@@ -132,6 +141,45 @@ fn a_million_nodes_take_linear_time_and_flat_stack() {
             });
         }
     }
+}
+
+/// Calls that each take a millisecond of virtual time.
+struct Calls(Arc<dyn Clock>);
+
+impl Workload for Calls {
+    type Value = ();
+    type Error = ();
+    type Future = Pin<Box<dyn Future<Output = Result<(), ()>> + Send>>;
+    type Job = fn(Option<()>, &Check<'_>) -> Result<(), ()>;
+
+    fn step(&mut self, _: NodeId, budget: Budget) -> Step<Self> {
+        let sleep = self.0.sleep_until(budget.now() + Duration::from_millis(1));
+        let future: Self::Future = Box::pin(async {
+            sleep.await;
+            Ok(())
+        });
+        Step::Future(future)
+    }
+
+    fn finish(&mut self, _: NodeId, (): (), _: &mut Drops) {}
+}
+
+#[test]
+fn nodes_that_wait_for_a_limit_with_a_fallback_take_linear_time() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(sim.clock());
+    let allowance =
+        Allowance { concurrency: Concurrency::Fixed(500), requests: None, tokens: None, parent: None };
+    let limit = Some(limits.add("backend", allowance).unwrap());
+    let policies = Policies::uniform(Policy { limit, on_error: OnError::Fallback(0), ..Policy::default() });
+    let deadline = Some(sim.clock().now() + Duration::from_secs(3600));
+    let options = Options { limits: Some(limits), deadline, ..Options::default() };
+    assert_linear_from(5_000, "waiting for a limit", |nodes| {
+        let (dag, mut work) = (Dag::new(nodes, &[]).unwrap(), Calls(sim.clock()));
+        let report = sim.block_on(engine.run(&dag, &policies, &mut work, &options).unwrap()).unwrap();
+        assert_eq!((report.finished, report.fell_back), (nodes, 0));
+    });
 }
 
 #[test]

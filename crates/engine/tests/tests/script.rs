@@ -3,8 +3,8 @@
 //! A node is a name, words after a colon, and inputs after an arrow (`~` marks an after-edge). Words: `io MS`,
 //! `spawn MS`, `cpu MS`, `block MS` say how long and where (none: done in place); `fail`, `panic`, `skip` how it
 //! ends (none: it finishes), `flaky N` that the first N tries fail, `throttled N MS` that the first N are refused for
-//! so long; `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked`, `limit N`, `tokens N`, `serial N`, `retry N` (the
-//! first after 8 ms) set its policy; `drops NAME` drops another node when it finishes.
+//! so long; `asks MS` that a job asks its check so often; `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked`, `limit N`, `tokens N`, `serial N`, `retry N` (the
+//! first after 8 ms), `retry_never` (after the longest pause that there is) set its policy; `drops NAME` drops another node when it finishes.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -17,7 +17,7 @@ use anabranch_engine::{
     LimitKey, Limits, Listener, NodeId, OnError, Options, Policies, Policy, Report, Retry, SerialKey,
     Severity, Step, StepKind, Stopped, What, Workload,
 };
-use anabranch_testkit::Sim;
+use anabranch_testkit::{Sim, spend};
 
 pub(crate) struct Script {
     pub(crate) names: Vec<String>,
@@ -30,6 +30,7 @@ pub(crate) struct Script {
 struct Act {
     place: Place,
     time: Duration,
+    asks: Duration,
     end: End,
     linked: bool,
     drops: Vec<NodeId>,
@@ -135,6 +136,9 @@ fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>, limits: &[LimitKey]
                 let (base, longest) = (Duration::from_millis(8), Duration::from_millis(100));
                 policy.retry = Some(Retry { rounds: number(&mut words), base, longest });
             }
+            "retry_never" => {
+                policy.retry = Some(Retry { rounds: 1, base: Duration::MAX, longest: Duration::MAX });
+            }
             "flaky" => act.flaky = number(&mut words),
             "throttled" => {
                 act.throttled = number(&mut words);
@@ -161,6 +165,7 @@ fn parse_word(
             "cpu" => (act.place, act.time) = (Place::Job, millis()),
             "block" => (act.place, act.time, policy.step) = (Place::Job, millis(), StepKind::Blocking),
             "timeout" => policy.timeout = Some(millis()),
+            "asks" => act.asks = millis(),
             "pool" => policy.step = StepKind::Pool,
             "inline" => policy.step = StepKind::Inline,
             "linked" => act.linked = true,
@@ -192,8 +197,22 @@ impl<'a> Player<'a> {
     }
 
     fn job(&self, node: NodeId) -> BoxedJob {
-        let outcome = self.outcome(node);
-        Box::new(move |_, _| outcome())
+        let (outcome, time) = (self.outcome(node), self.script.acts[node.index()].time);
+        let asks = self.script.acts[node.index()].asks;
+        Box::new(move |_, check| {
+            if asks.is_zero() {
+                spend(time);
+                return outcome();
+            }
+            let mut left = time;
+            while !left.is_zero() && !check.should_stop() {
+                let part = left.min(asks);
+                spend(part);
+                left -= part;
+            }
+            check.should_stop();
+            outcome()
+        })
     }
 
     /// What the current try of `node` comes to, when its time comes.
@@ -298,13 +317,26 @@ pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) 
     play_limited(text, |_| Vec::new(), adjust)
 }
 
+/// Plays with the choices that follow from `seed`.
+pub(crate) fn play_seeded(seed: u64, text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
+    play_on(&Sim::new(seed), text, |_| Vec::new(), adjust)
+}
+
 /// Plays on limits that `add` makes.
 pub(crate) fn play_limited(
     text: &str,
     add: impl FnOnce(&Limits) -> Vec<LimitKey>,
     adjust: impl FnOnce(&mut Options, Instant),
 ) -> Played {
-    let sim = Sim::new(1);
+    play_on(&Sim::new(1), text, add, adjust)
+}
+
+fn play_on(
+    sim: &Sim,
+    text: &str,
+    add: impl FnOnce(&Limits) -> Vec<LimitKey>,
+    adjust: impl FnOnce(&mut Options, Instant),
+) -> Played {
     let engine = sim.engine(&Config::default());
     let limits = Limits::new(Arc::clone(engine.clock()));
     let keys = add(&limits);

@@ -5,6 +5,7 @@
 mod crowd;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use std::time::Duration;
 use anabranch_engine::{
     Allowance, Budget, Check, Classified, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Failure, Graph,
     Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step,
-    StepKind, Workload,
+    StepKind, What, Workload,
 };
-use anabranch_testkit::{Rng, Sim};
+use anabranch_testkit::{Rng, Sim, spend};
 
 use crate::judge::Judge;
 use crate::script::listen;
@@ -23,6 +24,9 @@ use crate::script::listen;
 pub(crate) const NOTHING: OnError = OnError::Fallback(2);
 
 const CASES: u64 = 12_000;
+
+/// Cases with new seeds in each run of the tests.
+const FRESH: u64 = 300;
 
 /// Everything about one case, made from its seed.
 pub(crate) struct Case {
@@ -40,6 +44,8 @@ pub(crate) struct Case {
 struct Act {
     kind: Kind,
     time: Duration,
+    /// How often a job asks its check, if ever.
+    asks_every: Option<Duration>,
     end: End,
     linkable: bool,
     drops: Vec<NodeId>,
@@ -164,7 +170,8 @@ fn act(rng: &mut Rng, node_count: u32, trouble: u64) -> Act {
     } else {
         vec![]
     };
-    Act { kind, time, end, linkable: rng.percent(70), drops }
+    let asks_every = rng.percent(60).then(|| rng.micros(1..2_000));
+    Act { kind, time, asks_every, end, linkable: rng.percent(70), drops }
 }
 
 /// Carries a case out and takes down what the engine calls; [`Judge`] holds it against the rules.
@@ -200,11 +207,27 @@ fn end(node: NodeId, end: End, tries: u32) -> Outcome {
     }
 }
 
+/// Takes `time`, or less when the check says to stop.
+fn work(time: Duration, asks_every: Option<Duration>, check: &Check<'_>) {
+    let Some(interval) = asks_every else { return spend(time) };
+    let mut left = time;
+    while !left.is_zero() && !check.should_stop() {
+        let part = left.min(interval);
+        spend(part);
+        left -= part;
+    }
+    // The time may have passed with the last part.
+    check.should_stop();
+}
+
 impl Actor<'_> {
     fn job(&self, node: NodeId, input: Option<NodeId>) -> <Self as Workload>::Job {
-        let (how, tries) = (self.case.acts[node.index()].end, self.judge.tries(node).max(1));
-        Box::new(move |handed, _| {
+        let Act { time, asks_every, end: how, .. } = &self.case.acts[node.index()];
+        let (time, asks_every, how) = (*time, *asks_every, *how);
+        let tries = self.judge.tries(node).max(1);
+        Box::new(move |handed, check| {
             assert_eq!(handed, input, "the value of the job before is handed over");
+            work(time, asks_every, check);
             end(node, how, tries)
         })
     }
@@ -273,7 +296,8 @@ impl Workload for Actor<'_> {
     }
 }
 
-fn run_case(seed: u64) {
+/// Runs the case of `seed`; its events, by the time since the first.
+fn run_case(seed: u64) -> Vec<(Duration, What)> {
     let mut rng = Rng::new(seed);
     let sim = Sim::new(rng.bits());
     let engine = sim.engine(&Config::default());
@@ -301,6 +325,7 @@ fn run_case(seed: u64) {
     assert!(drained.cut.is_empty() && drained.stuck.is_empty(), "{drained:?}");
     assert_eq!(sim.settle().jobs, 0);
     assert!(listener.try_next().is_none(), "something happened after the end");
+    judge.into_events()
 }
 
 async fn with_patience<F: Future + Unpin>(
@@ -317,17 +342,35 @@ async fn with_patience<F: Future + Unpin>(
 
 #[test]
 fn random_runs_keep_every_rule() {
+    each_seed(CASES, |seed| drop(run_case(seed)));
+}
+
+/// Calls `case` with each of the fixed seeds below `fixed` and with [`FRESH`] new ones, or with the one that
+/// `./dev sim SEED` gives.
+fn each_seed(fixed: u64, case: impl Fn(u64) + std::panic::RefUnwindSafe) {
     let seeds: Vec<u64> = match std::env::var("ANABRANCH_SIM_SEED") {
         Ok(seed) => vec![seed.parse().expect("ANABRANCH_SIM_SEED is a number")],
-        Err(_) => (0..CASES).collect(),
+        Err(_) => (0..fixed).chain(fresh_seeds()).collect(),
     };
-    for seed in &seeds {
-        if let Err(payload) = std::panic::catch_unwind(|| run_case(*seed)) {
-            eprintln!("the case with seed {seed} failed; ./dev sim {seed} replays it");
+    for seed in seeds {
+        if let Err(payload) = std::panic::catch_unwind(|| case(seed)) {
+            eprintln!("the case with seed {seed} failed; `./dev sim {seed}` replays it");
             std::panic::resume_unwind(payload);
         }
     }
-    println!("{} simulated cases", seeds.len());
+}
+
+/// New seeds with each call: a hasher's keys are random.
+fn fresh_seeds() -> impl Iterator<Item = u64> {
+    let mut rng = Rng::new(RandomState::new().hash_one(0));
+    (0..FRESH).map(move |_| rng.bits())
+}
+
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in 0..600 {
+        assert!(run_case(seed) == run_case(seed), "seed {seed} took another way when run again");
+    }
 }
 
 #[test]

@@ -437,3 +437,40 @@ fn a_policy_that_names_a_limit_of_no_table_is_refused() {
         );
     }
 }
+
+#[test]
+fn a_pause_that_never_ends_is_no_retry() {
+    let played = play("bad: io 1 flaky 1 retry_never isolate");
+    expect!["fail bad: flaked"].assert_eq(&played.calls.join(", "));
+}
+
+#[test]
+fn a_free_slot_of_the_run_goes_to_the_best_node_whatever_its_limit() {
+    // At 100 ms both limits have a slot to give, but `f2`, `f3` and `f4` have filled the run. `f2` ends first.
+    let script = "a: io 1000 limit 0; b: io 1000 limit 1; first: io 10 limit 1; second: io 10 limit 0; \
+        d: io 100 drops a drops b; f1: io 200; f2: io 3; f3: io 7; f4: io 50";
+    for _ in 0..16 {
+        let played = play_limited(
+            script,
+            |table| (0..2).map(|key| table.add(&key.to_string(), fixed(1)).unwrap()).collect(),
+            |options, _| options.in_flight = 4,
+        );
+        expect!["0..100 a dropped | 0..100 b dropped | 0..100 d | 0..200 f1 | 100..103 f2 | 100..107 f3 | 100..150 f4 | 103..113 first | 107..117 second"]
+            .assert_eq(&played.timeline);
+    }
+}
+
+#[test]
+fn a_call_that_is_not_made_is_not_counted() {
+    // `late` is ready at 95 ms, too late to begin; `next` finds the one request of the hour unused.
+    let played = play_limited(
+        "v: io 95; late: io 10 limit 0 fallback <- v; next: io 1 limit 0 <- late",
+        |table| {
+            let requests = Some(Rate { amount: 1, per: Duration::from_secs(3600), burst: 1 });
+            vec![table.add("0", Allowance { requests, ..fixed(1) }).unwrap()]
+        },
+        |options, now| options.deadline = Some(now + Duration::from_millis(100)),
+    );
+    assert_eq!(played.result.unwrap().fell_back, 1);
+    expect!["0..95 v | 95 late fell back | 95..96 next"].assert_eq(&played.timeline);
+}

@@ -57,7 +57,7 @@ struct Here;
 
 impl Pool for Here {
     fn submit(&self, task: Task) {
-        (task.run)();
+        task();
     }
 }
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::{Answer, Config, Engine, Error, LedgerEntry, Plan, Reason, Request, RunOptions};
-use anabranch_testkit::Sim;
+use anabranch_plan::{
+    Answer, Config, Contract, Effect, Engine, Error, Form, LedgerEntry, Mark, Node, Op, ParamKind, ParamSpec,
+    Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
+};
+use anabranch_testkit::{Sim, spend};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -26,6 +29,36 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// An op that takes virtual time on a thread of the simulator's pool.
+struct Spend;
+
+static SPEND: Spec = Spec {
+    name: "test::spend",
+    doc: "The rows of its input, after so many milliseconds of virtual time.",
+    inputs: 1,
+    params: &[ParamSpec::required("millis", ParamKind::Int(1, 60_000), "how long")],
+    writes: Effect::Keys(&[]),
+    contract: Contract::SameRows,
+    mark: Mark::Auto,
+    distinct: true,
+};
+
+impl Op for Spend {
+    fn spec(&self) -> &Spec {
+        &SPEND
+    }
+
+    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+        let time = millis(node.int("millis")? as u64);
+        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
+            Form::compute(1e6, move |inputs, _, _| {
+                spend(time);
+                Ok(inputs[0].clone().unwrap())
+            })
+        }))
+    }
+}
+
 fn engine(sim: &Sim) -> Engine {
     let data = Arc::new(MemoryData::from_json("data", DATA).unwrap());
     let source = |endpoint: &str, delays: &[(&str, u64)]| {
@@ -35,7 +68,8 @@ fn engine(sim: &Sim) -> Engine {
         };
         Arc::new(delays.iter().fold(memory, slow)) as Arc<dyn Source>
     };
-    let config = Config::new(registries(), vec![source("ep_0001", &HERE), source("ep_0002", &THERE)]);
+    let mut config = Config::new(registries(), vec![source("ep_0001", &HERE), source("ep_0002", &THERE)]);
+    config.ops.add(Spend);
     Engine::on(sim.engine(&anabranch_engine::Config::default()), config)
 }
 
@@ -51,12 +85,12 @@ fn document(guards: &[(&str, Value)], more: &Value) -> Value {
         {"node_id": "v", "op": "core::viewer", "inputs": [], "params": {"endpoint": "ep_0001"}},
         {"node_id": "follow", "op": "core::follow", "inputs": ["v"], "params": reads("ep_0001")},
         {"node_id": "media_f", "op": "core::media", "inputs": ["follow"], "params": reads("ep_0001")},
-        {"node_id": "busy_f", "op": "test::busy_cpu", "inputs": ["media_f"], "params": {"busy_wait_ms": 4}},
+        {"node_id": "busy_f", "op": "test::spend", "inputs": ["media_f"], "params": {"millis": 4}},
         {"node_id": "vm_f", "op": "core::vm", "inputs": ["busy_f"], "params": score},
         {"node_id": "recs", "op": "core::fanout", "inputs": ["v"],
          "params": {"endpoint": "ep_0002", "key": "recommendation:{country}:{id}", "limit": 10}},
         {"node_id": "media_r", "op": "core::media", "inputs": ["recs"], "params": reads("ep_0002")},
-        {"node_id": "busy_r", "op": "test::busy_cpu", "inputs": ["media_r"], "params": {"busy_wait_ms": 4}},
+        {"node_id": "busy_r", "op": "test::spend", "inputs": ["media_r"], "params": {"millis": 4}},
         {"node_id": "vm_r", "op": "core::vm", "inputs": ["busy_r"], "params": score},
         {"node_id": "merge", "op": "core::concat", "inputs": ["vm_f"], "params": {"rhs": "vm_r"}},
         {"node_id": "sort", "op": "core::sort", "inputs": ["merge"], "params": {"by": 2001, "order": "desc"}},

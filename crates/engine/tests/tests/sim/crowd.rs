@@ -209,14 +209,5 @@ fn case(seed: u64) {
 
 #[test]
 fn nothing_leaks_from_runs_that_share_limits_and_flights() {
-    let seeds: Vec<u64> = match std::env::var("ANABRANCH_SIM_SEED") {
-        Ok(seed) => vec![seed.parse().expect("ANABRANCH_SIM_SEED is a number")],
-        Err(_) => (0..CASES).collect(),
-    };
-    for seed in seeds {
-        if let Err(payload) = std::panic::catch_unwind(|| case(seed)) {
-            eprintln!("the crowd with seed {seed} failed; ./dev sim {seed} replays it");
-            std::panic::resume_unwind(payload);
-        }
-    }
+    super::each_seed(CASES, case);
 }
