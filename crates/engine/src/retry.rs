@@ -51,7 +51,7 @@ impl Retry {
         let full = self.base.saturating_mul(1 << round.min(30)).min(self.longest);
         let spread = (random % 1024) as u32;
         // Between three quarters and five quarters.
-        (full / 4 * 3).saturating_add(full / 2048 * spread)
+        (full / 4 * 3).saturating_add(full / 2048 * spread).min(self.longest)
     }
 }
 

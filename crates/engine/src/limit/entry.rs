@@ -37,6 +37,14 @@ pub(super) struct Waiting {
 }
 
 impl Entry {
+    /// Whether what it allows depends on the time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.cooling_until.is_some()
+            || self.requests.is_some()
+            || self.tokens.is_some()
+            || matches!(self.concurrency, Fitted::Adaptive(_))
+    }
+
     pub(super) fn limit(&self) -> u32 {
         match &self.concurrency {
             Fitted::Fixed(limit) => *limit,

@@ -24,6 +24,8 @@ pub struct Limits {
 
 struct Shared {
     clock: Arc<dyn Clock>,
+    /// When the table was made.
+    made: Instant,
     table: Mutex<Table>,
 }
 
@@ -118,7 +120,8 @@ impl Limits {
     /// A table without keys.
     pub fn new(clock: Arc<dyn Clock>) -> Limits {
         let table = Mutex::new(Table { keys: Vec::new(), arrivals: 0 });
-        Limits { shared: Arc::new(Shared { clock, table }) }
+        let made = clock.now();
+        Limits { shared: Arc::new(Shared { clock, made, table }) }
     }
 
     /// Adds a limit. `name` is what [`save`](Self::save) files it under.
@@ -223,8 +226,8 @@ impl Limits {
         tokens: u32,
         customer: impl FnOnce() -> Arc<dyn Customer>,
     ) -> Asked {
-        let now = self.shared.clock.now();
         let mut table = self.lock();
+        let now = self.time_for(&table, key.0, None);
         if table.keys[key.0 as usize].waiting.is_empty()
             && let Ok(granted) = table.grant(key.0, tokens, now)
         {
@@ -249,8 +252,8 @@ impl Limits {
 
     /// A call has ended; `None` when it was not made.
     pub(crate) fn end(&self, key: LimitKey, call: Call, tokens: u32, ended: Option<Ended>) -> Option<Moved> {
-        let now = self.shared.clock.now();
         let mut table = self.lock();
+        let now = self.time_for(&table, key.0, ended);
         let moved = table.end(key.0, now, (call, tokens), ended);
         let news = table.serve(key.0, now);
         drop(table);
@@ -266,6 +269,17 @@ impl Limits {
         let news = table.serve(key, now);
         drop(table);
         self.tell(news);
+    }
+
+    /// The time, or any time where nothing depends on it: reading the clock costs as much as the rest of a grant.
+    fn time_for(&self, table: &Table, key: u32, ended: Option<Ended>) -> Instant {
+        let waits = !table.keys[table.root(key) as usize].turns.is_empty();
+        let asks_for_pause = ended.is_some_and(|ended| ended.retry_after.is_some());
+        if waits || asks_for_pause || table.line(key).any(|key| table.keys[key as usize].is_timed()) {
+            self.shared.clock.now()
+        } else {
+            self.shared.made
+        }
     }
 
     fn tell(&self, news: Vec<News>) {

@@ -4,6 +4,7 @@ mod terms;
 mod slice;
 mod carry;
 mod ends;
+mod queue;
 mod waits;
 mod slots;
 mod trip;

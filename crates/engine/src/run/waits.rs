@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::queue::{NodeQueue, Rank};
 use super::timer::Due;
 use super::{Message, Run};
 use crate::event::{Wait, What};
@@ -24,18 +25,15 @@ pub(super) struct Waits {
     /// Nodes that pause before another try.
     pausing: BinaryHeap<Reverse<(Instant, NodeId)>>,
     /// Nodes whose pause is over; they go behind fresh work.
-    again: BinaryHeap<Reverse<Rank>>,
+    again: NodeQueue,
     tries: HashMap<NodeId, Tries>,
     spread: Spread,
 }
 
-/// Fresh nodes before those tried before, then the lowest number.
-type Rank = (u32, NodeId);
-
 /// What of a run waits for one limit: at most one place in its queue, for the best of these nodes.
 #[derive(Default)]
 struct Queue {
-    nodes: BinaryHeap<Reverse<Rank>>,
+    nodes: NodeQueue,
     place: Option<Place>,
     look_at: Option<Instant>,
 }
@@ -43,7 +41,7 @@ struct Queue {
 #[derive(Default)]
 struct Turn {
     holder: Option<NodeId>,
-    nodes: BinaryHeap<Reverse<Rank>>,
+    nodes: NodeQueue,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -58,7 +56,7 @@ impl Waits {
             limits: Vec::new(),
             serials: HashMap::new(),
             pausing: BinaryHeap::new(),
-            again: BinaryHeap::new(),
+            again: NodeQueue::default(),
             tries: HashMap::new(),
             spread: Spread(seed),
         }
@@ -74,7 +72,7 @@ impl Waits {
     /// A node that waits here, if any.
     pub(super) fn some_node(&self) -> Option<NodeId> {
         let queued = self.limits.iter().filter_map(|queue| queue.nodes.peek());
-        let queued = queued.chain(self.again.peek()).map(|Reverse((_, node))| *node);
+        let queued = queued.chain(self.again.peek()).map(|(_, node)| node);
         queued.chain(self.pausing.iter().map(|Reverse((_, node))| *node)).min()
     }
 
@@ -131,7 +129,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     fn next_again(&mut self) -> Option<NodeId> {
         let waits = self.waits.as_mut()?;
-        while let Some(Reverse((tries, node))) = waits.again.peek().copied() {
+        while let Some((tries, node)) = waits.again.peek() {
             let wanted = self.frontier.phase(node) == Phase::InFlight;
             if wanted && self.frontier.first_ready().is_some_and(|ready| (0, ready) < (tries, node)) {
                 return None;
@@ -151,7 +149,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         while waits.pausing.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             let Reverse((_, node)) = waits.pausing.pop().expect("was just seen");
             let rank = waits.rank(node);
-            waits.again.push(Reverse(rank));
+            waits.again.push(rank);
         }
         let Some(limits) = &self.terms.table else { return };
         for (number, queue) in waits.limits.iter_mut().enumerate() {
@@ -168,7 +166,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         match turn.holder {
             None => turn.holder = Some(node),
             Some(holder) if holder == node => {}
-            Some(_) => turn.nodes.push(Reverse(rank)),
+            Some(_) => turn.nodes.push(rank),
         }
         turn.holder == Some(node)
     }
@@ -181,11 +179,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return;
         }
         turn.holder = None;
-        while let Some(Reverse((_, next))) = turn.nodes.pop() {
+        while let Some((_, next)) = turn.nodes.pop() {
             if self.frontier.phase(next) == Phase::InFlight {
                 turn.holder = Some(next);
                 let rank = self.waits().rank(next);
-                self.waits().again.push(Reverse(rank));
+                self.waits().again.push(rank);
                 return;
             }
         }
@@ -197,7 +195,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         };
         let waits = self.waits();
         let rank = waits.rank(node);
-        waits.queue(key).nodes.push(Reverse(rank));
+        waits.queue(key).nodes.push(rank);
         self.serve_key(key);
         let untried = self.waits().rank(node) == rank;
         if self.over.is_none() && untried && self.is_waiting(node) {
@@ -244,7 +242,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
             let Some(waits) = &self.waits else { return };
             let unasked = waits.limits.iter().enumerate().filter(|(_, queue)| queue.place.is_none());
-            let best = unasked.filter_map(|(number, queue)| Some((queue.nodes.peek()?.0, number))).min();
+            let best = unasked.filter_map(|(number, queue)| Some((queue.nodes.peek()?, number))).min();
             let Some((_, number)) = best else { return };
             self.serve_key(LimitKey::numbered(number));
         }
@@ -263,9 +261,9 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     /// The best node that waits for `key` and was not dropped meanwhile.
     fn best_of(&mut self, key: LimitKey) -> Option<NodeId> {
         let queue = self.waits.as_mut()?.limits.get_mut(key.index())?;
-        while let Some(Reverse((_, node))) = queue.nodes.peek() {
-            if self.frontier.phase(*node) == Phase::InFlight && self.frontier.ticket(*node).is_none() {
-                return Some(*node);
+        while let Some((_, node)) = queue.nodes.peek() {
+            if self.frontier.phase(node) == Phase::InFlight && self.frontier.ticket(node).is_none() {
+                return Some(node);
             }
             queue.nodes.pop();
         }
