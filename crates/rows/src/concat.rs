@@ -31,7 +31,7 @@ impl Rows {
         for (key, column) in parts.iter().flat_map(|part| part.batch().columns()) {
             match keys.binary_search_by_key(key, |(key, _)| *key) {
                 Ok(at) => {
-                    assert_eq!(keys[at].1, column.kind(), "key {key} must have the same kind in all parts")
+                    assert_eq!(keys[at].1, column.kind(), "key {key} must have the same kind in all parts");
                 }
                 Err(at) => keys.insert(at, (*key, column.kind())),
             }
