@@ -4,7 +4,7 @@
 //! - [`CrashDisk`]: a disk in memory that loses unsynced data in a crash, and fails as a test tells it to.
 //! - [`RedisServer`], [`RedisCluster`]: real Redis servers. [`FakeServer`] answers from a script, and [`DelayProxy`] makes
 //!   the connections to a server slow.
-//! - [`tsc`]: the TypeScript type checker.
+//! - [`tsc()`]: the TypeScript type checker.
 //! - [`Rng`]: seeded random numbers.
 
 #![allow(clippy::unwrap_used, reason = "an error in a test tool should stop the test")]
