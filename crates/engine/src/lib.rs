@@ -85,3 +85,12 @@ pub use run::{Report, Run, Stopped};
 pub use threads::{AbortOnDrop, Tasks, TokioTasks};
 pub use timeline::{Category, Error as TimelineError, Outcome, Spent, Timeline, Track};
 pub use workload::{Budget, Cost, Drops, Failure, Instead, Job, Step, Workload};
+
+/// Runs the examples of two pages as tests of this crate.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/flow-control.md")]
+    mod flow_control {}
+    #[doc = include_str!("../../../docs/offloading.md")]
+    mod offloading {}
+}

@@ -1,4 +1,4 @@
-//! Rows as Arrow record batches and back.
+//! Conversion between [`Rows`] and Arrow record batches.
 
 use std::sync::Arc;
 
@@ -16,60 +16,27 @@ use crate::dictionary::Dictionary;
 use crate::key::Key;
 use crate::rows::Rows;
 
-/// Why a record batch cannot be rows.
+/// Why an Arrow record batch cannot be converted to [`Rows`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It has no ids.
-    #[error("there is no column `id`; rows need one of 64-bit integers")]
+    #[error("the record batch has no column `id`; add one of 64-bit integers")]
     NoIds,
-    /// A row has no id.
-    #[error("column `id`, row {row}: null; every row needs an id")]
-    NullId {
-        /// The row.
-        row: usize,
-    },
-    /// The ids are something else.
-    #[error("column `id` is {found}; ids are integers")]
-    IdType {
-        /// Its Arrow type.
-        found: DataType,
-    },
-    /// Nobody knows what a column is.
+    #[error("column `id`, row {row}: the id is null; every row needs one")]
+    NullId { row: usize },
+    #[error("column `id` has the type {found}; ids must be integers")]
+    IdType { found: DataType },
     #[error("column `{column}` is not a registered key; leave it out or register it")]
-    UnknownColumn {
-        /// Its name.
-        column: String,
-    },
-    /// Two columns are the same key.
-    #[error("column `{column}` is key {key}, which another column is already")]
-    RepeatedKey {
-        /// Its name.
-        column: String,
-        /// The key.
-        key: Key,
-    },
-    /// A column is of a type that no key has.
-    #[error("column `{column}` is {found}; columns are integers, floats, booleans or strings")]
-    ColumnType {
-        /// Its name.
-        column: String,
-        /// Its Arrow type.
-        found: DataType,
-    },
-    /// An unsigned integer is too large.
+    UnknownColumn { column: String },
+    #[error("column `{column}` has the key {key}, and so has another column; leave one of them out")]
+    RepeatedKey { column: String, key: Key },
+    #[error("column `{column}` has the type {found}; columns must be integers, floats, booleans or strings")]
+    ColumnType { column: String, found: DataType },
     #[error("column `{column}`, row {row}: {value} is above the largest 64-bit signed integer")]
-    TooLarge {
-        /// Its name.
-        column: String,
-        /// The row.
-        row: usize,
-        /// The value.
-        value: u64,
-    },
+    TooLarge { column: String, row: usize, value: u64 },
 }
 
 impl Rows {
-    /// The active rows as a record batch: `id`, then a column a key, called what `name` says.
+    /// Copies the active rows to a record batch: the column `id`, then one column per key, named by `name`.
     pub fn to_arrow(&self, name: impl Fn(Key) -> String) -> RecordBatch {
         let rows = self.compact();
         let batch = rows.batch();
@@ -80,10 +47,11 @@ impl Rows {
             fields.push(Field::new(name(*key), array.data_type().clone(), true));
             arrays.push(array);
         }
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns have a value a row")
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+            .expect("every column has one value per row")
     }
 
-    /// Rows of a record batch: its column `id` is the ids, each other one the key that `key` says.
+    /// Converts a record batch. Its column `id` becomes the ids; `key` maps the name of every other column to a key.
     pub fn from_arrow(batch: &RecordBatch, key: impl Fn(&str) -> Option<Key>) -> Result<Rows, Error> {
         let ids = ids_of(batch.column_by_name("id").ok_or(Error::NoIds)?)?;
         let mut columns: Vec<(Key, Column)> = Vec::with_capacity(batch.num_columns());
@@ -114,7 +82,7 @@ fn ids_of(array: &ArrayRef) -> Result<Int64Array, Error> {
 }
 
 impl Column {
-    /// As an Arrow array; strings as a dictionary of 32-bit codes.
+    /// The column as an Arrow array. Strings become a dictionary array with 32-bit codes.
     pub fn to_arrow(&self) -> ArrayRef {
         match self {
             Column::Int(array) => Arc::new(array.clone()),
@@ -127,7 +95,7 @@ impl Column {
         }
     }
 
-    /// Of an Arrow array of integers, floats, booleans or strings; `name` is for the error.
+    /// Converts an Arrow array of integers, floats, booleans or strings. Errors name the column as `name`.
     pub fn from_arrow(name: &str, array: &ArrayRef) -> Result<Column, Error> {
         macro_rules! widened {
             ($from:ty, $variant:ident) => {
@@ -161,22 +129,22 @@ impl Column {
             DataType::LargeUtf8 => Column::texts(array.as_string::<i64>().iter()),
             DataType::Utf8View => Column::texts(array.as_string_view().iter()),
             DataType::Dictionary(codes, entries) if **entries == DataType::Utf8 => match **codes {
-                DataType::Int32 => coded(array.as_dictionary()),
-                DataType::Int64 => decoded::<Int64Type>(array),
-                DataType::Int16 => decoded::<Int16Type>(array),
-                DataType::Int8 => decoded::<Int8Type>(array),
-                DataType::UInt64 => decoded::<UInt64Type>(array),
-                DataType::UInt32 => decoded::<UInt32Type>(array),
-                DataType::UInt16 => decoded::<UInt16Type>(array),
-                _ => decoded::<UInt8Type>(array),
+                DataType::Int32 => from_codes(array.as_dictionary()),
+                DataType::Int64 => reencoded::<Int64Type>(array),
+                DataType::Int16 => reencoded::<Int16Type>(array),
+                DataType::Int8 => reencoded::<Int8Type>(array),
+                DataType::UInt64 => reencoded::<UInt64Type>(array),
+                DataType::UInt32 => reencoded::<UInt32Type>(array),
+                DataType::UInt16 => reencoded::<UInt16Type>(array),
+                _ => reencoded::<UInt8Type>(array),
             },
             other => return Err(Error::ColumnType { column: name.to_owned(), found: other.clone() }),
         })
     }
 }
 
-/// Keeps codes and entries as they are.
-fn coded(array: &DictionaryArray<Int32Type>) -> Column {
+/// Shares the codes and the entries with `array`.
+fn from_codes(array: &DictionaryArray<Int32Type>) -> Column {
     let entries = array.values().as_string::<i32>();
     if entries.null_count() > 0 {
         return texts_of(array);
@@ -184,7 +152,7 @@ fn coded(array: &DictionaryArray<Int32Type>) -> Column {
     Column::Text(Text::new(array.keys().clone(), Dictionary::from(entries.clone())))
 }
 
-fn decoded<C: ArrowDictionaryKeyType>(array: &ArrayRef) -> Column {
+fn reencoded<C: ArrowDictionaryKeyType>(array: &ArrayRef) -> Column {
     texts_of(array.as_dictionary::<C>())
 }
 

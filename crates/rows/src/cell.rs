@@ -1,24 +1,20 @@
-//! One value of a column, for those who look at few.
+//! A single value of a column, for callers that read only a few.
 
 use std::fmt;
 
 use crate::column::Column;
 
-/// A value that is not null.
+/// A value that is not null. Columns of many rows are faster to read through [`Column::as_int`] and the like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// An integer.
     Int(i64),
-    /// A float.
     Float(f64),
-    /// True or false.
     Bool(bool),
-    /// A string.
     Text(&'a str),
 }
 
 impl Column {
-    /// The value of `row`, unless it is null.
+    /// The value of `row`; `None` if it is null.
     pub fn get(&self, row: usize) -> Option<Cell<'_>> {
         if self.is_null(row) {
             return None;

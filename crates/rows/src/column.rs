@@ -1,4 +1,4 @@
-//! The values of one key.
+//! The values that the rows of a batch have for one key.
 
 use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array};
 use arrow_buffer::NullBuffer;
@@ -6,20 +6,16 @@ use arrow_buffer::NullBuffer;
 use crate::dictionary::{Dictionary, Interner};
 use crate::key::Kind;
 
-/// A value or null for each row of a batch. Cloning shares the memory.
+/// One value or null per row of a batch. A clone shares the memory.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Of kind [`Kind::Int`].
     Int(Int64Array),
-    /// Of kind [`Kind::Float`].
     Float(Float64Array),
-    /// Of kind [`Kind::Bool`].
     Bool(BooleanArray),
-    /// Of kind [`Kind::Text`].
     Text(Text),
 }
 
-/// Strings as codes of a dictionary.
+/// A dictionary-encoded column of strings: one code per row, and the dictionary that the codes index.
 #[derive(Clone, Debug)]
 pub struct Text {
     codes: Int32Array,
@@ -27,30 +23,30 @@ pub struct Text {
 }
 
 impl Text {
-    /// Codes (of rows that are not null) must be below the dictionary's length; the codes of null rows mean nothing.
+    /// Every code of a row that is not null must be an index into `dictionary`. The codes of null rows are ignored.
     pub fn new(codes: Int32Array, dictionary: Dictionary) -> Text {
         debug_assert!(codes.iter().flatten().all(|code| (code as usize) < dictionary.len()));
         Text { codes, dictionary }
     }
 
-    /// The codes, null where the row is.
+    /// The codes; null for rows without a value.
     pub fn codes(&self) -> &Int32Array {
         &self.codes
     }
 
-    /// What the codes mean.
+    /// The strings that the codes index.
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
 
-    /// The string of `row`, unless it is null.
+    /// The string of `row`; `None` if it is null.
     pub fn get(&self, row: usize) -> Option<&str> {
         self.codes.is_valid(row).then(|| self.dictionary.get(self.codes.value(row)))
     }
 }
 
 impl Column {
-    /// What its values are.
+    /// The type of its values.
     pub fn kind(&self) -> Kind {
         match self {
             Column::Int(_) => Kind::Int,
@@ -60,17 +56,17 @@ impl Column {
         }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.array().len()
     }
 
-    /// Whether it has no rows.
+    /// Whether the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which rows are null, if any may be.
+    /// Which rows are null. A column without this buffer has no nulls.
     pub fn nulls(&self) -> Option<&NullBuffer> {
         self.array().nulls()
     }
@@ -80,7 +76,7 @@ impl Column {
         self.nulls().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Its integers, if it is of that kind.
+    /// The integers; `None` if the column is not of [`Kind::Int`].
     pub fn as_int(&self) -> Option<&Int64Array> {
         match self {
             Column::Int(array) => Some(array),
@@ -88,7 +84,7 @@ impl Column {
         }
     }
 
-    /// Its floats, if it is of that kind.
+    /// The floats; `None` if the column is not of [`Kind::Float`].
     pub fn as_float(&self) -> Option<&Float64Array> {
         match self {
             Column::Float(array) => Some(array),
@@ -96,7 +92,7 @@ impl Column {
         }
     }
 
-    /// Its truth values, if it is of that kind.
+    /// The booleans; `None` if the column is not of [`Kind::Bool`].
     pub fn as_bool(&self) -> Option<&BooleanArray> {
         match self {
             Column::Bool(array) => Some(array),
@@ -104,7 +100,7 @@ impl Column {
         }
     }
 
-    /// Its strings, if it is of that kind.
+    /// The strings; `None` if the column is not of [`Kind::Text`].
     pub fn as_text(&self) -> Option<&Text> {
         match self {
             Column::Text(text) => Some(text),
@@ -131,15 +127,15 @@ impl Column {
         Column::Float(values.into_iter().collect())
     }
 
-    /// A column of truth values.
+    /// A column of booleans.
     pub fn bools(values: impl IntoIterator<Item = Option<bool>>) -> Column {
         Column::Bool(values.into_iter().collect())
     }
 
-    /// A column of strings, with a dictionary in the order they first appear.
+    /// A column of strings. Its dictionary lists each string once, in the order of first appearance.
     pub fn texts<S: AsRef<str>>(values: impl IntoIterator<Item = Option<S>>) -> Column {
         let mut interner = Interner::default();
-        let code = |value: Option<S>| value.map(|value| interner.code(value.as_ref()));
+        let code = |value: Option<S>| value.map(|value| interner.intern(value.as_ref()));
         let codes: Int32Array = values.into_iter().map(code).collect();
         Column::Text(Text::new(codes, interner.finish()))
     }

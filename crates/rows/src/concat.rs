@@ -1,4 +1,4 @@
-//! Rows one after another.
+//! Concatenation: the rows of several batches in one.
 
 use arrow_array::types::{ArrowPrimitiveType, Int32Type};
 use arrow_array::{Array, BooleanArray, Int32Array, PrimitiveArray};
@@ -8,11 +8,13 @@ use crate::batch::Batch;
 use crate::column::{Column, Text};
 use crate::dictionary::{Dictionary, Interner};
 use crate::key::{Key, Kind};
-use crate::rows::{Active, Rows};
+use crate::rows::{Rows, Selection};
 
 impl Rows {
-    /// The active rows of all parts in order, as a batch of their own; a part may come twice. It has the columns of
-    /// any part, null for the rows of the others. A key has the same kind wherever it is.
+    /// Copies the active rows of all parts, in order, to one new batch. The same part may be given twice.
+    ///
+    /// The result has every column that any part has; rows of parts without it are null there. A key must have the
+    /// same kind in all parts.
     pub fn concat(parts: &[&Rows]) -> Rows {
         if let [only] = parts {
             return only.compact();
@@ -20,15 +22,17 @@ impl Rows {
         let len = parts.iter().map(|part| part.len()).sum();
         let mut ids: Vec<i64> = Vec::with_capacity(len);
         for part in parts {
-            match part.active() {
-                Active::First(count) => ids.extend_from_slice(&part.batch().ids()[..*count]),
-                Active::List(_) => ids.extend(part.ids()),
+            match part.selection() {
+                Selection::First(count) => ids.extend_from_slice(&part.batch().ids()[..*count]),
+                Selection::List(_) => ids.extend(part.ids()),
             }
         }
         let mut keys: Vec<(Key, Kind)> = Vec::new();
         for (key, column) in parts.iter().flat_map(|part| part.batch().columns()) {
             match keys.binary_search_by_key(key, |(key, _)| *key) {
-                Ok(at) => assert_eq!(keys[at].1, column.kind(), "key {key} has one kind"),
+                Ok(at) => {
+                    assert_eq!(keys[at].1, column.kind(), "key {key} must have the same kind in all parts");
+                }
                 Err(at) => keys.insert(at, (*key, column.kind())),
             }
         }
@@ -66,7 +70,7 @@ fn concat_column(parts: &[&Rows], key: Key, kind: Kind, len: usize) -> Column {
     }
 }
 
-const ONE_KIND: &str = "a key has the same kind in all parts";
+const ONE_KIND: &str = "the kinds were compared above";
 
 fn concat_values<'a, T: ArrowPrimitiveType>(
     pieces: impl Iterator<Item = (&'a Rows, Option<&'a PrimitiveArray<T>>)> + Clone,
@@ -84,13 +88,13 @@ fn concat_values<'a, T: ArrowPrimitiveType>(
 }
 
 fn extend<T: Copy>(values: &mut Vec<T>, rows: &Rows, from: &[T]) {
-    match rows.active() {
-        Active::First(count) => values.extend_from_slice(&from[..*count]),
-        Active::List(list) => values.extend(list.iter().map(|row| from[*row as usize])),
+    match rows.selection() {
+        Selection::First(count) => values.extend_from_slice(&from[..*count]),
+        Selection::List(list) => values.extend(list.iter().map(|row| from[*row as usize])),
     }
 }
 
-/// A piece without the column is all null; a column without a null buffer has none.
+/// A part without the column contributes nulls; a column without a null buffer contributes none.
 fn concat_nulls<'a>(
     pieces: impl Iterator<Item = (&'a Rows, Option<Option<&'a NullBuffer>>)>,
     len: usize,
@@ -106,14 +110,14 @@ fn concat_nulls<'a>(
     valid.finish()
 }
 
-/// Where all dictionaries are equal it is kept. Otherwise they are merged: the entries of the first in order, then
-/// those of the next that are new.
+/// Keeps the dictionary if all parts have equal ones. Otherwise merges them: the entries of the first dictionary in
+/// order, then the new entries of the next.
 fn concat_texts<'a>(
     pieces: impl Iterator<Item = (&'a Rows, Option<&'a Text>)> + Clone,
     len: usize,
 ) -> Column {
     let mut dictionaries = pieces.clone().filter_map(|(_, text)| text).map(Text::dictionary);
-    let first = dictionaries.next().expect("a part has the column");
+    let first = dictionaries.next().expect("the key comes from a part that has the column");
     if dictionaries.all(|other| other == first) {
         let codes = pieces.map(|(rows, text)| (rows, text.map(Text::codes)));
         return Column::Text(Text::new(concat_values(codes, len), first.clone()));
@@ -133,12 +137,12 @@ fn concat_texts<'a>(
 
 fn recode(codes: &mut Vec<i32>, rows: &Rows, text: &Text, interner: &mut Interner) {
     let dictionary: &Dictionary = text.dictionary();
-    // A dictionary shared by a whole store may be far larger than the rows at hand: then only what they use is taken.
+    // A dictionary that a whole store shares may be far larger than these rows: take only the entries they use.
     if dictionary.len() > 4 * rows.len() + 64 {
-        codes.extend(rows.iter().map(|row| text.get(row).map_or(0, |entry| interner.code(entry))));
+        codes.extend(rows.iter().map(|row| text.get(row).map_or(0, |entry| interner.intern(entry))));
         return;
     }
-    let merged: Vec<i32> = dictionary.iter().map(|entry| interner.code(entry)).collect();
+    let merged: Vec<i32> = dictionary.iter().map(|entry| interner.intern(entry)).collect();
     let old = text.codes();
     codes.extend(rows.iter().map(|row| if old.is_valid(row) { merged[old.value(row) as usize] } else { 0 }));
 }

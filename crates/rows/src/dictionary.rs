@@ -1,4 +1,4 @@
-//! The distinct strings of a text column.
+//! The strings behind the codes of a [`Text`](crate::Text) column.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::{Array, StringArray};
 use hashbrown::HashTable;
 
-/// Strings by code, shared by the columns that use them. Entries may repeat and may be unused.
+/// Strings by code. Several columns may share one dictionary; an entry may be repeated or unused.
 #[derive(Clone, Debug)]
 pub struct Dictionary(Arc<StringArray>);
 
 impl Dictionary {
-    /// A dictionary of these strings, the first with code 0.
+    /// A dictionary of these strings. The first one has the code 0.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Dictionary {
         Dictionary(Arc::new(entries.into_iter().map(|entry| Some(entry.as_ref().to_owned())).collect()))
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none.
+    /// Whether the dictionary has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The string with this code.
+    /// The string that `code` stands for.
     pub fn get(&self, code: i32) -> &str {
         self.0.value(code as usize)
     }
@@ -42,8 +42,8 @@ impl Dictionary {
         &self.0
     }
 
-    /// Whether both are the very same memory.
-    pub fn is(&self, other: &Dictionary) -> bool {
+    /// Whether both share the same memory.
+    pub fn ptr_eq(&self, other: &Dictionary) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
@@ -51,19 +51,19 @@ impl Dictionary {
 /// Two dictionaries are equal when they have the same strings in the same order.
 impl PartialEq for Dictionary {
     fn eq(&self, other: &Dictionary) -> bool {
-        self.is(other) || self.0 == other.0
+        self.ptr_eq(other) || self.0 == other.0
     }
 }
 
 impl From<StringArray> for Dictionary {
-    /// Takes over an Arrow array; it must have no nulls.
+    /// Shares the memory of `array`, which must have no nulls.
     fn from(array: StringArray) -> Dictionary {
-        assert_eq!(array.null_count(), 0, "a dictionary's entries are strings");
+        assert_eq!(array.null_count(), 0, "a dictionary must have no null entries");
         Dictionary(Arc::new(array))
     }
 }
 
-/// Builds a dictionary: gives each distinct string a code.
+/// Builds a dictionary: assigns one code to each distinct string.
 pub struct Interner {
     hasher: RandomState,
     table: HashTable<(u64, i32)>,
@@ -84,21 +84,21 @@ impl Default for Interner {
 }
 
 impl Interner {
-    /// The code of `text`, a new one if it was not seen before.
-    pub fn code(&mut self, text: &str) -> i32 {
+    /// The code of `text`. A string that was not interned before gets the next code.
+    pub fn intern(&mut self, text: &str) -> i32 {
         let hash = self.hasher.hash_one(text);
         let same = |(seen, code): &(u64, i32)| *seen == hash && slice(&self.bytes, &self.ends, *code) == text;
         if let Some((_, code)) = self.table.find(hash, same) {
             return *code;
         }
-        let code = i32::try_from(self.ends.len()).expect("a batch has fewer than 2^31 rows");
+        let code = i32::try_from(self.ends.len()).expect("a dictionary has at most 2^31 - 1 entries");
         self.table.insert_unique(hash, (hash, code), |(hash, _)| *hash);
         self.bytes.push_str(text);
         self.ends.push(self.bytes.len());
         code
     }
 
-    /// The dictionary of all strings seen.
+    /// The dictionary of all interned strings.
     pub fn finish(&self) -> Dictionary {
         let mut builder = StringBuilder::with_capacity(self.ends.len(), self.bytes.len());
         for code in 0..self.ends.len() {

@@ -1,4 +1,4 @@
-//! Dense copies of chosen rows.
+//! Copies of selected rows, and columns of nulls.
 
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{BooleanArray, Int32Array, PrimitiveArray};
@@ -8,10 +8,10 @@ use crate::batch::Batch;
 use crate::column::{Column, Text};
 use crate::dictionary::Dictionary;
 use crate::key::Kind;
-use crate::rows::{Active, Rows};
+use crate::rows::{Rows, Selection};
 
 impl Rows {
-    /// The active rows as a batch of their own, all of it active.
+    /// Copies the active rows to a new batch in which all rows are active. Returns itself if they already are.
     #[must_use]
     pub fn compact(&self) -> Rows {
         if self.is_dense() {
@@ -19,12 +19,12 @@ impl Rows {
         }
         let batch = self.batch();
         let columns = batch.columns().iter();
-        Rows::new(match self.active() {
-            Active::First(count) => {
+        Rows::new(match self.selection() {
+            Selection::First(count) => {
                 let sliced = columns.map(|(key, column)| (*key, column.first(*count)));
                 Batch::with_columns(batch.ids().slice(0, *count), sliced.collect())
             }
-            Active::List(list) => {
+            Selection::List(list) => {
                 let gathered = columns.map(|(key, column)| (*key, column.gather(list)));
                 Batch::with_columns(self.ids().collect::<Vec<_>>(), gathered.collect())
             }
@@ -33,8 +33,8 @@ impl Rows {
 }
 
 impl Column {
-    /// A column of nulls.
-    pub fn null(kind: Kind, len: usize) -> Column {
+    /// A column of `len` nulls.
+    pub fn all_null(kind: Kind, len: usize) -> Column {
         match kind {
             Kind::Int => Column::Int(PrimitiveArray::new_null(len)),
             Kind::Float => Column::Float(PrimitiveArray::new_null(len)),
@@ -46,7 +46,7 @@ impl Column {
         }
     }
 
-    /// The first `count` rows; shares the memory.
+    /// The first `count` rows. The result shares the memory.
     #[must_use]
     pub fn first(&self, count: usize) -> Column {
         match self {
@@ -59,25 +59,25 @@ impl Column {
         }
     }
 
-    /// The values of these rows, in this order; rows may repeat.
+    /// Copies the values of these rows, in this order. A row may be repeated.
     #[must_use]
     pub fn gather(&self, rows: &[u32]) -> Column {
         let nulls = self.nulls().filter(|nulls| nulls.null_count() > 0);
         let nulls = nulls.map(|nulls| rows.iter().map(|row| nulls.is_valid(*row as usize)).collect());
-        self.picked(rows.iter().map(|row| *row as usize), nulls)
+        self.copied(rows.iter().map(|row| *row as usize), nulls)
     }
 
-    /// The values of these rows, in this order, and null where there is no row.
+    /// Copies the values of these rows, in this order, with null for every `None`.
     #[must_use]
     pub fn gather_or_null(&self, rows: &[Option<u32>]) -> Column {
         if self.is_empty() {
-            return Column::null(self.kind(), rows.len());
+            return Column::all_null(self.kind(), rows.len());
         }
         let valid = rows.iter().map(|row| row.is_some_and(|row| !self.is_null(row as usize)));
-        self.picked(rows.iter().map(|row| row.unwrap_or(0) as usize), Some(valid.collect()))
+        self.copied(rows.iter().map(|row| row.unwrap_or(0) as usize), Some(valid.collect()))
     }
 
-    fn picked(&self, rows: impl ExactSizeIterator<Item = usize>, valid: Option<BooleanBuffer>) -> Column {
+    fn copied(&self, rows: impl ExactSizeIterator<Item = usize>, valid: Option<BooleanBuffer>) -> Column {
         let nulls = valid.map(NullBuffer::new).filter(|nulls| nulls.null_count() > 0);
         match self {
             Column::Int(array) => Column::Int(pick(array, rows, nulls)),

@@ -1,13 +1,13 @@
-//! Names of columns.
+//! Keys and kinds: the name and the type of a column.
 
 use std::fmt;
 
-/// The registered number of a column.
+/// The number under which a column is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub u32);
 
 impl Key {
-    /// The column that every row has: the 64-bit id of what the row stands for.
+    /// The key of the ids. Every row has one: the 64-bit id of the item that the row describes.
     pub const ID: Key = Key(1);
 }
 
@@ -17,16 +17,15 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a column's values are.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// 64-bit integers.
+    /// 64-bit signed integers.
     Int,
     /// 64-bit floats.
     Float,
-    /// True or false.
     Bool,
-    /// Strings, kept as codes of a dictionary.
+    /// Dictionary-encoded strings, see [`Text`](crate::Text).
     Text,
 }
 

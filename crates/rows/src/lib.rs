@@ -1,11 +1,12 @@
-//! Columnar rows over Arrow memory: columns by key, shared by reference, and a list of which rows are active.
+//! Columnar tables over Arrow memory.
 //!
-//! A [`Batch`] is immutable: an id a row, and columns by [`Key`]. [`Rows`] is a batch and its active rows in order;
-//! to filter, sort or take makes a new list and copies no column.
+//! A [`Batch`] is an immutable table: one id per row, and columns by [`Key`]. [`Rows`] is a batch together with its
+//! active rows in order (a selection vector). To filter, sort or truncate rows makes a new selection and copies no
+//! column; [`Rows::compact`] and [`Rows::concat`] copy.
 //!
 //! ```
 //! use anabranch_rows::*;
-//! let batch = Batch::new(vec![7, 8, 9]).with(Key(2001), Column::floats([Some(0.3), None, Some(0.9)]));
+//! let batch = Batch::new(vec![7, 8, 9]).with_column(Key(2001), Column::floats([Some(0.3), None, Some(0.9)]));
 //! let rows = Rows::new(batch).with_active(vec![2, 0]);
 //! assert_eq!(rows.ids().collect::<Vec<_>>(), [9, 7]);
 //! assert_eq!(rows.first(1).ids().collect::<Vec<_>>(), [9]);
@@ -28,5 +29,5 @@ pub use cell::Cell;
 pub use column::{Column, Text};
 pub use dictionary::{Dictionary, Interner};
 pub use key::{Key, Kind};
-pub use rows::{Active, Rows};
+pub use rows::{Rows, Selection};
 pub use sort::{Order, SortKey};

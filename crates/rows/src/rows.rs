@@ -1,4 +1,4 @@
-//! A batch and which of its rows are active, in which order.
+//! A batch with a selection of its rows.
 
 use std::sync::Arc;
 
@@ -8,81 +8,84 @@ use crate::batch::Batch;
 use crate::column::Column;
 use crate::key::Key;
 
-/// The active rows of a batch, in order. Cloning shares the memory.
+/// A batch and its active rows, in order. A clone shares the memory.
 #[derive(Clone, Debug)]
 pub struct Rows {
     batch: Arc<Batch>,
-    active: Active,
+    selection: Selection,
 }
 
-/// Which rows of a batch are active.
+/// Which rows of a batch are active, and in which order.
 #[derive(Clone, Debug)]
-pub enum Active {
-    /// The first so many, in their order.
+pub enum Selection {
+    /// The first rows, as many as this number.
     First(usize),
-    /// These, in this order; none twice.
+    /// The rows with these indices, in this order. No index repeats.
     List(ScalarBuffer<u32>),
 }
 
 impl Rows {
-    /// All rows of `batch`.
+    /// All rows of `batch`, in its order.
     pub fn new(batch: Batch) -> Rows {
-        let active = Active::First(batch.len());
-        Rows { batch: Arc::new(batch), active }
+        let selection = Selection::First(batch.len());
+        Rows { batch: Arc::new(batch), selection }
     }
 
-    /// No rows, no columns.
-    pub fn none() -> Rows {
+    /// No rows and no columns.
+    pub fn empty() -> Rows {
         Rows::new(Batch::new(Vec::new()))
     }
 
-    /// The same batch with these rows active, in this order.
+    /// The same batch with these rows active, in this order. No row may repeat.
     #[must_use]
     pub fn with_active(&self, list: impl Into<ScalarBuffer<u32>>) -> Rows {
         let list = list.into();
-        debug_assert!(list.iter().all(|row| (*row as usize) < self.batch.len()), "active rows are rows");
-        Rows { batch: Arc::clone(&self.batch), active: Active::List(list) }
+        debug_assert!(
+            list.iter().all(|row| (*row as usize) < self.batch.len()),
+            "an active row must be a row of the batch"
+        );
+        Rows { batch: Arc::clone(&self.batch), selection: Selection::List(list) }
     }
 
-    /// The same rows active, of a batch with the same rows.
+    /// The same selection of another batch, which must have as many rows.
     #[must_use]
     pub fn with_batch(&self, batch: Batch) -> Rows {
-        assert_eq!(batch.len(), self.batch.len(), "the same rows");
-        Rows { batch: Arc::new(batch), active: self.active.clone() }
+        assert_eq!(batch.len(), self.batch.len(), "the batches must have the same number of rows");
+        Rows { batch: Arc::new(batch), selection: self.selection.clone() }
     }
 
-    /// The same rows with one more, or another, column.
+    /// The same rows, where `column` is added or replaces the column of the same key.
     #[must_use]
-    pub fn with(&self, key: Key, column: Column) -> Rows {
-        self.with_batch(self.batch.with(key, column))
+    pub fn with_column(&self, key: Key, column: Column) -> Rows {
+        self.with_batch(self.batch.with_column(key, column))
     }
 
-    /// The first `count` active rows, or all if there are fewer.
+    /// The first `count` active rows, or all of them if there are fewer.
     #[must_use]
     pub fn first(&self, count: usize) -> Rows {
         let count = count.min(self.len());
-        let active = match &self.active {
-            Active::First(_) => Active::First(count),
-            Active::List(list) => Active::List(list.slice(0, count)),
+        let selection = match &self.selection {
+            Selection::First(_) => Selection::First(count),
+            Selection::List(list) => Selection::List(list.slice(0, count)),
         };
-        Rows { batch: Arc::clone(&self.batch), active }
+        Rows { batch: Arc::clone(&self.batch), selection }
     }
 
-    /// The batch behind them.
+    /// The batch that holds the rows.
     pub fn batch(&self) -> &Arc<Batch> {
         &self.batch
     }
 
-    /// Which rows of the batch are active.
-    pub fn active(&self) -> &Active {
-        &self.active
+    /// Which rows of the batch are active, and in which order.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
-    /// How many rows are active.
+    /// The number of active rows.
     pub fn len(&self) -> usize {
-        match &self.active {
-            Active::First(count) => *count,
-            Active::List(list) => list.len(),
+        match &self.selection {
+            Selection::First(count) => *count,
+            Selection::List(list) => list.len(),
         }
     }
 
@@ -91,24 +94,24 @@ impl Rows {
         self.len() == 0
     }
 
-    /// Whether every row of the batch is active, in its order.
+    /// Whether all rows of the batch are active, in the batch's order.
     pub fn is_dense(&self) -> bool {
-        matches!(self.active, Active::First(count) if count == self.batch.len())
+        matches!(self.selection, Selection::First(count) if count == self.batch.len())
     }
 
-    /// The batch's row behind the active row at `position`.
+    /// The index in the batch of the active row at `position`.
     #[inline]
     pub fn row(&self, position: usize) -> usize {
-        match &self.active {
-            Active::First(count) => {
+        match &self.selection {
+            Selection::First(count) => {
                 debug_assert!(position < *count);
                 position
             }
-            Active::List(list) => list[position] as usize,
+            Selection::List(list) => list[position] as usize,
         }
     }
 
-    /// The batch's rows that are active, in order.
+    /// The indices in the batch of the active rows, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone + '_ {
         (0..self.len()).map(|position| self.row(position))
     }

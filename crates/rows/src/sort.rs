@@ -1,7 +1,7 @@
-//! Rows in the order of their values.
+//! A stable sort of rows by one or several columns, and the first rows of that order (top-k).
 //!
-//! Each value becomes a 64-bit number that sorts as the value does; what is sorted are these numbers, each with its
-//! row's position, so that equal values keep their order. Nulls come last, whichever way the others go.
+//! Each value is encoded as a 64-bit number whose order is that of the values. The sort compares pairs of this number
+//! and the row's position, so rows with equal values keep their order. Nulls come last in either direction.
 
 use std::cmp::Ordering;
 
@@ -10,48 +10,45 @@ use arrow_buffer::NullBuffer;
 
 use crate::column::{Column, Text};
 use crate::key::Key;
-use crate::rows::{Active, Rows};
+use crate::rows::{Rows, Selection};
 
-/// What to sort by.
+/// One column to sort by, and the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortKey {
-    /// The column; the ids are one.
+    /// The column; [`Key::ID`] sorts by the ids.
     pub key: Key,
-    /// Which way.
     pub order: Order,
 }
 
-/// Which way to sort.
+/// The direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Small to large.
     Ascending,
-    /// Large to small.
     Descending,
 }
 
-/// Rows between two looks at whether to stop.
+/// Rows that are handled between two calls of `stop`.
 const CHUNK: usize = 1 << 14;
 
-/// The position of a row among the active ones, under the number it sorts by.
+/// The encoded value of a row, and the row's position among the active rows.
 type Entry = (u64, u32);
 
 impl Rows {
-    /// The active rows sorted by the first key, those that are equal by the next, those equal in all in the order
-    /// they had. Nulls are last. With `first`, only the first so many, found without sorting the others.
+    /// The active rows, sorted by the first key; rows that are equal there are sorted by the next key, and so on. The
+    /// sort is stable, and nulls are last. With a `limit`, only that many rows, without sorting the others.
     ///
-    /// `stop` is asked now and then; once it says yes, there is no result. The rows must have the columns.
+    /// The sort calls `stop` regularly and returns `None` once that returns `true`. The rows must have the columns.
     pub fn sorted(
         &self,
         by: &[SortKey],
-        first: Option<usize>,
+        limit: Option<usize>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Rows> {
-        let wanted = first.unwrap_or(usize::MAX).min(self.len());
+        let wanted = limit.unwrap_or(usize::MAX).min(self.len());
         let Some((leading, others)) = by.split_first().filter(|_| wanted > 0) else {
             return Some(self.first(wanted));
         };
-        let numbers = Numbers::of(self, *leading);
+        let numbers = SortNumbers::of(self, *leading);
         let mut sorted = if wanted <= self.len() / 4 {
             let ties = if others.is_empty() { Ties::Drop } else { Ties::Keep };
             numbers.select(self, wanted, ties, stop)?
@@ -68,13 +65,13 @@ impl Rows {
             self.sort_runs(&mut positions, runs, others, stop)?;
         }
         positions.truncate(wanted);
-        Some(self.with_active(match self.active() {
-            Active::First(_) => positions,
-            Active::List(list) => positions.iter().map(|position| list[*position as usize]).collect(),
+        Some(self.with_active(match self.selection() {
+            Selection::First(_) => positions,
+            Selection::List(list) => positions.iter().map(|position| list[*position as usize]).collect(),
         }))
     }
 
-    /// Sorts each run of positions that are equal so far by the keys that are left.
+    /// Sorts each run of positions with equal values by the remaining keys.
     fn sort_runs(
         &self,
         positions: &mut [u32],
@@ -82,22 +79,23 @@ impl Rows {
         by: &[SortKey],
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<()> {
-        let keys: Vec<Numbers<'_>> = by.iter().map(|key| Numbers::of(self, *key)).collect();
+        let keys: Vec<SortNumbers<'_>> = by.iter().map(|key| SortNumbers::of(self, *key)).collect();
         let compare = |a: &u32, b: &u32| {
             let (row_a, row_b) = (self.row(*a as usize), self.row(*b as usize));
-            let mut orders = keys.iter().map(|numbers| numbers.place(row_a).cmp(&numbers.place(row_b)));
+            let mut orders =
+                keys.iter().map(|numbers| numbers.compare_by(row_a).cmp(&numbers.compare_by(row_b)));
             orders.find(|order| order.is_ne()).unwrap_or_else(|| a.cmp(b))
         };
-        let mut unasked = 0;
+        let mut since_stop_check = 0;
         let mut rest = positions;
         for run in runs {
             let (equal, others) = rest.split_at_mut(run);
             rest = others;
-            unasked += run;
-            if unasked < CHUNK {
+            since_stop_check += run;
+            if since_stop_check < CHUNK {
                 equal.sort_unstable_by(compare);
             } else {
-                unasked = 0;
+                since_stop_check = 0;
                 sort_parts(equal, &compare, stop)?;
             }
         }
@@ -105,26 +103,26 @@ impl Rows {
     }
 }
 
-/// Positions of rows that have a value, with its number, and of rows that have none.
-struct Split {
+/// The rows that may be part of the result: those with a value, and the positions of those without.
+struct Candidates {
     entries: Vec<Entry>,
     nulls: Vec<u32>,
 }
 
-/// What becomes of rows equal to the last one wanted.
+/// What happens to rows that are equal to the last row of the result.
 #[derive(Clone, Copy, PartialEq)]
 enum Ties {
-    /// Those that come later are not needed.
+    /// The sort is by one key: rows that come later are not needed.
     Drop,
-    /// Another key decides.
+    /// Another key decides between them.
     Keep,
 }
 
-/// The numbers that a column's values sort by.
-struct Numbers<'a> {
+/// The values of a column, encoded as numbers in the same order.
+struct SortNumbers<'a> {
     values: Values<'a>,
     nulls: Option<&'a NullBuffer>,
-    /// All ones to turn the order around.
+    /// All bits set for a descending order, otherwise 0; combined with each number by exclusive or.
     flip: u64,
 }
 
@@ -135,133 +133,137 @@ enum Values<'a> {
     Ranks(&'a [i32], Ranks),
 }
 
-impl<'a> Numbers<'a> {
-    fn of(rows: &'a Rows, by: SortKey) -> Numbers<'a> {
+impl<'a> SortNumbers<'a> {
+    fn of(rows: &'a Rows, by: SortKey) -> SortNumbers<'a> {
         let batch = rows.batch();
         let flip = if by.order == Order::Descending { u64::MAX } else { 0 };
         if by.key == Key::ID {
-            return Numbers { values: Values::Ints(batch.ids()), nulls: None, flip };
+            return SortNumbers { values: Values::Ints(batch.ids()), nulls: None, flip };
         }
-        let column = batch.column(by.key).expect("rows have the columns that they are sorted by");
+        let column = batch.column(by.key).expect("the caller sorts by columns that the rows have");
         let values = match column {
             Column::Int(values) => Values::Ints(values.values()),
             Column::Float(values) => Values::Floats(values.values()),
             Column::Bool(values) => Values::Bools(values),
             Column::Text(text) => Values::Ranks(text.codes().values(), Ranks::of(text, rows)),
         };
-        Numbers { values, nulls: column.nulls().filter(|nulls| nulls.null_count() > 0), flip }
+        SortNumbers { values, nulls: column.nulls().filter(|nulls| nulls.null_count() > 0), flip }
     }
 
-    /// What to compare a row by: nulls last, then by number.
-    fn place(&self, row: usize) -> (bool, u64) {
+    /// The value to compare a row by: nulls last, then the number.
+    fn compare_by(&self, row: usize) -> (bool, u64) {
         if self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
             return (true, 0);
         }
         let number = match &self.values {
-            Values::Ints(values) => of_int(values[row]),
-            Values::Floats(values) => of_float(values[row]),
+            Values::Ints(values) => encode_int(values[row]),
+            Values::Floats(values) => encode_float(values[row]),
             Values::Bools(values) => u64::from(values.value(row)),
             Values::Ranks(codes, ranks) => ranks.of_code(codes[row]),
         };
         (false, number ^ self.flip)
     }
 
-    /// All active rows.
-    fn all(&self, rows: &Rows, stop: &mut dyn FnMut() -> bool) -> Option<Split> {
-        let mut split = Split { entries: Vec::with_capacity(rows.len()), nulls: Vec::new() };
-        self.each(rows, stop, |number, position| match number {
-            Some(number) => split.entries.push((number, position)),
-            None => split.nulls.push(position),
+    /// All active rows, not sorted yet.
+    fn all(&self, rows: &Rows, stop: &mut dyn FnMut() -> bool) -> Option<Candidates> {
+        let mut candidates = Candidates { entries: Vec::with_capacity(rows.len()), nulls: Vec::new() };
+        self.for_each_row(rows, stop, |number, position| match number {
+            Some(number) => candidates.entries.push((number, position)),
+            None => candidates.nulls.push(position),
         })?;
-        Some(split)
+        Some(candidates)
     }
 
-    /// At least the first `wanted` rows of the order, and few others.
+    /// At least the first `wanted` rows of the sorted order and few others, not sorted yet.
     fn select(
         &self,
         rows: &Rows,
         wanted: usize,
         ties: Ties,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Option<Split> {
+    ) -> Option<Candidates> {
         let room = (2 * wanted).max(1024);
-        let mut split = Split { entries: Vec::with_capacity(room), nulls: Vec::new() };
-        // With ties kept, a row as good as the worst kept one must stay, so the bound is one higher.
+        let mut candidates = Candidates { entries: Vec::with_capacity(room), nulls: Vec::new() };
+        // When ties are kept, a row that is equal to the worst kept row must stay, so the bound is one higher.
         let slack = u64::from(ties == Ties::Keep);
         let mut bound: Option<u64> = None;
         let mut limit = room;
-        self.each(rows, stop, |number, position| {
+        self.for_each_row(rows, stop, |number, position| {
             let Some(number) = number else {
-                if split.nulls.len() < wanted || ties == Ties::Keep {
-                    split.nulls.push(position);
+                if candidates.nulls.len() < wanted || ties == Ties::Keep {
+                    candidates.nulls.push(position);
                 }
                 return;
             };
             if bound.is_some_and(|bound| number >= bound) {
                 return;
             }
-            split.entries.push((number, position));
-            if split.entries.len() < limit {
+            candidates.entries.push((number, position));
+            if candidates.entries.len() < limit {
                 return;
             }
-            let (_, worst, _) = split.entries.select_nth_unstable(wanted - 1);
+            let (_, worst, _) = candidates.entries.select_nth_unstable(wanted - 1);
             let worst = worst.0;
             bound = worst.checked_add(slack);
             if ties == Ties::Keep {
-                split.entries.retain(|(number, _)| *number <= worst);
-                limit = room.max(2 * split.entries.len());
+                candidates.entries.retain(|(number, _)| *number <= worst);
+                limit = room.max(2 * candidates.entries.len());
             } else {
-                split.entries.truncate(wanted);
+                candidates.entries.truncate(wanted);
             }
         })?;
-        if split.entries.len() >= wanted && ties == Ties::Drop {
-            split.entries.select_nth_unstable(wanted - 1);
-            split.entries.truncate(wanted);
+        if candidates.entries.len() >= wanted && ties == Ties::Drop {
+            candidates.entries.select_nth_unstable(wanted - 1);
+            candidates.entries.truncate(wanted);
         }
-        if split.entries.len() >= wanted {
-            split.nulls.clear();
+        if candidates.entries.len() >= wanted {
+            candidates.nulls.clear();
         }
-        Some(split)
+        Some(candidates)
     }
 
-    /// Calls `see` with the number and position of each active row.
-    fn each(
+    /// Calls `visit` with the number (`None` for null) and the position of each active row.
+    fn for_each_row(
         &self,
         rows: &Rows,
         stop: &mut dyn FnMut() -> bool,
-        mut see: impl FnMut(Option<u64>, u32),
+        mut visit: impl FnMut(Option<u64>, u32),
     ) -> Option<()> {
         let flip = self.flip;
         match &self.values {
-            Values::Ints(values) => self.walk(rows, stop, |row| of_int(values[row]) ^ flip, &mut see),
-            Values::Floats(values) => self.walk(rows, stop, |row| of_float(values[row]) ^ flip, &mut see),
+            Values::Ints(values) => {
+                self.for_each_number(rows, stop, |row| encode_int(values[row]) ^ flip, &mut visit)
+            }
+            Values::Floats(values) => {
+                self.for_each_number(rows, stop, |row| encode_float(values[row]) ^ flip, &mut visit)
+            }
             Values::Bools(values) => {
-                self.walk(rows, stop, |row| u64::from(values.value(row)) ^ flip, &mut see)
+                self.for_each_number(rows, stop, |row| u64::from(values.value(row)) ^ flip, &mut visit)
             }
             Values::Ranks(codes, ranks) => {
-                self.walk(rows, stop, |row| ranks.of_code(codes[row]) ^ flip, &mut see)
+                self.for_each_number(rows, stop, |row| ranks.of_code(codes[row]) ^ flip, &mut visit)
             }
         }
     }
 
-    fn walk(
+    fn for_each_number(
         &self,
         rows: &Rows,
         stop: &mut dyn FnMut() -> bool,
         number: impl Fn(usize) -> u64,
-        see: &mut impl FnMut(Option<u64>, u32),
+        visit: &mut impl FnMut(Option<u64>, u32),
     ) -> Option<()> {
         for start in (0..rows.len()).step_by(CHUNK) {
             let chunk = start..(start + CHUNK).min(rows.len());
-            match (rows.active(), self.nulls) {
-                (Active::First(_), None) => chunk.for_each(|row| see(Some(number(row)), row as u32)),
-                (Active::List(list), None) => {
+            match (rows.selection(), self.nulls) {
+                (Selection::First(_), None) => chunk.for_each(|row| visit(Some(number(row)), row as u32)),
+                (Selection::List(list), None) => {
                     let listed = list[chunk.clone()].iter().zip(chunk);
-                    listed.for_each(|(row, at)| see(Some(number(*row as usize)), at as u32));
+                    listed.for_each(|(row, at)| visit(Some(number(*row as usize)), at as u32));
                 }
                 (_, Some(nulls)) => chunk.for_each(|position| {
                     let row = rows.row(position);
-                    see(nulls.is_valid(row).then(|| number(row)), position as u32);
+                    visit(nulls.is_valid(row).then(|| number(row)), position as u32);
                 }),
             }
             if stop() {
@@ -272,17 +274,17 @@ impl<'a> Numbers<'a> {
     }
 }
 
-fn of_int(value: i64) -> u64 {
+fn encode_int(value: i64) -> u64 {
     (value as u64) ^ (1 << 63)
 }
 
-/// Sorts as floats do, with one zero.
-fn of_float(value: f64) -> u64 {
+/// Positive and negative zero get the same number.
+fn encode_float(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     bits ^ (((bits as i64 >> 63) as u64) | (1 << 63))
 }
 
-/// Sorts in halves, so that it can stop between them.
+/// Partitions the items in halves until a part is short, so that `stop` can be called between the parts.
 fn sort_parts<T>(
     items: &mut [T],
     compare: &impl Fn(&T, &T) -> Ordering,
@@ -299,11 +301,11 @@ fn sort_parts<T>(
     sort_parts(high, compare, stop)
 }
 
-/// Where the strings of a dictionary stand among each other.
+/// The rank of each string of a dictionary in the sorted order of its strings.
 enum Ranks {
-    /// By code.
+    /// For every code; the index is the code.
     All(Vec<u32>),
-    /// Of the codes that rows use, by ascending code.
+    /// For the codes that active rows use, in ascending order of the code.
     Used(Vec<(i32, u32)>),
 }
 
@@ -339,7 +341,7 @@ impl Ranks {
             Ranks::All(ranks) => ranks[code as usize],
             Ranks::Used(ranks) => {
                 let at = ranks.binary_search_by_key(&code, |(code, _)| *code);
-                ranks[at.expect("the codes of active rows are ranked")].1
+                ranks[at.expect("every code of an active row has a rank")].1
             }
         })
     }

@@ -1,7 +1,6 @@
 //! What goes over the wire, as the .proto files have it.
 
 #[allow(
-    missing_docs,
     unused_qualifications,
     clippy::all,
     clippy::redundant_clone,
@@ -10,9 +9,11 @@
     reason = "generated; the .proto files have the comments"
 )]
 mod generated {
+    /// The messages and services of Deriva.
     pub mod deriva {
         include!(concat!(env!("OUT_DIR"), "/deriva.rs"));
     }
+    /// The messages and services of our own recipe API.
     pub mod recipes {
         include!(concat!(env!("OUT_DIR"), "/anabranch.recipe.v1.rs"));
     }

@@ -1,7 +1,13 @@
-//! For tests only: a seeded simulator in which virtual time, tasks and pools stand in for the real ones, a disk that
-//! loses what a power cut may take, Redis servers, real and scripted, and the TypeScript type checker.
+//! For tests only.
+//!
+//! - [`Sim`]: a seeded simulator. It replaces the clock, the tasks and the thread pools of an engine by virtual ones.
+//! - [`CrashDisk`]: a disk in memory that loses unsynced data in a crash, and fails as a test tells it to.
+//! - [`RedisServer`], [`RedisCluster`]: real Redis servers. [`FakeServer`] answers from a script, and [`DelayProxy`] makes
+//!   the connections to a server slow.
+//! - [`tsc()`]: the TypeScript type checker.
+//! - [`Rng`]: seeded random numbers.
 
-#![allow(clippy::unwrap_used, reason = "a broken simulator should stop the test")]
+#![allow(clippy::unwrap_used, reason = "an error in a test tool should stop the test")]
 
 mod rng;
 mod sim;
@@ -9,8 +15,8 @@ mod disk;
 mod redis;
 mod tsc;
 
-pub use disk::{Counts, Crash, CrashDisk};
-pub use redis::{Conversation, DelayProxy, FakeServer, RedisCluster, RedisServer};
+pub use disk::{CallCounts, Crash, CrashDisk};
+pub use redis::{Connection, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
 pub use sim::{Leftovers, Sim, spend};
 pub use tsc::tsc;

@@ -1,14 +1,14 @@
-//! Small, seeded randomness whose numbers never change: a printed seed replays for ever.
+//! Seeded random numbers that are the same in every version, so that a printed seed can always be replayed.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// SplitMix64.
+/// A SplitMix64 generator. The same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The same seed gives the same numbers.
+    /// A generator that starts from `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
@@ -22,22 +22,22 @@ impl Rng {
         bits ^ (bits >> 31)
     }
 
-    /// A number of a range that is not empty.
+    /// A number from `range`, which must not be empty.
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.bits() % (range.end - range.start)
     }
 
-    /// True `percent` times in a hundred.
+    /// `true` with this probability in percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.within(0..100) < percent
     }
 
-    /// One of a list that is not empty.
+    /// An element of `list`, which must not be empty.
     pub fn choose<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.within(0..list.len() as u64) as usize]
     }
 
-    /// A time of up to so many microseconds.
+    /// A duration from this range of microseconds.
     pub fn micros(&mut self, range: Range<u64>) -> Duration {
         Duration::from_micros(self.within(range))
     }

@@ -8,6 +8,7 @@ mod violation;
 mod workspace;
 
 mod crates;
+mod doc_comments;
 mod docs;
 mod edges;
 mod licences;
@@ -20,6 +21,7 @@ pub use violation::{Violation, report};
 pub use workspace::Workspace;
 
 pub use crates::check as check_crates;
+pub use doc_comments::check as check_doc_comments;
 pub use docs::check as check_docs;
 pub use edges::check as check_edges;
 pub use licences::{Metadata, check as check_licences};

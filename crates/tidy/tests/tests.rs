@@ -38,6 +38,11 @@ fn documents_are_true_and_few() {
 }
 
 #[test]
+fn public_items_have_doc_comments() {
+    hold(anabranch_tidy::check_doc_comments);
+}
+
+#[test]
 fn crates_are_whole() {
     hold(anabranch_tidy::check_crates);
 }

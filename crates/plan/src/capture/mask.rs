@@ -148,7 +148,7 @@ impl Masks {
             };
             let values: Vec<Option<Scalar>> = (0..column.len()).map(value).collect();
             let column = of_scalars(column, &values);
-            rows = rows.with_batch(rows.batch().with(key, column));
+            rows = rows.with_batch(rows.batch().with_column(key, column));
         }
         rows
     }

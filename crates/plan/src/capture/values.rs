@@ -103,7 +103,7 @@ fn give_column(column: &Column, to: &mut Give) {
         Column::Text(text) => {
             let mut interner = Interner::default();
             let codes: Vec<i32> = rows()
-                .map(|row| row.and_then(|row| text.get(row)).map_or(0, |text| interner.code(text)))
+                .map(|row| row.and_then(|row| text.get(row)).map_or(0, |text| interner.intern(text)))
                 .collect();
             let dictionary = interner.finish();
             to.u32(dictionary.len() as u32);

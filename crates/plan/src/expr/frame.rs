@@ -1,7 +1,7 @@
 //! One evaluation: what the nodes come down to for these rows and parameters, and room for a chunk's values.
 
 use anabranch_engine::Check;
-use anabranch_rows::{Active, Column, Dictionary, Key, Kind, Rows};
+use anabranch_rows::{Column, Dictionary, Key, Kind, Rows, Selection};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use smallvec::{SmallVec, smallvec};
 
@@ -101,9 +101,9 @@ impl<'a> Frame<'a> {
     /// An evaluation that is not prepared yet. It is large: it is filled where it is, not moved.
     #[inline(always)]
     pub(super) fn new(code: &'a Code, rows: &'a Rows) -> Frame<'a> {
-        let list = match rows.active() {
-            Active::First(_) => None,
-            Active::List(list) => Some(&list[..]),
+        let list = match rows.selection() {
+            Selection::First(_) => None,
+            Selection::List(list) => Some(&list[..]),
         };
         let stride = rows.len().min(CHUNK);
         Frame {

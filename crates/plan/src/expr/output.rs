@@ -200,8 +200,8 @@ pub(super) fn same(rows: &Rows, value: Option<&Scalar>, kind: Kind) -> Column {
 }
 
 fn list(rows: &Rows) -> Option<&[u32]> {
-    match rows.active() {
-        anabranch_rows::Active::First(_) => None,
-        anabranch_rows::Active::List(list) => Some(list),
+    match rows.selection() {
+        anabranch_rows::Selection::First(_) => None,
+        anabranch_rows::Selection::List(list) => Some(list),
     }
 }

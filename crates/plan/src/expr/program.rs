@@ -198,7 +198,7 @@ impl Filter {
     /// Whether it holds, for a predicate that reads no column.
     pub fn holds(&self, params: &Values) -> Result<bool, Error> {
         assert!(self.code.keys.is_empty(), "a predicate that reads columns holds for rows");
-        let rows = Rows::none();
+        let rows = Rows::empty();
         let mut frame = Frame::new(&self.code, &rows);
         frame.prepare(params, &Check::never())?;
         Ok(frame.known().is_some_and(is_true))
@@ -228,7 +228,7 @@ mod tests {
         let codes: Int32Array = (0..2000).map(|row| Some(row % 3)).collect();
         let dictionary = Dictionary::new(["US", "CA", "FR", "never used"]);
         let column = Column::Text(Text::new(codes, dictionary));
-        Rows::new(Batch::new((0..2000).collect::<Vec<i64>>()).with(COUNTRY, column))
+        Rows::new(Batch::new((0..2000).collect::<Vec<i64>>()).with_column(COUNTRY, column))
     }
 
     fn tested(build: impl FnOnce(&mut Graph, usize) -> usize) -> usize {

@@ -57,7 +57,7 @@ pub(super) struct Merged {
 
 impl Merged {
     pub(super) fn new(first: &Dictionary, second: &Dictionary) -> Merged {
-        if first.is(second) {
+        if first.ptr_eq(second) {
             return Merged { dictionary: first.clone(), offset: 0 };
         }
         let offset = i32::try_from(first.len()).expect("a dictionary has fewer than 2^31 entries");
@@ -88,7 +88,7 @@ mod tests {
     fn the_same_dictionary_is_not_merged_with_itself() {
         let dictionary = Dictionary::new(["a", "b"]);
         let merged = Merged::new(&dictionary, &dictionary.clone());
-        assert!(merged.dictionary.is(&dictionary));
+        assert!(merged.dictionary.ptr_eq(&dictionary));
         let merged = Merged::new(&dictionary, &Dictionary::new(["b", "c"]));
         assert_eq!(merged.dictionary, Dictionary::new(["a", "b", "b", "c"]));
         assert_eq!(merged.offset, 2);

@@ -76,5 +76,5 @@ fn boosted(rows: &Rows, key: Key, chosen: &[u32], change: impl Fn(f64) -> f64) -
             return Err(expr::Error::NotFinite { row, id: rows.batch().ids()[row] }.into());
         }
     }
-    Ok(rows.with(key, Column::Float(Float64Array::new(values.into(), column.nulls().cloned()))))
+    Ok(rows.with_column(key, Column::Float(Float64Array::new(values.into(), column.nulls().cloned()))))
 }

@@ -18,7 +18,7 @@ pub(crate) fn fitted(value: &Scalar, kind: Kind) -> Option<Scalar> {
 /// A column of one value, or of nulls.
 pub(crate) fn constant(kind: Kind, value: Option<&Scalar>, len: usize) -> Column {
     match value {
-        None => Column::null(kind, len),
+        None => Column::all_null(kind, len),
         Some(Scalar::Int(value)) => Column::Int(Int64Array::from(vec![*value; len])),
         Some(Scalar::Float(value)) => Column::Float(Float64Array::from(vec![*value; len])),
         Some(Scalar::Bool(value)) => Column::Bool(BooleanArray::from(vec![*value; len])),
@@ -124,6 +124,6 @@ mod tests {
         check(Column::bools([Some(false), None, None]), Scalar::Bool(true), "false - true");
         check(Column::texts([Some("a"), None, None]), Scalar::Text("a".into()), "a - a");
         check(Column::texts([Some("a"), None, None]), Scalar::Text("b".into()), "a - b");
-        check(Column::null(Kind::Text, 3), Scalar::Text("x".into()), "x - x");
+        check(Column::all_null(Kind::Text, 3), Scalar::Text("x".into()), "x - x");
     }
 }

@@ -172,7 +172,7 @@ impl FieldReader {
     /// `rows` with the columns, after one trip; without one when there are no rows.
     pub(super) fn start(self: Arc<FieldReader>, rows: Rows, call: &Arc<Call>) -> Started {
         if rows.is_empty() {
-            let columns = self.fields.columns().map(|(_, kind)| Column::null(kind, 0)).collect();
+            let columns = self.fields.columns().map(|(_, kind)| Column::all_null(kind, 0)).collect();
             return Started::Ready(self.add(&rows, columns));
         }
         let fetch = self.reader.read(&rows, call);

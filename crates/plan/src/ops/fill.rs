@@ -68,9 +68,9 @@ impl Op for Fill {
             Form::compute(NANOS * fills.len() as f64, move |inputs, _, _| {
                 let mut rows = input(inputs, 0).clone();
                 for (key, kind, value) in &fills {
-                    let missing = || Column::null(*kind, rows.batch().len());
+                    let missing = || Column::all_null(*kind, rows.batch().len());
                     let column = rows.batch().column(*key).cloned().unwrap_or_else(missing);
-                    rows = rows.with(*key, filled(&column, &rows, value));
+                    rows = rows.with_column(*key, filled(&column, &rows, value));
                 }
                 Ok(rows)
             })

@@ -69,7 +69,7 @@ fn interned(rows: &Rows, text: &anabranch_rows::Text, interner: &mut Interner) -
         let code = codes.value(row);
         let known = &mut known[code as usize];
         if *known == UNKNOWN {
-            *known = interner.code(dictionary.get(code));
+            *known = interner.intern(dictionary.get(code));
         }
         *known
     };

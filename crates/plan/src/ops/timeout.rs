@@ -56,7 +56,7 @@ pub(super) fn completed(rows: &Rows, missing: &[(Key, Kind)]) -> Rows {
         return rows.clone();
     }
     let batch = rows.batch();
-    let nulls = missing.iter().map(|(key, kind)| (*key, Column::null(*kind, batch.len())));
+    let nulls = missing.iter().map(|(key, kind)| (*key, Column::all_null(*kind, batch.len())));
     let columns = batch.columns().iter().cloned().chain(nulls).collect();
     rows.with_batch(Batch::with_columns(batch.ids().clone(), columns))
 }

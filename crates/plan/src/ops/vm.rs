@@ -59,7 +59,7 @@ impl Op for Vm {
                 if let Some(name) = &not_null {
                     no_null(&column, rows, name)?;
                 }
-                Ok(rows.with(key, column))
+                Ok(rows.with_column(key, column))
             })
         }))
     }

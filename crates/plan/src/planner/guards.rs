@@ -254,7 +254,7 @@ impl StandIns<'_> {
 /// No rows, with the columns that somebody asks for.
 fn empty(demand: &Demand, schema: &Schema) -> Rows {
     let asked = schema.iter().filter(|(key, _)| demand.keys.has(*key));
-    let columns = asked.map(|(key, kind)| (key, Column::null(kind, 0))).collect();
+    let columns = asked.map(|(key, kind)| (key, Column::all_null(kind, 0))).collect();
     Rows::new(Batch::with_columns(Vec::new(), columns))
 }
 

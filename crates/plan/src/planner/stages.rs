@@ -56,7 +56,7 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
         policies,
         outputs,
         shared_reads,
-        nothing: Rows::none(),
+        nothing: Rows::empty(),
         dead,
         regions,
         deadline,

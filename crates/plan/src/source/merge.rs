@@ -110,12 +110,12 @@ fn column(columns: &Columns<'_>, picks: &[Option<Pick>]) -> Column {
         Column::Bool(_) => Column::Bool(BooleanArray::new(BooleanBuffer::from(values!(Bool)), nulls)),
         Column::Text(text) => {
             let one = picked.clone().flatten().all(
-                |(column, _)| matches!(column, Column::Text(other) if other.dictionary().is(text.dictionary())),
+                |(column, _)| matches!(column, Column::Text(other) if other.dictionary().ptr_eq(text.dictionary())),
             );
             let mut interner = Interner::default();
             let codes = picked.map(|pick| match pick {
                 Some((Column::Text(text), row)) if one => text.codes().value(row),
-                Some((Column::Text(text), row)) => text.get(row).map_or(0, |text| interner.code(text)),
+                Some((Column::Text(text), row)) => text.get(row).map_or(0, |text| interner.intern(text)),
                 _ => 0,
             });
             let codes = Int32Array::new(codes.collect::<Vec<_>>().into(), nulls);

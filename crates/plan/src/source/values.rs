@@ -54,7 +54,7 @@ impl Values {
             Slots::Float(values) => float(text).map(|value| values.push(value)),
             Slots::Bool(values) => bool(text).map(|value| values.push(value)),
             Slots::Text(codes, interner) => {
-                codes.push(interner.code(text));
+                codes.push(interner.intern(text));
                 Some(())
             }
         };

@@ -40,14 +40,14 @@ impl<'t> Judge<'t> {
     pub(super) fn with(&self, key: Key, value: Option<&Scalar>) -> Judge<'t> {
         let kind = self.schema.kind(key).or_else(|| value.map(Scalar::kind)).unwrap_or(Kind::Int);
         let column = match (value, kind) {
-            (None, kind) => Column::null(kind, 1),
+            (None, kind) => Column::all_null(kind, 1),
             (Some(Scalar::Int(value)), Kind::Float) => Column::floats([Some(*value as f64)]),
             (Some(Scalar::Int(value)), _) => Column::ints([Some(*value)]),
             (Some(Scalar::Float(value)), _) => Column::floats([Some(*value)]),
             (Some(Scalar::Bool(value)), _) => Column::bools([Some(*value)]),
             (Some(Scalar::Text(value)), _) => Column::texts([Some(value)]),
         };
-        Judge::of(self.registries, self.params, self.row.with(key, column))
+        Judge::of(self.registries, self.params, self.row.with_column(key, column))
     }
 
     /// Whether a predicate holds; `None` if it has no value.

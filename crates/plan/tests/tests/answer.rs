@@ -66,5 +66,5 @@ fn nothing() {
     expect![[r#"{"request_id":"r \"1\"\n","engine_request_id":"e","candidates":[],"ledger":[]}"#]]
         .assert_eq(&written(&answer(Vec::new())));
     expect![[r#"{"request_id":"r \"1\"\n","engine_request_id":"e","candidates":[],"ledger":[]}"#]]
-        .assert_eq(&written(&answer(vec![Rows::none(), Rows::none()])));
+        .assert_eq(&written(&answer(vec![Rows::empty(), Rows::empty()])));
 }

@@ -51,7 +51,7 @@ async fn a_cluster_answers_like_one_server() {
     let reply = fetch(&bound, Keys::Ids((0..USERS).collect())).await;
     assert!(matches!(reply, Err(Error::Connect { .. })), "{reply:?}");
     cluster.node_mut(2).restart();
-    cluster.wait_until_whole();
+    cluster.wait_until_ready();
     until(&told, &country(), &(0..USERS).collect::<Vec<_>>(), &all()).await;
     until(&redis, &country(), &(0..USERS).collect::<Vec<_>>(), &all()).await;
 }

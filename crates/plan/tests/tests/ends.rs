@@ -214,11 +214,11 @@ fn much_work_goes_to_the_pool_wherever_its_rows_come_from() {
 async fn one_worker_keeps_the_commands_of_many_requests_in_flight() {
     const EACH: usize = 64;
     let server = FakeServer::start(|talk| {
-        talk.greet();
+        talk.answer_hello();
         let commands: Vec<_> = std::iter::from_fn(|| talk.command()).take(EACH).collect();
         for words in commands {
             let id = words[1].strip_prefix("user:").unwrap();
-            talk.say(format!("${}\r\n{id}\r\n", id.len()));
+            talk.send(format!("${}\r\n{id}\r\n", id.len()));
         }
         talk.command();
     });

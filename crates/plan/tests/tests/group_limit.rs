@@ -32,7 +32,7 @@ proptest! {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let case = Case::new("core::group_limit", &json!({"by": 13, "count": 0}), &[&Rows::none()]);
+    let case = Case::new("core::group_limit", &json!({"by": 13, "count": 0}), &[&Rows::empty()]);
     expect!["node `it` (core::group_limit), count: must be a whole number from 1, not 0"]
         .assert_eq(&case.error());
 }

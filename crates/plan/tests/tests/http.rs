@@ -148,7 +148,7 @@ async fn a_server_that_is_gone_silent_or_breaks_off() {
     let half = FakeServer::start(|talk| {
         talk.http_request();
         match talk.number {
-            0 => _ = talk.say("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"rows\":"),
+            0 => _ = talk.send("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"rows\":"),
             _ => _ = talk.http_reply("200 OK", r#"{"rows": [{"country": "US"}]}"#),
         }
     });

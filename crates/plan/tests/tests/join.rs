@@ -78,8 +78,9 @@ proptest! {
 #[test]
 fn all_columns_by_id_if_nothing_is_said() {
     let left = Rows::new(Batch::new(vec![3, 1, 2]));
-    let right =
-        Rows::new(Batch::new(vec![1, 3, 1]).with(OTHER_INT, Column::ints([Some(10), Some(30), Some(11)])));
+    let right = Rows::new(
+        Batch::new(vec![1, 3, 1]).with_column(OTHER_INT, Column::ints([Some(10), Some(30), Some(11)])),
+    );
     let joined = Case::new("core::join", &json!({"with": "with", "kind": "left"}), &[&left, &right]).run();
     assert_eq!(joined.ids().collect::<Vec<_>>(), [3, 1, 1, 2]);
     let views = joined.batch().column(OTHER_INT).unwrap().as_int().unwrap();
@@ -89,9 +90,11 @@ fn all_columns_by_id_if_nothing_is_said() {
 #[test]
 fn what_is_wrong_is_named() {
     let left = Rows::new(
-        Batch::new(vec![1]).with(INT, Column::ints([Some(1)])).with(TEXT, Column::texts([Some("a")])),
+        Batch::new(vec![1])
+            .with_column(INT, Column::ints([Some(1)]))
+            .with_column(TEXT, Column::texts([Some("a")])),
     );
-    let right = Rows::new(Batch::new(vec![1]).with(TEXT, Column::texts([Some("a")])));
+    let right = Rows::new(Batch::new(vec![1]).with_column(TEXT, Column::texts([Some("a")])));
     let check = |mut params: Value, expected: Expect| {
         params["with"] = json!("with");
         expected.assert_eq(&Case::new("core::join", &params, &[&left, &right]).error());

@@ -22,7 +22,7 @@ fn inputs(expected: &Value) -> Rows {
     let mut batch = Batch::new((0..inputs.len() as i64).collect::<Vec<_>>());
     for feature in 0..4 {
         let column = Column::floats(inputs.iter().map(|row| row[feature].as_f64()));
-        batch = batch.with(Key(40 + feature as u32), column);
+        batch = batch.with_column(Key(40 + feature as u32), column);
     }
     Rows::new(batch)
 }
@@ -128,7 +128,7 @@ fn a_column_nobody_asks_for_is_not_computed() {
     let expected: Value = json!({"inputs": [[0.5, 1.0, 2.0, 3.0]]});
     let model = json!({"weights": {"age": 1e308, "price": 1e308}});
     let params = json!({"out_key": SCORE.0, "kind": "linear", "model": model});
-    let rows = Rows::new(inputs(&expected).batch().with(Key(41), Column::floats([Some(1e10)])));
+    let rows = Rows::new(inputs(&expected).batch().with_column(Key(41), Column::floats([Some(1e10)])));
     let case = Case::new("core::model", &params, &[&rows]);
     expect!["node `it` (model): the score is not a finite number at the row with id 0"]
         .assert_eq(&case.error());

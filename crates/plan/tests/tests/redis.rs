@@ -9,7 +9,7 @@ use anabranch_plan::sources::{
     Error, Fetch, Keys, MemoryData, Pattern, Read, Redis, RedisConfig, RedisTls, Source, seed,
 };
 use anabranch_rows::Kind;
-use anabranch_testkit::{Conversation, FakeServer, RedisServer};
+use anabranch_testkit::{Connection, FakeServer, RedisServer};
 use expect_test::{Expect, expect};
 use futures_util::future::join_all;
 
@@ -140,7 +140,7 @@ async fn a_late_reply_never_answers_a_later_question() {
 #[tokio::test]
 async fn a_server_that_stays_silent_gets_another_connection() {
     let silent = FakeServer::start(|talk| {
-        if talk.greet() && talk.number == 0 {
+        if talk.answer_hello() && talk.number == 0 {
             while talk.command().is_some() {}
         }
         answer_all(talk);
@@ -152,17 +152,17 @@ async fn a_server_that_stays_silent_gets_another_connection() {
     assert_eq!(silent.connections(), 2);
 }
 
-fn answer_all(talk: &mut Conversation) {
-    while talk.command().is_some() && talk.say("$2\r\nUS\r\n") {}
+fn answer_all(talk: &mut Connection) {
+    while talk.command().is_some() && talk.send("$2\r\nUS\r\n") {}
 }
 
 /// Plays `bad` on the first two connections and answers on the others: a typed error or the right answer, and
 /// right answers in the end.
 async fn recovers_from(bad: &'static str, expected: Expect) {
     let server = FakeServer::start(move |talk| {
-        if talk.greet() && talk.number < 2 {
+        if talk.answer_hello() && talk.number < 2 {
             talk.command();
-            talk.say(bad);
+            talk.send(bad);
             return;
         }
         answer_all(talk);
@@ -188,7 +188,7 @@ async fn says(reply: &'static str, expected: Expect) {
 
 async fn says_to(read: &Read, reply: &'static str, expected: Expect) {
     let server = FakeServer::start(move |talk| {
-        if talk.greet() && talk.command().is_some() && talk.say(reply) {
+        if talk.answer_hello() && talk.command().is_some() && talk.send(reply) {
             answer_all(talk);
         }
     });
@@ -249,12 +249,12 @@ async fn replies_of_another_type() {
 #[tokio::test]
 async fn a_hundred_trips_are_under_way_at_once() {
     let server = FakeServer::start(|talk| {
-        talk.greet();
+        talk.answer_hello();
         // Not a word before 50 commands have come on each of the two connections.
         let commands: Vec<_> = std::iter::from_fn(|| talk.command()).take(50).collect();
         for words in commands {
             let id = words[1].strip_prefix("user:").unwrap();
-            talk.say(format!("${}\r\n{id}\r\n", id.len()));
+            talk.send(format!("${}\r\n{id}\r\n", id.len()));
         }
         talk.command();
     });

@@ -17,8 +17,8 @@ async fn connecting_goes_on_where_the_last_one_gave_up() {
         let hello = talk.command();
         // Longer than anybody here waits.
         std::thread::sleep(Duration::from_millis(150));
-        if hello.is_some() && talk.say("%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n") {
-            while talk.command().is_some() && talk.say("$2\r\nUS\r\n") {}
+        if hello.is_some() && talk.send("%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n") {
+            while talk.command().is_some() && talk.send("$2\r\nUS\r\n") {}
         }
     });
     let redis = Redis::new(RedisConfig { connections: 1, ..config(server.port()) }, clock());
@@ -43,7 +43,7 @@ async fn what_may_have_been_written_is_not_written_again() {
     let seen = Arc::clone(&pushed);
     // Answers all but the last items of the list, and is gone.
     let server = FakeServer::start(move |talk| {
-        talk.greet();
+        talk.answer_hello();
         while let Some(words) = talk.command() {
             if words[0] == "RPUSH" {
                 seen.lock().unwrap().push(words[2].clone());
@@ -51,7 +51,7 @@ async fn what_may_have_been_written_is_not_written_again() {
             if words[0] == "RPUSH" && words[2] == "2000" {
                 return;
             }
-            talk.say(":1\r\n");
+            talk.send(":1\r\n");
         }
     });
     let config = RedisConfig { connections: 1, pipeline: 2, ..config(server.port()) };

@@ -26,7 +26,7 @@ proptest! {
 #[test]
 fn what_is_wrong_is_named() {
     let check = |params, expected: expect_test::Expect| {
-        expected.assert_eq(&Case::new("core::topk", &params, &[&Rows::none()]).error());
+        expected.assert_eq(&Case::new("core::topk", &params, &[&Rows::empty()]).error());
     };
     check(
         json!({"by": 11, "count": 1}),

@@ -31,7 +31,7 @@ proptest! {
 #[test]
 fn each_id_once_and_missing_columns_null() {
     let first = Rows::new(Batch::new(vec![1, 2, 1]));
-    let second = Rows::new(Batch::new(vec![2, 3]).with(TEXT, Column::texts(["US", "CA"].map(Some))));
+    let second = Rows::new(Batch::new(vec![2, 3]).with_column(TEXT, Column::texts(["US", "CA"].map(Some))));
     let union = Case::new("core::union", &json!({"with": ["with", "input"]}), &[&first, &second]).run();
     assert_eq!(union.ids().collect::<Vec<_>>(), [1, 2, 3]);
     let text = union.batch().column(TEXT).unwrap().as_text().unwrap();
@@ -40,7 +40,7 @@ fn each_id_once_and_missing_columns_null() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let case = Case::new("core::union", &json!({"with": []}), &[&Rows::none()]);
+    let case = Case::new("core::union", &json!({"with": []}), &[&Rows::empty()]);
     expect!["node `it` (core::union), with: it names no node, so there is nothing to add"]
         .assert_eq(&case.error());
 }

@@ -1,4 +1,4 @@
-//! Record batches.
+//! Conversion from and to Arrow record batches.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn read(columns: Vec<(&str, ArrayRef)>) -> Result<Rows, Error> {
 }
 
 #[test]
-fn other_types_are_widened() {
+fn narrower_types_are_widened() {
     let ids: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));
     let floats: ArrayRef = Arc::new(Float32Array::from(vec![Some(0.5), None]));
     let ints: ArrayRef = Arc::new(UInt64Array::from(vec![Some(3), None]));
@@ -43,26 +43,26 @@ fn other_types_are_widened() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_column_and_the_row() {
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![7, 8]));
     let check = |columns, expected: &str| assert_eq!(read(columns).unwrap_err().to_string(), expected);
-    check(vec![("key_10", ids.clone())], "there is no column `id`; rows need one of 64-bit integers");
+    check(vec![("key_10", ids.clone())], "the record batch has no column `id`; add one of 64-bit integers");
     let nulls: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), None]));
-    check(vec![("id", nulls)], "column `id`, row 1: null; every row needs an id");
+    check(vec![("id", nulls)], "column `id`, row 1: the id is null; every row needs one");
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["7", "8"]));
-    check(vec![("id", texts)], "column `id` is Utf8; ids are integers");
+    check(vec![("id", texts)], "column `id` has the type Utf8; ids must be integers");
     check(
         vec![("id", ids.clone()), ("views", ids.clone())],
         "column `views` is not a registered key; leave it out or register it",
     );
     check(
         vec![("id", ids.clone()), ("key_10", ids.clone()), ("key_010", ids.clone())],
-        "column `key_010` is key 10, which another column is already",
+        "column `key_010` has the key 10, and so has another column; leave one of them out",
     );
     let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, 2]));
     check(
         vec![("id", ids.clone()), ("key_10", times)],
-        "column `key_10` is Timestamp(s); columns are integers, floats, booleans or strings",
+        "column `key_10` has the type Timestamp(s); columns must be integers, floats, booleans or strings",
     );
     let large: ArrayRef = Arc::new(UInt64Array::from(vec![1, u64::MAX]));
     check(
@@ -73,7 +73,7 @@ fn what_is_wrong_is_named() {
 
 proptest! {
     #[test]
-    fn there_and_back(rows in rows(30)) {
+    fn a_conversion_there_and_back_changes_nothing(rows in rows(30)) {
         let batch = rows.to_arrow(|key| format!("key_{key}"));
         let back = Rows::from_arrow(&batch, key).unwrap();
         prop_assert_eq!(plain_rows(&back), plain_rows(&rows));

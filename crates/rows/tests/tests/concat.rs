@@ -1,4 +1,4 @@
-//! Rows one after another.
+//! Concatenation.
 
 use anabranch_rows::{Batch, Column, Rows};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::random::{TEXT, keys, plain_rows, rows};
 #[test]
 fn dictionaries_merge_in_order() {
     let part = |ids: [i64; 4], texts: [&str; 4]| {
-        Rows::new(Batch::new(ids.to_vec()).with(TEXT, Column::texts(texts.map(Some))))
+        Rows::new(Batch::new(ids.to_vec()).with_column(TEXT, Column::texts(texts.map(Some))))
     };
     let left = part([1, 2, 3, 4], ["US", "CA", "US", "CA"]);
     let right = part([5, 6, 7, 8], ["CA", "FR", "CA", "FR"]);
@@ -21,15 +21,15 @@ fn dictionaries_merge_in_order() {
 
 #[test]
 fn equal_dictionaries_are_kept() {
-    let left = Rows::new(Batch::new(vec![1, 2]).with(TEXT, Column::texts(["US", "CA"].map(Some))));
+    let left = Rows::new(Batch::new(vec![1, 2]).with_column(TEXT, Column::texts(["US", "CA"].map(Some))));
     let twice = Rows::concat(&[&left, &left.with_active(vec![1])]);
     let dictionary = |rows: &Rows| rows.batch().column(TEXT).unwrap().as_text().unwrap().dictionary().clone();
-    assert!(dictionary(&twice).is(&dictionary(&left)));
+    assert!(dictionary(&twice).ptr_eq(&dictionary(&left)));
     assert_eq!(twice.ids().collect::<Vec<_>>(), [1, 2, 2]);
 }
 
 #[test]
-fn nothing_is_no_rows() {
+fn no_parts_make_no_rows() {
     assert!(Rows::concat(&[]).is_empty());
 }
 

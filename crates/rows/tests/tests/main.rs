@@ -1,5 +1,5 @@
-//! Rows against naive models of them.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+//! Tests of rows, most of them against a naive implementation.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first error")]
 
 mod random;
 mod views;

@@ -1,4 +1,4 @@
-//! Random rows, and rows as plain values.
+//! Random rows, and their values as plain Rust values to compare with.
 
 use anabranch_rows::{Batch, Cell, Column, Dictionary, Key, Rows, Text};
 use arrow_array::Int32Array;
@@ -10,10 +10,10 @@ pub(crate) const FLOAT: Key = Key(11);
 pub(crate) const BOOL: Key = Key(12);
 pub(crate) const TEXT: Key = Key(13);
 
-/// Rows with some of four columns, few distinct values, nulls, and any active list.
-pub(crate) fn rows(most: usize) -> impl Strategy<Value = Rows> {
-    (0..=most).prop_flat_map(|len| {
-        let null = 0.8;
+/// Rows with up to four columns, few distinct values, some nulls, and any selection.
+pub(crate) fn rows(max_rows: usize) -> impl Strategy<Value = Rows> {
+    (0..=max_rows).prop_flat_map(|len| {
+        let not_null = 0.8;
         let float = prop_oneof![
             Just(-0.0),
             Just(0.0),
@@ -24,14 +24,14 @@ pub(crate) fn rows(most: usize) -> impl Strategy<Value = Rows> {
         ];
         (
             vec(prop_oneof![-3..3i64, any::<i64>()], len),
-            vec(proptest::option::weighted(null, prop_oneof![-3..3i64, any::<i64>()]), len),
-            vec(proptest::option::weighted(null, float), len),
-            vec(proptest::option::weighted(null, any::<bool>()), len),
+            vec(proptest::option::weighted(not_null, prop_oneof![-3..3i64, any::<i64>()]), len),
+            vec(proptest::option::weighted(not_null, float), len),
+            vec(proptest::option::weighted(not_null, any::<bool>()), len),
             text(len),
             any::<[bool; 4]>(),
-            active(len),
+            selection(len),
         )
-            .prop_map(|(ids, ints, floats, bools, text, has, active)| {
+            .prop_map(|(ids, ints, floats, bools, text, has, selection)| {
                 let all = [
                     (INT, Column::ints(ints)),
                     (FLOAT, Column::floats(floats)),
@@ -40,15 +40,15 @@ pub(crate) fn rows(most: usize) -> impl Strategy<Value = Rows> {
                 ];
                 let kept = all.into_iter().zip(has).filter_map(|(column, has)| has.then_some(column));
                 let rows = Rows::new(Batch::with_columns(ids, kept.collect()));
-                match active {
-                    Chosen::First(count) => rows.first(count),
-                    Chosen::List(list) => rows.with_active(list),
+                match selection {
+                    RandomSelection::First(count) => rows.first(count),
+                    RandomSelection::List(list) => rows.with_active(list),
                 }
             })
     })
 }
 
-/// Strings of a dictionary with repeated and unused entries, small or much larger than the rows.
+/// Strings whose dictionary has repeated and unused entries, and is small or has many more entries than there are rows.
 fn text(len: usize) -> impl Strategy<Value = Column> {
     let entry = prop_oneof![Just(""), Just("US"), Just("CA"), Just("GB"), Just("Åland"), Just("us")];
     prop_oneof![vec(entry.clone(), 1..6), vec(entry, 100..120)].prop_flat_map(move |entries| {
@@ -61,21 +61,21 @@ fn text(len: usize) -> impl Strategy<Value = Column> {
 }
 
 #[derive(Clone, Debug)]
-enum Chosen {
+enum RandomSelection {
     First(usize),
     List(Vec<u32>),
 }
 
-fn active(len: usize) -> impl Strategy<Value = Chosen> {
+fn selection(len: usize) -> impl Strategy<Value = RandomSelection> {
     let all: Vec<u32> = (0..len as u32).collect();
     let list = (Just(all).prop_shuffle(), 0..=len).prop_map(|(mut list, count)| {
         list.truncate(count);
-        Chosen::List(list)
+        RandomSelection::List(list)
     });
-    prop_oneof![(0..=len).prop_map(Chosen::First), Just(Chosen::First(len)), list]
+    prop_oneof![(0..=len).prop_map(RandomSelection::First), Just(RandomSelection::First(len)), list]
 }
 
-/// A value on its own.
+/// A value that owns its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plain {
     Int(i64),
@@ -93,7 +93,7 @@ pub(crate) fn plain(cell: Cell<'_>) -> Plain {
     }
 }
 
-/// A row: its id and the values of the four columns, null where there is no column.
+/// The id of a row and its values in the four columns; `None` for a null, or where the column is missing.
 pub(crate) type PlainRow = (i64, Vec<Option<Plain>>);
 
 pub(crate) fn plain_rows(rows: &Rows) -> Vec<PlainRow> {

@@ -1,4 +1,4 @@
-//! Sorting and the first of the sorted.
+//! Sorting, with and without a limit.
 
 use std::cmp::Ordering;
 
@@ -11,8 +11,8 @@ fn by(key: Key, order: Order) -> SortKey {
     SortKey { key, order }
 }
 
-fn sorted(rows: &Rows, by: &[SortKey], first: Option<usize>) -> Rows {
-    rows.sorted(by, first, &mut || false).unwrap()
+fn sorted(rows: &Rows, by: &[SortKey], limit: Option<usize>) -> Rows {
+    rows.sorted(by, limit, &mut || false).unwrap()
 }
 
 fn active(rows: &Rows) -> Vec<usize> {
@@ -22,7 +22,7 @@ fn active(rows: &Rows) -> Vec<usize> {
 #[test]
 fn floats_with_nulls_last_and_ties_in_order() {
     let column = Column::floats([Some(0.4), Some(0.9), Some(-1.0), None, Some(0.4)]);
-    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5]).with(FLOAT, column));
+    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5]).with_column(FLOAT, column));
     assert_eq!(active(&sorted(&rows, &[by(FLOAT, Order::Ascending)], None)), [2, 0, 4, 1, 3]);
     assert_eq!(active(&sorted(&rows, &[by(FLOAT, Order::Descending)], None)), [1, 0, 4, 2, 3]);
 }
@@ -30,14 +30,15 @@ fn floats_with_nulls_last_and_ties_in_order() {
 #[test]
 fn strings_descending_under_a_permuted_list() {
     let column = Column::texts([Some("US"), None, Some("CA"), Some("GB"), None, Some("US")]);
-    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5, 6]).with(TEXT, column));
+    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5, 6]).with_column(TEXT, column));
     let rows = rows.with_active(vec![5, 4, 3, 1, 0]);
     assert_eq!(active(&sorted(&rows, &[by(TEXT, Order::Descending)], None)), [5, 0, 3, 4, 1]);
 }
 
 #[test]
-fn both_zeros_are_one_and_large_ids_stay_apart() {
-    let zeros = Rows::new(Batch::new(vec![1, 2, 3]).with(FLOAT, Column::floats([0.0, -0.0, -1.0].map(Some))));
+fn zeros_are_equal_and_large_ids_are_not_rounded() {
+    let zeros =
+        Rows::new(Batch::new(vec![1, 2, 3]).with_column(FLOAT, Column::floats([0.0, -0.0, -1.0].map(Some))));
     assert_eq!(active(&sorted(&zeros, &[by(FLOAT, Order::Ascending)], None)), [2, 0, 1]);
     let large = (1i64 << 53) + 1;
     let ids = Rows::new(Batch::new(vec![large, large - 1, i64::MAX, i64::MIN]));
@@ -45,30 +46,30 @@ fn both_zeros_are_one_and_large_ids_stay_apart() {
 }
 
 #[test]
-fn not_a_number_sorts_like_any_other() {
+fn nan_sorts_after_infinity() {
     let values = [Some(f64::NAN), Some(1.0), None, Some(f64::NAN), Some(f64::INFINITY)];
-    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5]).with(FLOAT, Column::floats(values)));
+    let rows = Rows::new(Batch::new(vec![1, 2, 3, 4, 5]).with_column(FLOAT, Column::floats(values)));
     assert_eq!(active(&sorted(&rows, &[by(FLOAT, Order::Ascending)], None)), [1, 4, 0, 3, 2]);
 }
 
 #[test]
-fn stops_when_told() {
+fn the_sort_ends_when_stop_returns_true() {
     let rows = Rows::new(Batch::new((0..100_000).rev().collect::<Vec<i64>>()));
-    let mut asked = 0;
+    let mut calls = 0;
     let mut stop = || {
-        asked += 1;
-        asked > 10
+        calls += 1;
+        calls > 10
     };
     assert!(rows.sorted(&[by(Key::ID, Order::Ascending)], None, &mut stop).is_none());
-    assert_eq!(asked, 11);
+    assert_eq!(calls, 11);
 }
 
 #[test]
 fn no_rows_need_no_columns() {
-    assert!(sorted(&Rows::none(), &[by(FLOAT, Order::Ascending)], Some(3)).is_empty());
+    assert!(sorted(&Rows::empty(), &[by(FLOAT, Order::Ascending)], Some(3)).is_empty());
 }
 
-/// Compares as the documentation says, a value at a time.
+/// Compares two values as the documentation of `Rows::sorted` says.
 fn naive(a: Option<Cell<'_>>, b: Option<Cell<'_>>, order: Order) -> Ordering {
     let (a, b) = match (a, b) {
         (Some(a), Some(b)) => (a, b),
@@ -84,7 +85,7 @@ fn naive(a: Option<Cell<'_>>, b: Option<Cell<'_>>, order: Order) -> Ordering {
     if order == Order::Descending { ascending.reverse() } else { ascending }
 }
 
-fn naive_sorted(rows: &Rows, by: &[SortKey], first: Option<usize>) -> Vec<usize> {
+fn naive_sorted(rows: &Rows, by: &[SortKey], limit: Option<usize>) -> Vec<usize> {
     let batch = rows.batch();
     let cell = |key: Key, row: usize| match key {
         Key::ID => Some(Cell::Int(batch.ids()[row])),
@@ -95,7 +96,7 @@ fn naive_sorted(rows: &Rows, by: &[SortKey], first: Option<usize>) -> Vec<usize>
         let orders = by.iter().map(|by| naive(cell(by.key, *a), cell(by.key, *b), by.order));
         orders.fold(Ordering::Equal, Ordering::then)
     });
-    active.truncate(first.unwrap_or(usize::MAX));
+    active.truncate(limit.unwrap_or(usize::MAX));
     active
 }
 
@@ -105,17 +106,17 @@ proptest! {
     fn sorts_like_the_naive_sort(
         rows in prop_oneof![3 => rows(40), 1 => rows(900)],
         keys in proptest::collection::vec((prop::sample::select(vec![Key::ID, INT, FLOAT, BOOL, TEXT]), any::<bool>()), 0..4),
-        first in proptest::option::of(prop_oneof![0usize..12, 0usize..900]),
+        limit in proptest::option::of(prop_oneof![0usize..12, 0usize..900]),
     ) {
         let has = |key: Key| key == Key::ID || rows.batch().column(key).is_some();
         let order = |descending| if descending { Order::Descending } else { Order::Ascending };
         let keys: Vec<SortKey> =
             keys.into_iter().filter(|(key, _)| has(*key)).map(|(key, down)| by(key, order(down))).collect();
-        prop_assert_eq!(active(&sorted(&rows, &keys, first)), naive_sorted(&rows, &keys, first));
+        prop_assert_eq!(active(&sorted(&rows, &keys, limit)), naive_sorted(&rows, &keys, limit));
     }
 }
 
-/// Long enough to go through every threshold of the sort.
+/// Enough rows to pass every threshold of the sort.
 #[test]
 fn long_rows_sort_like_the_naive_sort() {
     let numbers = |seed: u64| {
@@ -130,12 +131,13 @@ fn long_rows_sort_like_the_naive_sort() {
         let floats = (0..50_000).map(|_| Some((a() % modulus) as f64)).collect::<Vec<_>>();
         let ints = (0..50_000).map(|_| (b() % 7 != 0).then(|| b() as i64 % 10)).collect::<Vec<_>>();
         let batch = Batch::new((0..50_000).collect::<Vec<i64>>());
-        let rows = Rows::new(batch.with(FLOAT, Column::floats(floats)).with(INT, Column::ints(ints)));
+        let rows =
+            Rows::new(batch.with_column(FLOAT, Column::floats(floats)).with_column(INT, Column::ints(ints)));
         let one = [by(FLOAT, Order::Descending)];
         let two = [by(INT, Order::Ascending), by(FLOAT, Order::Descending)];
         for keys in [&one[..], &two[..]] {
-            for first in [None, Some(1), Some(50), Some(300), Some(9_000)] {
-                assert!(active(&sorted(&rows, keys, first)) == naive_sorted(&rows, keys, first), "{first:?}");
+            for limit in [None, Some(1), Some(50), Some(300), Some(9_000)] {
+                assert!(active(&sorted(&rows, keys, limit)) == naive_sorted(&rows, keys, limit), "{limit:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! First rows, active lists, dense copies.
+//! Selections, and copies of the selected rows.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ fn first_and_active_share_the_batch() {
 }
 
 #[test]
-fn null_columns_are_null() {
+fn a_column_of_nulls_has_no_values() {
     for kind in [Kind::Int, Kind::Float, Kind::Bool, Kind::Text] {
-        let column = Column::null(kind, 3);
+        let column = Column::all_null(kind, 3);
         assert_eq!((column.kind(), column.len()), (kind, 3));
         assert!((0..3).all(|row| column.get(row).is_none()));
     }
@@ -30,19 +30,19 @@ fn null_columns_are_null() {
 #[test]
 fn a_column_of_the_ids_key_is_refused() {
     let batch = Batch::new(vec![1]);
-    let with = std::panic::catch_unwind(|| batch.with(Key::ID, Column::ints([Some(1)])));
+    let with = std::panic::catch_unwind(|| batch.with_column(Key::ID, Column::ints([Some(1)])));
     assert!(with.is_err());
 }
 
 proptest! {
     #[test]
-    fn first_is_a_prefix(rows in rows(40), count in 0usize..50) {
+    fn first_returns_a_prefix(rows in rows(40), count in 0usize..50) {
         let expected: Vec<_> = plain_rows(&rows).into_iter().take(count).collect();
         prop_assert_eq!(plain_rows(&rows.first(count)), expected);
     }
 
     #[test]
-    fn compact_is_the_active_rows(rows in rows(40)) {
+    fn compact_keeps_the_active_rows(rows in rows(40)) {
         let dense = rows.compact();
         prop_assert!(dense.is_dense());
         prop_assert_eq!(plain_rows(&dense), plain_rows(&rows));
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn gather_picks(
+    fn gather_copies_the_given_rows(
         rows in rows(20),
         picks in proptest::collection::vec(proptest::option::of(any::<prop::sample::Index>()), 0..30),
     ) {

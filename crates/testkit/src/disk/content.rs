@@ -1,35 +1,35 @@
-//! A file: the bytes that a process sees, those that are certainly on the disk, and the changes in between.
+//! The content of a file: the bytes that a process sees, the durable bytes, and the changes between the two.
 
 use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::crash::{Crash, Fate, Luck};
+use super::crash::{Chances, Crash, SectorOutcome};
 use crate::Rng;
 
-/// The size of a sector: a disk writes it as a whole, or tears it.
+/// The size of a sector in bytes. Unless it is torn, a sector is written as a whole or not at all.
 const SECTOR: usize = 512;
 
-/// Cheap to copy: bytes are shared until one of the copies is written to.
+/// A clone is cheap: it shares the bytes until one of the two is written to.
 #[derive(Clone, Default)]
 pub(super) struct Content {
-    seen: Arc<Vec<u8>>,
+    visible: Arc<Vec<u8>>,
     durable: Arc<Vec<u8>>,
-    /// The changes that the next sync makes durable, in order. After a failed sync these are fewer than the difference.
+    /// The changes that the next sync makes durable, in order. After a failed sync, some of the changes are not here.
     changes: Vec<Change>,
 }
 
 #[derive(Clone)]
 enum Change {
     Len(usize),
-    /// Within the length at that time.
+    /// Offset and bytes; the end is within the file's length at that time.
     Write(usize, Arc<[u8]>),
 }
 
 impl Content {
-    pub(super) fn seen(&self) -> &[u8] {
-        &self.seen
+    pub(super) fn visible(&self) -> &[u8] {
+        &self.visible
     }
 
     pub(super) fn write(&mut self, bytes: &[u8], offset: usize) {
@@ -37,15 +37,15 @@ impl Content {
             return;
         }
         let end = offset + bytes.len();
-        if end > self.seen.len() {
+        if end > self.visible.len() {
             self.set_len(end);
         }
-        Arc::make_mut(&mut self.seen)[offset..end].copy_from_slice(bytes);
+        Arc::make_mut(&mut self.visible)[offset..end].copy_from_slice(bytes);
         self.changes.push(Change::Write(offset, bytes.into()));
     }
 
     pub(super) fn set_len(&mut self, len: usize) {
-        Arc::make_mut(&mut self.seen).resize(len, 0);
+        Arc::make_mut(&mut self.visible).resize(len, 0);
         self.changes.push(Change::Len(len));
     }
 
@@ -54,7 +54,7 @@ impl Content {
         for change in mem::take(&mut self.changes) {
             match change {
                 Change::Len(len) => durable.resize(len, 0),
-                // The length may be that of before a failed sync.
+                // After a failed sync, the durable length may be shorter than the length at the time of the write.
                 Change::Write(offset, bytes) => {
                     durable.resize(durable.len().max(offset + bytes.len()), 0);
                     durable[offset..][..bytes.len()].copy_from_slice(&bytes);
@@ -63,48 +63,48 @@ impl Content {
         }
     }
 
-    /// A sync fails: the changes stay in memory, and no later sync makes them durable.
+    /// Models a failed sync: the changes stay visible, and no later sync makes them durable.
     pub(super) fn fail_sync(&mut self) {
         self.changes.clear();
     }
 
-    /// All that a process sees is on the disk.
-    pub(super) fn settle(&mut self) {
+    /// Makes all visible bytes durable.
+    pub(super) fn make_durable(&mut self) {
         self.changes.clear();
-        self.durable = Arc::clone(&self.seen);
+        self.durable = Arc::clone(&self.visible);
     }
 
-    /// Changes the bytes that a process sees, for [`settle`](Content::settle) to make it durable.
+    /// Changes the visible bytes. Call [`make_durable`](Content::make_durable) afterwards.
     pub(super) fn edit(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
-        edit(Arc::make_mut(&mut self.seen));
+        edit(Arc::make_mut(&mut self.visible));
     }
 
     /// The content after power loss.
-    pub(super) fn after(&self, crash: Crash, rng: &mut Rng) -> Content {
-        let mut found = Arc::clone(&self.durable);
+    pub(super) fn after_crash(&self, crash: Crash, rng: &mut Rng) -> Content {
+        let mut result = Arc::clone(&self.durable);
         if !self.changes.is_empty() {
-            self.replay(Arc::make_mut(&mut found), Luck::new(crash, rng));
+            self.replay(Arc::make_mut(&mut result), Chances::new(crash, rng));
         }
-        Content { seen: Arc::clone(&found), durable: found, changes: Vec::new() }
+        Content { visible: Arc::clone(&result), durable: result, changes: Vec::new() }
     }
 
-    fn replay(&self, found: &mut Vec<u8>, mut luck: Luck<'_>) {
+    fn replay(&self, result: &mut Vec<u8>, mut chances: Chances<'_>) {
         let lens = self.changes.iter().filter(|change| matches!(change, Change::Len(_))).count();
-        let mut kept_lens = luck.first(lens);
+        let mut kept_lens = chances.surviving_prefix(lens);
         for change in &self.changes {
             match change {
                 Change::Len(len) if kept_lens > 0 => {
                     kept_lens -= 1;
-                    found.resize(*len, 0);
+                    result.resize(*len, 0);
                 }
                 Change::Len(_) => {}
                 Change::Write(offset, bytes) => {
                     for part in sectors(*offset..offset + bytes.len()) {
                         let new = &bytes[part.start - offset..part.end - offset];
-                        // Bytes behind a length that was lost are lost with it.
-                        let end = part.end.min(found.len());
-                        let old = &mut found[part.start.min(end)..end];
-                        strike(old, &new[..old.len()], &mut luck);
+                        // Bytes beyond the surviving length are lost.
+                        let end = part.end.min(result.len());
+                        let old = &mut result[part.start.min(end)..end];
+                        write_sector(old, &new[..old.len()], &mut chances);
                     }
                 }
             }
@@ -112,21 +112,21 @@ impl Content {
     }
 }
 
-/// Writes a random part of the new bytes over the old ones.
-fn strike(old: &mut [u8], new: &[u8], luck: &mut Luck<'_>) {
-    match luck.fate() {
-        Fate::New => old.copy_from_slice(new),
-        Fate::Old => {}
-        Fate::Zeros => old.fill(0),
-        Fate::Torn => {
-            let tear = luck.rng.within(0..new.len() as u64 + 1) as usize;
+/// Overwrites the old bytes of a sector with a random outcome.
+fn write_sector(old: &mut [u8], new: &[u8], chances: &mut Chances<'_>) {
+    match chances.sector_outcome() {
+        SectorOutcome::New => old.copy_from_slice(new),
+        SectorOutcome::Old => {}
+        SectorOutcome::Zeros => old.fill(0),
+        SectorOutcome::Torn => {
+            let tear = chances.rng.within(0..new.len() as u64 + 1) as usize;
             old[..tear].copy_from_slice(&new[..tear]);
-            old[tear..].fill_with(|| luck.rng.bits() as u8);
+            old[tear..].fill_with(|| chances.rng.bits() as u8);
         }
     }
 }
 
-/// A range's part in each sector.
+/// Splits a range at the boundaries of sectors.
 fn sectors(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = range.start;
     iter::from_fn(move || {

@@ -1,33 +1,33 @@
-//! A disk in memory that keeps the promises of a Unix file system across power loss, and no more than those.
+//! A disk in memory with exactly the guarantees that a Unix file system gives across power loss.
 //!
-//! Every process sees the bytes that a process wrote, but they are not durable yet. A file's bytes and length are
-//! durable after its `sync`, a name in a folder after `sync_folder`, a new folder after `sync_folder` of its parent. A
-//! rename belongs to the folder that it moves a file to; it happens as a whole or not at all.
+//! All processes see written bytes at once, but these are not durable yet. `sync` makes the bytes and the length of a
+//! file durable. `sync_folder` makes the names in a folder durable; a new folder needs `sync_folder` of its parent. A
+//! rename is atomic, and `sync_folder` of its target folder makes it durable.
 //!
-//! Reading order: `crash`, `content`, `tree`, `tape`, `state`, `seam`.
+//! Reading order: `crash`, `content`, `tree`, `call_log`, `state`, `store_disk`.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+mod call_log;
 mod content;
 mod crash;
-mod seam;
 mod state;
-mod tape;
+mod store_disk;
 mod tree;
 
 use crate::Rng;
 use state::State;
 
+pub use call_log::CallCounts;
 pub use crash::Crash;
-pub use tape::Counts;
 
-/// A disk that crashes, fails, fills up and flips bits as a test tells it. A clone is the same disk; see
-/// [`snapshot`](CrashDisk::snapshot) for a copy.
+/// A disk for tests that can crash, fail a call, run full and flip bits. A clone is a handle to the same disk;
+/// [`snapshot`](CrashDisk::snapshot) makes a copy.
 ///
-/// A call is one that changes the disk or makes it durable. Calls are counted from 1, failed ones too.
+/// Calls that change the disk or make changes durable are counted from 1, including failed ones. Reads are not.
 #[derive(Clone)]
 pub struct CrashDisk {
     state: Arc<Mutex<State>>,
@@ -35,20 +35,20 @@ pub struct CrashDisk {
 
 /// Crashes and copies.
 impl CrashDisk {
-    /// An empty disk, whose faults follow from `seed`.
+    /// An empty disk. `seed` decides every random choice.
     pub fn new(seed: u64) -> CrashDisk {
         CrashDisk::with(State::new(Rng::new(seed)))
     }
 
-    /// The disk that the next process finds after a crash. This disk does not change.
+    /// The disk that the next process finds after a crash. This disk itself does not change.
     pub fn crash(&self, seed: u64, crash: Crash) -> CrashDisk {
-        CrashDisk::with(self.lock().after(crash, Rng::new(seed)))
+        CrashDisk::with(self.lock().after_crash(crash, Rng::new(seed)))
     }
 
-    /// A copy, with the same bytes durable. Its calls are counted from 1 again, and it has no faults.
+    /// A copy with the same visible and durable data, without faults. Its calls are counted from 1.
     pub fn snapshot(&self) -> CrashDisk {
         let state = self.lock();
-        CrashDisk::with(state.after(Crash::Kill, state.rng.clone()))
+        CrashDisk::with(state.after_crash(Crash::Kill, state.rng.clone()))
     }
 
     fn with(state: State) -> CrashDisk {
@@ -62,84 +62,85 @@ impl CrashDisk {
 
 /// Faults.
 impl CrashDisk {
-    /// How many calls were made.
+    /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// The process dies in this call: this call and all later ones, reads too, fail. If it is a write, the first part
-    /// of its bytes is written.
+    /// Makes the process die in this call: it fails, and so do all later calls and reads. If the call is a write, a
+    /// random prefix of its bytes is written.
     pub fn fail_from(&self, call: u64) {
         self.lock().faults.dies_at = Some(call);
     }
 
-    /// This call fails. A write writes a part of its bytes, a sync loses the changes it should have made durable.
+    /// Makes this one call fail. A failing write writes a random prefix of its bytes; a failing sync loses the changes
+    /// that it should have made durable.
     pub fn fail_once(&self, call: u64, error: io::ErrorKind) {
-        self.lock().faults.once.insert(call, error);
+        self.lock().faults.fail_once.insert(call, error);
     }
 
-    /// This sync of a file, counted from 1, fails. As on Linux, the bytes can still be read but count as clean: no later
-    /// sync makes them durable. (A folder's names do not change when its sync fails.)
+    /// Makes one sync of a file fail; syncs of files are counted from 1. As on Linux, the bytes can still be read, but no
+    /// later sync makes them durable. A failed sync of a folder has no such effect on its names.
     pub fn fail_sync(&self, sync: u64) {
-        self.lock().faults.syncs.insert(sync);
+        self.lock().faults.fail_syncs.insert(sync);
     }
 
-    /// Limits the bytes of all files that have a name. A write beyond the limit writes the part that fits.
-    pub fn capacity(&self, bytes: u64) {
+    /// Limits the total size of all files that have a name. A write beyond the limit writes the part that fits.
+    pub fn set_capacity(&self, bytes: u64) {
         self.lock().faults.capacity = Some(bytes);
     }
 
-    /// The percentage of reads with [`Wait::No`](anabranch_content::Wait) that find their bytes in memory; 100 by
-    /// default.
-    pub fn cached(&self, percent: u64) {
-        self.lock().faults.cached = percent;
+    /// Sets the percentage of reads with [`Wait::No`](anabranch_content::Wait) that find their bytes in memory. The
+    /// default is 100.
+    pub fn set_cached_percent(&self, percent: u64) {
+        self.lock().faults.cached_percent = percent;
     }
 }
 
-/// The tape.
+/// The log of calls.
 impl CrashDisk {
-    /// All calls and reads so far, as `write log/7 at 0: 512`. A file is named as it was when it was opened.
-    pub fn tape(&self) -> Vec<String> {
-        self.lock().tape.iter().map(ToString::to_string).collect()
+    /// All calls and reads so far, such as `write log/7 at 0: 512`. A file has the path under which it was opened.
+    pub fn call_log(&self) -> Vec<String> {
+        self.lock().call_log.iter().map(ToString::to_string).collect()
     }
 
-    /// How many calls of each kind the tape has, without failed ones.
-    pub fn counts(&self) -> Counts {
-        Counts::of(&self.lock().tape)
+    /// The number of successful calls of each kind in the log.
+    pub fn counts(&self) -> CallCounts {
+        CallCounts::of(&self.lock().call_log)
     }
 
-    /// Empties the tape. The count of calls goes on.
-    pub fn clear_tape(&self) {
-        self.lock().tape.clear();
+    /// Empties the log. [`calls`](CrashDisk::calls) keeps counting.
+    pub fn clear_call_log(&self) {
+        self.lock().call_log.clear();
     }
 }
 
-/// Inspection and edits from outside. They do not count as calls, and never fail. An edit first makes everything that
-/// was written durable, as an orderly shutdown does.
+/// Inspection and edits by the test. They are not counted as calls and no fault affects them. An edit also makes all
+/// visible data durable, as a clean shutdown does.
 impl CrashDisk {
-    /// The files and their lengths, by path.
+    /// All files with their lengths, sorted by path.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         self.lock().lengths().collect()
     }
 
-    /// A file's bytes, if it is there.
+    /// The bytes of a file; `None` if it does not exist.
     pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let state = self.lock();
-        let id = state.tree.seen.file(path.as_ref()).ok()?;
-        Some(state.content(id).seen().to_vec())
+        let id = state.tree.visible.file(path.as_ref()).ok()?;
+        Some(state.content(id).visible().to_vec())
     }
 
-    /// Flips the bits of `mask` in one byte of a file.
+    /// Flips the bits that are set in `mask` in one byte of a file.
     pub fn flip(&self, path: impl AsRef<Path>, offset: u64, mask: u8) {
         self.edit(path.as_ref(), |bytes| bytes[offset as usize] ^= mask);
     }
 
-    /// Cuts a file off, or fills it up with zeros.
+    /// Sets the length of a file. A longer file is filled with zeros.
     pub fn truncate(&self, path: impl AsRef<Path>, len: u64) {
         self.edit(path.as_ref(), |bytes| bytes.resize(len as usize, 0));
     }
 
-    /// Creates a file and the folders above it, or replaces its bytes.
+    /// Writes a file. Creates it and the folders above it if they do not exist.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         self.lock().make_file(path.as_ref()).unwrap();
         self.edit(path.as_ref(), |old| *old = bytes.into());
@@ -149,14 +150,18 @@ impl CrashDisk {
     pub fn remove_file(&self, path: impl AsRef<Path>) {
         let mut state = self.lock();
         state.tree.remove(path.as_ref()).unwrap();
-        state.settle();
+        state.make_durable();
     }
 
     fn edit(&self, path: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock();
-        let id = state.tree.seen.file(path).unwrap_or_else(|_| panic!("no file `{}`", path.display()));
+        let id = state
+            .tree
+            .visible
+            .file(path)
+            .unwrap_or_else(|_| panic!("the disk has no file `{}`", path.display()));
         state.content_mut(id).edit(edit);
-        state.settle();
+        state.make_durable();
     }
 }
 

@@ -1,62 +1,62 @@
-//! The state of a disk, behind its one lock.
+//! The state of a disk, and the calls that change it. All of it is behind one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::call_log::{Call, Event};
 use super::content::Content;
 use super::crash::Crash;
-use super::tape::{Call, Event};
-use super::tree::{Id, Node, Tree, home};
+use super::tree::{Id, Node, Tree, parent};
 use crate::Rng;
 
 pub(super) struct State {
     pub(super) tree: Tree,
-    /// Those without a name, too: they may be open, or have one again after power loss.
+    /// Includes files without a name: they may still be open, or get their name back after power loss.
     files: BTreeMap<Id, Content>,
     pub(super) faults: Faults,
     pub(super) calls: u64,
     syncs: u64,
-    pub(super) tape: Vec<Event>,
+    pub(super) call_log: Vec<Event>,
     pub(super) rng: Rng,
 }
 
 pub(super) struct Faults {
     pub(super) dies_at: Option<u64>,
-    pub(super) once: BTreeMap<u64, io::ErrorKind>,
-    pub(super) syncs: BTreeSet<u64>,
+    pub(super) fail_once: BTreeMap<u64, io::ErrorKind>,
+    pub(super) fail_syncs: BTreeSet<u64>,
     pub(super) capacity: Option<u64>,
-    pub(super) cached: u64,
+    pub(super) cached_percent: u64,
 }
 
 impl State {
     pub(super) fn new(rng: Rng) -> State {
         let faults = Faults {
             dies_at: None,
-            once: BTreeMap::new(),
-            syncs: BTreeSet::new(),
+            fail_once: BTreeMap::new(),
+            fail_syncs: BTreeSet::new(),
             capacity: None,
-            cached: 100,
+            cached_percent: 100,
         };
         let (tree, files) = (Tree::default(), BTreeMap::new());
-        State { tree, files, faults, calls: 0, syncs: 0, tape: Vec::new(), rng }
+        State { tree, files, faults, calls: 0, syncs: 0, call_log: Vec::new(), rng }
     }
 
     /// The state that the next process finds.
-    pub(super) fn after(&self, crash: Crash, mut rng: Rng) -> State {
+    pub(super) fn after_crash(&self, crash: Crash, mut rng: Rng) -> State {
         if crash == Crash::Kill {
             return State { tree: self.tree.clone(), files: self.files.clone(), ..State::new(rng) };
         }
-        let tree = self.tree.after(crash, &mut rng);
-        let ids = tree.seen.iter().filter_map(|(_, node)| file(node));
-        let files = ids.map(|id| (id, self.content(id).after(crash, &mut rng))).collect();
+        let tree = self.tree.after_crash(crash, &mut rng);
+        let ids = tree.visible.iter().filter_map(|(_, node)| file(node));
+        let files = ids.map(|id| (id, self.content(id).after_crash(crash, &mut rng))).collect();
         State { tree, files, ..State::new(rng) }
     }
 
-    /// Makes everything that a process sees durable.
-    pub(super) fn settle(&mut self) {
-        self.tree.settle();
-        self.files.values_mut().for_each(Content::settle);
+    /// Makes all visible names and bytes durable.
+    pub(super) fn make_durable(&mut self) {
+        self.tree.make_durable();
+        self.files.values_mut().for_each(Content::make_durable);
     }
 
     pub(super) fn content(&self, id: Id) -> &Content {
@@ -64,27 +64,27 @@ impl State {
     }
 
     pub(super) fn content_mut(&mut self, id: Id) -> &mut Content {
-        self.files.get_mut(&id).expect("a file stays")
+        self.files.get_mut(&id).expect("files are never removed from the map")
     }
 
     pub(super) fn lengths(&self) -> impl Iterator<Item = (PathBuf, u64)> {
-        let len = |id| self.content(id).seen().len() as u64;
-        self.tree.seen.iter().filter_map(move |(path, node)| Some((path.to_owned(), len(file(node)?))))
+        let len = |id| self.content(id).visible().len() as u64;
+        self.tree.visible.iter().filter_map(move |(path, node)| Some((path.to_owned(), len(file(node)?))))
     }
 
-    /// Creates a file that may exist already, and the folders above it.
+    /// Creates a file and the folders above it, unless they exist.
     pub(super) fn make_file(&mut self, path: &Path) -> io::Result<()> {
-        self.tree.add_folders(home(path))?;
-        match self.tree.seen.file(path) {
+        self.tree.add_folders(parent(path))?;
+        match self.tree.visible.file(path) {
             Ok(_) => Ok(()),
             Err(_) => self.create(path).map(|_| ()),
         }
     }
 }
 
-/// Calls.
+/// The calls of a process.
 impl State {
-    /// Does a call, unless a fault makes it fail.
+    /// Runs a call, unless a fault makes it fail.
     pub(super) fn call<T>(
         &mut self,
         call: Call,
@@ -96,25 +96,25 @@ impl State {
         self.end(done)
     }
 
-    /// The first half of a call; an error if the call must fail.
+    /// Logs and counts a call before it runs. An error if a fault makes the call fail.
     fn begin(&mut self, call: Call, path: &Path) -> io::Result<()> {
-        self.alive()?;
-        let only_looks = call.only_looks();
-        self.tape.push(Event { call, path: path.to_owned(), failed: true });
-        if only_looks {
+        self.check_alive()?;
+        let is_read_only = call.is_read_only();
+        self.call_log.push(Event { call, path: path.to_owned(), failed: true });
+        if is_read_only {
             return Ok(());
         }
         self.calls += 1;
-        self.alive()?;
-        self.faults.once.remove(&self.calls).map_or(Ok(()), |error| Err(error.into()))
+        self.check_alive()?;
+        self.faults.fail_once.remove(&self.calls).map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn end<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
-        self.tape.last_mut().expect("a call has begun").failed = done.is_err();
+        self.call_log.last_mut().expect("`begin` added an event").failed = done.is_err();
         done
     }
 
-    pub(super) fn alive(&self) -> io::Result<()> {
+    pub(super) fn check_alive(&self) -> io::Result<()> {
         match self.faults.dies_at {
             Some(call) if self.calls >= call => {
                 Err(io::Error::other(format!("the process died in call {call}")))
@@ -131,9 +131,9 @@ impl State {
     }
 
     pub(super) fn write(&mut self, id: Id, path: &Path, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.alive()?;
+        self.check_alive()?;
         let begun = self.begin(Call::Write { offset, len: bytes.len() }, path);
-        let fits = self.longest(id).saturating_sub(offset).min(bytes.len() as u64);
+        let fits = self.max_len(id).saturating_sub(offset).min(bytes.len() as u64);
         let count = if begun.is_ok() { fits } else { self.rng.within(0..fits + 1) };
         self.content_mut(id).write(&bytes[..count as usize], offset as usize);
         let full = fits < bytes.len() as u64;
@@ -141,7 +141,7 @@ impl State {
     }
 
     pub(super) fn set_len(&mut self, id: Id, len: u64) -> io::Result<()> {
-        if len > self.longest(id) {
+        if len > self.max_len(id) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.content_mut(id).set_len(len as usize);
@@ -150,11 +150,11 @@ impl State {
 
     pub(super) fn sync(&mut self, id: Id, path: &Path) -> io::Result<()> {
         let mut begun = self.begin(Call::Sync, path);
-        // A process that dies never asked for the sync: its changes are not lost yet.
-        self.alive()?;
+        // If the process dies here, the sync was never requested, so the changes may still survive.
+        self.check_alive()?;
         self.syncs += 1;
-        if self.faults.syncs.remove(&self.syncs) {
-            begun = Err(io::Error::other("the sync failed"));
+        if self.faults.fail_syncs.remove(&self.syncs) {
+            begun = Err(io::Error::other("the sync failed, as the test requested"));
         }
         match begun {
             Ok(()) => self.content_mut(id).sync(),
@@ -163,11 +163,11 @@ impl State {
         self.end(begun)
     }
 
-    /// The length that a file may have.
-    fn longest(&self, id: Id) -> u64 {
+    /// The length that a file can have at most on this disk.
+    fn max_len(&self, id: Id) -> u64 {
         let Some(capacity) = self.faults.capacity else { return u64::MAX };
         let used: u64 = self.lengths().map(|(_, len)| len).sum();
-        self.content(id).seen().len() as u64 + capacity.saturating_sub(used)
+        self.content(id).visible().len() as u64 + capacity.saturating_sub(used)
     }
 }
 

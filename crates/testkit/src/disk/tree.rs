@@ -1,14 +1,14 @@
-//! The names: those that a process sees, those that are certainly on the disk, and the changes in between.
+//! The names of files and folders: those that a process sees, the durable ones, and the changes between the two.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use super::crash::{Crash, Luck};
+use super::crash::{Chances, Crash};
 use crate::Rng;
 
-/// A file, whatever its name.
+/// Identifies a file independently of its name.
 pub(super) type Id = u64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,26 +17,26 @@ pub(super) enum Node {
     File(Id),
 }
 
-/// Files and folders by path. All folders above a path are there too, but for the empty path.
+/// Files and folders by path. Every folder above a path has an entry, except the root, which is the empty path.
 #[derive(Clone, Default)]
 pub(super) struct Names(BTreeMap<PathBuf, Node>);
 
 #[derive(Clone, Default)]
 pub(super) struct Tree {
-    pub(super) seen: Names,
+    pub(super) visible: Names,
     durable: Names,
     changes: Vec<Change>,
 }
 
 #[derive(Clone)]
 struct Change {
-    what: What,
-    /// Its folder was synced. The name is durable once that folder's own name is.
+    what: NameChange,
+    /// The folder was synced. The change is durable once the folder's own name is durable.
     synced: bool,
 }
 
 #[derive(Clone)]
-enum What {
+enum NameChange {
     Add(PathBuf, Node),
     Rename(PathBuf, PathBuf),
     Remove(PathBuf),
@@ -51,7 +51,7 @@ impl Names {
         match self.0.get(path) {
             Some(Node::File(id)) => Ok(*id),
             Some(Node::Folder) => Err(io::ErrorKind::IsADirectory.into()),
-            None => Err(self.folder(home(path)).err().unwrap_or(io::ErrorKind::NotFound.into())),
+            None => Err(self.folder(parent(path)).err().unwrap_or(io::ErrorKind::NotFound.into())),
         }
     }
 
@@ -64,16 +64,17 @@ impl Names {
         Err(if blocked { io::ErrorKind::NotADirectory } else { io::ErrorKind::NotFound }.into())
     }
 
-    fn apply(&mut self, what: &What) {
+    fn apply(&mut self, what: &NameChange) {
         match what {
-            What::Add(path, node) => {
+            NameChange::Add(path, node) => {
                 self.0.insert(path.clone(), *node);
             }
-            What::Rename(from, to) => {
-                let node = self.0.remove(from).expect("what made the name has happened");
+            NameChange::Rename(from, to) => {
+                let node =
+                    self.0.remove(from).expect("the change that surviving_folders the name comes before");
                 self.0.insert(to.clone(), node);
             }
-            What::Remove(path) => {
+            NameChange::Remove(path) => {
                 self.0.remove(path);
             }
         }
@@ -82,51 +83,51 @@ impl Names {
 
 impl Tree {
     pub(super) fn add_file(&mut self, path: &Path, id: Id) -> io::Result<()> {
-        self.seen.folder(home(path))?;
-        if self.seen.0.contains_key(path) {
+        self.visible.folder(parent(path))?;
+        if self.visible.0.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        self.change(What::Add(path.to_owned(), Node::File(id)));
+        self.change(NameChange::Add(path.to_owned(), Node::File(id)));
         Ok(())
     }
 
     pub(super) fn add_folders(&mut self, path: &Path) -> io::Result<()> {
-        match self.seen.folder(path) {
+        match self.visible.folder(path) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) if self.seen.0.contains_key(path) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) if self.visible.0.contains_key(path) => return Err(io::ErrorKind::AlreadyExists.into()),
             Err(error) => return Err(error),
         }
-        self.add_folders(home(path))?;
-        self.change(What::Add(path.to_owned(), Node::Folder));
+        self.add_folders(parent(path))?;
+        self.change(NameChange::Add(path.to_owned(), Node::Folder));
         Ok(())
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        self.seen.folder(home(from))?;
-        self.seen.folder(home(to))?;
-        self.seen.file(from)?;
-        if self.seen.folder(to).is_ok() {
+        self.visible.folder(parent(from))?;
+        self.visible.folder(parent(to))?;
+        self.visible.file(from)?;
+        if self.visible.folder(to).is_ok() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if from != to {
-            self.change(What::Rename(from.to_owned(), to.to_owned()));
+            self.change(NameChange::Rename(from.to_owned(), to.to_owned()));
         }
         Ok(())
     }
 
     pub(super) fn remove(&mut self, path: &Path) -> io::Result<()> {
-        self.seen.file(path)?;
-        self.change(What::Remove(path.to_owned()));
+        self.visible.file(path)?;
+        self.change(NameChange::Remove(path.to_owned()));
         Ok(())
     }
 
     pub(super) fn sync(&mut self, folder: &Path) -> io::Result<()> {
-        self.seen.folder(folder)?;
-        for change in self.changes.iter_mut().filter(|change| change.home() == folder) {
+        self.visible.folder(folder)?;
+        for change in self.changes.iter_mut().filter(|change| change.folder() == folder) {
             change.synced = true;
         }
-        let certain = self.happened(&vec![false; self.changes.len()]);
+        let certain = self.surviving(&vec![false; self.changes.len()]);
         for (change, certain) in mem::take(&mut self.changes).into_iter().zip(certain) {
             if certain {
                 self.durable.apply(&change.what);
@@ -137,79 +138,79 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes all names that a process sees durable.
-    pub(super) fn settle(&mut self) {
+    /// Makes all visible names durable.
+    pub(super) fn make_durable(&mut self) {
         self.changes.clear();
-        self.durable = self.seen.clone();
+        self.durable = self.visible.clone();
     }
 
     /// The names after power loss.
-    pub(super) fn after(&self, crash: Crash, rng: &mut Rng) -> Tree {
-        let lucky = self.lucky(Luck::new(crash, rng));
-        let mut found = self.durable.clone();
-        for (change, happened) in self.changes.iter().zip(self.happened(&lucky)) {
-            if happened {
-                found.apply(&change.what);
+    pub(super) fn after_crash(&self, crash: Crash, rng: &mut Rng) -> Tree {
+        let kept = self.kept_by_chance(Chances::new(crash, rng));
+        let mut names = self.durable.clone();
+        for (change, survives) in self.changes.iter().zip(self.surviving(&kept)) {
+            if survives {
+                names.apply(&change.what);
             }
         }
-        Tree { seen: found.clone(), durable: found, changes: Vec::new() }
+        Tree { visible: names.clone(), durable: names, changes: Vec::new() }
     }
 
-    fn change(&mut self, what: What) {
-        self.seen.apply(&what);
+    fn change(&mut self, what: NameChange) {
+        self.visible.apply(&what);
         self.changes.push(Change { what, synced: false });
     }
 
-    fn lucky(&self, mut luck: Luck<'_>) -> Vec<bool> {
-        if !luck.in_order() {
-            return self.changes.iter().map(|_| luck.keeps()).collect();
+    fn kept_by_chance(&self, mut chances: Chances<'_>) -> Vec<bool> {
+        if !chances.is_in_order() {
+            return self.changes.iter().map(|_| chances.keeps()).collect();
         }
         let mut left: BTreeMap<&Path, usize> = BTreeMap::new();
         for change in &self.changes {
-            *left.entry(change.home()).or_default() += 1;
+            *left.entry(change.folder()).or_default() += 1;
         }
-        left.values_mut().for_each(|count| *count = luck.first(*count));
+        left.values_mut().for_each(|count| *count = chances.surviving_prefix(*count));
         let mut take = |change: &Change| {
-            let left = left.get_mut(change.home()).expect("counted above");
-            let lucky = *left > 0;
+            let left = left.get_mut(change.folder()).expect("every folder was counted above");
+            let kept = *left > 0;
             *left = left.saturating_sub(1);
-            lucky
+            kept
         };
         self.changes.iter().map(&mut take).collect()
     }
 
-    /// Which changes survive, given those that survive by chance: these and the synced ones, if their folder is there,
-    /// and every change that one of them builds on. So reusing a name does not lose the file that had it before.
-    fn happened(&self, lucky: &[bool]) -> Vec<bool> {
-        let mut happened = vec![false; lucky.len()];
+    /// Which changes survive. These are the changes that were synced or kept by chance, if their folder survives, and
+    /// every earlier change that one of them depends on: so the reuse of a name does not lose the file that had it.
+    fn surviving(&self, kept: &[bool]) -> Vec<bool> {
+        let mut survives = vec![false; kept.len()];
         loop {
-            let before = happened.clone();
-            self.happen_in_folders(lucky, &mut happened);
-            self.happen_before(&mut happened);
-            if happened == before {
-                return happened;
+            let before = survives.clone();
+            self.add_kept(kept, &mut survives);
+            self.add_dependencies(&mut survives);
+            if survives == before {
+                return survives;
             }
         }
     }
 
-    fn happen_in_folders(&self, lucky: &[bool], happened: &mut [bool]) {
-        let mut made = BTreeSet::new();
+    fn add_kept(&self, kept: &[bool], survives: &mut [bool]) {
+        let mut surviving_folders = BTreeSet::new();
         for (at, change) in self.changes.iter().enumerate() {
-            let home = change.home();
-            let there = made.contains(home) || self.durable.folder(home).is_ok();
-            happened[at] |= there && (change.synced || lucky[at]);
-            if let (What::Add(path, Node::Folder), true) = (&change.what, happened[at]) {
-                made.insert(path.as_path());
+            let folder = change.folder();
+            let folder_survives = surviving_folders.contains(folder) || self.durable.folder(folder).is_ok();
+            survives[at] |= folder_survives && (change.synced || kept[at]);
+            if let (NameChange::Add(path, Node::Folder), true) = (&change.what, survives[at]) {
+                surviving_folders.insert(path.as_path());
             }
         }
     }
 
-    fn happen_before(&self, happened: &mut [bool]) {
+    fn add_dependencies(&self, survives: &mut [bool]) {
         let mut needed = HashSet::new();
         for (at, change) in self.changes.iter().enumerate().rev() {
-            happened[at] |= change.paths().any(|path| needed.contains(path));
-            if happened[at] {
-                needed.extend(change.paths().chain(change.home().ancestors()));
+            survives[at] |= change.paths().any(|path| needed.contains(path));
+            if survives[at] {
+                needed.extend(change.paths().chain(change.folder().ancestors()));
             }
         }
     }
@@ -218,21 +219,21 @@ impl Tree {
 impl Change {
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let (one, other) = match &self.what {
-            What::Add(path, _) | What::Remove(path) => (path, None),
-            What::Rename(from, to) => (from, Some(to)),
+            NameChange::Add(path, _) | NameChange::Remove(path) => (path, None),
+            NameChange::Rename(from, to) => (from, Some(to)),
         };
         [Some(one), other].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// The folder whose sync makes it durable.
-    fn home(&self) -> &Path {
+    /// The folder whose sync makes the change durable.
+    fn folder(&self) -> &Path {
         match &self.what {
-            What::Add(path, _) | What::Rename(_, path) | What::Remove(path) => home(path),
+            NameChange::Add(path, _) | NameChange::Rename(_, path) | NameChange::Remove(path) => parent(path),
         }
     }
 }
 
-/// The folder that a path's name is in.
-pub(super) fn home(path: &Path) -> &Path {
+/// The folder that contains `path`.
+pub(super) fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }

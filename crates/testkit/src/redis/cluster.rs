@@ -1,17 +1,17 @@
-//! A Redis Cluster.
+//! A Redis Cluster of local servers.
 
 use super::{RedisServer, command, free_port, pause};
 
-/// How many slots a Cluster has.
+/// The number of hash slots in every Redis Cluster.
 const SLOTS: usize = 16_384;
 
-/// Several `redis-server`s as a Cluster, without replicas.
+/// Several `redis-server` processes that form a Cluster without replicas.
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// A Cluster of so many servers, each with its share of the slots.
+    /// Starts a Cluster of `nodes` servers, which share the slots evenly.
     pub fn start(nodes: usize) -> RedisCluster {
         let start = |_| {
             let bus = free_port().to_string();
@@ -23,26 +23,26 @@ impl RedisCluster {
             node.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
             node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]);
         }
-        let (first, others) = cluster.nodes.split_first().expect("a Cluster has servers");
+        let (first, others) = cluster.nodes.split_first().expect("a Cluster has at least one server");
         let (port, bus) = (first.port().to_string(), &first.options[3]);
         for node in others {
             node.command(&["CLUSTER", "MEET", "127.0.0.1", &port, bus]);
         }
-        cluster.wait_until_whole();
+        cluster.wait_until_ready();
         cluster
     }
 
-    /// Its servers.
+    /// The servers.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// One of its servers, to kill or restart.
+    /// One of the servers, to kill or restart it.
     pub fn node_mut(&mut self, at: usize) -> &mut RedisServer {
         &mut self.nodes[at]
     }
 
-    /// Moves the slot of `key`, with the keys in it, to another server, and returns its number.
+    /// Moves the slot of `key` with all its keys to the next server, and returns the number of the slot.
     pub fn move_slot_of(&self, key: &str) -> usize {
         let slot = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]);
         let from = self.begin_move(&slot);
@@ -59,14 +59,14 @@ impl RedisCluster {
         slot.parse().unwrap()
     }
 
-    /// Begins to move the slot of `key` and moves just this key of it: the server that had it answers `ASK`.
+    /// Begins to move the slot of `key` and moves only this key. The old server then answers `ASK` for it.
     pub fn half_move_slot_of(&self, key: &str) {
         let slot = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]);
         let from = self.begin_move(&slot);
         self.migrate(key, from, (from + 1) % self.nodes.len());
     }
 
-    /// Prepares the server of a slot and the next one for its move; the place of the server.
+    /// Marks a slot as migrating from its server to the next one, and returns the index of its server.
     fn begin_move(&self, slot: &str) -> usize {
         let number: usize = slot.parse().unwrap();
         let share = |at: &usize| {
@@ -78,7 +78,7 @@ impl RedisCluster {
                 (first..=ends.next().unwrap_or(first)).contains(&number)
             })
         };
-        let from = (0..self.nodes.len()).find(share).expect("each slot has a server");
+        let from = (0..self.nodes.len()).find(share).expect("every slot has a server");
         let to = (from + 1) % self.nodes.len();
         let [from_id, to_id] = [from, to].map(|at| self.nodes[at].command(&["CLUSTER", "MYID"]));
         self.nodes[to].command(&["CLUSTER", "SETSLOT", slot, "IMPORTING", &from_id]);
@@ -91,21 +91,21 @@ impl RedisCluster {
         self.nodes[from].command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
     }
 
-    /// Waits until every server knows every other and every slot.
-    pub fn wait_until_whole(&self) {
+    /// Waits until every server knows all other servers and all slots.
+    pub fn wait_until_ready(&self) {
         let known = format!("cluster_known_nodes:{}", self.nodes.len());
-        let whole = |node: &RedisServer| {
+        let is_ready = |node: &RedisServer| {
             let info = command(node.port(), &["CLUSTER", "INFO"]).unwrap_or_default();
             let slots = command(node.port(), &["CLUSTER", "SLOTS"]).unwrap_or_default();
             let all = self.nodes.iter().all(|other| slots.contains(&other.port().to_string()));
             info.contains("cluster_state:ok") && info.contains(&known) && all
         };
         for _ in 0..3_000 {
-            if self.nodes.iter().all(whole) {
+            if self.nodes.iter().all(is_ready) {
                 return;
             }
             pause();
         }
-        panic!("the Cluster does not become whole");
+        panic!("the Cluster did not become ready: a server does not know all servers and slots");
     }
 }

@@ -1,4 +1,4 @@
-//! A server that says what a test tells it to.
+//! A server whose answers are scripted by a test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,108 +6,111 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Listens on a free port and leads each connection as its script says; it ends with its owner.
+/// Listens on a free local port and runs a script on each connection. Dropping it closes all connections.
 pub struct FakeServer {
     port: u16,
-    stage: Arc<Stage>,
+    shared: Arc<Shared>,
     listener: Option<JoinHandle<()>>,
 }
 
-struct Stage {
+struct Shared {
     ended: AtomicBool,
     streams: Mutex<Vec<TcpStream>>,
-    actors: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
 }
 
-/// One connection, as a script sees it.
-pub struct Conversation {
-    /// Its number: 0 is the first.
+/// One connection, as the script sees it.
+pub struct Connection {
+    /// Counted from 0.
     pub number: usize,
     reader: BufReader<TcpStream>,
 }
 
 impl FakeServer {
-    /// A server that plays `script` on each connection, which it closes at the script's end.
-    #[allow(clippy::disallowed_methods, reason = "a server that blocks, apart from the runtime under test")]
-    pub fn start(script: impl Fn(&mut Conversation) + Send + Sync + 'static) -> FakeServer {
+    /// Starts a server that runs `script` on each connection and closes the connection afterwards.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it blocks, on threads that the runtime under test does not use"
+    )]
+    pub fn start(script: impl Fn(&mut Connection) + Send + Sync + 'static) -> FakeServer {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
-        let stage = Arc::new(Stage {
+        let shared = Arc::new(Shared {
             ended: AtomicBool::new(false),
             streams: Mutex::default(),
-            actors: Mutex::default(),
+            threads: Mutex::default(),
             connections: AtomicUsize::new(0),
         });
         let script = Arc::new(script);
-        let shared = Arc::clone(&stage);
+        let to_listener = Arc::clone(&shared);
         let listener = std::thread::spawn(move || {
             for stream in socket.incoming() {
                 let stream = stream.unwrap();
-                if shared.ended.load(Ordering::SeqCst) {
+                if to_listener.ended.load(Ordering::SeqCst) {
                     return;
                 }
                 stream.set_nodelay(true).unwrap();
-                shared.streams.lock().unwrap().push(stream.try_clone().unwrap());
-                let number = shared.connections.fetch_add(1, Ordering::SeqCst);
+                to_listener.streams.lock().unwrap().push(stream.try_clone().unwrap());
+                let number = to_listener.connections.fetch_add(1, Ordering::SeqCst);
                 let script = Arc::clone(&script);
-                let actor = std::thread::spawn(move || {
-                    let mut conversation =
-                        Conversation { number, reader: BufReader::new(stream.try_clone().unwrap()) };
-                    script(&mut conversation);
+                let thread = std::thread::spawn(move || {
+                    let mut connection =
+                        Connection { number, reader: BufReader::new(stream.try_clone().unwrap()) };
+                    script(&mut connection);
                     let _ = stream.shutdown(Shutdown::Both);
                 });
-                shared.actors.lock().unwrap().push(actor);
+                to_listener.threads.lock().unwrap().push(thread);
             }
         });
-        FakeServer { port, stage, listener: Some(listener) }
+        FakeServer { port, shared, listener: Some(listener) }
     }
 
-    /// Its port.
+    /// The port that the server listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Connections so far.
+    /// The number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
-        self.stage.connections.load(Ordering::SeqCst)
+        self.shared.connections.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for FakeServer {
     fn drop(&mut self) {
-        self.stage.ended.store(true, Ordering::SeqCst);
+        self.shared.ended.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
         }
-        for stream in self.stage.streams.lock().unwrap().drain(..) {
+        for stream in self.shared.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        for actor in self.stage.actors.lock().unwrap().drain(..) {
-            let _ = actor.join();
+        for thread in self.shared.threads.lock().unwrap().drain(..) {
+            let _ = thread.join();
         }
     }
 }
 
-impl Conversation {
-    /// Answers a client's `HELLO`; `false` when the client is gone.
-    pub fn greet(&mut self) -> bool {
-        self.command().is_some() && self.say("%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n")
+impl Connection {
+    /// Reads the client's `HELLO` and answers it; `false` if the client is gone.
+    pub fn answer_hello(&mut self) -> bool {
+        self.command().is_some() && self.send("%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n")
     }
 
-    /// The next command, when it has come; `None` when the client is gone.
+    /// Waits for the next command; `None` if the client is gone.
     pub fn command(&mut self) -> Option<Vec<String>> {
         let count = self.number_after('*')?;
         (0..count).map(|_| self.word()).collect()
     }
 
-    /// Sends bytes as they are; `false` when the client is gone.
-    pub fn say(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+    /// Sends these bytes unchanged; `false` if the client is gone.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.reader.get_mut().write_all(bytes.as_ref()).is_ok()
     }
 
-    /// The body of the next HTTP request, when it has come; `None` when the client is gone.
+    /// Waits for the next HTTP request and returns its body; `None` if the client is gone.
     pub fn http_request(&mut self) -> Option<String> {
         let mut len = 0;
         loop {
@@ -128,9 +131,9 @@ impl Conversation {
         String::from_utf8(bytes).ok()
     }
 
-    /// Answers an HTTP request; `false` when the client is gone.
+    /// Answers an HTTP request; `false` if the client is gone.
     pub fn http_reply(&mut self, status: &str, body: &str) -> bool {
-        self.say(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        self.send(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
     }
 
     fn word(&mut self) -> Option<String> {

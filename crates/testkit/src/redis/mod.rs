@@ -1,4 +1,4 @@
-//! Real Redis servers, one that says what a test tells it to, and a way to them that is slow.
+//! Real Redis servers, a scripted server, and a proxy that delays replies.
 
 mod cluster;
 mod fake;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use cluster::RedisCluster;
-pub use fake::{Conversation, FakeServer};
+pub use fake::{Connection, FakeServer};
 pub use proxy::DelayProxy;
 
-/// A `redis-server` of its own, on a free port of this machine; it ends with its owner.
+/// A `redis-server` process on a free local port. Dropping it kills the process.
 pub struct RedisServer {
     port: u16,
     folder: PathBuf,
@@ -26,19 +26,19 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// A server with nothing in it.
+    /// Starts an empty server.
     pub fn start() -> RedisServer {
         RedisServer::start_with(&[])
     }
 
-    /// A server with more options, such as `--requirepass secret`, each word by itself.
+    /// Starts a server with further options, one word per element: `["--requirepass", "secret"]`.
     pub fn start_with(options: &[&str]) -> RedisServer {
         static SERVERS: AtomicU32 = AtomicU32::new(0);
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("anabranch-redis-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let options = options.iter().map(|&option| option.to_owned()).collect();
-        // Somebody else may take the port between its choice and the start.
+        // Another process may take the port before the server listens on it.
         let mut server = RedisServer { port: 0, folder, options, child: None };
         for _ in 0..5 {
             server.port = free_port();
@@ -46,25 +46,25 @@ impl RedisServer {
                 return server;
             }
         }
-        panic!("redis-server does not start; is something wrong with {:?}?", server.options);
+        panic!("redis-server did not start in 5 attempts; its options were {:?}", server.options);
     }
 
-    /// Its port.
+    /// The port that the server listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its address, `127.0.0.1:6379`.
+    /// Host and port, such as `127.0.0.1:6379`.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its folder, for files that it needs.
+    /// The working folder of the server, for files that it needs.
     pub fn folder(&self) -> &PathBuf {
         &self.folder
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the process, as in a crash.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -72,33 +72,33 @@ impl RedisServer {
         }
     }
 
-    /// Starts it again on the same port, with what it had saved.
+    /// Kills the process if it runs, and starts it again on the same port with the data that it saved.
     pub fn restart(&mut self) {
         self.kill();
-        assert!(self.launch(), "redis-server does not start again");
+        assert!(self.launch(), "redis-server did not start again on port {}", self.port);
     }
 
-    /// Stops it in its tracks; its connections stay.
+    /// Suspends the process (SIGSTOP). Its connections stay open.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes a suspended process (SIGCONT).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Has it do a command, and tells the reply in words separated by spaces.
+    /// Sends a command and returns the reply; the elements of an array are separated by spaces.
     pub fn command(&self, words: &[&str]) -> String {
         command(self.port, words).unwrap()
     }
 
     fn signal(&self, signal: Signal) {
-        let child = self.child.as_ref().expect("the server runs");
+        let child = self.child.as_ref().expect("the server is running");
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
-    /// Whether it came up.
+    /// Starts the process and returns whether it answers.
     fn launch(&mut self) -> bool {
         let child = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
@@ -108,7 +108,7 @@ impl RedisServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("redis-server is needed: `./dev test` installs it");
+            .expect("redis-server is on the path; `./dev test` installs it");
         self.child = Some(child);
         for _ in 0..1_000 {
             if command(self.port, &["PING"]).is_ok_and(|reply| !reply.contains("LOADING")) {
@@ -131,8 +131,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// A little time for another process.
-#[allow(clippy::disallowed_methods, reason = "another process is waited for, and it knows no clock of ours")]
+/// Waits 10 ms before another attempt.
+#[allow(clippy::disallowed_methods, reason = "it waits for another process, which has a real clock")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(10));
 }
@@ -141,7 +141,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Has the server at `port` do a command.
+/// Sends a command to the server at `port`.
 fn command(port: u16, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -153,7 +153,7 @@ fn command(port: u16, words: &[&str]) -> std::io::Result<String> {
     reply(&mut BufReader::new(stream))
 }
 
-/// Reads one reply of the old protocol.
+/// Reads one reply of the protocol RESP2.
 fn reply(from: &mut impl BufRead) -> std::io::Result<String> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 {

@@ -1,4 +1,4 @@
-//! A way to a server on which some connections are slow.
+//! A proxy that delays the replies of a server.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Chunks of replies that may be on their way at a time; the server waits with more.
-const UNDER_WAY: usize = 4_096;
+/// Chunks of replies that a connection may hold back; the proxy reads no more until one is delivered.
+const MAX_DELAYED_CHUNKS: usize = 4_096;
 
-/// Listens on a free port and passes everything on to a server of this machine; what the server says arrives later, by
-/// a time that is each connection's own. It ends with its owner.
+/// Forwards the connections to a free local port to a local server, and delays the replies by a time per connection.
+/// Dropping it closes all connections.
 pub struct DelayProxy {
     port: u16,
     shared: Arc<Shared>,
@@ -26,9 +26,12 @@ struct Shared {
 }
 
 impl DelayProxy {
-    /// A way to the server at `port`. The replies on a connection are late by what `delay` says about its number; 0 is
-    /// the first.
-    #[allow(clippy::disallowed_methods, reason = "it blocks, apart from the runtime under test")]
+    /// Starts a proxy for the server at `port`. `delay` maps the number of a connection, from 0, to the delay of its
+    /// replies.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it blocks, on threads that the runtime under test does not use"
+    )]
     pub fn start(port: u16, delay: impl Fn(usize) -> Duration + Send + 'static) -> DelayProxy {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let own_port = socket.local_addr().unwrap().port();
@@ -43,7 +46,7 @@ impl DelayProxy {
                 if to_share.ended.load(Ordering::SeqCst) {
                     return;
                 }
-                // A server that is gone is a connection that breaks.
+                // If the server is gone, the client sees its connection close.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                 to_share.join(client.unwrap(), server, delay(number));
             }
@@ -51,14 +54,17 @@ impl DelayProxy {
         DelayProxy { port: own_port, shared, listener: Some(listener) }
     }
 
-    /// Its port.
+    /// The port that the proxy listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 }
 
 impl Shared {
-    #[allow(clippy::disallowed_methods, reason = "it blocks, apart from the runtime under test")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it blocks, on threads that the runtime under test does not use"
+    )]
     fn join(&self, client: TcpStream, server: TcpStream, delay: Duration) {
         let mut streams = self.streams.lock().unwrap();
         for stream in [&client, &server] {
@@ -72,7 +78,7 @@ impl Shared {
             pumps.push(std::thread::spawn(move || pump(server, client)));
             return;
         }
-        let (put, take) = sync_channel::<(Instant, Vec<u8>)>(UNDER_WAY);
+        let (put, take) = sync_channel::<(Instant, Vec<u8>)>(MAX_DELAYED_CHUNKS);
         pumps.push(std::thread::spawn(move || {
             each_chunk(&server, |bytes| put.send((Instant::now() + delay, bytes.to_vec())).is_ok());
         }));
@@ -88,8 +94,8 @@ impl Shared {
     }
 }
 
-/// Passes on what comes, until one side is gone; then the other is told.
-#[allow(clippy::needless_pass_by_value, reason = "a thread owns what it works with")]
+/// Copies bytes until one side closes, then shuts the other side down.
+#[allow(clippy::needless_pass_by_value, reason = "the thread owns its streams")]
 fn pump(from: TcpStream, to: TcpStream) {
     each_chunk(&from, |bytes| (&to).write_all(bytes).is_ok());
     let _ = to.shutdown(Shutdown::Both);

@@ -1,4 +1,4 @@
-//! Which bytes power loss takes.
+//! Which bytes survive power loss.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn synced_bytes_survive_everything() {
 }
 
 #[test]
-fn bytes_that_are_not_synced_are_new_old_or_torn_by_the_sector() {
+fn each_unsynced_sector_is_new_old_or_torn() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", &[1; 2048]);
     file.write_at(&[2; 1048], 500).unwrap();
@@ -26,7 +26,10 @@ fn bytes_that_are_not_synced_are_new_old_or_torn_by_the_sector() {
     each_crash(&disk, |crash, found| {
         let bytes = found.bytes("a").unwrap();
         let (before, after) = (&bytes[..500], &bytes[1548..]);
-        assert!([before, after].concat().iter().all(|byte| *byte == 1), "the synced neighbours stay");
+        assert!(
+            [before, after].concat().iter().all(|byte| *byte == 1),
+            "synced bytes beside the write do not change"
+        );
         let parts = [&bytes[500..512], &bytes[512..1024], &bytes[1024..1536], &bytes[1536..1548]];
         let whole =
             parts.iter().all(|part| part.iter().all(|byte| *byte == part[0] && *byte > 0 && *byte < 3));
@@ -36,12 +39,12 @@ fn bytes_that_are_not_synced_are_new_old_or_torn_by_the_sector() {
         torn += usize::from(!whole);
         assert!(whole || crash == Crash::Chaos);
     });
-    assert_eq!(sectors.len(), 16, "each sector has its own fate");
+    assert_eq!(sectors.len(), 16, "each sector survives or is lost on its own");
     assert!(torn > 100);
 }
 
 #[test]
-fn a_length_that_is_not_synced_is_one_the_file_had() {
+fn an_unsynced_length_is_one_that_the_file_had() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", &[1; 600]);
     file.write_at(&[2; 600], 600).unwrap();
@@ -56,7 +59,7 @@ fn a_length_that_is_not_synced_is_one_the_file_had() {
 }
 
 #[test]
-fn what_a_crash_leaves_is_certain_from_then_on() {
+fn data_found_after_a_crash_is_durable() {
     let disk = CrashDisk::new(0);
     write(&disk, "a", &[1; 2000]);
     for seed in 0..100 {
@@ -83,9 +86,9 @@ fn the_same_seed_gives_the_same_disk() {
     assert!((0..100).any(|seed| found(seed) != found(seed + 1)));
 }
 
-/// Random writes, cuts and syncs against all that each byte was since the last sync.
+/// Random writes, truncations and syncs. After a crash, every byte has a value that it had since the last sync.
 #[test]
-fn without_tearing_every_byte_is_one_that_was_there() {
+fn without_torn_sectors_every_byte_has_an_earlier_value() {
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let disk = CrashDisk::new(seed);
@@ -113,7 +116,10 @@ fn without_tearing_every_byte_is_one_that_was_there() {
 }
 
 fn check_history(history: &[Vec<u8>], found: &[u8], seed: u64) {
-    assert!(history.iter().any(|bytes| bytes.len() == found.len()), "seed {seed}: a length it never had");
+    assert!(
+        history.iter().any(|bytes| bytes.len() == found.len()),
+        "seed {seed}: the file never had this length"
+    );
     let shortest = history.iter().map(Vec::len).min().unwrap();
     for (at, byte) in found.iter().enumerate() {
         let was = history.iter().any(|bytes| bytes.get(at) == Some(byte));

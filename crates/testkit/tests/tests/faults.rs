@@ -1,4 +1,4 @@
-//! Calls that fail.
+//! Calls that fail, and full disks.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,7 +9,7 @@ use anabranch_testkit::{Crash, CrashDisk};
 
 use crate::files::{keep, keep_folder, write};
 
-/// A file written under another name first, as a store does it: eight calls.
+/// Replaces a file atomically: writes a new file, syncs it and renames it. Eight calls.
 fn replace(disk: &CrashDisk, bytes: &[u8]) -> io::Result<()> {
     let folder = Path::new("x");
     disk.make_folder(folder)?;
@@ -44,7 +44,7 @@ fn a_process_can_die_in_every_call() {
 }
 
 #[test]
-fn the_last_write_is_written_in_part() {
+fn a_write_in_which_the_process_dies_writes_a_prefix() {
     let mut lens = BTreeSet::new();
     for seed in 0..100 {
         let disk = CrashDisk::new(seed);
@@ -59,11 +59,11 @@ fn the_last_write_is_written_in_part() {
 }
 
 #[test]
-fn a_dead_process_gets_nothing_more() {
+fn all_calls_of_a_dead_process_fail() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"bytes");
     disk.fail_from(disk.calls());
-    let (files, tape) = (disk.files(), disk.tape());
+    let (files, calls) = (disk.files(), disk.call_log());
     file.write_at(b"more", 5).unwrap_err();
     file.read_at(&mut [0], 0, Wait::Yes).unwrap_err();
     file.sync().unwrap_err();
@@ -72,11 +72,11 @@ fn a_dead_process_gets_nothing_more() {
     disk.open(Path::new("a"), Open::Read).unwrap_err();
     disk.list(Path::new("")).unwrap_err();
     disk.remove(Path::new("a")).unwrap_err();
-    assert_eq!((disk.files(), disk.tape()), (files, tape));
+    assert_eq!((disk.files(), disk.call_log()), (files, calls));
 }
 
 #[test]
-fn death_in_a_sync_does_not_yet_lose_the_bytes() {
+fn bytes_may_survive_a_process_that_dies_in_their_sync() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"");
     file.write_at(b"bytes", 0).unwrap();
@@ -86,7 +86,7 @@ fn death_in_a_sync_does_not_yet_lose_the_bytes() {
 }
 
 #[test]
-fn one_call_fails_and_the_next_goes_well() {
+fn one_call_fails_and_the_next_succeeds() {
     let disk = CrashDisk::new(0);
     let create = || disk.open(Path::new("a"), Open::Create);
     disk.fail_once(1, io::ErrorKind::PermissionDenied);
@@ -100,7 +100,7 @@ fn one_call_fails_and_the_next_goes_well() {
 }
 
 #[test]
-fn a_failed_sync_loses_what_it_should_have_kept() {
+fn a_failed_sync_loses_the_bytes_it_should_have_made_durable() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"1");
     disk.fail_sync(2);
@@ -108,16 +108,16 @@ fn a_failed_sync_loses_what_it_should_have_kept() {
     file.sync().unwrap_err();
     file.write_at(b"3", 2).unwrap();
     file.sync().unwrap();
-    assert_eq!(disk.bytes("a").unwrap(), b"123", "it still is there to read");
+    assert_eq!(disk.bytes("a").unwrap(), b"123", "the bytes can still be read");
     for seed in 0..100 {
         assert_eq!(disk.crash(seed, Crash::Power).bytes("a").unwrap(), b"1\x003");
     }
 }
 
 #[test]
-fn a_full_disk_takes_what_fits() {
+fn a_full_disk_writes_the_part_that_fits() {
     let disk = CrashDisk::new(0);
-    disk.capacity(10);
+    disk.set_capacity(10);
     let file = write(&disk, "a", &[1; 6]);
     let other = write(&disk, "b", &[2; 2]);
     let full = |done: io::Result<()>| assert_eq!(done.unwrap_err().kind(), io::ErrorKind::StorageFull);
@@ -133,11 +133,11 @@ fn a_full_disk_takes_what_fits() {
 }
 
 #[test]
-fn a_read_that_may_not_wait_is_answered_as_often_as_asked() {
+fn the_percentage_of_cached_reads_can_be_set() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"bytes");
     let answered = |percent| {
-        disk.cached(percent);
+        disk.set_cached_percent(percent);
         let tries = (0..100).map(|_| file.read_at(&mut [0; 5], 0, Wait::No));
         tries
             .filter(|read| match read {
@@ -151,6 +151,6 @@ fn a_read_that_may_not_wait_is_answered_as_often_as_asked() {
     };
     assert_eq!((answered(100), answered(0)), (100, 0));
     assert!((20..80).contains(&answered(50)));
-    disk.cached(0);
+    disk.set_cached_percent(0);
     assert_eq!(file.read_at(&mut [0; 5], 0, Wait::Yes).unwrap(), 5);
 }

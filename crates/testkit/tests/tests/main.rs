@@ -1,6 +1,6 @@
-//! The kit's own promises. A test that rests on a disk that is too kind proves nothing.
+//! Tests of the disk for tests: if it lost less than a real one, the tests that use it would prove nothing.
 #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may stop the test")]
 
 mod files;
 
@@ -8,4 +8,4 @@ mod bytes;
 mod faults;
 mod names;
 mod real;
-mod rest;
+mod edits;

@@ -1,4 +1,4 @@
-//! Which names power loss takes.
+//! Which names of files and folders survive power loss.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,19 +8,19 @@ use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use crate::files::{POWER, each_crash, keep, keep_folder, paths, rename, sync_above, write};
 
-/// What all crashes of a disk in a way leave, as sets of paths.
-fn outcomes(disk: &CrashDisk, way: Crash) -> BTreeSet<String> {
+/// The sets of paths that many crashes of one kind leave.
+fn outcomes(disk: &CrashDisk, kind: Crash) -> BTreeSet<String> {
     let mut outcomes = BTreeSet::new();
     each_crash(disk, |crash, found| {
-        if crash == way {
+        if crash == kind {
             outcomes.insert(paths(&found));
         }
     });
     outcomes
 }
 
-fn check(disk: &CrashDisk, way: Crash, expected: &[&str]) {
-    assert_eq!(outcomes(disk, way), expected.iter().map(ToString::to_string).collect());
+fn check(disk: &CrashDisk, kind: Crash, expected: &[&str]) {
+    assert_eq!(outcomes(disk, kind), expected.iter().map(ToString::to_string).collect());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_synced_name_does_not_sync_the_bytes() {
 }
 
 #[test]
-fn a_new_folder_needs_the_one_above_synced() {
+fn a_new_folder_needs_a_sync_of_its_parent() {
     let disk = CrashDisk::new(0);
     disk.make_folder(Path::new("x/y")).unwrap();
     keep(&disk, "x/y/a", b"bytes");
@@ -54,7 +54,7 @@ fn a_new_folder_needs_the_one_above_synced() {
 }
 
 #[test]
-fn a_rename_happens_or_does_not() {
+fn a_rename_is_atomic() {
     let disk = CrashDisk::new(0);
     keep(&disk, "new", b"2");
     keep(&disk, "a", b"1");
@@ -71,7 +71,7 @@ fn a_rename_happens_or_does_not() {
 }
 
 #[test]
-fn a_rename_belongs_to_the_folder_it_moves_to() {
+fn a_sync_of_the_target_folder_makes_a_rename_durable() {
     let disk = CrashDisk::new(0);
     keep_folder(&disk, "x");
     keep_folder(&disk, "y");
@@ -84,7 +84,7 @@ fn a_rename_belongs_to_the_folder_it_moves_to() {
 }
 
 #[test]
-fn a_file_that_moved_into_a_lost_folder_is_where_it_was() {
+fn a_file_moved_into_a_lost_folder_keeps_its_old_name() {
     let disk = CrashDisk::new(0);
     keep(&disk, "a", b"1");
     disk.make_folder(Path::new("x/y")).unwrap();
@@ -96,7 +96,7 @@ fn a_file_that_moved_into_a_lost_folder_is_where_it_was() {
 }
 
 #[test]
-fn a_removed_file_may_be_back() {
+fn a_removed_file_may_be_there_again() {
     let disk = CrashDisk::new(0);
     keep(&disk, "a", b"1");
     disk.remove(Path::new("a")).unwrap();
@@ -105,7 +105,7 @@ fn a_removed_file_may_be_back() {
 }
 
 #[test]
-fn names_happen_in_order_under_a_journal_and_in_any_without() {
+fn names_survive_in_order_with_a_journal_and_in_any_order_without() {
     let disk = CrashDisk::new(0);
     for path in ["a", "b", "c"] {
         write(&disk, path, b"");
@@ -114,11 +114,11 @@ fn names_happen_in_order_under_a_journal_and_in_any_without() {
     check(&disk, Crash::Chaos, &["", "a", "a b", "a b c", "a c", "b", "b c", "c"]);
 }
 
-const HOMES: [&str; 4] = ["", "x", "y", "x/z"];
+const FOLDERS: [&str; 4] = ["", "x", "y", "x/z"];
 
-/// Files move about and their old names are used again; whatever was synced, each is there once.
+/// Durable files are renamed at random and their old names reused. After a crash, each file exists exactly once.
 #[test]
-fn no_durable_file_is_lost_or_doubled_by_renames() {
+fn renames_neither_lose_nor_duplicate_a_durable_file() {
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let disk = CrashDisk::new(seed);
@@ -126,19 +126,19 @@ fn no_durable_file_is_lost_or_doubled_by_renames() {
             keep(&disk, &value.to_string(), &[value]);
         }
         for _ in 0..rng.within(1..25) {
-            move_about(&disk, &mut rng);
+            rename_at_random(&disk, &mut rng);
         }
         for crash in POWER.into_iter().flat_map(|crash| [crash; 10]) {
             let found = disk.crash(rng.bits(), crash);
             assert_eq!(all_bytes(&found), [0, 1, 2, 3], "{crash:?} with seed {seed}");
         }
-        HOMES.iter().rev().for_each(|home| drop(disk.sync_folder(Path::new(home))));
+        FOLDERS.iter().rev().for_each(|folder| drop(disk.sync_folder(Path::new(folder))));
         assert_eq!(disk.crash(0, Crash::Total).files(), disk.files(), "all synced, seed {seed}");
     }
 }
 
-fn move_about(disk: &CrashDisk, rng: &mut Rng) {
-    let folder = Path::new(*rng.choose(&HOMES));
+fn rename_at_random(disk: &CrashDisk, rng: &mut Rng) {
+    let folder = Path::new(*rng.choose(&FOLDERS));
     disk.make_folder(folder).unwrap();
     let path = folder.join(rng.within(0..5).to_string());
     match rng.within(0..4) {
@@ -149,7 +149,7 @@ fn move_about(disk: &CrashDisk, rng: &mut Rng) {
     }
 }
 
-/// The bytes of all files, each of which is in a folder that is there.
+/// The bytes of all files, sorted. Panics if the folder of a file does not exist.
 fn all_bytes(disk: &CrashDisk) -> Vec<u8> {
     let mut all = Vec::new();
     for (path, _) in disk.files() {

@@ -1,4 +1,4 @@
-//! While nothing fails, the disk is a folder of the file system like another.
+//! Without faults, the disk behaves like a folder of the real file system.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ const FOLDERS: [&str; 4] = ["", "x", "x/y", "z"];
 const FILES: [&str; 8] = ["a", "b", "x/a", "x/b", "x/y/a", "x/y/b", "z/a", "a/b"];
 
 #[test]
-fn a_folder_and_the_disk_answer_alike() {
+fn the_disk_answers_as_a_real_folder_does() {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("real");
     for seed in 0..10 {
         drop(std::fs::remove_dir_all(&root));
@@ -27,18 +27,18 @@ fn a_folder_and_the_disk_answer_alike() {
     std::fs::remove_dir_all(&root).unwrap();
 }
 
-/// What a disk answers to a random call.
+/// Makes a random call and returns the answer as text.
 fn answer(rng: &mut Rng, disk: &dyn Disk, open: &mut Vec<Arc<dyn File>>) -> String {
     let [path, other] = [(); 2].map(|()| Path::new(*rng.choose(&FILES)));
     let folder = Path::new(*rng.choose(&FOLDERS));
     match rng.within(0..12) {
-        0 => told("make_folder", folder, disk.make_folder(folder)),
-        1 => told("sync_folder", folder, disk.sync_folder(folder)),
-        2 => told("list", folder, disk.list(folder).map(sorted)),
-        3 => told("rename", (path, other), disk.rename(path, other)),
-        4 => told("remove", path, disk.remove(path)),
-        5 => told("read", path, disk.open(path, Open::Read).map(|file| open.push(file))),
-        6 | 7 => told("create", path, disk.open(path, Open::Create).map(|file| open.push(file))),
+        0 => as_text("make_folder", folder, disk.make_folder(folder)),
+        1 => as_text("sync_folder", folder, disk.sync_folder(folder)),
+        2 => as_text("list", folder, disk.list(folder).map(sorted)),
+        3 => as_text("rename", (path, other), disk.rename(path, other)),
+        4 => as_text("remove", path, disk.remove(path)),
+        5 => as_text("read", path, disk.open(path, Open::Read).map(|file| open.push(file))),
+        6 | 7 => as_text("create", path, disk.open(path, Open::Create).map(|file| open.push(file))),
         _ if open.is_empty() => String::new(),
         call => on_file(&**rng.choose(open), call, rng),
     }
@@ -58,13 +58,13 @@ fn on_file(file: &dyn File, call: u64, rng: &mut Rng) -> String {
         _ => {
             let mut bytes = vec![0; len];
             let count = file.read_at(&mut bytes, offset, Wait::Yes);
-            return told("read_at", offset, count.map(|count| bytes[..count].to_vec()));
+            return as_text("read_at", offset, count.map(|count| bytes[..count].to_vec()));
         }
     };
-    // Whether a file that is open to read was changed is told; by which error, differs.
-    told("change", (call, offset), Ok((done.is_ok(), file.len().unwrap())))
+    // The kind of error for a write to a read-only file differs, so only success is compared.
+    as_text("change", (call, offset), Ok((done.is_ok(), file.len().unwrap())))
 }
 
-fn told(call: &str, on: impl fmt::Debug, answer: io::Result<impl fmt::Debug>) -> String {
+fn as_text(call: &str, on: impl fmt::Debug, answer: io::Result<impl fmt::Debug>) -> String {
     format!("{call} {on:?}: {:?}", answer.map_err(|error| error.kind()))
 }

@@ -57,7 +57,7 @@ async fn live(seed: u64) {
     driver.config.gone_kept = std::time::Duration::from_secs(*rng.choose(&[0, 100]));
     let mut before = Crash::Kill;
     for generation in 0..6 {
-        driver.disk.cached(50);
+        driver.disk.set_cached_percent(50);
         // A look at everything heals what a crash tore. Most processes go straight on.
         if generation % 3 == 0 {
             driver.recover(before).await;

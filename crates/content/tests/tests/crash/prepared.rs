@@ -55,7 +55,7 @@ async fn a_process_may_die_while_its_log_is_written_ahead() {
     let disk = CrashDisk::new(0);
     assert!(!work(&disk).await.is_empty());
     let ahead = |call: &&String| call.starts_with("write log") && call.ends_with(": 65536");
-    assert!(disk.tape().iter().filter(ahead).count() > 0, "nothing is written ahead");
+    assert!(disk.call_log().iter().filter(ahead).count() > 0, "nothing is written ahead");
     let mut rng = Rng::new(3);
     for _ in 0..25 * times() {
         let (call, seed) = (rng.within(1..disk.calls() + 1), rng.bits());

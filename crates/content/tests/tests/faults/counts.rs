@@ -1,7 +1,7 @@
 //! What an operation costs, in calls to the disk.
 
 use anabranch_content::{Class, Config, Store};
-use anabranch_testkit::{Counts, Crash, CrashDisk};
+use anabranch_testkit::{CallCounts, Crash, CrashDisk};
 
 use super::{open, small};
 use crate::crash::world::{PACKED, random};
@@ -20,18 +20,18 @@ async fn what_is_there_is_not_written_again() {
     for len in [100, PACKED + 1] {
         assert!(store.put(random(1, len), Class::Acknowledged).await.unwrap().new);
     }
-    disk.clear_tape();
+    disk.clear_call_log();
     for class in classes {
         assert!(!store.put(random(1, 100), class).await.unwrap().new);
     }
     // It is read and checked, and nothing else.
-    assert_eq!(disk.counts(), Counts { reads: 2, ..Counts::default() });
+    assert_eq!(disk.counts(), CallCounts { reads: 2, ..CallCounts::default() });
     let before = disk.files();
     for class in classes {
         assert!(!store.put(random(1, PACKED + 1), class).await.unwrap().new);
     }
     // A large blob's address is known once it is written.
-    let Counts { syncs, folder_syncs, renames, .. } = disk.counts();
+    let CallCounts { syncs, folder_syncs, renames, .. } = disk.counts();
     assert_eq!((syncs, folder_syncs, renames), (0, 0, 0));
     store.close().await.unwrap();
     let there =
@@ -58,15 +58,15 @@ async fn what_is_acknowledged_waits_for_one_sync() {
     let (disk, hand) = (CrashDisk::new(1), Hand::default());
     let store = open(&disk, &quiet(&hand));
     store.put(random(1, 100), Class::Acknowledged).await.unwrap();
-    disk.clear_tape();
+    disk.clear_call_log();
     store.put(random(2, 100), Class::Acknowledged).await.unwrap();
-    let Counts { writes, syncs, folder_syncs, .. } = disk.counts();
-    assert_eq!((writes, syncs, folder_syncs), (1, 1, 0), "{:?}", disk.tape());
+    let CallCounts { writes, syncs, folder_syncs, .. } = disk.counts();
+    assert_eq!((writes, syncs, folder_syncs), (1, 1, 0), "{:?}", disk.call_log());
     // The file, its name, its folder's name, and the log.
-    disk.clear_tape();
+    disk.clear_call_log();
     store.put(random(2, PACKED + 1), Class::Acknowledged).await.unwrap();
-    let Counts { writes, syncs, folder_syncs, renames, .. } = disk.counts();
-    assert_eq!((writes, syncs, folder_syncs, renames), (2, 2, 2, 1), "{:?}", disk.tape());
+    let CallCounts { writes, syncs, folder_syncs, renames, .. } = disk.counts();
+    assert_eq!((writes, syncs, folder_syncs, renames), (2, 2, 2, 1), "{:?}", disk.call_log());
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ fn is_full(error: &Error) -> bool {
 /// Works on a disk of so many bytes, which then grows.
 async fn work_in(bytes: u64) {
     let mut driver = Driver::new(CrashDisk::new(bytes));
-    driver.disk.capacity(bytes);
+    driver.disk.set_capacity(bytes);
     let mut failed = driver.open();
     if failed.is_ok() {
         for op in WORK {
@@ -31,7 +31,7 @@ async fn work_in(bytes: u64) {
             failed = failed.and(done);
         }
     }
-    driver.disk.capacity(u64::MAX);
+    driver.disk.set_capacity(u64::MAX);
     if let Err(error) = &failed {
         assert!(is_full(error), "{bytes}: {error:?}");
     }
@@ -70,7 +70,7 @@ async fn a_large_blob_that_does_not_fit_leaves_nothing() {
     store.put(random(1, 100), Class::Acknowledged).await.unwrap();
     let used = |disk: &CrashDisk| disk.files().iter().map(|(_, len)| len).sum::<u64>();
     let before = used(&disk);
-    disk.capacity(before + 1000);
+    disk.set_capacity(before + 1000);
     for class in [Class::Acknowledged, Class::Derivable] {
         let refused = store.put(random(2, 2000), class).await;
         assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");

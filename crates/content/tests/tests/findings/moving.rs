@@ -61,7 +61,7 @@ async fn what_keeps_moving_is_not_missing() {
     }
     store.clean().await.unwrap();
     // No read finds its bytes in memory: all of them wait on a thread.
-    disk.cached(0);
+    disk.set_cached_percent(0);
     *mover.store.lock().unwrap() = Some(store.clone());
     mover.moves.store(MOVES, Ordering::Relaxed);
     let got = store.get(&blob).await;

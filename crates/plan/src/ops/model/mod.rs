@@ -124,7 +124,7 @@ impl Op for Model {
                          `missing: \"zero\"` or a fill before it would give it a value"
                     )));
                 }
-                Ok(rows.with(key, scattered(scores, rows)))
+                Ok(rows.with_column(key, scattered(scores, rows)))
             })
         }))
     }

@@ -11,7 +11,7 @@ fn check(case: &Case, expected: Expect) {
 }
 
 fn rows() -> Rows {
-    Rows::new(Batch::new(vec![1]).with(COUNTRY, Column::texts([Some("US")])))
+    Rows::new(Batch::new(vec![1]).with_column(COUNTRY, Column::texts([Some("US")])))
 }
 
 fn with_rows(op: &str, params: Value) -> Case {
@@ -183,7 +183,7 @@ fn fanout_parameters_fit_together() {
 
 #[test]
 fn both_sides_of_a_concat_agree() {
-    let odd = Rows::new(Batch::new(vec![1]).with(COUNTRY, Column::ints([Some(1)])));
+    let odd = Rows::new(Batch::new(vec![1]).with_column(COUNTRY, Column::ints([Some(1)])));
     check(
         &with_rows("core::concat", json!({"rhs": "r"})).input(&odd),
         expect!["node `n` (core::concat), rhs: column `country` is string on one side and int on the other"],
@@ -226,7 +226,7 @@ fn boost_and_fill_need_something_to_do() {
 #[test]
 fn if_decides_before_there_are_rows() {
     let pred = json!({"op": "not_null", "x": {"op": "key_ref", "key_id": 1001}});
-    let with_final = Rows::new(Batch::new(vec![1]).with(FINAL, Column::floats([Some(1.0)])));
+    let with_final = Rows::new(Batch::new(vec![1]).with_column(FINAL, Column::floats([Some(1.0)])));
     let choose = with_rows("core::if", json!({"pred_id": "p", "then": "t"})).pred(&pred).input(&with_final);
     check(
         &choose,

@@ -19,9 +19,9 @@ fn any_rows() -> impl Strategy<Value = Rows> {
     );
     vec(row, 0..40).prop_map(|rows| {
         let batch = Batch::new(rows.iter().map(|row| row.0).collect::<Vec<_>>())
-            .with(SCORE, Column::floats(rows.iter().map(|row| row.1.map(f64::from))))
-            .with(COUNTRY, Column::texts(rows.iter().map(|row| row.2.as_deref())))
-            .with(AGE, Column::ints(rows.iter().map(|row| row.3)));
+            .with_column(SCORE, Column::floats(rows.iter().map(|row| row.1.map(f64::from))))
+            .with_column(COUNTRY, Column::texts(rows.iter().map(|row| row.2.as_deref())))
+            .with_column(AGE, Column::ints(rows.iter().map(|row| row.3)));
         let mut active: Vec<u32> = (0..rows.len() as u32).filter(|row| rows[*row as usize].4).collect();
         active.sort_by_key(|row| rows[*row as usize].5);
         match active.len() % 5 {

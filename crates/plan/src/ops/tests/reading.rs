@@ -164,7 +164,7 @@ fn lookup_adds_the_columns_that_somebody_wants() {
 #[test]
 fn lookup_replaces_a_column_only_when_told() {
     let countries = Column::texts([Some("DE"), Some("DE")]);
-    let rows = Rows::new(Batch::new(vec![1, 9]).with(COUNTRY, countries));
+    let rows = Rows::new(Batch::new(vec![1, 9]).with_column(COUNTRY, countries));
     let params = json!({"endpoint": "", "key": "user:{id}", "fields": ["country"], "overwrite": true});
     check(
         || case("core::lookup", params.clone()).input(&rows),
@@ -203,7 +203,7 @@ fn fanout_keeps_scores_and_parents() {
 #[test]
 fn keys_are_made_of_columns_and_parameters() {
     let countries = Column::texts([Some("US"), None]);
-    let rows = Rows::new(Batch::new(vec![7, 7]).with(COUNTRY, countries));
+    let rows = Rows::new(Batch::new(vec![7, 7]).with_column(COUNTRY, countries));
     let by_country = json!({"endpoint": "", "key": "feed:{id}:{country}", "limit": 5});
     check(
         || case("core::fanout", by_country.clone()).input(&rows),

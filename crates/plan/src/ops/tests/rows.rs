@@ -13,7 +13,7 @@ fn check(case: Case, expected: Expect) {
 
 fn scored(scores: &[Option<f64>]) -> Rows {
     let ids: Vec<i64> = (0..scores.len() as i64).collect();
-    Rows::new(Batch::new(ids).with(SCORE, Column::floats(scores.iter().copied())))
+    Rows::new(Batch::new(ids).with_column(SCORE, Column::floats(scores.iter().copied())))
 }
 
 fn key(id: u32) -> Value {
@@ -63,9 +63,9 @@ fn sort_is_stable_with_nulls_last() {
 #[test]
 fn sort_orders_active_rows_of_any_kind() {
     let batch = Batch::new(vec![0, 1, 2, 3, 4])
-        .with(COUNTRY, Column::texts([Some("b"), None, Some("a"), Some("c"), None]))
-        .with(AGE, Column::ints([Some(3), Some(1), None, Some(2), Some(9)]))
-        .with(NEW, Column::bools([Some(true), Some(false), None, Some(false), Some(true)]));
+        .with_column(COUNTRY, Column::texts([Some("b"), None, Some("a"), Some("c"), None]))
+        .with_column(AGE, Column::ints([Some(3), Some(1), None, Some(2), Some(9)]))
+        .with_column(NEW, Column::bools([Some(true), Some(false), None, Some(false), Some(true)]));
     let rows = Rows::new(batch).with_active(vec![4, 2, 1, 0]);
     let sort = |by: u32, order: &str| {
         let sorted = case("core::sort", json!({"by": by, "order": order})).input(&rows).rows().unwrap();
@@ -88,7 +88,7 @@ fn take_keeps_the_batch() {
 #[test]
 fn concat_merges_dictionaries() {
     let side = |ids: [i64; 4], countries: [&str; 4]| {
-        Rows::new(Batch::new(ids.to_vec()).with(COUNTRY, Column::texts(countries.map(Some))))
+        Rows::new(Batch::new(ids.to_vec()).with_column(COUNTRY, Column::texts(countries.map(Some))))
     };
     let (left, right) =
         (side([1, 2, 3, 4], ["US", "CA", "US", "CA"]), side([5, 6, 7, 8], ["CA", "FR", "CA", "FR"]));
@@ -102,7 +102,8 @@ fn concat_merges_dictionaries() {
 fn concat_has_the_wanted_columns_of_both() {
     let left = scored(&[Some(0.5), None, Some(0.25)]).with_active(vec![2, 0]);
     let ages = Column::ints([Some(40)]);
-    let right = Rows::new(Batch::new(vec![9]).with(AGE, ages).with(FINAL, Column::floats([Some(1.0)])));
+    let right =
+        Rows::new(Batch::new(vec![9]).with_column(AGE, ages).with_column(FINAL, Column::floats([Some(1.0)])));
     let concat = || case("core::concat", json!({"rhs": "r"})).input(&left).input(&right);
     check(
         concat(),
@@ -239,7 +240,7 @@ fn fill_puts_values_where_there_are_none() {
 
 #[test]
 fn if_takes_the_side_that_ran() {
-    let ages = Rows::new(Batch::new(vec![9]).with(AGE, Column::ints([Some(40)])));
+    let ages = Rows::new(Batch::new(vec![9]).with_column(AGE, Column::ints([Some(40)])));
     let choose = |weight: f64| {
         let params = json!({"pred_id": "p", "then": "t"});
         let choose = case("core::if", params).pred(&weight_above(0.5)).value(0, Scalar::Float(weight));

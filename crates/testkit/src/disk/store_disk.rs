@@ -1,4 +1,4 @@
-//! The disk as the content store sees it.
+//! The traits through which the content store uses a disk.
 
 use std::fmt;
 use std::io;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use anabranch_content::{Disk, Entry, File, Open, Wait};
 
 use super::CrashDisk;
-use super::tape::Call;
-use super::tree::{Id, Node, home};
+use super::call_log::Call;
+use super::tree::{Id, Node, parent};
 
 impl Disk for CrashDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let mut state = self.lock();
         let id = match how {
-            Open::Read => state.call(Call::Open, path, |state| state.tree.seen.file(path)),
+            Open::Read => state.call(Call::Open, path, |state| state.tree.visible.file(path)),
             Open::Create => state.call(Call::Create, path, |state| state.create(path)),
         }?;
         Ok(Arc::new(Handle { disk: self.clone(), id, path: path.to_owned(), how }))
@@ -23,13 +23,13 @@ impl Disk for CrashDisk {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
         self.lock().call(Call::List, folder, |state| {
-            state.tree.seen.folder(folder)?;
-            let inside = state.tree.seen.iter().filter(|(path, _)| home(path) == folder);
+            state.tree.visible.folder(folder)?;
+            let inside = state.tree.visible.iter().filter(|(path, _)| parent(path) == folder);
             let entry = |(path, node): (&Path, Node)| Entry {
                 name: path.file_name().unwrap().to_str().unwrap().to_owned(),
                 len: match node {
                     Node::Folder => None,
-                    Node::File(id) => Some(state.content(id).seen().len() as u64),
+                    Node::File(id) => Some(state.content(id).visible().len() as u64),
                 },
             };
             Ok(inside.map(entry).collect())
@@ -54,20 +54,20 @@ impl Disk for CrashDisk {
     }
 }
 
-/// An open file. It stays one when its name goes.
+/// An open file. It can still be used after its name was removed.
 struct Handle {
     disk: CrashDisk,
     id: Id,
-    /// As opened, for the tape.
+    /// The path under which it was opened, for the log of calls.
     path: PathBuf,
     how: Open,
 }
 
 impl Handle {
-    fn writable(&self) -> io::Result<()> {
+    fn check_writable(&self) -> io::Result<()> {
         match self.how {
             Open::Create => Ok(()),
-            Open::Read => Err(io::Error::other("the file is open to read")),
+            Open::Read => Err(io::Error::other("the file is open for reading only")),
         }
     }
 }
@@ -76,10 +76,10 @@ impl File for Handle {
     fn read_at(&self, into: &mut [u8], offset: u64, wait: Wait) -> io::Result<usize> {
         let call = Call::Read { offset, len: into.len() };
         self.disk.lock().call(call, &self.path, |state| {
-            if wait == Wait::No && !state.rng.percent(state.faults.cached) {
+            if wait == Wait::No && !state.rng.percent(state.faults.cached_percent) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let rest = state.content(self.id).seen().get(offset as usize..).unwrap_or_default();
+            let rest = state.content(self.id).visible().get(offset as usize..).unwrap_or_default();
             let count = rest.len().min(into.len());
             into[..count].copy_from_slice(&rest[..count]);
             Ok(count)
@@ -87,7 +87,7 @@ impl File for Handle {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.writable()?;
+        self.check_writable()?;
         self.disk.lock().write(self.id, &self.path, bytes, offset)
     }
 
@@ -96,14 +96,14 @@ impl File for Handle {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.writable()?;
+        self.check_writable()?;
         self.disk.lock().call(Call::SetLen { len }, &self.path, |state| state.set_len(self.id, len))
     }
 
     fn len(&self) -> io::Result<u64> {
         let state = self.disk.lock();
-        state.alive()?;
-        Ok(state.content(self.id).seen().len() as u64)
+        state.check_alive()?;
+        Ok(state.content(self.id).visible().len() as u64)
     }
 }
 

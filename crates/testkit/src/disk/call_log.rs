@@ -1,4 +1,4 @@
-//! The tape: the calls in order.
+//! The log of calls to a disk, in order.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,40 +23,33 @@ pub(super) enum Call {
     Sync,
 }
 
-/// How many calls of each kind succeeded.
+/// The number of successful calls of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Reads of a file.
+pub struct CallCounts {
     pub reads: u64,
-    /// Files created.
     pub creates: u64,
-    /// Writes to a file.
     pub writes: u64,
-    /// The bytes of those.
+    /// The bytes of all writes.
     pub written: u64,
-    /// Lengths set.
     pub set_lens: u64,
-    /// Syncs of a file.
+    /// Syncs of files, not of folders.
     pub syncs: u64,
-    /// Syncs of a folder.
     pub folder_syncs: u64,
-    /// Renames.
     pub renames: u64,
-    /// Files removed.
     pub removals: u64,
 }
 
 impl Call {
-    /// Does it leave the disk unchanged?
-    pub(super) fn only_looks(&self) -> bool {
+    /// Whether the call leaves the disk unchanged.
+    pub(super) fn is_read_only(&self) -> bool {
         matches!(self, Call::Open | Call::List | Call::Read { .. })
     }
 }
 
-impl Counts {
-    pub(super) fn of(tape: &[Event]) -> Counts {
-        let mut counts = Counts::default();
-        for event in tape.iter().filter(|event| !event.failed) {
+impl CallCounts {
+    pub(super) fn of(log: &[Event]) -> CallCounts {
+        let mut counts = CallCounts::default();
+        for event in log.iter().filter(|event| !event.failed) {
             counts.add(&event.call);
         }
         counts

@@ -1,16 +1,16 @@
-//! Edits at rest, copies, the tape, threads.
+//! Edits by the test, snapshots, the log of calls, and threads.
 
 use std::path::Path;
 use std::thread;
 
 use anabranch_content::{Disk, Open, Wait};
-use anabranch_testkit::{Counts, Crash, CrashDisk};
+use anabranch_testkit::{CallCounts, Crash, CrashDisk};
 use expect_test::expect;
 
 use crate::files::{keep, keep_folder, rename, write};
 
 #[test]
-fn an_edit_changes_what_is_seen_and_what_is_durable() {
+fn an_edit_changes_visible_and_durable_bytes() {
     let disk = CrashDisk::new(0);
     write(&disk, "a", b"abc");
     disk.flip("a", 1, 0x20);
@@ -29,7 +29,7 @@ fn an_edit_changes_what_is_seen_and_what_is_durable() {
 }
 
 #[test]
-fn a_snapshot_goes_its_own_way() {
+fn a_snapshot_is_independent() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"old");
     disk.fail_from(100);
@@ -42,7 +42,7 @@ fn a_snapshot_goes_its_own_way() {
 }
 
 #[test]
-fn the_tape_tells_what_was_called() {
+fn the_log_lists_all_calls() {
     let disk = CrashDisk::new(0);
     keep_folder(&disk, "x");
     keep(&disk, "x/new", b"bytes").set_len(4).unwrap();
@@ -67,8 +67,8 @@ fn the_tape_tells_what_was_called() {
         open x/a
         read x/a at 1: 2
         remove x/a"#]]
-    .assert_eq(&disk.tape().join("\n"));
-    let counts = Counts {
+    .assert_eq(&disk.call_log().join("\n"));
+    let counts = CallCounts {
         reads: 1,
         creates: 1,
         writes: 1,
@@ -80,12 +80,12 @@ fn the_tape_tells_what_was_called() {
         removals: 1,
     };
     assert_eq!((disk.counts(), disk.calls()), (counts, 10));
-    disk.clear_tape();
-    assert_eq!((disk.counts(), disk.calls()), (Counts::default(), 10));
+    disk.clear_call_log();
+    assert_eq!((disk.counts(), disk.calls()), (CallCounts::default(), 10));
 }
 
 #[test]
-fn threads_share_a_disk() {
+fn threads_can_share_a_disk() {
     let disk = CrashDisk::new(0);
     thread::scope(|scope| {
         for name in ["a", "b", "c", "d"] {
