@@ -7,9 +7,11 @@ use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::event::Heard;
+use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Instead, NodeId, OnError, Options,
-    Policies, Policy, Step, Timeline, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options,
+    Policies, Policy, Step, Workload,
 };
 
 /// Name, what it waits for, milliseconds of waiting on a backend, of CPU.
@@ -76,10 +78,10 @@ fn burn(time: Duration, check: &Check<'_>) -> Result<(), String> {
 async fn answer(engine: &Engine, dag: &Dag, deadline_ms: u64) -> Result<(), Box<dyn std::error::Error>> {
     let mut listener = engine.events().listen(NonZeroUsize::MIN.saturating_add(1000));
     let policies = NODES.map(|(_, inputs, io, _)| {
-        let on_error = if io > 0 && !inputs.is_empty() { OnError::Fallback(0) } else { OnError::FailRun };
+        let on_error = if io > 0 && !inputs.is_empty() { OnError::Fallback } else { OnError::FailRun };
         Policy { on_error, ..Policy::default() }
     });
-    let policies = Policies::repeating(policies.into()).ok_or("no nodes")?;
+    let policies = Policies::repeating(policies.into());
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let mut feed = Feed { degraded: Vec::new() };
     let options = Options { deadline: Some(deadline), ..Options::default() };

@@ -40,48 +40,46 @@
 //! Reading order: the modules as listed.
 
 mod graph;
-mod dag;
+pub mod dag;
 mod ready;
-mod frontier;
-mod limit;
-mod retry;
-mod policy;
-mod workload;
+pub mod frontier;
+pub mod limit;
+pub mod retry;
+pub mod policy;
+pub mod workload;
 mod check;
-mod clock;
+pub mod clock;
 mod sync;
 mod panics;
 mod mailbox;
-mod pool;
+pub mod pool;
 mod threads;
-mod event;
-mod admission;
-mod flights;
+pub mod tasks;
+pub mod seams;
+pub mod event;
+pub mod admission;
+pub mod flight;
+pub mod config;
+pub mod options;
 mod engine;
 mod run;
-mod timeline;
-mod progress;
-mod metrics;
+pub mod timeline;
+pub mod progress;
+pub mod metrics;
 
-pub use admission::{Drained, Refused};
 pub use check::Check;
-pub use clock::{Clock, Sleep, SystemClock};
-pub use dag::{Dag, Error as GraphError};
-pub use engine::{Class, Config, Engine, Options, Reserve, Seams, ZeroSetting};
-pub use event::{Ending, Event, Events, Heard, Listener, Place, Reason, RunId, Wait, What};
-pub use flights::{Flights, Panicked, Waiter};
-pub use frontier::{Change, Counts, Frontier, Phase};
+#[doc(inline)]
+pub use config::Config;
+#[doc(inline)]
+pub use dag::Dag;
+pub use engine::Engine;
 pub use graph::{Edge, Graph, NodeId};
-pub use limit::{
-    Adaptive, Allowance, Bounds, Bucket, Call, Concurrency, Error as LimitError, Learned, LimitKey, Limits,
-    Moved, Quota, Ramp, Rate, Standing, Verdict, Why,
-};
-pub use metrics::{Metrics, Page, Pause, Snapshot, Times};
-pub use policy::{OnError, Policies, Policy, SerialKey, StepKind};
-pub use pool::{Cost, Pool, Task, ThreadPool};
-pub use progress::{Progress, Tally};
-pub use retry::{Classified, Retry, Severity};
+#[doc(inline)]
+pub use options::Options;
+#[doc(inline)]
+pub use policy::{OnError, Policies, Policy};
+#[doc(inline)]
+pub use pool::Cost;
 pub use run::{Report, Run, Stopped};
-pub use threads::{AbortOnDrop, Tasks, TokioTasks};
-pub use timeline::{Category, Error as TimelineError, Outcome, Spent, Timeline, Track};
+#[doc(inline)]
 pub use workload::{Budget, Drops, Failure, Instead, Job, Step, Workload};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Cost, Error as Kept, Reader, Writer};
-use anabranch_engine::{Class as Pace, Cost as Effort, Panicked, Task, Waiter};
+use anabranch_engine::Cost as Effort;
+use anabranch_engine::flight::{Panicked, Waiter};
+use anabranch_engine::options::Class as Pace;
+use anabranch_engine::pool::Task;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};

@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use anabranch_engine::{AbortOnDrop, Clock, Config, Cost, Engine, Pool, Seams, Sleep, Task, Tasks};
+use anabranch_engine::clock::{Clock, Sleep};
+use anabranch_engine::pool::{Pool, Task};
+use anabranch_engine::seams::Seams;
+use anabranch_engine::tasks::{AbortOnDrop, Tasks};
+use anabranch_engine::{Config, Cost, Engine};
 
 use crate::rng::Rng;
 

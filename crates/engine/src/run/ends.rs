@@ -44,7 +44,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
         match self.policies.of(node).on_error {
             OnError::FailRun => self.stop_with(node, failure),
-            OnError::Fallback(_) => match self.work.fallback(node, &failure) {
+            OnError::Fallback => match self.work.fallback(node, &failure) {
                 Instead::Value(value) => {
                     self.fell_back += 1;
                     self.log.now(What::FellBack(node, reason(&failure)));

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use anabranch_engine::{Config, Ending, Engine, Heard, Listener, Options, What};
+use anabranch_engine::event::{Ending, Heard, Listener, What};
+use anabranch_engine::{Config, Engine, Options};
 use anabranch_testkit::Sim;
 
 use crate::script::{Player, Script, listen};

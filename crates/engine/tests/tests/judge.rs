@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use anabranch_engine::{
-    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Report, Stopped, Wait, What,
-};
+use anabranch_engine::event::{Heard, Listener, Place, Wait, What};
+use anabranch_engine::{Budget, Edge, Failure, Graph, NodeId, OnError, Report, Stopped};
 
-use crate::sim::{Broken, Case, NOTHING};
+use crate::sim::{Broken, Case};
 
 pub(crate) struct Judge<'a> {
     case: &'a Case,
@@ -88,7 +87,7 @@ impl<'a> Judge<'a> {
     }
 
     pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<Broken>) {
-        assert!(matches!(self.case.policies[node.index()].on_error, OnError::Fallback(_)));
+        assert_eq!(self.case.policies[node.index()].on_error, OnError::Fallback);
         self.nodes[node.index()].fell_back = true;
         self.name_matches(node, failure);
     }
@@ -196,7 +195,7 @@ impl<'a> Judge<'a> {
 
     /// Whether the run goes on without the node when it fails.
     fn goes_on_without(&self, node: NodeId) -> bool {
-        matches!(self.case.policies[node.index()].on_error, OnError::Isolate | NOTHING)
+        self.case.policies[node.index()].on_error == OnError::Isolate || self.case.gives_nothing[node.index()]
     }
 
     fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {

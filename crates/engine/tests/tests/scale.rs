@@ -164,7 +164,7 @@ fn a_warm_run_allocates_nothing_per_node() {
 fn a_cascade_a_million_deep_needs_no_stack() {
     const NODES: u32 = 1_000_000;
     let dag = Dag::new(NODES, &chain(NODES)).unwrap();
-    let mut frontier = anabranch_engine::Frontier::new(&dag);
+    let mut frontier = anabranch_engine::frontier::Frontier::new(&dag);
     let first = frontier.start_next().unwrap();
     frontier.fail(first, |_| {});
     assert_eq!(frontier.counts().dropped, NODES - 1);

@@ -16,7 +16,7 @@ use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// value be an `Arc`, or a `Result` of one.
 ///
 /// ```
-/// use anabranch_engine::Flights;
+/// use anabranch_engine::flight::Flights;
 /// use std::sync::{Arc, Mutex};
 ///
 /// let flights = Flights::default();
