@@ -1,4 +1,4 @@
-//! The engine: what every run of a process shares.
+//! The engine: the clock, pools and events that all runs of a process share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::tasks::TokioTasks;
 use crate::threads;
 use crate::workload::Workload;
 
-/// Runs graphs. A handle: clones share pools, limits and events.
+/// Runs graphs. A handle: clones share the pools, the events and the bound on active runs.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) seams: Arc<Seams>,
@@ -27,7 +27,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine on the machine's clock, threads of its own and the surrounding tokio runtime.
+    /// An engine on the machine's clock, with threads of its own. Runs must be polled in a tokio runtime with timers.
     pub fn new(config: &Config) -> Result<Engine, ZeroSetting> {
         config.check()?;
         let seams = Seams {
@@ -40,7 +40,8 @@ impl Engine {
         Ok(Engine::with_seams(seams, config))
     }
 
-    /// An engine on other surroundings; `config` then only bounds the runs and sets the inline threshold.
+    /// An engine with another clock, other tasks and other pools. Of `config` it uses `max_runs` and
+    /// `inline_threshold`.
     pub fn with_seams(seams: Seams, config: &Config) -> Engine {
         Engine {
             seams: Arc::new(seams),
@@ -50,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Admits a run. It moves when polled, and dropping it stops all it started.
+    /// Admits a run. Nothing happens until the returned future is polled; dropping it stops everything it started.
     pub fn run<'a, G: Graph, W: Workload>(
         &'a self,
         graph: &'a G,
@@ -61,7 +62,7 @@ impl Engine {
         Run::new(self, graph, policies, work, options)
     }
 
-    /// The threads for CPU work of a class, for work that several runs share.
+    /// The CPU pool of a class, for work that several runs share.
     pub fn pool(&self, class: Class) -> &Arc<dyn Pool> {
         match class {
             Class::Latency => &self.seams.latency,
@@ -69,22 +70,22 @@ impl Engine {
         }
     }
 
-    /// What is expected to cost at most this much is done in place.
+    /// Jobs whose expected cost is at most this run on the run's own task.
     pub fn inline_threshold(&self) -> Duration {
         self.inline_threshold
     }
 
-    /// The clock that runs go by.
+    /// The clock of all runs.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.seams.clock
     }
 
-    /// Where to hear what happens.
+    /// The events of all runs.
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// Comes to rest: takes no new run, lets the active ones end within `grace`, then tells the rest to stop.
+    /// Shuts down: refuses new runs, waits up to `grace` for the active ones, then stops those that are left.
     pub async fn drain(&self, grace: Duration) -> Drained {
         self.active.drain(&*self.seams.clock, grace).await
     }

@@ -1,4 +1,4 @@
-//! Which nodes may start. Pure data: no clock, task or lock.
+//! Which nodes of a graph may start next. Pure data: no clock, task or lock.
 
 use crate::graph::{Edge, Graph, NodeId};
 use crate::ready::ReadySet;

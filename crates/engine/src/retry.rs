@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::workload::Failure;
+use crate::workload::{BoxError, Failure};
 
 /// How often and when a node is tried again. A node that waits for its next try holds no slot of a limit, and nodes
 /// that were not tried yet go first.
@@ -42,8 +42,7 @@ pub enum Severity {
 
 /// An error of a node that says whether another try may help.
 ///
-/// Implemented for `Box<dyn Error + Send + Sync>`, so that any error can be a node's: `?` converts every
-/// [`std::error::Error`], `String` and `anyhow::Error` into it.
+/// Implemented for [`BoxError`], so that any error can be a node's.
 pub trait Classified {
     /// The kind of the failure. An error that does not say is [`Severity::Transient`]: a node is tried again only if its
     /// policy has a [`Retry`], and then another try is what its author wants.
@@ -57,7 +56,7 @@ impl Classified for String {}
 impl Classified for Infallible {}
 
 /// The severity of the first [`ClassifiedError`] among the error and its sources.
-impl Classified for Box<dyn Error + Send + Sync> {
+impl Classified for BoxError {
     fn severity(&self) -> Severity {
         let error: &(dyn Error + 'static) = &**self;
         let chain = std::iter::successors(Some(error), |error| (*error).source());
@@ -73,7 +72,7 @@ const MAX_SOURCES: usize = 64;
 ///
 /// ```
 /// use anabranch_engine::retry::{Classified, ClassifiedError, Severity};
-/// type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// use anabranch_engine::workload::BoxError;
 ///
 /// fn parse(text: &str) -> Result<u64, BoxError> {
 ///     Ok(text.parse().map_err(|error| ClassifiedError::new(Severity::Permanent, error))?)
@@ -85,12 +84,12 @@ const MAX_SOURCES: usize = 64;
 #[derive(Debug)]
 pub struct ClassifiedError {
     severity: Severity,
-    error: Box<dyn Error + Send + Sync>,
+    error: BoxError,
 }
 
 impl ClassifiedError {
     /// Gives `error` this severity.
-    pub fn new(severity: Severity, error: impl Into<Box<dyn Error + Send + Sync>>) -> ClassifiedError {
+    pub fn new(severity: Severity, error: impl Into<BoxError>) -> ClassifiedError {
         ClassifiedError { severity, error: error.into() }
     }
 }

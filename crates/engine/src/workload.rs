@@ -106,6 +106,9 @@ impl<W: Workload> Step<W> {
     }
 }
 
+/// Any error: `?` converts every [`std::error::Error`], `String`, `&str` and `anyhow::Error` into it.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Any future of a node's result.
 pub type BoxFuture<V, E> = Pin<Box<dyn Future<Output = Result<V, E>> + Send>>;
 
