@@ -190,7 +190,10 @@ fn runs_that_cannot_move_are_refused() {
     assert_eq!(refusal(past).to_string(), "the deadline passed 3ms before the run began");
     let short: Arc<[Duration]> = [Duration::ZERO].into();
     let misfit = Options { reserve: Reserve::PerNode(short), ..Options::default() };
-    assert_eq!(refusal(misfit).to_string(), "the reserve table has 1 entries for 2 nodes; give one a node");
+    assert_eq!(
+        refusal(misfit).to_string(),
+        "the reserve table has 1 entries for 2 nodes; give one entry per node"
+    );
     let mut first = Player::new(&script, engine.clock());
     let running = engine.run(&script.dag, &script.policies, &mut first, &Options::default()).unwrap();
     assert_eq!(refusal(Options::default()), Refused::Busy { max_runs: 1 });

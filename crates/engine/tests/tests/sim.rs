@@ -28,6 +28,7 @@ const CASES: u64 = 12_000;
 pub(crate) struct Case {
     pub(crate) dag: Dag,
     pub(crate) policies: Vec<Policy>,
+    /// Whether the fallback of a node is to give nothing.
     pub(crate) gives_nothing: Vec<bool>,
     acts: Vec<Act>,
     pub(crate) options: Options,
@@ -351,7 +352,10 @@ fn cases_cover_what_they_are_meant_to() {
         let case = Case::new(&mut rng, &sim.clock());
         deadlines += usize::from(case.options.deadline.is_some());
         cancels += usize::from(case.patience.is_some());
-        kinds.extend(case.policies.iter().map(|policy| format!("{:?} {:?}", policy.step, policy.on_error)));
+        let policies = case.policies.iter().zip(&case.gives_nothing);
+        kinds.extend(
+            policies.map(|(policy, nothing)| format!("{:?} {:?} {nothing}", policy.step, policy.on_error)),
+        );
         assert_eq!(case.dag.node_count() as usize, case.acts.len());
     }
     assert!(deadlines > 40 && cancels > 20 && kinds.len() == 20, "{deadlines} {cancels} {}", kinds.len());
