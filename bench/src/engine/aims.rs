@@ -100,8 +100,8 @@ fn inline_nodes() -> Vec<Aim> {
 /// Everything a node's policy can ask for, and a deadline on top.
 fn with_policies(shape: &Arc<Shape>, entries: usize) -> Ours {
     let timeout = Some(Duration::from_secs(60));
-    let policy = Policy { timeout, on_error: OnError::Fallback(0), ..Policy::default() };
-    let policies = Policies::repeating(vec![policy; entries]).expect("there is an entry");
+    let policy = Policy { timeout, on_error: OnError::Fallback, ..Policy::default() };
+    let policies = Policies::repeating(vec![policy; entries]);
     let deadline = Some(Instant::now() + Duration::from_secs(3600));
     Ours::new(shape, Kind::Inline).with(policies, Options { deadline, ..Options::default() })
 }

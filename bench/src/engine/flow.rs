@@ -5,9 +5,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::event::Heard;
+use anabranch_engine::flight::Flights;
+use anabranch_engine::limit::{Allowance, Concurrency, Limits};
+use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{
-    Allowance, Budget, Check, Concurrency, Config, Dag, Drops, Engine, Flights, Heard, Limits, NodeId,
-    Options, Policies, Policy, Step, Timeline, Workload,
+    Budget, Check, Config, Dag, Drops, Engine, NodeId, Options, Policies, Policy, Step, Workload,
 };
 use futures_util::future::join_all;
 

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use anabranch_engine::event::Listener;
+use anabranch_engine::policy::StepKind;
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Drops, Engine, Job, Listener, NodeId, Options, Policies, Policy, Step,
-    StepKind, Workload,
+    Budget, Check, Config, Cost, Drops, Engine, Job, NodeId, Options, Policies, Policy, Step, Workload,
 };
 
 use super::contender::{Contender, Peer};

@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::event::{Event, Heard, Place, What};
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Engine, Event, Heard, Job, NodeId, Options, Place, Policies,
-    Step, What, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Engine, Job, NodeId, Options, Policies, Step, Workload,
 };
 
 use super::contender::{Contender, runtime};

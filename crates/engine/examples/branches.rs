@@ -1,18 +1,20 @@
 //! Two branches that part and join, once in full and once with a branch that is too late.
 //!
-//! `cargo run -p anabranch-engine --example branches` prints who ran when and writes a picture of it.
+//! `cargo run -p anabranch-engine --example branches` prints when each node ran and writes a timeline page.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program for people, on real time")]
 
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::event::Heard;
+use anabranch_engine::timeline::Timeline;
+use anabranch_engine::workload::{BoxFuture, BoxJob};
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Instead, NodeId, OnError, Options,
-    Policies, Policy, Step, Timeline, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options,
+    Policies, Policy, Step, Workload,
 };
 
-/// Name, what it waits for, milliseconds of waiting on a backend, of CPU.
+/// Name, inputs, milliseconds of waiting on a backend, milliseconds of CPU time.
 const NODES: [(&str, &[usize], u64, u64); 9] = [
     ("viewer", &[], 9, 0),
     ("follow", &[0], 14, 0),
@@ -26,34 +28,27 @@ const NODES: [(&str, &[usize], u64, u64); 9] = [
 ];
 
 struct Feed {
-    /// Nodes whose value is a stand-in.
+    /// Nodes whose value is that of a fallback.
     degraded: Vec<&'static str>,
 }
-
-type Boxed = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
-type BoxedJob = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Result<(), String> + Send>;
 
 impl Workload for Feed {
     type Value = ();
     type Error = String;
-    type Future = Boxed;
-    type Job = BoxedJob;
+    type Future = BoxFuture<(), String>;
+    type Job = BoxJob<(), String>;
 
     fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
         match NODES[node.index()] {
             (_, _, 0, 0) => Step::Ready(Ok(())),
             (_, _, 0, cpu) => {
                 let cpu = Duration::from_millis(cpu);
-                let job: BoxedJob = Box::new(move |_, check| burn(cpu, check));
-                Step::Job(job, Cost::About(cpu))
+                Step::job(move |_, check| burn(cpu, check), Cost::About(cpu))
             }
-            (_, _, io, _) => {
-                let future: Boxed = Box::pin(async move {
-                    tokio::time::sleep(Duration::from_millis(io)).await;
-                    Ok(())
-                });
-                Step::Future(future)
-            }
+            (_, _, io, _) => Step::future(async move {
+                tokio::time::sleep(Duration::from_millis(io)).await;
+                Ok(())
+            }),
         }
     }
 
@@ -76,33 +71,31 @@ fn burn(time: Duration, check: &Check<'_>) -> Result<(), String> {
 async fn answer(engine: &Engine, dag: &Dag, deadline_ms: u64) -> Result<(), Box<dyn std::error::Error>> {
     let mut listener = engine.events().listen(NonZeroUsize::MIN.saturating_add(1000));
     let policies = NODES.map(|(_, inputs, io, _)| {
-        let on_error = if io > 0 && !inputs.is_empty() { OnError::Fallback(0) } else { OnError::FailRun };
+        let on_error = if io > 0 && !inputs.is_empty() { OnError::Fallback } else { OnError::FailRun };
         Policy { on_error, ..Policy::default() }
     });
-    let policies = Policies::repeating(policies.into()).ok_or("no nodes")?;
+    let policies = Policies::repeating(policies.into());
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let mut feed = Feed { degraded: Vec::new() };
     let options = Options { deadline: Some(deadline), ..Options::default() };
-    let report = engine.run(dag, &policies, &mut feed, &options)?.await?;
+    let run = engine.run(dag, &policies, &mut feed, &options)?;
+    let id = run.id();
+    let report = run.await?;
 
     let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
-    let run = heard.iter().find_map(|heard| match heard {
-        Heard::Event(event) => Some(event.run),
-        Heard::Lost(_) => None,
-    });
-    let timeline = Timeline::new(run.ok_or("nothing was heard")?, dag, &heard)?;
+    let timeline = Timeline::new(id, dag, &heard)?;
     println!("deadline {deadline_ms} ms: answered in {:.1} ms", timeline.wall().as_secs_f64() * 1e3);
     for (node, track) in NODES.iter().zip(timeline.tracks()) {
         println!("  {:<20}{}", node.0, bar(track.started, track.ended));
     }
-    println!("  {} of {} nodes finished; stand-ins: {:?}", report.finished, NODES.len(), feed.degraded);
+    println!("  {} of {} nodes finished; fell back: {:?}", report.finished, NODES.len(), feed.degraded);
     let file = std::env::temp_dir().join(format!("branches-{deadline_ms}.html"));
     std::fs::write(&file, timeline.html("Two branches", &|node| NODES[node.index()].0.to_owned()))?;
-    println!("  the picture: {}\n", file.display());
+    println!("  the timeline: {}\n", file.display());
     Ok(())
 }
 
-/// One character a millisecond.
+/// One character per millisecond.
 fn bar(started: Option<Duration>, ended: Option<Duration>) -> String {
     let (Some(started), Some(ended)) = (started, ended) else { return "not started".to_owned() };
     let (from, to) = (started.as_millis() as usize, ended.as_millis() as usize);

@@ -1,5 +1,6 @@
-//! Who may start a run, and how an engine comes to rest.
+//! The errors of starting a run, and the result of draining an engine.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -12,10 +13,10 @@ use crate::limit::LimitKey;
 /// Why a run could not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The engine is coming to rest.
+    /// The engine is draining.
     #[error("the engine is draining and takes no new runs")]
     Draining,
-    /// As many runs as the engine takes are active.
+    /// [`Config::max_runs`](crate::Config::max_runs) runs are active.
     #[error("the engine already has {max_runs} active runs, its limit; try again when one has ended")]
     Busy {
         /// The limit.
@@ -27,14 +28,14 @@ pub enum Refused {
         /// How long ago.
         ago: Duration,
     },
-    /// A run that may have nothing in flight can never move.
+    /// A run with `in_flight: 0` can never move.
     #[error("`in_flight` is 0; a run needs at least 1 node in flight to move")]
     ZeroInFlight,
     /// A policy names a limit that the run's options do not have.
     #[error("a policy names limit {0}, which is not in `limits` of the run's options")]
     UnknownLimit(LimitKey),
     /// The reserve table does not fit the graph.
-    #[error("the reserve table has {entries} entries for {node_count} nodes; give one a node")]
+    #[error("the reserve table has {entries} entries for {node_count} nodes; give one entry per node")]
     ReserveCount {
         /// Entries given.
         entries: usize,
@@ -43,16 +44,19 @@ pub enum Refused {
     },
 }
 
-/// What became of the runs that were active when a drain began.
+/// The runs that were active when [`Engine::drain`](crate::Engine::drain) began, by how they ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drained {
-    /// How many ended by themselves within the grace period.
+    /// The number of runs that ended by themselves within the grace period.
     pub finished: usize,
-    /// Runs told to stop when it was over.
-    pub cut: Vec<(RunId, &'static str)>,
-    /// Those of them that still had not left a moment later: nobody polls or drops them.
-    pub stuck: Vec<(RunId, &'static str)>,
+    /// The runs that were told to stop when it was over, with their labels.
+    pub cut: Vec<(RunId, Label)>,
+    /// The runs among them that had not ended 100 ms later: nothing polls or drops them.
+    pub stuck: Vec<(RunId, Label)>,
 }
+
+/// The label of a run, see [`Options::label`](crate::Options::label).
+type Label = Cow<'static, str>;
 
 /// A run that can be told to stop from outside.
 pub(crate) trait Cut: Send + Sync {
@@ -80,7 +84,7 @@ struct State {
 
 struct Entry {
     run: RunId,
-    label: &'static str,
+    label: Label,
     cut: Option<Arc<dyn Cut>>,
 }
 
@@ -89,7 +93,7 @@ impl Active {
         Active { max_runs, cutting: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, label: &'static str) -> Result<Admitted, Refused> {
+    pub(crate) fn enter(self: &Arc<Self>, label: Label) -> Result<Admitted, Refused> {
         let mut state = self.lock();
         if state.draining {
             return Err(Refused::Draining);
@@ -133,7 +137,7 @@ impl Active {
         state.active()
     }
 
-    fn cut(&self) -> Vec<(RunId, &'static str)> {
+    fn cut(&self) -> Vec<(RunId, Label)> {
         self.cutting.store(true, Ordering::Relaxed);
         let state = self.lock();
         let listed = state.listed();
@@ -169,8 +173,8 @@ impl State {
         self.runs.len() - self.free.len()
     }
 
-    fn listed(&self) -> Vec<(RunId, &'static str)> {
-        self.runs.iter().flatten().map(|entry| (entry.run, entry.label)).collect()
+    fn listed(&self) -> Vec<(RunId, Label)> {
+        self.runs.iter().flatten().map(|entry| (entry.run, entry.label.clone())).collect()
     }
 }
 

@@ -1,18 +1,18 @@
-//! Where time comes from: a seam, so that tests own it.
+//! The clock that runs go by: a seam, so that tests can bring a virtual one.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// Tells the time and waits for it.
+/// Tells the time and sets timers.
 pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Instant;
 
-    /// A future that is done once `now()` has reached `at`.
+    /// A future that ends once `now()` has reached `at`.
     fn sleep_until(&self, at: Instant) -> Sleep;
 }
 
-/// A wait for a point in time.
+/// The future of [`Clock::sleep_until`].
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The end of `time` that begins at `began`; `None` when it never ends: no time is given, or more than an `Instant`
@@ -29,7 +29,7 @@ pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant>
     }
 }
 
-/// The machine's monotonic clock, with tokio's timers (1 ms steps).
+/// The machine's monotonic clock, with tokio's timers (in steps of 1 ms).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

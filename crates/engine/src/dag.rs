@@ -1,17 +1,17 @@
-//! A stored graph: compressed adjacency arrays, checked once when built.
+//! A stored graph: compressed adjacency arrays, checked for cycles when built.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::graph::{Edge, Graph, NodeId};
 
-/// A directed acyclic graph as four arrays: 8 bytes a node and 8 bytes an edge.
+/// A directed acyclic graph as four arrays: 8 bytes per node and 8 bytes per edge.
 pub struct Dag {
     dependents: Adjacency,
     inputs: Adjacency,
 }
 
-/// Why a set of edges is not a graph that can run.
+/// Why a list of edges is not a graph that can run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// An edge names a node that does not exist.

@@ -1,20 +1,23 @@
-//! The engine: what every run of a process shares.
+//! The engine: the clock, pools and events that all runs of a process share.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::admission::{Active, Drained, Refused};
 use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, ZeroSetting};
 use crate::event::Events;
 use crate::graph::Graph;
-use crate::limit::Limits;
+use crate::options::{Class, Options};
 use crate::policy::Policies;
 use crate::pool::Pool;
 use crate::run::Run;
-use crate::threads::{self, Tasks, TokioTasks};
+use crate::seams::Seams;
+use crate::tasks::TokioTasks;
+use crate::threads;
 use crate::workload::Workload;
 
-/// Runs graphs. A handle: clones share pools, limits and events.
+/// Runs graphs. A handle: clones share the pools, the events and the bound on active runs.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) seams: Arc<Seams>,
@@ -23,126 +26,10 @@ pub struct Engine {
     pub(crate) inline_threshold: Duration,
 }
 
-/// How large an engine is.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Threads for CPU work that somebody waits for.
-    pub cpu_threads: usize,
-    /// Threads for CPU work that can wait; the system lets the others go first.
-    pub batch_threads: usize,
-    /// Threads for calls that block.
-    pub blocking_threads: usize,
-    /// Jobs expected to cost at most this much are done in place.
-    pub inline_threshold: Duration,
-    /// Active runs at a time.
-    pub max_runs: usize,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Config {
-            cpu_threads: cores,
-            batch_threads: cores,
-            blocking_threads: 16,
-            inline_threshold: Duration::from_micros(50),
-            max_runs: 100_000,
-        }
-    }
-}
-
-/// A setting that no engine can work with.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{setting}` is 0; an engine needs at least 1")]
-pub struct ZeroSetting {
-    /// The field of [`Config`].
-    pub setting: &'static str,
-}
-
-/// What an engine takes from its surroundings. Tests put virtual ones here.
-pub struct Seams {
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Spawned steps.
-    pub tasks: Arc<dyn Tasks>,
-    /// CPU work that somebody waits for.
-    pub latency: Arc<dyn Pool>,
-    /// CPU work that can wait.
-    pub batch: Arc<dyn Pool>,
-    /// Calls that block.
-    pub blocking: Arc<dyn Pool>,
-}
-
-/// What one run is allowed.
-#[derive(Clone)]
-pub struct Options {
-    /// A name for reports.
-    pub label: &'static str,
-    /// When it must have ended.
-    pub deadline: Option<Instant>,
-    /// How long it may go on after that if all it has left to do is done in place.
-    pub grace: Duration,
-    /// What late nodes with a fallback leave to the rest of the run.
-    pub reserve: Reserve,
-    /// Which CPU pool serves it.
-    pub class: Class,
-    /// How many nodes it may have in flight, those done in place aside.
-    pub in_flight: usize,
-    /// Overrides the engine's inline threshold.
-    pub inline_threshold: Option<Duration>,
-    /// The limits that policies name by key.
-    pub limits: Option<Limits>,
-    /// Spreads the pauses before another try.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            label: "run",
-            deadline: None,
-            grace: Duration::ZERO,
-            reserve: Reserve::Share,
-            class: Class::Latency,
-            in_flight: 1024,
-            inline_threshold: None,
-            limits: None,
-            seed: 0,
-        }
-    }
-}
-
-/// Who waits for CPU work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Somebody, now.
-    Latency,
-    /// Nobody in particular.
-    Batch,
-}
-
-/// The part of a deadline kept for the nodes behind a late one. Only nodes with a fallback are cut early by it.
-#[derive(Clone, Debug)]
-pub enum Reserve {
-    /// A tenth of the time given, at most 10 ms, and at least 2 ms, since timers fire a millisecond late: for want of
-    /// measurements.
-    Share,
-    /// What measurements say, a duration a node; see [`Dag::time_after`](crate::Dag::time_after).
-    PerNode(Arc<[Duration]>),
-}
-
 impl Engine {
-    /// An engine on the machine's clock, threads of its own and the surrounding tokio runtime.
+    /// An engine on the machine's clock, with threads of its own. Runs must be polled in a tokio runtime with timers.
     pub fn new(config: &Config) -> Result<Engine, ZeroSetting> {
-        let settings = [
-            ("cpu_threads", config.cpu_threads),
-            ("batch_threads", config.batch_threads),
-            ("blocking_threads", config.blocking_threads),
-            ("max_runs", config.max_runs),
-        ];
-        if let Some((setting, _)) = settings.into_iter().find(|(_, value)| *value == 0) {
-            return Err(ZeroSetting { setting });
-        }
+        config.check()?;
         let seams = Seams {
             clock: Arc::new(SystemClock),
             tasks: Arc::new(TokioTasks),
@@ -153,7 +40,8 @@ impl Engine {
         Ok(Engine::with_seams(seams, config))
     }
 
-    /// An engine on other surroundings; `config` then only bounds the runs and sets the inline threshold.
+    /// An engine with another clock, other tasks and other pools. Of `config` it uses `max_runs` and
+    /// `inline_threshold`.
     pub fn with_seams(seams: Seams, config: &Config) -> Engine {
         Engine {
             seams: Arc::new(seams),
@@ -163,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Admits a run. It moves when polled, and dropping it stops all it started.
+    /// Admits a run. Nothing happens until the returned future is polled; dropping it stops everything it started.
     pub fn run<'a, G: Graph, W: Workload>(
         &'a self,
         graph: &'a G,
@@ -174,7 +62,7 @@ impl Engine {
         Run::new(self, graph, policies, work, options)
     }
 
-    /// The threads for CPU work of a class, for work that several runs share.
+    /// The CPU pool of a class, for work that several runs share.
     pub fn pool(&self, class: Class) -> &Arc<dyn Pool> {
         match class {
             Class::Latency => &self.seams.latency,
@@ -182,22 +70,22 @@ impl Engine {
         }
     }
 
-    /// What is expected to cost at most this much is done in place.
+    /// Jobs whose expected cost is at most this run on the run's own task.
     pub fn inline_threshold(&self) -> Duration {
         self.inline_threshold
     }
 
-    /// The clock that runs go by.
+    /// The clock of all runs.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.seams.clock
     }
 
-    /// Where to hear what happens.
+    /// The events of all runs.
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// Comes to rest: takes no new run, lets the active ones end within `grace`, then tells the rest to stop.
+    /// Shuts down: refuses new runs, waits up to `grace` for the active ones, then stops those that are left.
     pub async fn drain(&self, grace: Duration) -> Drained {
         self.active.drain(&*self.seams.clock, grace).await
     }

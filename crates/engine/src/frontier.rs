@@ -1,4 +1,4 @@
-//! Which nodes may start. Pure data: no clock, task or lock.
+//! Which nodes of a graph may start next. Pure data: no clock, task or lock.
 
 use crate::graph::{Edge, Graph, NodeId};
 use crate::ready::ReadySet;
@@ -6,14 +6,14 @@ use crate::ready::ReadySet;
 /// The state of one run's nodes. Each edge is looked at once when its input ends: no operation scans the graph.
 ///
 /// ```
-/// use anabranch_engine::{Dag, Edge, Frontier, NodeId};
+/// use anabranch_engine::{Dag, Edge, NodeId, frontier::Frontier};
 /// let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)])?;
 /// let mut frontier = Frontier::new(&dag);
 /// let first = frontier.start_next().unwrap();
 /// assert!(frontier.start_next().is_none());
 /// frontier.finish(first, |_| {});
 /// assert_eq!(frontier.start_next(), Some(NodeId(1)));
-/// # Ok::<(), anabranch_engine::GraphError>(())
+/// # Ok::<(), anabranch_engine::dag::Error>(())
 /// ```
 pub struct Frontier<'g, G> {
     graph: &'g G,

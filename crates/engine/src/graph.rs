@@ -1,4 +1,4 @@
-//! What a graph is: dense node numbers and edges of two kinds.
+//! Graphs: nodes are dense numbers, edges are of two kinds.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// The number as an index into a table with one entry a node.
+    /// The number as an index into a table with one entry per node.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -26,31 +26,31 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// When an edge lets its dependent start.
+/// What must have happened to the input of an edge before its dependent can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// Satisfied only by success: the dependent is dropped when the input fails or is dropped.
+    /// The input finished. If it fails or is dropped, the dependent is dropped as well.
     Needs,
-    /// Satisfied by success, failure or drop.
+    /// The input finished, failed or was dropped.
     After,
 }
 
-/// A graph over the nodes `0..node_count()`, without cycles or double edges, fixed while a run looks at it.
+/// A graph over the nodes `0..node_count()`, without cycles or duplicate edges. It must not change during a run.
 ///
 /// [`Dag`](crate::Dag) stores any graph; a regular one (a grid, say) can compute its edges instead.
 pub trait Graph {
-    /// How many nodes there are.
+    /// The number of nodes.
     fn node_count(&self) -> u32;
 
-    /// How many edges `node` waits for.
+    /// The number of edges that end at `node`.
     fn input_count(&self, node: NodeId) -> u32;
 
-    /// How many edges wait for `node`.
+    /// The number of edges that start at `node`.
     fn dependent_count(&self, node: NodeId) -> u32;
 
-    /// Visits each edge that `node` waits for.
+    /// Visits the edges that end at `node`, by their inputs.
     fn inputs(&self, node: NodeId, visit: impl FnMut(NodeId, Edge));
 
-    /// Visits each edge that waits for `node`.
+    /// Visits the edges that start at `node`, by their dependents.
     fn dependents(&self, node: NodeId, visit: impl FnMut(NodeId, Edge));
 }

@@ -1,4 +1,4 @@
-//! How nodes are to be carried out, as data: one table, shared by every run of a graph.
+//! The policy of each node: timeout, limit, retry, and what happens when it fails. One table serves every run of a graph.
 
 use std::time::Duration;
 
@@ -6,38 +6,38 @@ use crate::graph::NodeId;
 use crate::limit::LimitKey;
 use crate::retry::Retry;
 
-/// How one node is carried out and what happens when it does not make it.
+/// How one node runs, and what happens when it fails. The default has no timeout, limit or retry, and fails the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Where its step is carried out.
+    /// Where the node runs.
     pub step: StepKind,
-    /// The longest it may take once started; waiting for a pool thread counts.
+    /// The longest time from its start to its end; waiting for a pool thread counts, waiting for a limit does not.
     pub timeout: Option<Duration>,
-    /// What its failure means.
+    /// What the node's failure means for the run.
     pub on_error: OnError,
-    /// Whether it is tried again first.
+    /// How often the node is tried again before it counts as failed.
     pub retry: Option<Retry>,
-    /// The limit its calls count against.
+    /// The limit that the node counts against, of the table in [`Options::limits`](crate::Options::limits).
     pub limit: Option<LimitKey>,
-    /// What one call is expected to use of that limit's tokens.
+    /// Tokens of that limit that one try is expected to use.
     pub tokens: u32,
-    /// Something that takes one node of the run at a time, the lowest number first.
+    /// A resource that one node of the run may use at a time, the lowest node number first.
     pub serial: Option<SerialKey>,
 }
 
-/// Names something that only one node at a time may use.
+/// Names a resource that only one node of a run may use at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SerialKey(pub u32);
 
-/// Where a step is carried out.
+/// Where a node runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepKind {
-    /// A future is polled in place; a job goes where its cost says.
+    /// A future is polled by the run; a job runs on the run's own task or on the CPU pool, depending on its cost.
     #[default]
     Auto,
-    /// In place, whatever it costs: for work its author knows to be trivial.
+    /// A job runs on the run's own task whatever its cost says: for work that is known to be trivial.
     Inline,
-    /// A future becomes a task of its own, aborted with its run: for I/O with much work of its own.
+    /// A future becomes a task of its own, aborted with its run: for I/O that also needs much CPU time.
     Spawned,
     /// A job goes to the CPU pool, whatever its cost says: for work that may turn out expensive.
     Pool,
@@ -45,21 +45,22 @@ pub enum StepKind {
     Blocking,
 }
 
-/// What the failure of a node means.
+/// What the failure of a node means for its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// The run ends at once with this failure; everything in flight is cancelled.
     #[default]
     FailRun,
-    /// What needs the node is dropped; the run carries on.
+    /// The nodes that need this one are dropped; the run carries on.
     Isolate,
-    /// The workload is asked what is to stand in for it; the number is its own note of which.
-    Fallback(u32),
+    /// [`Workload::fallback`](crate::Workload::fallback) is asked for a substitute value.
+    Fallback,
 }
 
 /// A policy for every node: entry `number % len`.
 ///
-/// One entry serves a whole graph, one a node a graph with named nodes, and one a column a grid numbered row by row.
+/// A table of one entry serves a whole graph, one entry per node a graph with named nodes, and one entry per column
+/// a grid that is numbered row by row.
 #[derive(Clone, Debug)]
 pub struct Policies {
     entries: Box<[Policy]>,
@@ -73,12 +74,21 @@ impl Policies {
         Policies { highest_limit: policy.limit, entries: Box::new([policy]) }
     }
 
-    /// A policy a node, repeating from the start when there are more nodes than policies.
+    /// One policy per node, repeating from the start when there are more nodes than policies. An empty list, which
+    /// belongs to an empty graph, is the default policy for all nodes.
     ///
-    /// `None` when the list is empty.
-    pub fn repeating(policies: Vec<Policy>) -> Option<Policies> {
+    /// ```
+    /// use anabranch_engine::{NodeId, OnError, Policies, Policy};
+    /// let isolate = Policy { on_error: OnError::Isolate, ..Policy::default() };
+    /// let policies = Policies::repeating(vec![Policy::default(), isolate]);
+    /// assert_eq!(policies.of(NodeId(3)), &isolate);
+    /// ```
+    pub fn repeating(policies: Vec<Policy>) -> Policies {
+        if policies.is_empty() {
+            return Policies::default();
+        }
         let highest_limit = policies.iter().filter_map(|policy| policy.limit).max();
-        if policies.is_empty() { None } else { Some(Policies { entries: policies.into(), highest_limit }) }
+        Policies { entries: policies.into(), highest_limit }
     }
 
     /// The policy of `node`.

@@ -17,7 +17,7 @@ pub type Task = Box<dyn FnOnce() + Send>;
 /// Threads that take tasks in the order they came, started when there is work and none is idle.
 ///
 /// The queue is bounded by the engine: at most its number of runs times what each may have in flight.
-pub struct ThreadPool {
+pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
 }
 

@@ -1,46 +1,116 @@
-//! Which failures are worth another try, and when.
+//! Retries: which failures are tried again, how often, and after which pause.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
-use crate::workload::Failure;
+use crate::workload::{BoxError, Failure};
 
-/// How often and when a node is tried again. While it waits it holds no slot, and fresh work goes first.
+/// How often and when a node is tried again. A node that waits for its next try holds no slot of a limit, and nodes
+/// that were not tried yet go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Further tries after the first. Tries that the backend refused for its load do not count.
+    /// Further tries after the first. Tries that end as [`Severity::Throttled`] do not count. Default: 3.
     pub rounds: u32,
-    /// The pause before the first of them; each later one is twice as long, give or take a random quarter.
+    /// The pause before the first of them; each later one is twice as long, give or take a random quarter. Default:
+    /// 50 ms.
     pub base: Duration,
-    /// The longest pause.
+    /// The longest pause. Default: 5 s.
     pub longest: Duration,
 }
 
-/// What kind of failure an error is.
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry { rounds: 3, base: Duration::from_millis(50), longest: Duration::from_secs(5) }
+    }
+}
+
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// May well succeed next time.
+    /// The next try may succeed.
     Transient,
-    /// The backend has too much to do; it may say for how long.
+    /// The backend is overloaded (HTTP 429 or 503). It may say for how long.
     Throttled {
-        /// The pause it asks for.
+        /// The pause that the backend asks for.
         retry_after: Option<Duration>,
     },
-    /// Will fail the same way again.
+    /// The next try would fail in the same way.
     Permanent,
 }
 
-/// An error that knows its kind.
+/// An error of a node that says whether another try may help.
+///
+/// Implemented for [`BoxError`], so that any error can be a node's.
 pub trait Classified {
-    /// The kind. Unless told otherwise, an error is permanent.
+    /// The kind of the failure. An error that does not say is [`Severity::Transient`]: a node is tried again only if its
+    /// policy has a [`Retry`], and then another try is what its author wants.
     fn severity(&self) -> Severity {
-        Severity::Permanent
+        Severity::Transient
     }
 }
 
 impl Classified for () {}
 impl Classified for String {}
 impl Classified for Infallible {}
+
+/// The severity of the first [`ClassifiedError`] among the error and its sources.
+impl Classified for BoxError {
+    fn severity(&self) -> Severity {
+        let error: &(dyn Error + 'static) = &**self;
+        let chain = std::iter::successors(Some(error), |error| (*error).source());
+        let classified = chain.take(MAX_SOURCES).find_map(|error| error.downcast_ref::<ClassifiedError>());
+        classified.map_or(Severity::Transient, |error| error.severity)
+    }
+}
+
+/// Sources of an error that are looked at for a severity.
+const MAX_SOURCES: usize = 64;
+
+/// An error with its severity, for nodes whose errors are boxed.
+///
+/// ```
+/// use anabranch_engine::retry::{Classified, ClassifiedError, Severity};
+/// use anabranch_engine::workload::BoxError;
+///
+/// fn parse(text: &str) -> Result<u64, BoxError> {
+///     Ok(text.parse().map_err(|error| ClassifiedError::new(Severity::Permanent, error))?)
+/// }
+///
+/// let error = parse("x").unwrap_err();
+/// assert_eq!((error.severity(), error.to_string().as_str()), (Severity::Permanent, "invalid digit found in string"));
+/// ```
+#[derive(Debug)]
+pub struct ClassifiedError {
+    severity: Severity,
+    error: BoxError,
+}
+
+impl ClassifiedError {
+    /// Gives `error` this severity.
+    pub fn new(severity: Severity, error: impl Into<BoxError>) -> ClassifiedError {
+        ClassifiedError { severity, error: error.into() }
+    }
+}
+
+impl fmt::Display for ClassifiedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for ClassifiedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl Classified for ClassifiedError {
+    fn severity(&self) -> Severity {
+        self.severity
+    }
+}
 
 /// Refusals that one node takes before it fails; what they wait is up to the backend.
 pub(crate) const MAX_REFUSALS: u32 = 1_000;

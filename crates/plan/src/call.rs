@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 
 use crate::capture::Recorder;
 use crate::source::{Reads, Shared, StaleReads};

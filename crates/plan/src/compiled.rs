@@ -230,7 +230,7 @@ impl Compiled {
             policy
         };
         let policies = self.stages.iter().enumerate().map(policy).collect();
-        Policies::repeating(policies).expect("a plan has an output, so it has a stage")
+        Policies::repeating(policies)
     }
 
     /// The node that a stage is, or begins with.

@@ -8,7 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
-use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
+use anabranch_engine::Options;
+use anabranch_engine::clock::Clock;
+use anabranch_engine::event::RunId;
+use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
+use anabranch_engine::options::Reserve;
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
@@ -385,7 +389,7 @@ impl Plan {
         // Only what can be stood in for is ever cut early.
         let known = deadline.filter(|_| plan.degrades).and_then(|_| plan.times.reserve());
         let bounds = Options {
-            label: "plan",
+            label: "plan".into(),
             deadline,
             grace: GRACE,
             reserve: known.map_or(Reserve::Share, Reserve::PerNode),

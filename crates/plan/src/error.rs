@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Classified, Failure, NodeId, Refused, Severity, Stopped, ZeroSetting};
+use anabranch_engine::admission::Refused;
+use anabranch_engine::config::ZeroSetting;
+use anabranch_engine::retry::{Classified, Severity};
+use anabranch_engine::{Failure, NodeId, Stopped};
 
 use crate::compiled::{Compiled, What, short};
 use crate::expr;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_engine::Page;
+use anabranch_engine::metrics::Page;
 
 use crate::admission::Totals;
 use crate::ledger::{LedgerEntry, Reason};

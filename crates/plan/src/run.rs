@@ -7,9 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anabranch_engine as engine;
-use anabranch_engine::{
-    Budget, Check, Classified, Cost, Drops, Failure, Job, NodeId, Severity, Step, Workload,
-};
+use anabranch_engine::retry::{Classified, Severity};
+use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Job, NodeId, Step, Workload};
 use anabranch_rows::Rows;
 
 use crate::call::Call;

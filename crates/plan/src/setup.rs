@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Clock, SystemClock};
+use anabranch_engine::clock::{Clock, SystemClock};
 
 use crate::engine::Config;
 use crate::problem::{Problem, Problems, closest};

@@ -88,7 +88,7 @@ fn reserve(times: &[Timed], stages: &[Stage], graph: &Dag, policies: &Policies) 
         match (policies.of(stage).on_error, &stages[stage.index()].what) {
             (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
             // Of what can be stood in for nobody has to wait to the end.
-            (OnError::Fallback(_), _) if !spare => Duration::ZERO,
+            (OnError::Fallback, _) if !spare => Duration::ZERO,
             _ => usual.unwrap_or_default(),
         }
     };

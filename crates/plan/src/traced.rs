@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anabranch_engine::{Dag, Event, Graph as _, Heard, NodeId, Timeline, Track, What};
+use anabranch_engine::event::{Event, Heard, What};
+use anabranch_engine::timeline::{Timeline, Track};
+use anabranch_engine::{Dag, Graph as _, NodeId};
 
 use crate::answer::Answer;
 use crate::compiled::Compiled;

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use anabranch_content::{Address, Gone};
-use anabranch_engine::{Classified, Refused};
+use anabranch_engine::admission::Refused;
+use anabranch_engine::retry::Classified;
 
 use crate::function::Fault;
 use crate::recipe::{FunctionId, Malformed};

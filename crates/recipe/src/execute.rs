@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Cost, Error as Kept, Reader, Writer};
-use anabranch_engine::{Class as Pace, Panicked, Waiter};
+use anabranch_engine::flight::{Panicked, Waiter};
+use anabranch_engine::options::Class as Pace;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};

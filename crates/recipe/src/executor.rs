@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_content::{Address, Class, Import, Imported, NewDerivation, Put, Store};
-use anabranch_engine::{Engine, Flights};
+use anabranch_engine::Engine;
+use anabranch_engine::flight::Flights;
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::Semaphore;

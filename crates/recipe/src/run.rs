@@ -6,10 +6,9 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use anabranch_content::{Address, Lease};
-use anabranch_engine::{
-    Budget, Check, Class, Drops, Failure, NodeId, Options, Panicked, Policies, Step, Stopped, Waiter,
-    Workload,
-};
+use anabranch_engine::flight::{Panicked, Waiter};
+use anabranch_engine::options::Class;
+use anabranch_engine::{Budget, Check, Drops, Failure, NodeId, Options, Policies, Step, Stopped, Workload};
 use bytes::Bytes;
 use smallvec::smallvec;
 use tokio::sync::OwnedSemaphorePermit;
@@ -58,7 +57,7 @@ pub(crate) async fn materialise(
     let values = closure.nodes.iter().map(|_| None).collect();
     let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, computed: 0 };
     let options = Options {
-        label: "recipes",
+        label: "recipes".into(),
         deadline,
         class: Class::Batch,
         in_flight: inner.config.in_flight,

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 
 use anabranch_content::Error as Kept;
-use anabranch_engine::Refused;
+use anabranch_engine::admission::Refused;
 use anabranch_recipe::{Error, Fault};
 use axum::Json;
 use axum::http::StatusCode;

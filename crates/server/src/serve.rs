@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Clock, Drained};
+use anabranch_engine::admission::Drained;
+use anabranch_engine::clock::Clock;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;

@@ -9,7 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use anabranch_engine::{AbortOnDrop, Clock, Config, Engine, Pool, Seams, Sleep, Task, Tasks};
+use anabranch_engine::clock::{Clock, Sleep};
+use anabranch_engine::pool::{Pool, Task};
+use anabranch_engine::seams::Seams;
+use anabranch_engine::tasks::{AbortOnDrop, Tasks};
+use anabranch_engine::{Config, Engine};
 
 pub use self::job::spend;
 use self::job::{Progress, RunningJob};

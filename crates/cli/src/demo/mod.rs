@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Category, SystemClock, Track};
+use anabranch_engine::clock::SystemClock;
+use anabranch_engine::timeline::{Category, Track};
 use anabranch_plan::explained::Kind;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};

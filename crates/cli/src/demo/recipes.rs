@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{
     Executor, FileBytes, FileFormat, Functions, Get, RecipeFile, Source, UnknownFunction,
 };

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Clock, Failure, Refused};
+use anabranch_engine::Failure;
+use anabranch_engine::admission::Refused;
+use anabranch_engine::clock::Clock;
 use anabranch_plan::sources;
 use anabranch_plan::{Answer, Error, OpError, Plan, Reason, Request, RunOptions};
 use hdrhistogram::Histogram;

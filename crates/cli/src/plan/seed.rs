@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::SystemClock;
+use anabranch_engine::clock::SystemClock;
 use anabranch_plan::DataFile;
 use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
 use clap::Args;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_plan::Engine;
 use anabranch_plan_ts::{SourceFile, look};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_content::{Error as StoreError, Store};
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Error, Executor, Functions};
 use anabranch_server::Client;
 use clap::Args;

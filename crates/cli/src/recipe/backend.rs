@@ -8,7 +8,7 @@ use std::time::Duration;
 use anabranch_content::{
     Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
 };
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{
     Added, Draft, Executor, Get, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Source, Status,
     UnknownFunction,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_content::Address;
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Draft, Executor, FunctionId, Functions, Get, Params, Ref, UnknownFunction};
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Event, Heard};
 
 use super::show;

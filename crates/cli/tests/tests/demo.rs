@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use expect_test::expect;
 
 use crate::binary::{in_folder, scratch};

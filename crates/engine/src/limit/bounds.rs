@@ -1,27 +1,33 @@
-//! Between what and what an adaptive limit moves.
+//! The range in which an adaptive limit moves.
 
 use super::error::Error;
 
-/// Between what and what a limit moves.
+/// The range of an adaptive limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least it falls to.
+    /// The lowest value of the limit. Default: 1.
     pub min: u32,
-    /// The most it grows to.
+    /// The highest value of the limit. Default: 1,000.
     pub max: u32,
-    /// Where it starts.
+    /// The first value of the limit. Default: 8.
     pub start: u32,
-    /// How it grows until the first sign of trouble.
+    /// How the limit grows until a call is refused, times out or slows down. Default: [`Ramp::Double`].
     pub ramp: Ramp,
 }
 
-/// How a limit grows until the first sign of trouble.
+/// How a limit grows until a call is refused, times out or slows down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ramp {
     /// Doubles with each window.
     Double,
     /// Adds one with each window.
     One,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { min: 1, max: 1_000, start: 8, ramp: Ramp::Double }
+    }
 }
 
 impl Bounds {

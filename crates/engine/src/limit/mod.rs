@@ -1,7 +1,25 @@
-//! Limits on calls to a backend: how many at a time, and how much in a time.
+//! Limits on calls to a backend: concurrency (fixed or adaptive), requests and tokens per unit of time.
+//!
+//! [`Limits`] is a table that runs share: add one limit per backend, put the table into
+//! [`Options::limits`](crate::Options::limits) and the key into [`Policy::limit`](crate::Policy::limit). A node that
+//! waits for a slot is not a task and holds nothing; runs take turns.
+//!
+//! ```
+//! use anabranch_engine::clock::SystemClock;
+//! use anabranch_engine::limit::{Allowance, Limits, Rate};
+//! use std::{sync::Arc, time::Duration};
+//!
+//! let limits = Limits::new(Arc::new(SystemClock));
+//! let search = limits.add("search", Allowance::fixed(10))?;
+//! let minute = Rate { amount: 600, per: Duration::from_secs(60), burst: 20 };
+//! let model = limits.add("model", Allowance { requests: Some(minute), ..Allowance::adaptive() })?;
+//! assert_eq!((limits.standing(search).limit, limits.standing(model).in_flight), (10, 0));
+//! # Ok::<(), anabranch_engine::limit::Error>(())
+//! ```
 
 mod error;
 mod bounds;
+mod allowance;
 mod ceiling;
 mod latency;
 mod adaptive;
@@ -11,9 +29,10 @@ mod entry;
 mod table;
 
 pub use adaptive::{Adaptive, Call, Learned, Moved, Verdict, Why};
+pub use allowance::{Allowance, Concurrency};
 pub use bounds::{Bounds, Ramp};
 pub use bucket::{Bucket, Quota, Rate};
 pub use error::Error;
 pub(crate) use permit::{Ended, Permit};
-pub use table::{Allowance, Concurrency, LimitKey, Limits, Standing};
 pub(crate) use table::{Asked, Customer, Place};
+pub use table::{LimitKey, Limits, Standing};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::super::clock::Clock;
 use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::adaptive::{Adaptive, Call, Learned, Moved};
-use super::bounds::Bounds;
+use super::allowance::{Allowance, Concurrency};
 use super::bucket::{Bucket, Quota, Rate};
 use super::entry::{Entry, Fitted, Waiting};
 use super::error::Error;
@@ -47,28 +47,6 @@ impl std::fmt::Display for LimitKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// What one key allows.
-#[derive(Clone, Copy, Debug)]
-pub struct Allowance {
-    /// Calls in flight.
-    pub concurrency: Concurrency,
-    /// Calls in a time.
-    pub requests: Option<Rate>,
-    /// Tokens (whatever the backend counts by) in a time.
-    pub tokens: Option<Rate>,
-    /// A limit that this one's calls count against as well: an account that several keys share.
-    pub parent: Option<LimitKey>,
-}
-
-/// How many calls may be in flight.
-#[derive(Clone, Copy, Debug)]
-pub enum Concurrency {
-    /// So many.
-    Fixed(u32),
-    /// As many as the backend turns out to take.
-    Adaptive(Bounds),
 }
 
 /// What a key is doing now.

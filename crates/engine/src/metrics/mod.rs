@@ -1,4 +1,4 @@
-//! Counters, gauges and histograms from events, in memory that does not grow with what runs.
+//! Counters, gauges and histograms of runs, from their events, in bounded memory.
 
 mod snapshot;
 mod render;

@@ -12,7 +12,7 @@ impl Progress {
     /// One line of at most `width` characters, for any width from 20: what matters most stays longest.
     ///
     /// ```
-    /// use anabranch_engine::Progress;
+    /// use anabranch_engine::progress::Progress;
     /// # let now = std::time::Instant::now();
     /// assert_eq!(Progress::default().line(80, now), "waiting for a run");
     /// ```

@@ -1,4 +1,4 @@
-//! How far runs have come, in numbers and in one line of text. Draws nothing itself: whoever owns the terminal does.
+//! The progress of runs, from their events: counts, rate, time left, and one line of text to draw on a terminal.
 
 mod line;
 

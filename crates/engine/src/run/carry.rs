@@ -12,10 +12,10 @@ use super::trip::{self, Link, MAX_LINKS, Outcome, Reply, Trip, TripRunner};
 use super::{Doing, Run};
 use crate::check::Check;
 use crate::clock::{after, earlier};
-use crate::engine::Class;
 use crate::event::{Place, What};
 use crate::frontier::Phase;
 use crate::graph::{Edge, Graph, NodeId};
+use crate::options::Class;
 use crate::panics;
 use crate::policy::{OnError, Policy, StepKind};
 use crate::workload::{Budget, Cost, Failure, Step, Workload};
@@ -143,7 +143,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             let policy = self.policies.of(node);
             let is_cpu = matches!(policy.step, StepKind::Auto | StepKind::Inline | StepKind::Pool);
             let waits = policy.limit.is_some() || policy.serial.is_some() || policy.retry.is_some();
-            if !is_cpu || waits || matches!(policy.on_error, OnError::Fallback(_)) {
+            if !is_cpu || waits || policy.on_error == OnError::Fallback {
                 return;
             }
             let Some(job) = self.work.link(node, input) else { return };

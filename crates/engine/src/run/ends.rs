@@ -48,7 +48,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
                 self.met_deadline(node);
             }
             OnError::FailRun => self.stop_with(node, failure),
-            OnError::Fallback(_) => match self.work.fallback(node, &failure) {
+            OnError::Fallback => match self.work.fallback(node, &failure) {
                 Instead::Value(value) => {
                     self.fell_back += 1;
                     self.log.now(What::FellBack(node, reason(&failure)));

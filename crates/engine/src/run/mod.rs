@@ -20,11 +20,12 @@ use std::time::{Duration, Instant};
 
 use crate::admission::{Admitted, Cut, Refused};
 use crate::clock::earlier;
-use crate::engine::{Engine, Options};
+use crate::engine::Engine;
 use crate::event::{Ending, RunId, What};
 use crate::frontier::Frontier;
 use crate::graph::{Graph, NodeId};
 use crate::limit::{LimitKey, Permit};
+use crate::options::Options;
 use crate::policy::{OnError, Policies, Policy};
 use crate::workload::{Drops, Failure, Workload};
 use log::Log;
@@ -156,7 +157,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         {
             return Err(Refused::UnknownLimit(key));
         }
-        let admitted = engine.active.enter(options.label)?;
+        let admitted = engine.active.enter(options.label.clone())?;
         let mut log = Log::new(engine.events.clone(), Arc::clone(&engine.seams.clock), admitted.run);
         log.at(now, What::RunStarted(graph.node_count()));
         Ok(Run {
@@ -257,8 +258,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         let reserve = match (policy.on_error, &self.terms.reserve) {
             (OnError::FailRun | OnError::Isolate, _) => return None,
             _ if self.frontier.graph().dependent_count(node) == 0 => Duration::ZERO,
-            (OnError::Fallback(_), TailReserve::Fixed(reserve)) => *reserve,
-            (OnError::Fallback(_), TailReserve::PerNode(table)) => table[node.index()],
+            (OnError::Fallback, TailReserve::Fixed(reserve)) => *reserve,
+            (OnError::Fallback, TailReserve::PerNode(table)) => table[node.index()],
         };
         Some(deadline.checked_sub(reserve).unwrap_or(deadline))
     }

@@ -13,7 +13,7 @@ use crate::clock::{after, earlier};
 use crate::graph::NodeId;
 use crate::limit::Permit;
 use crate::mailbox::Mailbox;
-use crate::threads::AbortOnDrop;
+use crate::tasks::AbortOnDrop;
 use crate::workload::Workload;
 
 pub(super) type Mail<V, E> = Mailbox<Message<V, E>>;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::admission::Refused;
-use crate::engine::{Class, Engine, Options, Reserve};
+use crate::engine::Engine;
 use crate::limit::Limits;
+use crate::options::{Class, Options, Reserve};
 
 pub(super) struct Terms {
     pub(super) deadline: Option<Instant>,

@@ -1,8 +1,8 @@
-//! Where a run's time went, told from its events: what each node waited for and worked on, the chain of nodes that
-//! made the run take as long as it did, and both as a picture or a trace.
+//! Where the time of a run went, from its events: what each node waited for and worked on, the critical path, and both
+//! as an HTML page, an SVG image or a trace for Perfetto.
 //!
-//! A node's time is cut into [`Category`]s without gap, from the moment its last input ended to its own end. So the
-//! times along the critical path, plus what lies outside of any node, add up to the run's.
+//! The time of a node, from the end of its last input to its own end, is divided into [`Category`]s without gaps. So the
+//! times along the critical path, plus the time outside of any node, add up to the time of the run.
 
 mod spent;
 mod build;

@@ -4,9 +4,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::Clock;
+use anabranch_engine::event::{Heard, What};
+use anabranch_engine::limit::{Allowance, Bounds, Concurrency, LimitKey, Limits, Ramp};
+use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
-    Allowance, Bounds, Budget, Check, Classified, Clock, Concurrency, Config, Dag, Drops, Engine, Heard,
-    LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Ramp, Report, Retry, Severity, Step, What,
+    Budget, Check, Config, Dag, Drops, Engine, NodeId, OnError, Options, Policies, Policy, Report, Step,
     Workload,
 };
 use anabranch_testkit::{Rng, Sim};

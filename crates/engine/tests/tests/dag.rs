@@ -5,7 +5,7 @@ use std::time::Duration;
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
 use expect_test::{Expect, expect};
 
-fn build(node_count: u32, edges: &[(u32, u32)]) -> Result<Dag, anabranch_engine::GraphError> {
+fn build(node_count: u32, edges: &[(u32, u32)]) -> Result<Dag, anabranch_engine::dag::Error> {
     let edges: Vec<_> = edges.iter().map(|&(a, b)| (NodeId(a), NodeId(b), Edge::Needs)).collect();
     Dag::new(node_count, &edges)
 }

@@ -4,7 +4,8 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use anabranch_engine::{Config, Drained, Engine, Options, Refused, Report, Stopped};
+use anabranch_engine::admission::{Drained, Refused};
+use anabranch_engine::{Config, Engine, Options, Report, Stopped};
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
@@ -45,7 +46,7 @@ fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<Broken
     let engine = sim.engine(&Config::default());
     let began = engine.clock().now();
     let mut player = Player::new(&script, engine.clock());
-    let options = Options { label: "feed", ..Options::default() };
+    let options = Options { label: "feed".into(), ..Options::default() };
     let run = engine.run(&script.dag, &script.policies, &mut player, &options).unwrap();
     let (result, drained) = sim.block_on(both(run, engine.drain(grace)));
     assert_eq!(refused(&engine), Some(Refused::Draining));

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use anabranch_engine::{Config, Ending, Engine, Heard, Listener, Options, What};
+use anabranch_engine::event::{Ending, Heard, Listener, What};
+use anabranch_engine::{Config, Engine, Options};
 use anabranch_testkit::Sim;
 
 use crate::script::{Player, Script, listen};

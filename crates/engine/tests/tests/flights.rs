@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use anabranch_engine::{Flights, Panicked, Waiter};
+use anabranch_engine::flight::{Flights, Panicked, Waiter};
 use tokio::sync::oneshot;
 
 type Answer = Result<u64, &'static str>;

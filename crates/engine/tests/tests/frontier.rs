@@ -1,6 +1,7 @@
 //! The frontier against a naive model, and what gates and after-edges can express.
 
-use anabranch_engine::{Change, Dag, Edge, Frontier, Graph, NodeId, Phase};
+use anabranch_engine::frontier::{Change, Frontier, Phase};
+use anabranch_engine::{Dag, Edge, Graph, NodeId};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 

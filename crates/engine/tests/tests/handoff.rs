@@ -13,7 +13,7 @@ mod mailbox;
 mod pool;
 
 mod clock {
-    pub(crate) use anabranch_engine::Clock;
+    pub(crate) use anabranch_engine::clock::Clock;
 }
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "some of it serves the engine alone")]
 #[path = "../../src/limit/mod.rs"]
@@ -183,12 +183,12 @@ fn without_any_thread_tasks_are_dropped_not_kept() {
 /// A clock that stands still.
 struct Still(std::time::Instant);
 
-impl anabranch_engine::Clock for Still {
+impl anabranch_engine::clock::Clock for Still {
     fn now(&self) -> std::time::Instant {
         self.0
     }
 
-    fn sleep_until(&self, _: std::time::Instant) -> anabranch_engine::Sleep {
+    fn sleep_until(&self, _: std::time::Instant) -> anabranch_engine::clock::Sleep {
         Box::pin(std::future::pending())
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{
-    Budget, Edge, Failure, Graph, Heard, Listener, NodeId, OnError, Place, Reason, Report, Stopped, Wait, What,
-};
+use anabranch_engine::event::{Heard, Listener, Place, Reason, Wait, What};
+use anabranch_engine::{Budget, Edge, Failure, Graph, NodeId, OnError, Report, Stopped};
 
-use crate::sim::{Broken, Case, NOTHING};
+use crate::sim::{Broken, Case};
 
 /// The most of a deadline that a run keeps for the nodes behind a late one.
 const LONGEST_RESERVE: Duration = Duration::from_millis(10);
@@ -91,7 +90,7 @@ impl<'a> Judge<'a> {
     }
 
     pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<Broken>) {
-        assert!(matches!(self.case.policies[node.index()].on_error, OnError::Fallback(_)));
+        assert_eq!(self.case.policies[node.index()].on_error, OnError::Fallback);
         self.nodes[node.index()].fell_back = true;
         self.name_matches(node, failure);
     }
@@ -205,7 +204,7 @@ impl<'a> Judge<'a> {
 
     /// Whether the run goes on without the node when it fails.
     fn goes_on_without(&self, node: NodeId) -> bool {
-        matches!(self.case.policies[node.index()].on_error, OnError::Isolate | NOTHING)
+        self.case.policies[node.index()].on_error == OnError::Isolate || self.case.gives_nothing[node.index()]
     }
 
     fn may_start(&self, fates: &[Fate], node: NodeId) -> bool {
@@ -274,13 +273,17 @@ impl<'a> Judge<'a> {
         let policy = &self.case.policies[node.index()];
         match reason {
             Reason::Timeout => {
-                let Fate::InFlight(began, _) = fates[node.index()] else { panic!("{node} was not in flight") };
+                let Fate::InFlight(began, _) = fates[node.index()] else {
+                    panic!("{node} was not in flight")
+                };
                 assert!(at >= began + policy.timeout.unwrap(), "{node} timed out before its timeout");
             }
             Reason::Deadline => {
                 let deadline = self.case.options.deadline.expect("the run has a deadline");
-                let fallback = matches!(policy.on_error, OnError::Fallback(_));
-                assert!(fallback, "{node} has no fallback: the deadline ends the run, not the node");
+                assert!(
+                    policy.on_error == OnError::Fallback,
+                    "{node} has no fallback: the deadline ends the run, not the node"
+                );
                 assert!(at + LONGEST_RESERVE >= deadline, "{node} met the deadline long before it");
             }
             Reason::Error | Reason::Panic | Reason::Abandoned => {}

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use anabranch_engine::options::Reserve;
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Engine, NodeId, Options, Policies, Policy, Reserve, Step, Stopped, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Engine, NodeId, Options, Policies, Policy, Step, Stopped,
+    Workload,
 };
 use expect_test::expect;
 
@@ -29,8 +31,9 @@ fn a_timeout_in_the_middle_of_a_trip_is_its_own_nodes() {
         play("a: cpu 10 pool timeout 25; b: cpu 50 timeout 20 linked asks 1 isolate <- a; c: linked <- b");
     expect!["0..10 a | 10..30 b failed | 30 c dropped"].assert_eq(&played.timeline);
     // Not at the first look, which comes as early as a link can be late.
-    let played =
-        play("a: cpu 10 pool timeout 25; b: cpu 50 timeout 60 linked <- a; c: cpu 9 timeout 5 linked asks 1 <- b");
+    let played = play(
+        "a: cpu 10 pool timeout 25; b: cpu 50 timeout 60 linked <- a; c: cpu 9 timeout 5 linked asks 1 <- b",
+    );
     assert_eq!(
         played.result.unwrap_err().to_string(),
         "node #2 failed: did not finish within its timeout of 5ms"
@@ -63,8 +66,10 @@ fn with_a_fallback_it_is_the_deadline_that_the_workload_is_told_of() {
             options.deadline = Some(now + Duration::from_millis(50));
         });
         assert_eq!(played.result.unwrap().fell_back, 1, "seed {seed}");
-        expect!["finish other, fallback busy: did not finish in what the run's deadline left it, finish busy"]
-            .assert_eq(&played.calls.join(", "));
+        expect![
+            "finish other, fallback busy: did not finish in the time that the run's deadline left it, finish busy"
+        ]
+        .assert_eq(&played.calls.join(", "));
     }
 }
 
@@ -94,11 +99,13 @@ impl Workload for Endless {
 fn a_job_in_place_that_notices_the_deadline_ends_the_run_by_it() {
     let engine = Engine::new(&Config::default()).unwrap();
     let dag = Dag::new(2, &[]).unwrap();
-    let policies = Policies::uniform(Policy { timeout: Some(Duration::from_secs(3600)), ..Policy::default() });
+    let policies =
+        Policies::uniform(Policy { timeout: Some(Duration::from_secs(3600)), ..Policy::default() });
     let deadline = engine.clock().now() + Duration::from_millis(2);
     let options = Options { deadline: Some(deadline), ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let ended = runtime.block_on(async { engine.run(&dag, &policies, &mut Endless, &options).unwrap().await });
+    let ended =
+        runtime.block_on(async { engine.run(&dag, &policies, &mut Endless, &options).unwrap().await });
     let Err(Stopped::Deadline { late }) = ended else { panic!("{ended:?}") };
     assert_eq!(late, [NodeId(0)]);
 }

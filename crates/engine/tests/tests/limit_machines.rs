@@ -5,8 +5,9 @@ mod world;
 
 use std::time::Duration;
 
-use anabranch_engine::{
-    Adaptive, Bounds, Call, Clock, Learned, LimitError, Moved, Ramp, SystemClock, Verdict, Why,
+use anabranch_engine::clock::{Clock, SystemClock};
+use anabranch_engine::limit::{
+    Adaptive, Bounds, Call, Error as LimitError, Learned, Moved, Ramp, Verdict, Why,
 };
 use expect_test::{Expect, expect};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{Ending, Event, Heard, Metrics, NodeId, Place, RunId, Snapshot, Times, What};
+use anabranch_engine::NodeId;
+use anabranch_engine::event::{Ending, Event, Heard, Place, RunId, What};
+use anabranch_engine::metrics::{Metrics, Snapshot, Times};
 use expect_test::{Expect, expect};
 
 use crate::alloc;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use anabranch_engine::{Event, Heard, NodeId, Place, Progress, RunId, What};
+use anabranch_engine::NodeId;
+use anabranch_engine::event::{Event, Heard, Place, RunId, What};
+use anabranch_engine::progress::Progress;
 use expect_test::{Expect, expect};
 
 use crate::tape::{at, tape};

@@ -6,9 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::SystemClock;
+use anabranch_engine::options::Class;
+use anabranch_engine::policy::StepKind;
+use anabranch_engine::pool::{Pool, Task};
+use anabranch_engine::seams::Seams;
+use anabranch_engine::tasks::TokioTasks;
 use anabranch_engine::{
-    Budget, Check, Class, Config, Cost, Dag, Drops, Edge, Engine, Failure, NodeId, OnError, Options,
-    Policies, Policy, Pool, Seams, Step, StepKind, Stopped, SystemClock, Task, TokioTasks, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, NodeId, OnError, Options, Policies,
+    Policy, Step, Stopped, Workload,
 };
 
 type Outcome = Result<u64, String>;
@@ -178,7 +184,7 @@ fn dropping_a_run_drops_its_futures_and_tasks() {
     }
     let dropped = Arc::new(AtomicUsize::new(0));
     let policies = [StepKind::Auto, StepKind::Spawned].map(|step| Policy { step, ..Policy::default() });
-    let policies = Policies::repeating(policies.into()).unwrap();
+    let policies = Policies::repeating(policies.into());
     let (engine, dag) = (engine(), Dag::new(2, &[]).unwrap());
     let mut work = steps(|_| {
         let guard = Guard(Arc::clone(&dropped));
@@ -361,7 +367,7 @@ fn a_linked_job_has_a_timeout_of_its_own_whatever_the_first_ones_is() {
         });
         let policies =
             [first, Some(Duration::from_millis(40))].map(|timeout| Policy { timeout, ..Policy::default() });
-        let policies = Policies::repeating(policies.into()).unwrap();
+        let policies = Policies::repeating(policies.into());
         let mut work = Linked { second: Some(second) };
         let began = Instant::now();
         let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
@@ -461,7 +467,9 @@ fn a_future_out_of_tokios_budget_lets_other_tasks_go_first() {
     });
     let mut work = steps(|_| future(receive.take().unwrap()));
     let (engine, dag, policies) = (engine(), Dag::new(1, &[]).unwrap(), Policies::default());
-    runtime().block_on(async { engine.run(&dag, &policies, &mut work, &Options::default()).unwrap().await }).unwrap();
+    runtime()
+        .block_on(async { engine.run(&dag, &policies, &mut work, &Options::default()).unwrap().await })
+        .unwrap();
     let polls = polls.load(Ordering::Relaxed);
     assert!(polls <= 2 * ITEMS / BUDGET, "{polls} polls for {ITEMS} items");
 }

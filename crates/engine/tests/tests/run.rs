@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Config, Options, Refused, Reserve};
+use anabranch_engine::admission::Refused;
+use anabranch_engine::options::Reserve;
+use anabranch_engine::{Config, Options};
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
@@ -140,8 +142,8 @@ fn cost_decides_between_inline_and_pool_and_the_threshold_is_a_runs_own() {
         let mut player = Player::new(&script, engine.clock());
         sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
         let mut places = Vec::new();
-        while let Some(anabranch_engine::Heard::Event(event)) = listener.try_next() {
-            if let anabranch_engine::What::Started(node, place) = event.what {
+        while let Some(anabranch_engine::event::Heard::Event(event)) = listener.try_next() {
+            if let anabranch_engine::event::What::Started(node, place) = event.what {
                 places.push(format!("{} {place:?}", script.name(node)));
             }
         }
@@ -188,7 +190,10 @@ fn runs_that_cannot_move_are_refused() {
     assert_eq!(refusal(past).to_string(), "the deadline passed 3ms before the run began");
     let short: Arc<[Duration]> = [Duration::ZERO].into();
     let misfit = Options { reserve: Reserve::PerNode(short), ..Options::default() };
-    assert_eq!(refusal(misfit).to_string(), "the reserve table has 1 entries for 2 nodes; give one a node");
+    assert_eq!(
+        refusal(misfit).to_string(),
+        "the reserve table has 1 entries for 2 nodes; give one entry per node"
+    );
     let mut first = Player::new(&script, engine.clock());
     let running = engine.run(&script.dag, &script.policies, &mut first, &Options::default()).unwrap();
     assert_eq!(refusal(Options::default()), Refused::Busy { max_runs: 1 });

@@ -4,9 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_engine::clock::Clock;
+use anabranch_engine::limit::{Allowance, Limits};
 use anabranch_engine::{
-    Allowance, Budget, Check, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Engine, Limits, NodeId, OnError,
-    Options, Policies, Policy, Step, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, NodeId, OnError, Options, Policies, Policy, Step,
+    Workload,
 };
 use anabranch_testkit::Sim;
 use rustix::time::{ClockId, clock_gettime};
@@ -57,10 +59,7 @@ struct YieldOnce(bool);
 impl Future for YieldOnce {
     type Output = Result<u64, ()>;
 
-    fn poll(
-        mut self: Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
         if self.0 {
             return std::task::Poll::Ready(Ok(1));
         }
@@ -169,10 +168,8 @@ fn nodes_that_wait_for_a_limit_with_a_fallback_take_linear_time() {
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
     let limits = Limits::new(sim.clock());
-    let allowance =
-        Allowance { concurrency: Concurrency::Fixed(500), requests: None, tokens: None, parent: None };
-    let limit = Some(limits.add("backend", allowance).unwrap());
-    let policies = Policies::uniform(Policy { limit, on_error: OnError::Fallback(0), ..Policy::default() });
+    let limit = Some(limits.add("backend", Allowance::fixed(500)).unwrap());
+    let policies = Policies::uniform(Policy { limit, on_error: OnError::Fallback, ..Policy::default() });
     let deadline = Some(sim.clock().now() + Duration::from_secs(3600));
     let options = Options { limits: Some(limits), deadline, ..Options::default() };
     assert_linear_from(5_000, "waiting for a limit", |nodes| {
@@ -212,7 +209,7 @@ fn a_warm_run_allocates_nothing_per_node() {
 fn a_cascade_a_million_deep_needs_no_stack() {
     const NODES: u32 = 1_000_000;
     let dag = Dag::new(NODES, &chain(NODES)).unwrap();
-    let mut frontier = anabranch_engine::Frontier::new(&dag);
+    let mut frontier = anabranch_engine::frontier::Frontier::new(&dag);
     let first = frontier.start_next().unwrap();
     frontier.fail(first, |_| {});
     assert_eq!(frontier.counts().dropped, NODES - 1);

@@ -12,10 +12,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::Clock;
+use anabranch_engine::event::{Heard, Listener, What};
+use anabranch_engine::limit::{LimitKey, Limits};
+use anabranch_engine::policy::{SerialKey, StepKind};
+use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
-    Budget, Check, Classified, Clock, Config, Cost, Dag, Drops, Edge, Engine, Failure, Heard, Instead,
-    LimitKey, Limits, Listener, NodeId, OnError, Options, Policies, Policy, Report, Retry, SerialKey,
-    Severity, Step, StepKind, Stopped, What, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options,
+    Policies, Policy, Report, Step, Stopped, Workload,
 };
 use anabranch_testkit::{Sim, spend};
 
@@ -109,7 +113,7 @@ impl Script {
             acts.push(act);
         }
         let dag = Dag::new(names.len() as u32, &edges).unwrap();
-        Script { names, dag, policies: Policies::repeating(policies).unwrap(), acts }
+        Script { names, dag, policies: Policies::repeating(policies), acts }
     }
 
     pub(crate) fn name(&self, node: NodeId) -> &str {
@@ -170,7 +174,7 @@ fn parse_word(
             "inline" => policy.step = StepKind::Inline,
             "linked" => act.linked = true,
             "isolate" => policy.on_error = OnError::Isolate,
-            "fallback" => policy.on_error = OnError::Fallback(7),
+            "fallback" => policy.on_error = OnError::Fallback,
             "fail" => act.end = End::Fail,
             "panic" => act.end = End::Panic,
             "skip" => act.end = End::Skip,

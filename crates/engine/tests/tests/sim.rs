@@ -10,18 +10,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_engine::clock::Clock;
+use anabranch_engine::event::What;
+use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
+use anabranch_engine::policy::{SerialKey, StepKind};
+use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
-    Allowance, Budget, Check, Classified, Clock, Concurrency, Config, Cost, Dag, Drops, Edge, Failure, Graph,
-    Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Retry, SerialKey, Severity, Step,
-    StepKind, What, Workload,
+    Budget, Check, Config, Cost, Dag, Drops, Edge, Failure, Graph, Instead, NodeId, OnError, Options,
+    Policies, Policy, Step, Workload,
 };
 use anabranch_testkit::{Rng, Sim, spend};
 
 use crate::judge::Judge;
 use crate::script::listen;
-
-/// A fallback that is to leave the node out.
-pub(crate) const NOTHING: OnError = OnError::Fallback(2);
 
 const CASES: u64 = 12_000;
 
@@ -32,6 +33,8 @@ const FRESH: u64 = 300;
 pub(crate) struct Case {
     pub(crate) dag: Dag,
     pub(crate) policies: Vec<Policy>,
+    /// Whether the fallback of a node is to give nothing.
+    pub(crate) gives_nothing: Vec<bool>,
     acts: Vec<Act>,
     pub(crate) options: Options,
     /// The keys that policies name, and how many calls each allows at a time.
@@ -77,7 +80,7 @@ impl Case {
         let dag = Dag::new(node_count, &edges(rng, node_count)).unwrap();
         // Some cases are rough, some smooth, so that long runs happen too.
         let trouble = *rng.choose(&[0, 3, 20]);
-        let policies = (0..node_count).map(|_| policy(rng, &limits)).collect();
+        let (policies, gives_nothing) = (0..node_count).map(|_| policy(rng, &limits)).unzip();
         let acts = (0..node_count).map(|_| act(rng, node_count, trouble)).collect();
         let options = Options {
             deadline: rng.percent(40).then(|| now + rng.micros(1..60_000)),
@@ -90,6 +93,7 @@ impl Case {
         Case {
             dag,
             policies,
+            gives_nothing,
             acts,
             options,
             limits,
@@ -130,7 +134,8 @@ fn limits(rng: &mut Rng, table: &Limits) -> Vec<(LimitKey, u32)> {
     keys
 }
 
-fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
+/// A policy, and whether the fallback of its node is to give nothing.
+fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> (Policy, bool) {
     let kinds = [
         StepKind::Auto,
         StepKind::Auto,
@@ -139,11 +144,19 @@ fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
         StepKind::Pool,
         StepKind::Blocking,
     ];
-    let modes = [OnError::Isolate, OnError::Isolate, OnError::Fallback(1), NOTHING, OnError::FailRun];
-    Policy {
-        step: *rng.choose(&kinds),
-        timeout: rng.percent(15).then(|| rng.micros(1..8_000)),
-        on_error: *rng.choose(&modes),
+    let modes = [
+        (OnError::Isolate, false),
+        (OnError::Isolate, false),
+        (OnError::Fallback, false),
+        (OnError::Fallback, true),
+        (OnError::FailRun, false),
+    ];
+    let (step, timeout) = (*rng.choose(&kinds), rng.percent(15).then(|| rng.micros(1..8_000)));
+    let (on_error, gives_nothing) = *rng.choose(&modes);
+    let policy = Policy {
+        step,
+        timeout,
+        on_error,
         limit: (!limits.is_empty() && rng.percent(40)).then(|| rng.choose(limits).0),
         retry: rng.percent(30).then(|| Retry {
             rounds: rng.within(0..3) as u32,
@@ -152,7 +165,8 @@ fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> Policy {
         }),
         serial: rng.percent(10).then(|| SerialKey(rng.within(0..2) as u32)),
         tokens: 0,
-    }
+    };
+    (policy, gives_nothing)
 }
 
 fn act(rng: &mut Rng, node_count: u32, trouble: u64) -> Act {
@@ -284,7 +298,7 @@ impl Workload for Actor<'_> {
     }
 
     fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<NodeId> {
-        if self.case.policies[node.index()].on_error == NOTHING {
+        if self.case.gives_nothing[node.index()] {
             return Instead::Nothing;
         }
         self.judge.fell_back(node, failure);
@@ -304,7 +318,7 @@ fn run_case(seed: u64) -> Vec<(Duration, What)> {
     let mut listener = listen(&engine);
     let clock = engine.clock();
     let case = Case::new(&mut rng, clock);
-    let policies = Policies::repeating(case.policies.clone()).unwrap();
+    let policies = Policies::repeating(case.policies.clone());
     let mut actor = Actor { case: &case, clock: Arc::clone(clock), judge: Judge::new(&case) };
     let run = engine.run(&case.dag, &policies, &mut actor, &case.options).unwrap();
     let result = match case.patience {
@@ -330,7 +344,7 @@ fn run_case(seed: u64) -> Vec<(Duration, What)> {
 
 async fn with_patience<F: Future + Unpin>(
     mut run: F,
-    patience: anabranch_engine::Sleep,
+    patience: anabranch_engine::clock::Sleep,
 ) -> Option<F::Output> {
     let mut patience = patience;
     std::future::poll_fn(|cx| match Pin::new(&mut run).poll(cx) {
@@ -382,7 +396,10 @@ fn cases_cover_what_they_are_meant_to() {
         let case = Case::new(&mut rng, &sim.clock());
         deadlines += usize::from(case.options.deadline.is_some());
         cancels += usize::from(case.patience.is_some());
-        kinds.extend(case.policies.iter().map(|policy| format!("{:?} {:?}", policy.step, policy.on_error)));
+        let policies = case.policies.iter().zip(&case.gives_nothing);
+        kinds.extend(
+            policies.map(|(policy, nothing)| format!("{:?} {:?} {nothing}", policy.step, policy.on_error)),
+        );
         assert_eq!(case.dag.node_count() as usize, case.acts.len());
     }
     assert!(deadlines > 40 && cancels > 20 && kinds.len() == 20, "{deadlines} {cancels} {}", kinds.len());

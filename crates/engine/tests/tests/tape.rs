@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Ending, Event, Heard, NodeId, Place, Reason, RunId, Wait, What};
+use anabranch_engine::NodeId;
+use anabranch_engine::event::{Ending, Event, Heard, Place, Reason, RunId, Wait, What};
 
 #[allow(clippy::disallowed_methods, reason = "any instant will do to count from")]
 pub(crate) fn zero() -> Instant {

@@ -8,7 +8,9 @@ mod random;
 use std::fmt::Write;
 use std::time::Duration;
 
-use anabranch_engine::{Dag, NodeId, RunId, Spent, Timeline, TimelineError};
+use anabranch_engine::event::RunId;
+use anabranch_engine::timeline::{Error as TimelineError, Spent, Timeline};
+use anabranch_engine::{Dag, NodeId};
 use expect_test::{Expect, expect};
 
 use crate::script::Script;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Allowance, Concurrency, Config, Heard, LimitKey, Limits, Options, Quota, Rate, What};
+use anabranch_engine::event::{Heard, What};
+use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits, Quota, Rate};
+use anabranch_engine::{Config, Options};
 use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 

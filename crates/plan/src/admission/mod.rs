@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 
 use crate::answer::Answer;
 use crate::error::Error;

@@ -14,7 +14,7 @@ use super::replies::{Exchange, Replies};
 use crate::call::Call;
 use crate::source::{Data, Error, Keys, Read, Reader, Reply};
 use crate::value::Values;
-use anabranch_engine::Classified as _;
+use anabranch_engine::retry::Classified as _;
 
 /// The reads of one request that is made again with pseudonyms.
 pub(super) struct Masking {

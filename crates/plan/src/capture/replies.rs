@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Classified as _, Severity};
+use anabranch_engine::retry::{Classified as _, Severity};
 use anabranch_rows::Key;
 
 use super::bytes::{Give, Take};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
-use anabranch_engine::{Clock, Pool, Seams, Sleep, SystemClock, Task, TokioTasks};
+use anabranch_engine::clock::{Clock, Sleep, SystemClock};
+use anabranch_engine::pool::{Pool, Task};
+use anabranch_engine::seams::Seams;
+use anabranch_engine::tasks::TokioTasks;
 
 /// An engine without time and threads of its own: all is done where the run is polled.
 pub(super) fn engine() -> engine::Engine {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Check, Clock as _, SystemClock};
+use anabranch_engine::Check;
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_rows::Rows;
 
 use super::input;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Check, Clock, Sleep, SystemClock};
+use anabranch_engine::Check;
+use anabranch_engine::clock::{Clock, Sleep, SystemClock};
 use anabranch_rows::{Column, Key, Kind, Rows};
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::LimitKey;
+use anabranch_engine::limit::LimitKey;
 
 use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode, Fallback};

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_engine::{Dag, Edge, LimitKey, NodeId, OnError, Policies, Policy, StepKind};
+use anabranch_engine::limit::LimitKey;
+use anabranch_engine::policy::StepKind;
+use anabranch_engine::{Dag, Edge, NodeId, OnError, Policies, Policy};
 use anabranch_rows::Rows;
 
 use super::choices::{Side, Sides};
@@ -215,7 +217,7 @@ fn policies(
             What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => false,
         };
         let on_error = match &stage.what {
-            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback(0),
+            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback,
             // Where nothing can stand in, nobody has to leave time for it: only its own time ends a region.
             What::Timer(_) => OnError::Isolate,
             _ => OnError::FailRun,
@@ -223,7 +225,7 @@ fn policies(
         Policy { step: step(nodes, stage), limit, timeout, on_error, ..Policy::default() }
     };
     let policies = stages.iter().map(policy).collect();
-    Policies::repeating(policies).expect("a plan has an output, so it has a stage")
+    Policies::repeating(policies)
 }
 
 fn step(nodes: &[PlanNode], stage: &Stage) -> StepKind {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use futures_util::future::{Either, ready, select};
 
 use super::{Bound, Error, Fetch, Keys, Later, Reply};

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Classified, Severity};
+use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
 mod pattern;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use anabranch_plan::sources::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_plan::{Config, Engine, Error, Outcome, Plan, Request, RunOptions};
 use anabranch_testkit::{Rng, Sim};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use anabranch_plan::sources::{
     Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_engine::SystemClock;
+use anabranch_engine::clock::SystemClock;
 use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
 use anabranch_plan::{DataFile, Engine, Error, Problem, Request, RowsFrom, Setup};
 use anabranch_testkit::{RedisCluster, RedisServer};

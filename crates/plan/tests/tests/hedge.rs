@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use anabranch_plan::sources::{
     Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
 };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Clock as _, SystemClock};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
     Answer, Config, Contract, Effect, Engine, Error, Form, Mark, Node, Op, OpError, ParamKind, ParamSpec,

@@ -106,8 +106,8 @@ fn captures_are_written_while_requests_run() {
     let store = store();
     let mut rng = Rng::new(3);
     let world = World::new(&mut rng);
-    let clock: std::sync::Arc<dyn anabranch_engine::Clock> =
-        std::sync::Arc::new(anabranch_engine::SystemClock);
+    let clock: std::sync::Arc<dyn anabranch_engine::clock::Clock> =
+        std::sync::Arc::new(anabranch_engine::clock::SystemClock);
     let mut config = Config::new(world::registries(), world.sources(&mut rng, &clock));
     config.captures = Some(every(&store));
     let engine = Engine::load(config).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Clock, SystemClock};
+use anabranch_engine::clock::{Clock, SystemClock};
 use anabranch_plan::sources::{
     Bound, Data, Error, Fetch, Field, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Reply,
     Source,

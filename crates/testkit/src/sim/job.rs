@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::time::Duration;
 
-use anabranch_engine::Task;
+use anabranch_engine::pool::Task;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 

@@ -6,9 +6,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
-use anabranch_engine::{
-    Budget, Check, Clock, Config, Dag, Drops, Flights, NodeId, Options, Policies, Sleep, Step, Workload,
-};
+use anabranch_engine::clock::{Clock, Sleep};
+use anabranch_engine::flight::Flights;
+use anabranch_engine::{Budget, Check, Config, Dag, Drops, NodeId, Options, Policies, Step, Workload};
 use anabranch_testkit::{Rng, Sim};
 
 const CASES: u64 = 3_000;

@@ -8,7 +8,7 @@ mod sync {
 #[path = "../../../src/panics.rs"]
 mod panics;
 #[allow(dead_code, unreachable_pub, reason = "some of it serves the engine's callers alone")]
-#[path = "../../../src/flights.rs"]
+#[path = "../../../src/flight.rs"]
 mod source;
 
 use std::pin::pin;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Bucket, Clock, Quota, Rate, SystemClock};
+use anabranch_engine::clock::{Clock, SystemClock};
+use anabranch_engine::limit::{Bucket, Quota, Rate};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 

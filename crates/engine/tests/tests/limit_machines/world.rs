@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Adaptive, Call, Clock, Moved, SystemClock, Verdict};
+use anabranch_engine::clock::{Clock, SystemClock};
+use anabranch_engine::limit::{Adaptive, Call, Moved, Verdict};
 use anabranch_testkit::Rng;
 
 /// What a backend does with one call: how it ends, and after how long.

@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::Clock;
+use anabranch_engine::flight::Flights;
+use anabranch_engine::limit::{Allowance, Bounds, Concurrency, LimitKey, Limits, Ramp};
+use anabranch_engine::policy::StepKind;
+use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
-    Allowance, Bounds, Budget, Check, Classified, Clock, Concurrency, Config, Dag, Drops, Edge, Engine,
-    Failure, Flights, Instead, LimitKey, Limits, NodeId, OnError, Options, Policies, Policy, Ramp, Retry,
-    Severity, Step, StepKind, Workload,
+    Budget, Check, Config, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options, Policies,
+    Policy, Step, Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -117,7 +121,7 @@ fn policies(rng: &mut Rng, keys: &[LimitKey], nodes: u32) -> Policies {
     let policies = (0..nodes).map(|_| Policy {
         step: *rng.choose(&[StepKind::Auto, StepKind::Spawned]),
         timeout: rng.percent(20).then(|| rng.micros(1..5_000)),
-        on_error: *rng.choose(&[OnError::Isolate, OnError::Isolate, OnError::Fallback(0), OnError::FailRun]),
+        on_error: *rng.choose(&[OnError::Isolate, OnError::Isolate, OnError::Fallback, OnError::FailRun]),
         retry: rng.percent(60).then(|| Retry {
             rounds: 2,
             base: rng.micros(0..1_000),
@@ -126,7 +130,7 @@ fn policies(rng: &mut Rng, keys: &[LimitKey], nodes: u32) -> Policies {
         limit: rng.percent(70).then(|| *rng.choose(keys)),
         ..Policy::default()
     });
-    Policies::repeating(policies.collect()).unwrap()
+    Policies::repeating(policies.collect())
 }
 
 fn limits(rng: &mut Rng, table: &Limits) -> Vec<LimitKey> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anabranch_engine::{Spent, Timeline};
+use anabranch_engine::timeline::{Spent, Timeline};
 
 use super::number;
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{Dag, Edge, Event, Graph, Heard, NodeId, Place, RunId, Timeline, Wait, What};
+use anabranch_engine::event::{Event, Heard, Place, RunId, Wait, What};
+use anabranch_engine::timeline::Timeline;
+use anabranch_engine::{Dag, Edge, Graph, NodeId};
 use anabranch_testkit::Rng;
 
 use super::hold::assert_markup;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{Event, Heard, NodeId, RunId, Timeline, What};
+use anabranch_engine::NodeId;
+use anabranch_engine::event::{Event, Heard, RunId, What};
+use anabranch_engine::timeline::Timeline;
 use expect_test::expect;
 
 use super::hold::assert_markup;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{
-    Config, Dag, Edge, Event, Heard, NodeId, Options, Place, Reason, RunId, Timeline, Wait, What,
-};
+use anabranch_engine::event::{Event, Heard, Place, Reason, RunId, Wait, What};
+use anabranch_engine::timeline::Timeline;
+use anabranch_engine::{Config, Dag, Edge, NodeId, Options};
 use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 

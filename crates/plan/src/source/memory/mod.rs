@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 
 pub use data::MemoryData;
 pub(crate) use data::Stored;

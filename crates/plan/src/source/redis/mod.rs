@@ -13,7 +13,7 @@ mod fill;
 
 use std::sync::Arc;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 
 pub use config::{RedisConfig, RedisTls};
 pub use fill::seed;

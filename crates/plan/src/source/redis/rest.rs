@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 
 use crate::spread::Spread;
 

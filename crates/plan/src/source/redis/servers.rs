@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use futures_util::future::join_all;
 use redis::{Cmd, Pipeline, ServerError, ServerErrorKind, Value};
 use tokio::sync::Semaphore;

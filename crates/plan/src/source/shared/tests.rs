@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::{Either, join_all, select};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::Clock;
+use anabranch_engine::clock::Clock;
 use anabranch_plan::Registries;
 use anabranch_plan::sources::{Bound, Fault, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_testkit::Rng;

@@ -1,4 +1,4 @@
-//! Single flight: callers who want the same key at the same time share one computation.
+//! Single flight: concurrent callers that want the same key share one computation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -9,14 +9,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::panics;
 use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The computations that are underway, by key; clones are handles to the same table.
+/// The computations in flight, by key. A handle: clones share the table.
 ///
-/// The table remembers no result, good or bad: whoever waits when a flight lands is given it, and the next caller
-/// opens another flight. What is worth keeping, the work itself publishes. Each waiter gets a clone, so let the
-/// value be an `Arc`, or a `Result` of one.
+/// The table is not a cache: a result goes to the callers that wait for it, and the next caller starts another
+/// computation. Work whose result is worth keeping stores it itself. Each waiter gets a clone, so let the value be an
+/// `Arc`, or a `Result` of one.
 ///
 /// ```
-/// use anabranch_engine::Flights;
+/// use anabranch_engine::flight::Flights;
 /// use std::sync::{Arc, Mutex};
 ///
 /// let flights = Flights::default();
