@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::event::Heard;
 use anabranch_engine::flight::Flights;
-use anabranch_engine::limit::{Allowance, Concurrency, Limits};
+use anabranch_engine::limit::{Allowance, Limits};
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{
-    Budget, Check, Config, Dag, Drops, Engine, NodeId, Options, Policies, Policy, Step, Workload,
+    Budget, Check, Config, Dag, Drops, Engine, NodeId, OnError, Options, Policies, Policy, Step, Workload,
 };
 use futures_util::future::join_all;
 
@@ -78,14 +78,19 @@ impl Crowd {
     fn new(runs: usize, nodes: u32, limit: Option<u32>) -> Crowd {
         let engine = Engine::new(&Config::default()).expect("the defaults work");
         let limits = Limits::new(Arc::clone(engine.clock()));
-        let key = limit.map(|limit| {
-            let concurrency = Concurrency::Fixed(limit);
-            limits.add("backend", Allowance { concurrency, requests: None, tokens: None, parent: None })
-        });
+        let key = limit.map(|limit| limits.add("backend", Allowance::fixed(limit)));
         let limit = key.transpose().expect("a limit above 0");
         let policies = Policies::uniform(Policy { limit, ..Policy::default() });
         let options = Options { limits: Some(limits), in_flight: 64, ..Options::default() };
         Crowd { engine, dag: Dag::new(nodes, &[]).expect("no edges"), policies, options, runs }
+    }
+
+    /// The same with a fallback for each node and a deadline.
+    fn guarded(mut self) -> Crowd {
+        let policy = Policy { on_error: OnError::Fallback, ..*self.policies.of(NodeId(0)) };
+        self.policies = Policies::uniform(policy);
+        self.options.deadline = Some(self.engine.clock().now() + Duration::from_secs(3600));
+        self
     }
 
     async fn run(&self) {
@@ -97,7 +102,7 @@ impl Crowd {
         join_all((0..self.runs).map(|_| one())).await;
     }
 
-    /// Nanoseconds a node.
+    /// Nanoseconds per node.
     fn measure(&self, nodes: u64) -> f64 {
         let runtime = runtime(1);
         fastest(|| {
@@ -114,15 +119,24 @@ fn slots() -> Vec<Aim> {
         Crowd::new(runs, nodes, Some(64)).measure(nodes.into()) - free
     };
     let (alone, hundred, many) = (cost(1, 100_000), cost(100, 1_000), cost(10_000, 10));
+    const WAITING: u32 = 1_000_000;
+    let waiting = |limit: Option<u32>| Crowd::new(1, WAITING, limit).guarded().measure(WAITING.into());
+    // Half of what the run may have in flight, so that each node waits first.
+    let guarded = waiting(Some(32)) - waiting(None);
     vec![
         aim(
             "a limit's slot, asked for, granted and given back: <= 200 ns",
-            format!("{} ns a node", digits(alone)),
+            format!("{} ns per node", digits(alone)),
             alone <= 200.0,
+        ),
+        aim(
+            "the same for 1,000,000 waiting nodes with a fallback and a deadline: <= 300 ns",
+            format!("{} ns per node", digits(guarded)),
+            guarded <= 300.0,
         ),
         aside(
             "the same with 100 and with 10,000 runs taking turns",
-            format!("{} and {} ns a node", digits(hundred), digits(many)),
+            format!("{} and {} ns per node", digits(hundred), digits(many)),
         ),
     ]
 }
@@ -136,7 +150,7 @@ fn million() -> Aim {
     let ((), counted) = count(|| runtime.block_on(crowd.run()));
     let nanos = watch.stop().share(NODES.into()).wall;
     let bytes = counted.peak / NODES as usize;
-    let measured = format!("{} ns and {bytes} bytes a node, {} allocations", digits(nanos), counted.calls);
+    let measured = format!("{} ns and {bytes} bytes per node, {} allocations", digits(nanos), counted.calls);
     aim("1,000,000 ready nodes under one limit: no scan, no future each", measured, counted.calls < 1_000)
 }
 

@@ -1,4 +1,4 @@
-//! Carrying nodes out: where each step goes, and what comes back.
+//! Runs the steps of nodes: decides where each step goes and takes its result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let clock = Arc::clone(&self.engine.seams.clock);
         let check = Check::new(&NEVER, timeout, deadline, &*clock);
-        // A job may be long next to plain steps: have the clock looked at right after it.
+        // A job may take much longer than a plain step, so the clock is read right after it.
         self.slice.until_check = 1;
         match trip::run_job(job, None, &check, policy.timeout) {
             Ok(value) => self.finished(node, value),
@@ -100,7 +100,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Sends a job to a pool, and with it the jobs that can only follow it.
+    /// Sends a job to a pool, together with the jobs that can only run after it.
     fn offload(&mut self, node: NodeId, job: W::Job, place: Place, due: Option<Instant>) {
         let timeout = self.policies.of(node).timeout;
         let mut links = vec![Link { node, job, timeout }];
@@ -128,8 +128,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         pool.submit(Box::new(move || runner.run(links)));
     }
 
-    /// While the last node has one dependent, which waits for it alone and is CPU work without a fallback or retry
-    /// (these would want the value that the job before it hands over), that dependent travels along.
+    /// Adds the dependent of the last link to the trip, as long as that is its only dependent, waits for nothing else and
+    /// is CPU work. A node with a fallback or a retry is not added: it would need its input's value a second time.
     fn extend_chain(&mut self, links: &mut Vec<Link<W::Job>>) {
         let graph = self.frontier.graph();
         while links.len() < MAX_LINKS {
@@ -196,7 +196,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// A trip or task is back. One that nobody waits for any more is thrown away here.
+    /// Takes the result of a trip or task. The result of work that was cancelled meanwhile is ignored.
     pub(super) fn returned(&mut self, ticket: Ticket, outcome: Outcome<W::Value, W::Error>) {
         if self.slots.live(ticket).is_none() {
             return;
@@ -209,8 +209,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Gives up a slot whose work came as far as link `reached`; the links before it have finished. The answer is
-    /// the node at `reached`, unless that was dropped meanwhile.
+    /// Frees a slot whose work has reached link `reached`. The links before it have finished. Returns the node of
+    /// `reached`, unless that was dropped meanwhile.
     fn leave_slot(&mut self, ticket: Ticket, reached: usize) -> Option<NodeId> {
         let slot = self.slots.live(ticket).expect("asked for a live slot");
         let Hold::Trip(on_trip) = &slot.hold else {
@@ -225,7 +225,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             self.log.at(*began, What::Running(nodes[0]));
         }
         for link in 0..reached {
-            // Somebody may have begun to listen after the trip did: then there are no marks.
+            // Without marks, the first listener came after the trip began.
             let mark = marks.get(link + 1).copied().unwrap_or(self.slice.now);
             self.log.at(mark, What::Finished(nodes[link]));
             self.end_finished(nodes[link]);
@@ -237,7 +237,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         Some(nodes[reached])
     }
 
-    /// Turns nodes that are over their time into failures.
+    /// Fails the nodes whose time is over.
     pub(super) fn expire(&mut self) {
         while self.over.is_none()
             && let Some(due) = self.timer.pop_due(self.slice.now)
@@ -264,7 +264,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let failure = match policy.timeout {
             _ if cutoff.is_some_and(|cutoff| now >= cutoff) => Failure::Deadline,
             Some(timeout) if look_at.is_none_or(|at| at <= now) => Failure::Timeout(timeout),
-            // The link whose time this was is done. The links behind it have their own.
+            // The timer was set for an earlier link, which has finished.
             _ => return self.set_timer(earlier(look_at, cutoff), Due::Slot(ticket)),
         };
         if let Some(node) = self.leave_slot(ticket, reached) {

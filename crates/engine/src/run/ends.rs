@@ -1,4 +1,4 @@
-//! How nodes end, and what follows from it.
+//! The ends of nodes: values, failures and drops, and their effect on other nodes.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,7 +62,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Goes on without a node and what needs it.
+    /// Drops the nodes that need a failed one, and lets the run go on.
     fn isolate(&mut self, node: NodeId, failure: Failure<W::Error>) {
         self.log.now(What::Failed(node, reason(&failure)));
         self.work.fail(node, failure, &mut self.drops);
@@ -83,7 +83,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.after_end(node);
     }
 
-    /// Drops what the workload asked for, stops what was in flight of it, and lets go of turns.
+    /// Drops the nodes that the workload asked to drop, cancels their work and frees serial keys.
     fn after_end(&mut self, node: NodeId) {
         if self.waits.is_some() {
             self.pass_turn(node);
@@ -102,8 +102,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// A panic in workload code is its node's failure; in the calls that follow an end it ends the run, whose books
-    /// may be half written.
+    /// Handles a panic in workload code. It fails its node, or the run if it came while a node's end was recorded: the
+    /// run's state may then be incomplete.
     pub(super) fn panicked(&mut self, payload: &(dyn Any + Send)) {
         let failure = Failure::Panic(panics::message(payload));
         let node = match self.doing {

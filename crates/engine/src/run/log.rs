@@ -1,4 +1,4 @@
-//! A run's events, gathered and handed over in batches.
+//! A run's events, published in batches.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,13 +7,13 @@ use crate::clock::Clock;
 use crate::event::{Event, Events, Place, RunId, What};
 use crate::graph::NodeId;
 
-/// Costs one branch a fact while nobody listens.
+/// Writes events. Costs one branch per event while nobody listens.
 pub(super) struct Log {
     events: Events,
     clock: Arc<dyn Clock>,
     run: RunId,
     heard: bool,
-    /// The end of the last node done in place, which is the start of the next: saves a clock read.
+    /// The end of the last inline node. It is the start of the next one, which saves a clock read.
     stamp: Option<Instant>,
     batch: Vec<Event>,
 }
@@ -26,12 +26,11 @@ impl Log {
         Log { events, clock, run, heard, stamp: None, batch: Vec::new() }
     }
 
-    /// The run it is about.
     pub(super) fn run(&self) -> RunId {
         self.run
     }
 
-    /// The run was away: the time may have moved, and listeners come or gone.
+    /// Called when the run is polled again: time has passed, and listeners may have come or gone.
     pub(super) fn resume(&mut self) {
         self.heard = self.events.heard();
         self.stamp = None;
@@ -42,7 +41,7 @@ impl Log {
         self.heard
     }
 
-    /// When the node about to start does so, if anybody wants to know.
+    /// The start time of the node that starts now, if somebody listens.
     #[inline]
     pub(super) fn start_time(&mut self) -> Option<Instant> {
         if self.heard { Some(self.stamp.take().unwrap_or_else(|| self.clock.now())) } else { None }
@@ -64,7 +63,7 @@ impl Log {
         }
     }
 
-    /// A fact that another thread timed.
+    /// Logs an event with a time that another thread took.
     pub(super) fn at(&mut self, at: Instant, what: What) {
         if self.heard {
             self.push(at, what);

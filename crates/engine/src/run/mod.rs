@@ -1,4 +1,4 @@
-//! One execution of a graph: a future that owns all its state.
+//! One execution of a graph: a future that owns all of its state.
 
 mod terms;
 mod slice;
@@ -36,10 +36,10 @@ use timer::{Ticket, Timer};
 use trip::Outcome;
 use waits::Waits;
 
-/// A run: a future that carries out every node of a graph and then says how it went.
+/// One execution of a graph, as a future.
 ///
-/// Dropping it at any point stops what it started: futures are dropped, tasks aborted, jobs told to stop, and late
-/// results thrown away where they arise.
+/// Dropping the run at any point cancels its work: futures are dropped, tasks are aborted, jobs are told to stop by their
+/// [`Check`](crate::Check), and results that come later are discarded.
 #[must_use = "a run does nothing until it is polled"]
 pub struct Run<'a, G, W: Workload> {
     engine: &'a Engine,
@@ -52,70 +52,64 @@ pub struct Run<'a, G, W: Workload> {
     mail: Option<Arc<Mail<W::Value, W::Error>>>,
     inbox: VecDeque<Message<W::Value, W::Error>>,
     drops: Drops,
-    /// Nodes just dropped, with their slots if in flight, to be stopped.
+    /// Nodes that were just dropped, each with its slot if it is in flight, whose work is still to be cancelled.
     cancelled: Vec<(NodeId, Option<u32>)>,
     fell_back: u32,
     waits: Option<Box<Waits>>,
-    /// The limit's slot of the node at hand, on its way into or out of the run's own slots.
+    /// The limit's slot of the current node, while it moves into or out of the run's own slots.
     permit: Option<Permit>,
     slice: Slice,
     doing: Doing,
     over: Option<Result<(), Stopped<W::Error>>>,
-    /// Until when it goes on after its deadline, once that has passed.
+    /// The end of the grace period, once the deadline has passed.
     grace_until: Option<Instant>,
     log: Log,
     /// `None` once the run has ended.
     admitted: Option<Admitted>,
 }
 
-/// How a run that ended by itself went.
+/// The node counts of a run that was not stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Nodes that finished, those with a stand-in value included.
+    /// Nodes that finished, including those with a fallback value.
     pub finished: u32,
     /// Nodes that failed and were isolated.
     pub failed: u32,
-    /// Nodes that were dropped.
     pub dropped: u32,
-    /// Nodes whose value is a stand-in.
+    /// Nodes with a fallback value.
     pub fell_back: u32,
 }
 
-/// Why a run ended early. Whatever was in flight has been told to stop.
+/// Why a run was stopped. Its work in flight has been cancelled.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped<E> {
-    /// A node failed: the first to do so.
+    /// The first failure of a node whose policy is [`OnError::FailRun`].
     #[error("node {node} failed: {failure}")]
-    Node {
-        /// The node.
-        node: NodeId,
-        /// How.
-        failure: Failure<E>,
-    },
+    Node { node: NodeId, failure: Failure<E> },
     /// The deadline passed.
     #[error("the deadline passed with {late:?} still to finish")]
     Deadline {
-        /// The nodes being worked on when it did, in order.
+        /// The nodes in flight at that time, in order.
         late: Vec<NodeId>,
     },
-    /// The engine came to rest and the run's time of grace was over.
+    /// The engine was shut down, and the grace period of [`Engine::drain`] was over.
     #[error("the engine shut down with {late:?} still to finish")]
     Cut {
-        /// The nodes being worked on, in order.
+        /// The nodes in flight at that time, in order.
         late: Vec<NodeId>,
     },
 }
 
 enum Message<V, E> {
-    /// A future in place wants to be polled.
+    /// The future in this slot was woken.
     Poll(u32),
-    /// A trip or task is back.
+    /// The result of a trip or task.
     Done(Ticket, Outcome<V, E>),
-    /// A limit has a slot for the run.
+    /// A limit's slot for the run.
     Granted(Permit),
-    /// A limit's queue wants to be looked after at that time.
+    /// The time at which a limit's queue must be served.
     LookAt(LimitKey, Instant),
-    /// The engine wants the run to stop.
+    /// The engine stops the run.
     Cut,
 }
 
@@ -125,12 +119,12 @@ impl<V: Send, E: Send> Cut for Mail<V, E> {
     }
 }
 
-/// The workload code being called, so that a panic finds its node.
+/// The workload code that is being called: a panic in it is charged to its node.
 #[derive(Clone, Copy)]
 enum Doing {
-    /// Its step, begun at the given time if anybody wants to know.
+    /// The node's step, with its start time if somebody listens.
     Step(NodeId, Option<Instant>),
-    /// Something else of a node that has started.
+    /// Another call for a node that has started.
     Node(NodeId),
     Polling(u32),
     Bookkeeping(NodeId),
@@ -184,12 +178,13 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         })
     }
 
-    /// What it is called in events.
+    /// The id of this run in events.
     pub fn id(&self) -> RunId {
         self.log.run()
     }
 
-    /// Does what can be done now. Results come first: they free slots, and one in hand beats a timer just fired.
+    /// Does all work that is possible now. Results come before timers: they free slots, and a result that has arrived
+    /// counts even if its node's timer has just fired.
     fn drive(&mut self) -> Turn {
         while let Some(message) = self.inbox.pop_front() {
             self.receive(message);
@@ -231,7 +226,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         }
     }
 
-    /// The nodes being worked on; failing these, the one that would be next.
+    /// The nodes in flight, or the next node if none is.
     fn late(&mut self) -> Vec<NodeId> {
         let mut late = self.slots.nodes_in_flight();
         if late.is_empty() {
@@ -243,7 +238,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         late
     }
 
-    /// The deadline has passed with `node` still to finish.
+    /// Ends the run at its deadline, with `node` still to finish.
     fn met_deadline(&mut self, node: NodeId) {
         let mut late = self.slots.nodes_in_flight();
         if let Err(place) = late.binary_search(&node) {
@@ -252,7 +247,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.over = Some(Err(Stopped::Deadline { late }));
     }
 
-    /// When a node that has a fallback must give way to it. Behind a result there is nothing to leave time for.
+    /// The time at which a node makes way for its fallback: the deadline, less the reserve for its dependents.
     fn cutoff(&self, node: NodeId, policy: &Policy) -> Option<Instant> {
         let deadline = self.terms.deadline?;
         let reserve = match (policy.on_error, &self.terms.reserve) {
@@ -264,7 +259,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         Some(deadline.checked_sub(reserve).unwrap_or(deadline))
     }
 
-    /// Whether others on this thread should have a turn. Also where inline work notices its deadline.
+    /// Whether to yield to other tasks of this thread. Inline work notices the deadline here, too.
     #[inline]
     fn must_yield(&mut self) -> bool {
         self.slice.until_check -= 1;
@@ -282,8 +277,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         self.slice.is_over()
     }
 
-    /// Ends the run when its time is over. What is left to do in place is still done, within the grace: a timer that
-    /// fired late is no reason to throw a result away that is all but there.
+    /// Ends the run when its deadline has passed. Work that can be done in place goes on for the grace period: a timer
+    /// that fires late should not cost a result that is almost complete.
     fn check_deadline(&mut self) {
         let now = self.slice.now;
         if self.over.is_some()
@@ -295,7 +290,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         let waits = self.slots.in_flight() > 0
             || self.waits.as_ref().is_some_and(|waits| waits.some_node().is_some());
         if !waits && !self.terms.grace.is_zero() {
-            // A grace past the end of time never ends.
+            // A grace period that an `Instant` cannot hold never ends.
             let Some(until) = self.grace_until.or_else(|| now.checked_add(self.terms.grace)) else { return };
             self.grace_until = Some(until);
             if now < until {
@@ -314,7 +309,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         }
     }
 
-    /// Asks to be woken by time or mail; `false` when there is more to do at once.
+    /// Registers for the next timer and the next message. Returns `false` when one is already there.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let waits = self.waits.as_ref().and_then(|waits| waits.earliest());
         let due = earlier(self.timer.earliest(), self.terms.deadline);
@@ -390,7 +385,7 @@ impl<G, W: Workload> Run<'_, G, W> {
     }
 }
 
-/// Values and errors only pass through; the futures have boxes of their own.
+/// Futures are pinned in their slots. Nothing else in a run needs pinning.
 impl<G, W: Workload> Unpin for Run<'_, G, W> {}
 
 impl<G: Graph, W: Workload> Future for Run<'_, G, W> {

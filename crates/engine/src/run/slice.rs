@@ -1,8 +1,8 @@
-//! How long a run works in place before it lets others go first.
+//! The time for which a run works in place before it yields to other tasks.
 
 use std::time::{Duration, Instant};
 
-/// Inline work since the last yield. The clock is read every few nodes, as few as their pace asks for.
+/// The inline work since the last yield. The clock is read after `stride` nodes, fewer the longer they take.
 pub(super) struct Slice {
     pub(super) now: Instant,
     pub(super) began: Instant,
@@ -10,9 +10,9 @@ pub(super) struct Slice {
     pub(super) until_check: u32,
 }
 
-/// A run that works inline lets others on its thread go first after this long.
+/// A run yields after this much inline work.
 const SLICE: Duration = Duration::from_micros(100);
-/// Aim of the time between two looks at the clock.
+/// The intended time between two clock reads.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
 const MAX_STRIDE: u32 = 64;
 
@@ -21,7 +21,7 @@ impl Slice {
         Slice { now, began: now, stride: 1, until_check: 1 }
     }
 
-    /// Whether it has lasted long enough.
+    /// Whether to yield.
     pub(super) fn is_over(&self) -> bool {
         self.now - self.began >= SLICE
     }
@@ -32,7 +32,7 @@ impl Slice {
         self.until_check = self.stride;
     }
 
-    /// Sets the pace so that the next look comes about [`LOOK_EVERY`] from now.
+    /// Takes a clock read, and sets the stride so that the next one comes about [`LOOK_EVERY`] later.
     pub(super) fn look(&mut self, now: Instant) {
         let took = (now - self.now).max(Duration::from_nanos(1));
         let fitting = self.stride as u128 * LOOK_EVERY.as_nanos() / took.as_nanos();

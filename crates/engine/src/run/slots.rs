@@ -1,4 +1,4 @@
-//! What a run has in flight: reused slots, so that a node costs no allocation once the run is warm.
+//! The work that a run has in flight. Slots are reused, so a node costs no allocation once the run is warm.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Slots<W: Workload> {
 }
 
 pub(super) struct Slot<W: Workload> {
-    /// The node; for a trip, its first.
+    /// The node, or the first node of a trip.
     pub(super) node: NodeId,
     pub(super) hold: Hold,
     /// The limit's slot that the work occupies.
@@ -34,10 +34,10 @@ pub(super) struct Slot<W: Workload> {
     waker: Option<SlotHandle<W::Value, W::Error>>,
 }
 
-/// A slot's waker, as the future sees it and as the slot does.
+/// A slot's waker: the handle that its future gets, and the state behind it.
 type SlotHandle<V, E> = (Waker, Arc<SlotWaker<V, E>>);
 
-/// What keeps a slot's work alive; letting go of it stops the work.
+/// Keeps a slot's work alive. Dropping it cancels the work.
 pub(super) enum Hold {
     Nothing,
     Future,
@@ -45,18 +45,18 @@ pub(super) enum Hold {
     Trip(OnTrip),
 }
 
-/// A trip underway and the nodes it carries out.
+/// A trip in progress, and the nodes of its links with their timeouts.
 pub(super) struct OnTrip {
     pub(super) trip: Arc<Trip>,
     pub(super) nodes: Vec<(NodeId, Option<Duration>)>,
 }
 
 impl OnTrip {
-    /// The earliest time at which a link can be over its timeout, going by what is known `now`.
+    /// The earliest time at which a link can exceed its timeout, as known at `now`.
     pub(super) fn look_at(&self, now: Instant) -> Option<Instant> {
         let (link, began) = self.trip.progress();
         let to_come = self.nodes[link + 1..].iter().filter_map(|(_, timeout)| *timeout);
-        // A link that has no time at all is looked at again, but not without end in the same instant.
+        // A timeout of zero must not set a timer for this very instant, again and again.
         let shortest = to_come.min().map(|timeout| timeout.max(Duration::from_micros(1)));
         earlier(after(began, self.nodes[link].1), after(now, shortest))
     }
@@ -99,7 +99,7 @@ impl<W: Workload> Slots<W> {
         Ticket { slot, generation: entry.generation }
     }
 
-    /// Stops what the slot holds, and takes nothing more from it.
+    /// Cancels the slot's work and frees the slot.
     pub(super) fn release(&mut self, slot: u32) -> Option<Permit> {
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
@@ -112,7 +112,7 @@ impl<W: Workload> Slots<W> {
         entry.permit.take()
     }
 
-    /// The slot, if this use of it is not over.
+    /// The slot, if the ticket's use of it is not over.
     pub(super) fn live(&self, ticket: Ticket) -> Option<&Slot<W>> {
         self.slots.get(ticket.slot as usize).filter(|slot| slot.generation == ticket.generation)
     }
@@ -125,7 +125,7 @@ impl<W: Workload> Slots<W> {
         self.slots[slot as usize].node
     }
 
-    /// Takes in a future to poll in place; its box and waker are those of the slot's last future.
+    /// Stores a future to be polled in place, in the box and with the waker of the slot's last future.
     pub(super) fn put_future(
         &mut self,
         ticket: Ticket,
@@ -148,7 +148,7 @@ impl<W: Workload> Slots<W> {
         }
     }
 
-    /// Polls the slot's future; a wake-up meant for an earlier future polls once too often, which is harmless.
+    /// Polls the slot's future. A late wake-up of an earlier future causes one needless poll, which is harmless.
     pub(super) fn poll_future(&mut self, slot: u32) -> Poll<Result<W::Value, W::Error>> {
         let entry = &mut self.slots[slot as usize];
         let (Some(future), Some((waker, shared))) = (&mut entry.future, &entry.waker) else {
@@ -161,7 +161,7 @@ impl<W: Workload> Slots<W> {
         }
     }
 
-    /// The nodes being worked on, in order.
+    /// The nodes in flight, in order.
     pub(super) fn nodes_in_flight(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self.slots.iter().filter_map(Slot::current_node).collect();
         nodes.sort_unstable();
@@ -184,7 +184,7 @@ impl<W: Workload> Slot<W> {
     }
 }
 
-/// Wakes one future in place through its run's mailbox, at most one message at a time.
+/// Wakes the future of one slot through the run's mailbox, with at most one message at a time.
 struct SlotWaker<V, E> {
     mail: Arc<Mail<V, E>>,
     slot: u32,

@@ -1,4 +1,4 @@
-//! What a run is allowed, checked once.
+//! A run's options, checked once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

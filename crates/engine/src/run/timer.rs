@@ -1,4 +1,4 @@
-//! When nodes in flight are due, and one sleep for the earliest.
+//! The times at which nodes expire, and one sleep for the earliest of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,25 +8,26 @@ use std::time::Instant;
 use crate::clock::{Clock, Sleep};
 use crate::graph::NodeId;
 
-/// Entries of work that ended early stay until they come due, or until the heap has doubled since it was last swept.
+/// An entry whose work has ended stays until its time comes, or until a sweep. The heap is swept each time it has
+/// doubled, so that an entry costs constant time on average.
 #[derive(Default)]
 pub(super) struct Timer {
     due: BinaryHeap<Reverse<(Instant, Due)>>,
-    /// Entries that the last sweep left.
+    /// The number of entries after the last sweep.
     swept_to: usize,
     sleep: Option<(Instant, Sleep)>,
 }
 
-/// What comes due.
+/// The work that expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// One use of a slot.
+    /// The work in a slot.
     Slot(Ticket),
-    /// A node that waits without one.
+    /// A node that waits for a limit or a retry, without a slot.
     Node(NodeId),
 }
 
-/// Names one use of a slot.
+/// Identifies one use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     pub(super) slot: u32,
@@ -47,7 +48,7 @@ impl Timer {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes one entry that is due by `now`.
+    /// Removes one entry whose time is at most `now`.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         if self.earliest()? > now {
@@ -56,9 +57,7 @@ impl Timer {
         self.due.pop().map(|Reverse((_, due))| due)
     }
 
-    /// Waits for `at` or something earlier; ready when it is time to look again.
-    ///
-    /// A sleep for an earlier time is left running: firing too soon costs a look, setting a timer costs more.
+    /// Sleeps until `at`, or until an earlier time that was set before: a needless wake-up costs less than a new timer.
     pub(super) fn poll(&mut self, at: Instant, clock: &dyn Clock, cx: &mut Context<'_>) -> Poll<()> {
         if self.sleep.as_ref().is_none_or(|(until, _)| *until > at) {
             self.sleep = Some((at, clock.sleep_until(at)));

@@ -1,4 +1,4 @@
-//! A trip to a pool: one job, or a chain of jobs that hand their values on.
+//! A trip to a pool: one job, or a chain of jobs (links) on one thread, each of which passes its value to the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use crate::graph::NodeId;
 use crate::panics;
 use crate::workload::{Failure, Job};
 
-/// What the owner and the pool thread share of a trip.
+/// The state that the run and the pool's thread share during a trip.
 pub(super) struct Trip {
     stop: AtomicBool,
-    /// Which link is being worked on, and since how many nanoseconds after `base`.
+    /// The current link, and its start in nanoseconds since `base`.
     progress: AtomicU64,
-    /// When each link began and the last one ended, for runs that are heard.
+    /// The start of each link and the end of the last one, if somebody listens to the run.
     marks: Mutex<Vec<Instant>>,
     base: Instant,
 }
 
-/// Links of one trip at most; a longer chain makes several.
+/// The longest trip. A longer chain takes several trips.
 pub(super) const MAX_LINKS: usize = 256;
 const TIME_BITS: u32 = 52;
 
@@ -37,14 +37,14 @@ impl Trip {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The link being worked on and when it began.
+    /// The current link and its start.
     pub(super) fn progress(&self) -> (usize, Instant) {
         let packed = self.progress.load(Ordering::Relaxed);
         let since_base = Duration::from_nanos(packed & ((1 << TIME_BITS) - 1));
         ((packed >> TIME_BITS) as usize, self.base + since_base)
     }
 
-    /// When each link so far was taken up; behind them, when the last link of an ended trip ended.
+    /// The start of each link so far and, once the trip has ended, its end.
     pub(super) fn take_marks(&self) -> Vec<Instant> {
         std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -66,18 +66,17 @@ pub(super) struct Link<J> {
     pub(super) timeout: Option<Duration>,
 }
 
-/// What a trip brings back: how far it came and what the last link gave.
+/// The result of a trip: its last link and that link's result.
 pub(super) struct Outcome<V, E> {
     pub(super) reached: usize,
     pub(super) result: Result<V, Failure<E>>,
 }
 
-/// Carries out a trip on a pool's thread.
+/// Runs a trip on a pool's thread.
 pub(super) struct TripRunner<V, E> {
     pub(super) trip: Arc<Trip>,
     pub(super) reply: Reply<V, E>,
     pub(super) clock: Arc<dyn Clock>,
-    /// The run's deadline.
     pub(super) deadline: Option<Instant>,
     pub(super) keep_marks: bool,
 }
@@ -88,7 +87,7 @@ impl<V, E> TripRunner<V, E> {
         let TripRunner { trip, reply, clock, deadline, keep_marks } = self;
         let mut carried = None;
         let last = links.len() - 1;
-        // Small jobs are not worth a clock read each when nobody asks for the time.
+        // A clock read costs as much as a small job, so it is left out when nobody needs the time.
         let timed = keep_marks || links.iter().any(|link| link.timeout.is_some());
         for (reached, link) in links.into_iter().enumerate() {
             if trip.stop.load(Ordering::Relaxed) {
@@ -132,7 +131,7 @@ pub(super) fn run_job<V, E, J: Job<V, E>>(
     }
 }
 
-/// Owes the run an answer: dropped without one, it says so.
+/// The promise of a result. Dropped without one, it reports that the pool abandoned the work.
 pub(super) struct Reply<V, E> {
     mail: Option<Arc<Mail<V, E>>>,
     ticket: Ticket,
@@ -149,7 +148,7 @@ impl<V, E> Reply<V, E> {
         }
     }
 
-    /// The run has turned to other things and waits for no answer.
+    /// Sends nothing: the run has cancelled the work.
     fn forget(mut self) {
         self.mail = None;
     }

@@ -1,4 +1,4 @@
-//! Nodes that could start but for a limit, a turn or a pause. None of them holds a slot or is a future.
+//! Nodes that are ready but must wait for a limit, a serial key or a retry. A waiting node holds no slot and no future.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,20 +17,21 @@ use crate::policy::{Policy, SerialKey};
 use crate::retry::{MAX_REFUSALS, Severity, Spread};
 use crate::workload::{Failure, Workload};
 
-/// Made when a run first has such a node.
+/// Created when the first node of a run has to wait.
 pub(super) struct Waits {
-    /// By the limit's number.
+    /// One per limit, by the limit's number.
     limits: Vec<Queue>,
     serials: HashMap<SerialKey, Turn>,
-    /// Nodes that pause before another try.
+    /// Nodes that wait for their next retry.
     pausing: BinaryHeap<Reverse<(Instant, NodeId)>>,
-    /// Nodes whose pause is over; they go behind fresh work.
+    /// Nodes that may be admitted again: their pause is over, or they have got their serial key.
     again: NodeQueue,
     tries: HashMap<NodeId, Tries>,
     spread: Spread,
 }
 
-/// What of a run waits for one limit: at most one place in its queue, for the best of these nodes.
+/// The nodes of the run that wait for one limit. The run has at most one place in the limit's queue, for the best of
+/// them.
 #[derive(Default)]
 struct Queue {
     nodes: NodeQueue,
@@ -62,14 +63,14 @@ impl Waits {
         }
     }
 
-    /// When something here needs to be looked at.
+    /// The next time at which a pause ends or a limit's queue must be served.
     pub(super) fn earliest(&self) -> Option<Instant> {
         let pause = self.pausing.peek().map(|Reverse((at, _))| *at);
         let looks = self.limits.iter().filter_map(|queue| queue.look_at);
         looks.chain(pause).min()
     }
 
-    /// A node that waits here, if any.
+    /// The waiting node with the lowest number.
     pub(super) fn some_node(&self) -> Option<NodeId> {
         let queued = self.limits.iter().filter_map(|queue| queue.nodes.peek());
         let queued = queued.chain(self.again.peek()).map(|(_, node)| node);
@@ -105,7 +106,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.waits.get_or_insert_with(|| Box::new(Waits::new(seed)))
     }
 
-    /// Starts a node that the frontier or an ended pause gave, as soon as turn and limit allow.
+    /// Starts a node, or lets it wait for its serial key or its limit.
     #[inline]
     pub(super) fn admit(&mut self, node: NodeId) {
         let policy = self.policies.of(node);
@@ -116,7 +117,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// The next node to start: of those that are ready and those whose turn or pause came, the best.
+    /// The next node to admit: the best of the ready nodes and those whose wait is over.
     #[inline]
     pub(super) fn next_node(&mut self) -> Option<NodeId> {
         if self.waits.is_some()
@@ -142,7 +143,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         None
     }
 
-    /// Looks after what time has brought about.
+    /// Ends the pauses that are over, and serves the limits' queues that are due.
     pub(super) fn wake_waits(&mut self) {
         let now = self.slice.now;
         let Some(waits) = self.waits.as_mut() else { return };
@@ -171,7 +172,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         turn.holder == Some(node)
     }
 
-    /// Gives up a node's turn; the next in line takes it.
+    /// Frees the serial key that a node holds. The best node that waits for the key gets it.
     pub(super) fn pass_turn(&mut self, node: NodeId) {
         let Some(key) = self.policies.of(node).serial else { return };
         let Some(turn) = self.waits.as_mut().and_then(|waits| waits.serials.get_mut(&key)) else { return };
@@ -205,7 +206,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Starts the best node of `key` if there is a slot, or waits in its queue for one.
+    /// Starts the best node that waits for `key`, or joins the limit's queue if it has no slot.
     fn serve_key(&mut self, key: LimitKey) {
         let Some(node) = self.best_of(key) else { return };
         if self.waits().queue(key).place.is_some() {
@@ -220,7 +221,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// A slot came. A run that has as much in flight as it may gives it back and asks again later.
+    /// Takes a slot from a limit. A run that is full gives the slot back, and asks again when a node has ended.
     pub(super) fn granted(&mut self, permit: Permit) {
         let queue = self.waits().queue(permit.key());
         queue.place = None;
@@ -237,7 +238,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Gives the run's own free slots to nodes whose limits may have one too, the best node first.
+    /// Starts nodes that wait for limits while the run has free slots of its own, the best node first.
     pub(super) fn serve_limits(&mut self) {
         while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
             let Some(waits) = &self.waits else { return };
@@ -254,11 +255,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.waits().queue(key).nodes.pop();
         self.permit = Some(permit);
         self.begin(node, self.policies.of(node));
-        // A node done in place, dropped or skipped no longer needs it.
+        // A node that ended at once has left the limit's slot here.
         self.permit = None;
     }
 
-    /// The best node that waits for `key` and was not dropped meanwhile.
+    /// The best node that waits for `key`. Nodes that were dropped meanwhile are removed.
     fn best_of(&mut self, key: LimitKey) -> Option<NodeId> {
         let queue = self.waits.as_mut()?.limits.get_mut(key.index())?;
         while let Some((_, node)) = queue.nodes.peek() {
@@ -271,7 +272,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         None
     }
 
-    /// Tells the limit how the node at hand ended.
+    /// Tells the limit how the current node's call ended.
     pub(super) fn report(&mut self, ended: Ended) {
         if let Some(permit) = self.permit.take() {
             let key = permit.key();
@@ -295,7 +296,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.report(Ended { retry_after: retry_after.flatten(), ..Ended::with(verdict) });
     }
 
-    /// Puts a failed node aside for another try, if its policy and failure allow one.
+    /// Schedules a retry of a failed node, if its policy and its failure allow one.
     pub(super) fn try_again(&mut self, node: NodeId, failure: &Failure<W::Error>) -> bool {
         let policy = self.policies.of(node);
         let Some(retry) = policy.retry else { return false };
@@ -310,7 +311,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let pause = match severity {
             Severity::Throttled { retry_after } => {
                 tries.refused += 1;
-                // The limit keeps the pause that the backend asked for, for all nodes of the key.
+                // The limit applies the backend's `Retry-After` to all nodes of the key.
                 match retry_after {
                     Some(_) if has_limit => std::time::Duration::ZERO,
                     Some(pause) => pause,
@@ -334,14 +335,14 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         true
     }
 
-    /// A node with a fallback has waited as long as it may.
+    /// Fails a waiting node that has to make way for its fallback.
     pub(super) fn expire_node(&mut self, node: NodeId) {
         if self.is_waiting(node) {
             self.failed(node, Failure::Deadline);
         }
     }
 
-    /// Whether a node that has left the frontier's ready set is yet to start, or to start again.
+    /// Whether a node was admitted and waits for its start or its retry.
     fn is_waiting(&self, node: NodeId) -> bool {
         self.frontier.phase(node) == Phase::InFlight && self.frontier.ticket(node).is_none()
     }
