@@ -14,6 +14,7 @@ pub fn check(tree: &Workspace, policy: &Policy) -> Vec<Violation> {
         found.extend(story(member, tree));
         found.extend(emptiness(member, tree, policy));
         found.extend(test_binaries(member, tree, policy));
+        found.extend(unrun_tests(member, tree));
         found
     };
     tree.crates().iter().flat_map(check).collect()
@@ -107,6 +108,25 @@ fn test_binaries(member: &Crate, tree: &Workspace, policy: &Policy) -> Option<Vi
         let way_out = "make them modules of tests/tests/main.rs, or list them in crates/tidy/policy.toml";
         Violation::new(folder, what, way_out)
     })
+}
+
+/// `test = false` and `doctest = false` of a library save a build, where there is nothing to run.
+fn unrun_tests(member: &Crate, tree: &Workspace) -> Vec<Violation> {
+    let is_test = |line: &str| line == "#[cfg(test)]" || line == "#[test]";
+    let is_example = |line: &str| ["/// ```", "//! ```"].iter().any(|start| line.starts_with(start));
+    let library = member.manifest.get("lib");
+    let source = format!("{}/src/", member.folder);
+    let complain = |setting: &str, is_one: &dyn Fn(&str) -> bool| {
+        if library?.get(setting)?.as_bool()? {
+            return None;
+        }
+        let mut files = tree.texts("rs").filter(|(path, _)| path.starts_with(&source));
+        let (path, _) = files.find(|(_, text)| text.lines().any(|line| is_one(line.trim())))?;
+        let what = format!("says `{setting} = false`, but {path} has such a test");
+        let place = format!("{}/Cargo.toml", member.folder);
+        Some(Violation::new(place, what, format!("delete `{setting} = false`")))
+    };
+    [complain("test", &is_test), complain("doctest", &is_example)].into_iter().flatten().collect()
 }
 
 /// The binary that cargo makes of a file in `tests/`: `name.rs` or `name/main.rs`.
@@ -210,6 +230,23 @@ mod tests {
         check(
             &[("crates/a/Cargo.toml", &format!("{MANIFEST}[[test]]\nname = 'far'\npath = 'far.rs'"))],
             &expect![[r#"crates/a/tests: has the integration-test binaries {"far"}, not {"tests"}"#]],
+        );
+    }
+
+    #[test]
+    fn no_test_is_left_out() {
+        let manifest = format!("{MANIFEST}[lib]\ntest = false\ndoctest = false");
+        let crate_with = |file: &'static str, expected: &Expect| {
+            check(&[("crates/a/Cargo.toml", &manifest), ("crates/a/src/b.rs", file)], expected);
+        };
+        crate_with("/// A `#[test]`.\nfn b() {}", &expect![]);
+        crate_with(
+            "#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}",
+            &expect!["crates/a/Cargo.toml: says `test = false`, but crates/a/src/b.rs has such a test"],
+        );
+        crate_with(
+            "    /// ```no_run\n    /// b();\n    /// ```\nfn b() {}",
+            &expect!["crates/a/Cargo.toml: says `doctest = false`, but crates/a/src/b.rs has such a test"],
         );
     }
 }

@@ -13,6 +13,7 @@ mod docs;
 mod edges;
 mod licences;
 mod marks;
+pub mod notices;
 mod size;
 mod words;
 

@@ -1,7 +1,7 @@
 //! Rule: every package that the default members are built or tested with has a licence that we allow.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
@@ -18,13 +18,14 @@ pub struct Metadata {
 }
 
 #[derive(Debug, Deserialize)]
-struct Package {
+pub(crate) struct Package {
     id: String,
     name: String,
     version: String,
-    license: Option<String>,
+    pub(crate) license: Option<String>,
     /// `None` for packages by path, which are ours.
     source: Option<String>,
+    pub(crate) manifest_path: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,6 +46,12 @@ impl Metadata {
     /// What cargo said.
     pub fn of(root: &Path) -> Result<Self, String> {
         cargo_metadata(root, &["--offline"]).or_else(|_| cargo_metadata(root, &[]))
+    }
+
+    /// The package, unless it is ours.
+    pub(crate) fn third_party(&self, name: &str, version: &str) -> Option<&Package> {
+        let is_it = |package: &&Package| package.name == name && package.version == version;
+        self.packages.iter().filter(|package| package.source.is_some()).find(is_it)
     }
 }
 
@@ -135,6 +142,8 @@ fn stale_exceptions(packages: &[&Package], policy: &Policy) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use expect_test::{Expect, expect};
 
     use super::{Metadata, Node, Package, Resolve};
@@ -150,6 +159,7 @@ mod tests {
             version: "1.0.0".to_owned(),
             license: license.map(str::to_owned),
             source: source.map(str::to_owned),
+            manifest_path: PathBuf::new(),
         };
         let node = |id: &str, needs: &[&str]| Node {
             id: id.to_owned(),

@@ -57,3 +57,15 @@ fn licences_are_allowed() {
     let metadata = Metadata::of(root()).unwrap_or_else(|e| panic!("{e}"));
     agree(&anabranch_tidy::check_licences(&metadata, &Policy::of_this_repository()));
 }
+
+#[test]
+fn notices_name_all_that_is_linked() {
+    let notices = anabranch_tidy::notices::linked(root(), "anabranch-cli").unwrap_or_else(|e| panic!("{e}"));
+    let text = anabranch_tidy::notices::document(&notices);
+    for part in ["\nblake3 1.", "\nzstd-sys 2.", "Fabrice Bellard", "Apache License"] {
+        assert!(text.contains(part), "`{part}` is missing");
+    }
+    for part in ["\nserde_derive ", "\nprotox ", "\nproptest ", "\nanabranch"] {
+        assert!(!text.contains(part), "`{part}` is not linked, or ours");
+    }
+}

@@ -1,73 +1,43 @@
-//! Nodes in order of their rank, most of which arrive in that order.
+//! A priority queue for items that mostly arrive in order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::graph::NodeId;
-
-/// Fresh nodes before those that were tried before, then the lowest number.
-pub(super) type Rank = (u32, NodeId);
-
-/// A priority queue. A node that ranks behind all before it costs no search: a frontier gives out a million ready nodes
-/// in ascending order.
-#[derive(Default)]
-pub(super) struct NodeQueue {
-    ascending: VecDeque<Rank>,
-    others: BinaryHeap<Reverse<Rank>>,
+/// Gives out the least item first. An item that is not less than the one before it costs constant time: a frontier gives
+/// out a million ready nodes in ascending order.
+pub(super) struct AscendingQueue<T> {
+    ascending: VecDeque<T>,
+    others: BinaryHeap<Reverse<T>>,
 }
 
-impl NodeQueue {
-    pub(super) fn push(&mut self, rank: Rank) {
+impl<T: Ord> Default for AscendingQueue<T> {
+    fn default() -> AscendingQueue<T> {
+        AscendingQueue { ascending: VecDeque::new(), others: BinaryHeap::new() }
+    }
+}
+
+impl<T: Ord + Copy> AscendingQueue<T> {
+    pub(super) fn push(&mut self, item: T) {
         match self.ascending.back() {
-            Some(last) if *last > rank => self.others.push(Reverse(rank)),
-            _ => self.ascending.push_back(rank),
+            Some(last) if *last > item => self.others.push(Reverse(item)),
+            _ => self.ascending.push_back(item),
         }
     }
 
-    /// The best node.
-    pub(super) fn peek(&self) -> Option<Rank> {
+    /// The least item.
+    pub(super) fn peek(&self) -> Option<T> {
         match (self.ascending.front(), self.others.peek()) {
             (Some(first), Some(Reverse(other))) => Some(*first.min(other)),
             (first, other) => first.or(other.map(|Reverse(other)| other)).copied(),
         }
     }
 
-    /// Takes the best node.
-    pub(super) fn pop(&mut self) -> Option<Rank> {
-        let best = self.peek()?;
+    /// Takes the least item.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let least = self.peek()?;
         match self.ascending.front() {
-            Some(first) if *first == best => self.ascending.pop_front(),
-            _ => self.others.pop().map(|Reverse(rank)| rank),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn gives_nodes_out_as_a_sorted_list_would(
-            steps in prop::collection::vec(prop::option::weighted(0.6, (0..3u32, 0..50u32)), 0..200),
-        ) {
-            let (mut queue, mut model) = (NodeQueue::default(), Vec::new());
-            for step in steps {
-                match step {
-                    Some((tries, node)) => {
-                        queue.push((tries, NodeId(node)));
-                        model.push((tries, NodeId(node)));
-                        model.sort_unstable();
-                    }
-                    None => {
-                        prop_assert_eq!(queue.peek(), model.first().copied());
-                        let best = (!model.is_empty()).then(|| model.remove(0));
-                        prop_assert_eq!(queue.pop(), best);
-                    }
-                }
-            }
+            Some(first) if *first == least => self.ascending.pop_front(),
+            _ => self.others.pop().map(|Reverse(item)| item),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::queue::{NodeQueue, Rank};
+use super::queue::AscendingQueue;
 use super::timer::Due;
 use super::{Message, Run};
 use crate::event::{Wait, What};
@@ -25,16 +25,19 @@ pub(super) struct Waits {
     /// Nodes that wait for their next retry.
     pausing: BinaryHeap<Reverse<(Instant, NodeId)>>,
     /// Nodes that may be admitted again: their pause is over, or they have got their serial key.
-    again: NodeQueue,
+    again: AscendingQueue<Rank>,
     tries: HashMap<NodeId, Tries>,
     spread: Spread,
 }
+
+/// Nodes that were not tried yet come first, then the lower number.
+type Rank = (u32, NodeId);
 
 /// The nodes of the run that wait for one limit. The run has at most one place in the limit's queue, for the best of
 /// them.
 #[derive(Default)]
 struct Queue {
-    nodes: NodeQueue,
+    nodes: AscendingQueue<Rank>,
     place: Option<Place>,
     look_at: Option<Instant>,
 }
@@ -42,7 +45,7 @@ struct Queue {
 #[derive(Default)]
 struct Turn {
     holder: Option<NodeId>,
-    nodes: NodeQueue,
+    nodes: AscendingQueue<Rank>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -57,7 +60,7 @@ impl Waits {
             limits: Vec::new(),
             serials: HashMap::new(),
             pausing: BinaryHeap::new(),
-            again: NodeQueue::default(),
+            again: AscendingQueue::default(),
             tries: HashMap::new(),
             spread: Spread(seed),
         }

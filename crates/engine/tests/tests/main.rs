@@ -26,6 +26,7 @@ mod handoff;
 mod limit_machines;
 mod metrics;
 mod progress;
+mod queue;
 mod real;
 mod run;
 mod scale;
