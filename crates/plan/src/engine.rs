@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
 use anabranch_engine::{Allowance, Clock, Concurrency, LimitKey, Limits, Options, Reserve, RunId};
+use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
@@ -21,7 +22,6 @@ use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
-use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;

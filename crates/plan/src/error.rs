@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Classified, Failure, NodeId, Refused, Severity, Stopped, ZeroSetting};
+use anabranch_text::Problems;
 
 use crate::compiled::{Compiled, What, short};
 use crate::expr;
-use crate::problem::Problems;
 use crate::run::Fault;
 use crate::source;
 
