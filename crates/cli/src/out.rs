@@ -2,9 +2,8 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::Duration;
 
-use anabranch_plan::{Problem, Problems};
+use anabranch_text::{Plain, Problem, Problems, count};
 
 use crate::failure::Failure;
 
@@ -18,14 +17,18 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line to stderr; when that cannot be done there is nobody to tell.
-pub(crate) fn note(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+/// Writes lines to stderr, without control characters: names and messages in them may be a stranger's. When it cannot
+/// be written there is nobody to tell.
+pub(crate) fn note(lines: &str) {
+    let mut stderr = io::stderr().lock();
+    for line in lines.split('\n') {
+        let _ = writeln!(stderr, "{}", Plain(line));
+    }
 }
 
 /// Tells what is wrong with an input: all of it.
 pub(crate) fn problems(problems: &Problems) {
-    problems.errors.iter().for_each(|problem| note(&told("error", problem)));
+    problems.errors.iter().for_each(|problem| note(&problem.report("error").to_string()));
     warnings(&problems.warnings);
     match problems.errors.len() {
         1 => {}
@@ -35,18 +38,7 @@ pub(crate) fn problems(problems: &Problems) {
 
 /// Tells what is odd.
 pub(crate) fn warnings(problems: &[Problem]) {
-    problems.iter().for_each(|problem| note(&told("warning", problem)));
-}
-
-/// A problem in words, with the line of the source that it is about.
-pub(crate) fn told(what: &str, problem: &Problem) -> String {
-    match (&problem.excerpt, &problem.help) {
-        (None, _) => format!("{what}: {problem}"),
-        (Some(excerpt), None) => format!("{what}: {}: {}\n{excerpt}", problem.place, problem.what),
-        (Some(excerpt), Some(help)) => {
-            format!("{what}: {}: {}\n{excerpt}\n  help: {help}", problem.place, problem.what)
-        }
-    }
+    problems.iter().for_each(|problem| note(&problem.report("warning").to_string()));
 }
 
 /// Writes a file.
@@ -57,19 +49,9 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failure> {
 
 /// What became of a plan with so many errors and warnings.
 pub(crate) fn status(errors: usize, warnings: usize) -> String {
-    match (errors as u64, warnings as u64) {
+    match (errors, warnings) {
         (0, 0) => "fine".to_owned(),
         (0, warnings) => format!("fine, {}", count(warnings, "warning")),
         (errors, _) => format!("refused, {}", count(errors, "error")),
     }
-}
-
-/// `1 trip`, `2 trips`.
-pub(crate) fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-/// A time in milliseconds.
-pub(crate) fn millis(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }

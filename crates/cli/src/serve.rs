@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anabranch_recipe::{Executor, Functions};
 use anabranch_server::{Service, Settings};
+use anabranch_text::size;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::{StoreOptions, runtime, size, unopened};
+use crate::recipe::{StoreOptions, runtime, unopened};
 
 pub(super) const HELP: &str = "\
 gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
@@ -42,7 +43,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
     /// Memory for the cache of values: 512MiB, 2GiB; 0 turns it off. 256MiB if not given.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
     #[command(flatten)]
     options: StoreOptions,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::frontier::{Frontier, Phase};
 use crate::graph::{Edge, Graph, NodeId};
 
 /// A directed acyclic graph as four arrays: 8 bytes per node and 8 bytes per edge.
@@ -68,20 +69,59 @@ impl Dag {
                 return Err(Error::MissingNode { input, dependent, node_count });
             }
         }
-        let dag = Dag {
-            dependents: Adjacency::new(
-                node_count,
-                edges.iter().map(|&(input, dependent, kind)| (input, dependent, kind)),
-            ),
-            inputs: Adjacency::new(
-                node_count,
-                edges.iter().map(|&(input, dependent, kind)| (dependent, input, kind)),
-            ),
-        };
+        let dag = Dag::unchecked(node_count, edges.iter().copied());
         let mut scratch = vec![0; node_count as usize];
         dag.refuse_duplicates(&mut scratch)?;
         dag.refuse_cycles(&mut scratch)?;
         Ok(dag)
+    }
+
+    /// Sorts nodes, given by their inputs: each behind its inputs, otherwise by number. Left out are nodes that wait for
+    /// each other in a circle, and those behind them; `circle` is called with each circle, up to ten: each node in it
+    /// has the next one as an input, and the last one has the first.
+    ///
+    /// ```
+    /// use anabranch_engine::Dag;
+    /// let inputs = [vec![2], vec![], vec![1], vec![4], vec![3]];
+    /// let mut circles = Vec::new();
+    /// assert_eq!(Dag::sort(&inputs, |circle| circles.push(circle.to_owned())), [1, 2, 0]);
+    /// assert_eq!(circles, [[3, 4]]);
+    /// ```
+    pub fn sort(inputs: &[Vec<usize>], mut circle: impl FnMut(&[usize])) -> Vec<usize> {
+        const MOST_CIRCLES: usize = 10;
+        assert!(
+            inputs.iter().map(Vec::len).sum::<usize>().max(inputs.len()) <= MAX,
+            "a list fits into memory"
+        );
+        let edges = inputs.iter().enumerate().flat_map(|(node, inputs)| {
+            inputs.iter().map(move |input| (NodeId(*input as u32), NodeId(node as u32), Edge::After))
+        });
+        let dag = Dag::unchecked(inputs.len() as u32, edges);
+        let mut frontier = Frontier::new(&dag);
+        let mut order = Vec::with_capacity(inputs.len());
+        let finish_ready = |frontier: &mut Frontier<'_, Dag>, visit: &mut dyn FnMut(usize)| {
+            while let Some(node) = frontier.start_next() {
+                frontier.finish(node, |_| {});
+                visit(node.index());
+            }
+        };
+        finish_ready(&mut frontier, &mut |node| order.push(node));
+        for _ in 0..MOST_CIRCLES {
+            let found = dag.find_circle(|node| frontier.phase(node) == Phase::Waiting);
+            if found.is_empty() {
+                break;
+            }
+            circle(&found.iter().map(|node| node.index()).collect::<Vec<_>>());
+            // What is only behind this circle does not wait for another one.
+            found.into_iter().for_each(|node| _ = frontier.drop(node, |_| {}));
+            finish_ready(&mut frontier, &mut |_| {});
+        }
+        order
+    }
+
+    fn unchecked(node_count: u32, edges: impl Iterator<Item = (NodeId, NodeId, Edge)> + Clone) -> Dag {
+        let turned = edges.clone().map(|(input, dependent, kind)| (dependent, input, kind));
+        Dag { dependents: Adjacency::new(node_count, edges), inputs: Adjacency::new(node_count, turned) }
     }
 
     /// For each node, the longest time from its end to the end of the graph, when a node takes `time_of(node)`.
@@ -120,31 +160,32 @@ impl Dag {
 
     fn refuse_cycles(&self, waiting: &mut [u32]) -> Result<(), Error> {
         let count = visit_topologically(&self.dependents, &self.inputs, waiting, |_| {});
-        if count == self.node_count() { Ok(()) } else { Err(Error::Cycle(self.find_cycle(waiting))) }
+        if count == self.node_count() {
+            return Ok(());
+        }
+        let mut circle = self.find_circle(|node| waiting[node.index()] > 0);
+        circle.reverse();
+        let lowest = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+        circle.rotate_left(lowest);
+        Err(Error::Cycle(circle))
     }
 
-    /// Every node that still waits has an input that does, so walking up inputs must come round.
-    fn find_cycle(&self, waiting: &[u32]) -> Vec<NodeId> {
-        let start = waiting.iter().position(|&count| count > 0).expect("a cycle leaves nodes waiting");
-        let mut step_of = vec![u32::MAX; waiting.len()];
+    /// Nodes that wait for each other, each for the next one; none if no node waits. Every node that waits has an input
+    /// that does, so walking up inputs must come round.
+    fn find_circle(&self, is_waiting: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        let Some(mut at) = (0..self.node_count()).map(NodeId).find(|node| is_waiting(*node)) else {
+            return Vec::new();
+        };
+        let mut step_of = vec![u32::MAX; self.node_count() as usize];
         let mut path = Vec::new();
-        let mut at = NodeId(start as u32);
         while step_of[at.index()] == u32::MAX {
             step_of[at.index()] = path.len() as u32;
             path.push(at);
             let mut next = None;
-            self.inputs(at, |input, _| {
-                if waiting[input.index()] > 0 {
-                    next = Some(input);
-                }
-            });
+            self.inputs(at, |input, _| next = next.or(is_waiting(input).then_some(input)));
             at = next.expect("a waiting node has a waiting input");
         }
-        let mut circle = path.split_off(step_of[at.index()] as usize);
-        circle.reverse();
-        let lowest = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
-        circle.rotate_left(lowest);
-        circle
+        path.split_off(step_of[at.index()] as usize)
     }
 }
 

@@ -104,7 +104,7 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
             faults.push(Fault::maybe(None, "the file describes no plan"));
         }
         tell(sources, &faults, &mut problems);
-        return Err(in_order(problems));
+        return Err(problems.in_order());
     };
     let mut assembled = assemble(made, plan, (ops, registries), &mut faults);
     faults.extend(misnamed(file, made, &assembled.json));
@@ -124,10 +124,10 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
     match compiled {
         Ok(compiled) if problems.is_fine() => {
             let warnings = compiled.warnings().iter().filter_map(|warning| find(warning, false)).collect();
-            let warnings = in_order(Problems { warnings, ..Problems::default() }).warnings;
+            let warnings = Problems { warnings, ..Problems::default() }.in_order().warnings;
             Ok(Built { plan: compiled.warned(warnings), text })
         }
-        Ok(_) => Err(in_order(problems)),
+        Ok(_) => Err(problems.in_order()),
         Err(Error::Plan(found)) => {
             let told = !faults.is_empty();
             problems.errors.extend(found.errors.iter().filter_map(|problem| find(problem, told)));
@@ -136,7 +136,7 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result
                 problems.errors.extend(found.errors);
             }
             problems.warnings.extend(found.warnings.iter().filter_map(|problem| find(problem, told)));
-            Err(in_order(problems))
+            Err(problems.in_order())
         }
         Err(error) => {
             problems.error(sources.problem(None, error.to_string(), None));
@@ -185,17 +185,4 @@ fn sorted(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         other => other.clone(),
     }
-}
-
-/// In the order of the sources, each problem once: a fragment that is used twice says the same twice.
-fn in_order(mut problems: Problems) -> Problems {
-    for list in [&mut problems.errors, &mut problems.warnings] {
-        let file = |problem: &Problem| problem.place.split(':').next().unwrap_or_default().to_owned();
-        list.sort_by_cached_key(|problem| {
-            let at = problem.excerpt.as_ref().map(|excerpt| (excerpt.line, excerpt.column));
-            (file(problem), at, problem.what.clone())
-        });
-        list.dedup_by(|one, other| one.place == other.place && one.what == other.what);
-    }
-    problems
 }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use anabranch_plan::{Excerpt, Problem};
+use anabranch_text::{Problem, size};
 use sha2::{Digest as _, Sha256};
 
 use crate::job::{At, Files, Imported};
@@ -102,18 +102,15 @@ impl Sources {
 
     /// Something wrong there; with the line, unless there is no such place.
     pub(crate) fn problem(&self, at: Option<At>, what: impl Into<String>, help: Option<String>) -> Problem {
-        let what = harmless(&what.into());
         let found = at.and_then(|at| Some((self.files.get(at.file as usize)?, at)));
-        let mut problem = match found {
+        let problem = match found {
             None => Problem::new(self.name(), what),
             Some((file, at)) => {
-                let excerpt = excerpt(&file.text, at.start as usize, at.end as usize);
-                let (line, column) = (excerpt.line, excerpt.column);
-                Problem::new(format!("{}:{line}:{column}", file.name.display()), what).at(excerpt)
+                let (name, bytes) = (file.name.display().to_string(), at.start as usize..at.end as usize);
+                Problem::in_source(&name, &file.text, bytes, what)
             }
         };
-        problem.help = help.map(|help| harmless(&help));
-        problem
+        Problem { help, ..problem }
     }
 
     /// The file that a path means, without links, or why it cannot be imported.
@@ -193,7 +190,7 @@ fn read(file: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     if bytes.len() as u64 > LONGEST {
-        return Err(format!("is longer than {LONGEST} bytes"));
+        return Err(format!("is longer than {}", size::format(LONGEST)));
     }
     String::from_utf8(bytes).map_err(|error| {
         format!("is not a text in UTF-8: byte {} is none of one", error.utf8_error().valid_up_to())
@@ -213,35 +210,4 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// The first line of these bytes of a text.
-fn excerpt(text: &str, start: usize, end: usize) -> Excerpt {
-    let floor = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        at
-    };
-    let (start, end) = (floor(start), floor(end.max(start)));
-    let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-    let finish = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
-    let line = text[begin..finish].trim_end_matches('\r');
-    Excerpt {
-        line: text[..begin].matches('\n').count() + 1,
-        column: text[begin..start].chars().count() + 1,
-        width: text[start..end.min(begin + line.len()).max(start)].chars().count().max(1),
-        text: harmless(line),
-    }
-}
-
-/// The same, letter by letter, without what a terminal would obey: sources may be a stranger's.
-fn harmless(text: &str) -> String {
-    let letter = |letter: char| match letter {
-        '\n' => ' ',
-        letter if letter.is_control() && letter != '\t' => char::REPLACEMENT_CHARACTER,
-        letter => letter,
-    };
-    text.chars().map(letter).collect()
 }

@@ -13,6 +13,7 @@ use anabranch_engine::clock::Clock;
 use anabranch_engine::event::RunId;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::options::Reserve;
+use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
@@ -25,7 +26,6 @@ use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
-use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;

@@ -9,10 +9,10 @@ use anabranch_engine::admission::Refused;
 use anabranch_engine::config::ZeroSetting;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_engine::{Failure, NodeId, Stopped};
+use anabranch_text::Problems;
 
 use crate::compiled::{Compiled, What, short};
 use crate::expr;
-use crate::problem::Problems;
 use crate::run::Fault;
 use crate::source;
 

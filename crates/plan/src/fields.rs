@@ -1,9 +1,9 @@
 //! Reading the fields of an object: each asked for by name and type, whatever is left over is an error.
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
-use crate::json::{quote, show};
-use crate::problem::{Problem, Problems, closest};
+use crate::json::show;
 
 /// An object being read. Everything wrong with it is noted with its place.
 pub(crate) struct Fields<'a, 'p> {
@@ -102,7 +102,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         for name in self.map.keys() {
             if !self.asked.contains(&name.as_str()) {
                 let mut problem = Problem::new(self.place(&shown(name)), "there is no such field");
-                problem.help = suggestion(self.problems, name, self.asked.iter().copied());
+                problem.help = self.problems.did_you_mean(name, self.asked.iter().copied());
                 self.problems.error(problem);
             }
         }
@@ -113,19 +113,6 @@ impl<'a, 'p> Fields<'a, 'p> {
 /// A field's name in places.
 fn shown(name: &str) -> String {
     quote(name).trim_matches('`').to_owned()
-}
-
-/// "did you mean", when one of the candidates is close. Short words are close to everything. Not asked for long words
-/// or when there is much wrong already: comparing takes time, and a stranger's input decides how much.
-pub(crate) fn suggestion<'a>(
-    problems: &Problems,
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
-    if !(3..=64).contains(&word.len()) || problems.errors.len() > 50 {
-        return None;
-    }
-    closest(word, candidates).map(|near| format!("did you mean `{near}`?"))
 }
 
 impl<'a> Field<'a> for &'a str {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anabranch_text::quote;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -85,15 +86,6 @@ impl<'de> Visitor<'de> for StrictVisitor {
             map.insert(name, value);
         }
         Ok(Value::Object(map))
-    }
-}
-
-/// A name in messages: in backticks, cut when long.
-pub(crate) fn quote(name: &str) -> String {
-    const LONGEST: usize = 60;
-    match name.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("`{}...`", name[..end].escape_debug()),
-        None => format!("`{}`", name.escape_debug()),
     }
 }
 

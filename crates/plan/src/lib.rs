@@ -55,7 +55,6 @@
 //!
 //! Reading order: the modules as listed.
 
-mod problem;
 mod json;
 mod toml_text;
 mod fields;
@@ -90,6 +89,7 @@ mod why;
 mod capture;
 
 pub use anabranch_rows::Kind;
+pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range};
@@ -104,7 +104,6 @@ pub use op::{
     Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
     WaitFuture, When,
 };
-pub use problem::{Excerpt, Problem, Problems, closest};
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
 pub use registry::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,

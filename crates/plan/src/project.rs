@@ -25,12 +25,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use crate::capture::CaptureSettings;
 use crate::fields::Fields;
-use crate::json::{quote, show};
-use crate::problem::{Problem, Problems};
+use crate::json::show;
 use crate::source::Hedge;
 use crate::toml_text;
 

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
+use anabranch_text::{Problems, quote};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::fields::suggestion;
-use crate::json::{self, quote, show, whole};
-use crate::problem::Problems;
+use crate::json::{self, show, whole};
 use crate::registry::{ParamEntry, Params, Registries, Status};
 use crate::value::{Scalar, Values};
 use anabranch_rows::Kind;
@@ -185,7 +184,7 @@ fn settable<'a>(name: &str, params: &'a Params) -> Result<&'a ParamEntry, String
     let shown = quote(name);
     let Some(entry) = params.named(name) else {
         let known = params.iter().map(|param| param.name.as_str());
-        let help = suggestion(&Problems::default(), name, known);
+        let help = Problems::default().did_you_mean(name, known);
         let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
         return Err(format!("there is no parameter {shown}{help}"));
     };

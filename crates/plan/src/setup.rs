@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock, SystemClock};
+use anabranch_text::{Problem, Problems};
 
 use crate::engine::Config;
-use crate::problem::{Problem, Problems, closest};
 use crate::project::{DataFile, EndpointSettings, FaultSettings, Project, SourceSettings};
 use crate::registry::{Endpoint, EndpointKind, Registries};
 use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisConfig, RedisTls, Source};
@@ -185,7 +185,7 @@ fn of_project(
     for settings in &project.endpoints {
         if !known().any(|name| name == settings.endpoint) {
             let mut problem = Problem::new(place(project, settings), "the registry has no such endpoint");
-            problem.help = closest(&settings.endpoint, known()).map(|near| format!("did you mean `{near}`?"));
+            problem.help = problems.did_you_mean(&settings.endpoint, known());
             problems.error(problem);
         }
     }

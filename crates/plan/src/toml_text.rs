@@ -1,38 +1,21 @@
 //! TOML files, read as the JSON values that the rest of the checks work on.
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
-
-use crate::json::quote;
-use crate::problem::{Problem, Problems};
 
 /// Reads a TOML file. What is wrong is noted with the file, line and column.
 pub(crate) fn parse(file: &str, text: &str, problems: &mut Problems) -> Option<Map<String, Value>> {
     match text.parse::<toml::Table>() {
         Ok(table) => Some(convert_table(&table, file, problems)),
         Err(error) => {
-            let place = match error.span() {
-                Some(span) => {
-                    let (line, column) = position(text, span.start);
-                    format!("{file}:{line}:{column}")
-                }
-                None => file.to_owned(),
-            };
-            problems.error(Problem::new(place, error.message().trim_end().replace('\n', "; ")));
+            let what = error.message().trim_end().replace('\n', "; ");
+            problems.error(match error.span() {
+                Some(span) => Problem::in_source(file, text, span, what),
+                None => Problem::new(file, what),
+            });
             None
         }
     }
-}
-
-/// Line and column, from 1, of a byte.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let mut end = byte.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = &text[..end];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-    (line, column)
 }
 
 fn convert_table(table: &toml::Table, place: &str, problems: &mut Problems) -> Map<String, Value> {

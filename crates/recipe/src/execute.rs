@@ -7,6 +7,7 @@ use std::time::Duration;
 use anabranch_content::{Address, Class, Cost, Error as Kept, Reader, Writer};
 use anabranch_engine::flight::{Panicked, Waiter};
 use anabranch_engine::options::Class as Pace;
+use anabranch_text::panic_message;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -77,7 +78,7 @@ impl Stage {
         let call = Call { params: self.params.as_deref().unwrap_or(&none), sizes };
         match catch_unwind(AssertUnwindSafe(|| self.function.begin(&call))) {
             Ok(begun) => begun.map_err(|fault| self.failed(fault)),
-            Err(payload) => Err(self.panicked(said(&*payload))),
+            Err(payload) => Err(self.panicked(panic_message(&*payload))),
         }
     }
 }
@@ -334,7 +335,7 @@ impl Drive {
         match catch_unwind(AssertUnwindSafe(|| self.go_on())) {
             Ok(Ok(stop)) => Ok(stop),
             Ok(Err(fault)) => Err(self.stages[self.at()].failed(fault)),
-            Err(payload) => Err(self.stages[self.at()].panicked(said(&*payload))),
+            Err(payload) => Err(self.stages[self.at()].panicked(panic_message(&*payload))),
         }
     }
 
@@ -541,10 +542,4 @@ impl Sink {
             }
         }
     }
-}
-
-/// What a panic said.
-fn said(payload: &(dyn std::any::Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

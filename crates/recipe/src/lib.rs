@@ -56,15 +56,14 @@ mod blocking;
 mod file;
 
 pub use anabranch_content::{Address, Value};
+pub use anabranch_text::{Problem, Problems};
 pub use blocking::Blocking;
 pub use deriva::{Deriva, Theirs};
 pub use drive::call;
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
-pub use file::{
-    FileBlob, FileBytes, FileFormat, FileInput, FileProblem, FileProblems, FileRecipe, RecipeFile,
-};
+pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, RecipeFile};
 pub use function::{Arity, Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};

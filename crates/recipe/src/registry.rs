@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_text::closest;
 use bytes::Bytes;
 
 use crate::function::{Arity, Call, Chunks, Fault, Function, Holds, Param, Signature};
@@ -80,7 +81,7 @@ impl Functions {
 
     /// The one whose name is nearest: another version, or a letter or two away.
     pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
-        let name = nearest(&id.name, self.by_id.keys().map(|id| id.name.as_str()))?;
+        let name = closest(&id.name, self.by_id.keys().map(|id| id.name.as_str()))?;
         self.by_id.keys().rfind(|id| id.name == name).cloned()
     }
 
@@ -131,30 +132,4 @@ pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Re
         // What depends on inputs is found out when they are there.
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-/// The word that is at most two letters away, and at most half of what was written; the nearest of them.
-pub(crate) fn nearest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = 2.min(word.chars().count() / 2);
-    words
-        .filter(|other| other.len().abs_diff(word.len()) <= 8)
-        .map(|other| (letters_between(word, other), other))
-        .filter(|(letters, _)| *letters <= most)
-        .min()
-        .map(|(_, other)| other)
-}
-
-/// How many letters one has to change, add or leave out to make one word of another.
-fn letters_between(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.chars().take(64).enumerate() {
-        let mut before = std::mem::replace(&mut row[0], place + 1);
-        for (column, &there) in other.iter().enumerate() {
-            let change = before + usize::from(letter != there);
-            before = row[column + 1];
-            row[column + 1] = change.min(before + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }

@@ -11,6 +11,7 @@ use anabranch_engine::timeline::{Category, Track};
 use anabranch_plan::explained::Kind;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
+use anabranch_text::duration;
 use clap::Args;
 
 use crate::args::EXIT_CODES;
@@ -111,7 +112,7 @@ async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
          after {}, by the deadline of {deadline} ms, {same} of them the same. The ledger says what is not as it should be:\n\n",
         STALLED.join("* and ") + "*",
         now.len(),
-        out::millis(trace.timeline().wall()),
+        duration::format(trace.timeline().wall()),
     );
     text.push_str(&ledger(&answer).text(2));
     Ok(text)
@@ -156,7 +157,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
     let mut text =
-        format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", out::millis(wall));
+        format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", duration::format(wall));
     for (name, track) in together.trace.stages() {
         text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
     }
@@ -178,9 +179,9 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
         together.answer.stats.trips,
         together.answer.stats.commands,
         explained.critical_trips,
-        out::millis(worked),
-        out::millis(wall),
-        out::millis(one_by_one.trace.timeline().wall()),
+        duration::format(worked),
+        duration::format(wall),
+        duration::format(one_by_one.trace.timeline().wall()),
     ));
     text
 }

@@ -6,9 +6,9 @@ use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{
     Executor, FileBytes, FileFormat, Functions, Get, RecipeFile, Source, UnknownFunction,
 };
+use anabranch_text::{count, duration};
 
 use crate::failure::Failure;
-use crate::out;
 use crate::table::Table;
 
 /// Six megabytes of text, what two digests of it say, and how small it gets.
@@ -47,11 +47,11 @@ pub(super) async fn told() -> Result<String, Failure> {
         let began = SystemClock.now();
         let got = executor.get(&page, &Get::default()).await?;
         let source = match got.source {
-            Source::Computed(count) => format!("computed, with {}", out::count(count.into(), "recipe")),
+            Source::Computed(recipes) => format!("computed, with {}", count(recipes, "recipe")),
             Source::Memo | Source::Blob => "memo: nothing was computed".to_owned(),
         };
         value = got.bytes().await?.to_vec();
-        table.row([asked.to_owned(), source, out::millis(SystemClock.now() - began)]);
+        table.row([asked.to_owned(), source, duration::format(SystemClock.now() - began)]);
     }
     executor.store().clone().close().await?;
     Ok(format!(

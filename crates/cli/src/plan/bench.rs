@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anabranch_plan::captures::SampleCounts;
 use anabranch_plan::{Engine, Reason, Request};
+use anabranch_text::{count, duration};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::from::{self, From, Rows};
 use super::load::{Load, Outcome, Until};
 use super::request;
-use super::threads::{A_DAY, Threads, duration, whole};
+use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
 use crate::out;
 
@@ -90,7 +91,8 @@ pub(crate) struct Bench {
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
+    duration::parse(text)
+        .and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -202,7 +204,7 @@ impl Bench {
         ];
         let dropped = dropped.iter().filter(|(_, count)| *count > 0);
         let dropped: String = dropped.map(|(why, count)| format!(", {count} dropped ({why})")).collect();
-        out::note(&format!("{}{dropped}", out::count(counts.written, "capture")));
+        out::note(&format!("{}{dropped}", count(counts.written, "capture")));
     }
 
     fn as_json(&self, measured: &Measured) -> Value {
@@ -249,23 +251,23 @@ impl Bench {
 
     fn text(&self, measured: &Measured) -> String {
         let Measured { plan, concurrency, workers, warmup, outcome } = measured;
-        let count = outcome.asked();
+        let asked = outcome.asked();
         let load = match self.rate {
             Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
             None => format!("{concurrency} at once"),
         };
         let threads = if *workers == 1 { "1 thread".to_owned() } else { format!("{workers} threads") };
         let mut text =
-            format!("plan {plan}: {count} requests, {load}, on {threads}, after {warmup} to warm up\n");
+            format!("plan {plan}: {asked} requests, {load}, on {threads}, after {warmup} to warm up\n");
         if outcome.answered > 0 {
             text.push_str(&figures(outcome, self.deadline_ms));
         }
-        for ((node, reason, fallback), count) in ledger(outcome) {
-            let times = out::count(*count, "time");
+        for ((node, reason, fallback), entries) in ledger(outcome) {
+            let times = count(*entries, "time");
             text.push_str(&format!("ledger      {times} {node}: {reason}, {fallback}\n"));
         }
-        for (kind, (count, first)) in &outcome.errors {
-            let times = out::count(*count, "time");
+        for (kind, (errors, first)) in &outcome.errors {
+            let times = count(*errors, "time");
             text.push_str(&format!("errors      {times} {kind}, the first: {first}\n"));
         }
         text
@@ -348,11 +350,6 @@ fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// A time in the unit that suits it.
 fn shown(micros: f64) -> String {
-    match micros {
-        micros if micros < 1e3 => format!("{micros:.1} µs"),
-        micros if micros < 1e6 => format!("{:.2} ms", micros / 1e3),
-        micros => format!("{:.2} s", micros / 1e6),
-    }
+    duration::format(Duration::try_from_secs_f64(micros / 1e6).unwrap_or_default())
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_plan::{Engine, Problem, Problems};
 use anabranch_plan_ts::{Built, Outcome, SourceFile};
+use anabranch_text::{closest, count};
 use clap::Args;
 use serde_json::Value;
 
@@ -84,7 +85,7 @@ impl Build {
         let bad = done.iter().filter(|done| !done.is_fine()).count();
         let changed = done.iter().filter(|done| matches!(done.fate, Fate::Written)).count();
         self.tell(&sources, &done);
-        let (plans, bad) = (out::count(done.len() as u64, "plan"), bad as u64);
+        let (plans, bad) = (count(done.len(), "plan"), bad as u64);
         let state = if self.check { "up to date" } else { "built" };
         out::note(&match bad {
             0 if self.check => format!("{plans} up to date"),
@@ -113,7 +114,7 @@ impl Build {
                 return Ok(file.to_owned());
             }
             let known = from::files(engine, &[SOURCE])?;
-            let near = anabranch_plan::closest(name, known.keys().map(String::as_str));
+            let near = closest(name, known.keys().map(String::as_str));
             known.get(name).cloned().ok_or_else(|| {
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 Failure::of(format!("there is no plan `{name}` in TypeScript (NAME{SOURCE}){near}"))

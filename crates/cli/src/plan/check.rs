@@ -39,8 +39,8 @@ impl Check {
             } else {
                 let told = |what: &str, problem: &Problem| match problem.excerpt {
                     // Its place names the file already.
-                    Some(_) => out::note(&out::told(what, problem)),
-                    None => out::note(&format!("{name}: {}", out::told(what, problem))),
+                    Some(_) => out::note(&problem.report(what).to_string()),
+                    None => out::note(&format!("{name}: {}", problem.report(what))),
                 };
                 errors.iter().for_each(|problem| told("error", problem));
                 warnings.iter().for_each(|problem| told("warning", problem));

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anabranch_plan::Plan;
 use anabranch_plan::captures::{Capture, DiffOptions, Differ, Difference, Replayer, captures};
+use anabranch_text::count;
 use clap::Args;
 
 use super::capture::StoreAt;
@@ -102,7 +103,7 @@ impl Diff {
 fn text(found: &Difference, [before, after]: &[String; 2]) -> String {
     let mut text = String::new();
     let counted = &found.captures;
-    let compared = out::count(counted.compared, "capture");
+    let compared = count(counted.compared, "capture");
     let mut line = |line: String| writeln!(text, "{line}").expect("a string takes all that is written");
     line(format!("{compared} compared, {} not comparable", counted.not_comparable));
     for reason in &counted.reasons {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Config, DataFile, Engine, Plan, Project, RowsFrom, Setup};
 use anabranch_plan_ts::{Built, Compiler, Outcome};
+use anabranch_text::closest;
 use clap::Args;
 
 use super::threads::Threads;
@@ -267,7 +268,7 @@ fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure
         Err(failure) => return failure,
     };
     let mut what = error.to_string();
-    match (anabranch_plan::closest(name, names.iter().map(String::as_str)), &names[..]) {
+    match (closest(name, names.iter().map(String::as_str)), &names[..]) {
         (Some(near), _) => what.push_str(&format!("; did you mean `{near}`?")),
         (None, []) => what.push_str("; there is none at all (`anabranch plan new NAME` makes one)"),
         (None, names) => what.push_str(&format!("; there are: {}", names.join(", "))),

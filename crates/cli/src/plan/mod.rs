@@ -26,7 +26,6 @@ use clap::Subcommand;
 
 pub(crate) use captures::utc;
 pub(crate) use run::{ledger, table};
-pub(crate) use threads::duration;
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;

@@ -2,6 +2,7 @@
 
 use anabranch_content::Address;
 use anabranch_plan::captures::{Capture, NodeRows, Replayer};
+use anabranch_text::count;
 use clap::Args;
 
 use super::capture::{StoreAt, address};
@@ -74,7 +75,7 @@ impl Replay {
             return out::data(str::from_utf8(&line).expect("JSON is text"));
         }
         let rows = answer.candidates().count() as u64;
-        out::note(&format!("{node}: {}", out::count(rows, "row")));
+        out::note(&format!("{node}: {}", count(rows, "row")));
         if !answer.ledger.is_empty() {
             out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
         }

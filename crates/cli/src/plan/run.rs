@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar, Trace};
+use anabranch_text::{count, duration};
 use clap::Args;
 
 use super::capture::Keep;
@@ -116,9 +117,9 @@ impl Run {
     fn write(&self, answer: &Answer, engine: &Engine, plan: &Plan) -> Result<(), Failure> {
         if self.table {
             let (name, request, stats) = (plan.name(), &answer.request_id, answer.stats);
-            let rows = out::count(answer.candidates().count() as u64, "row");
+            let rows = count(answer.candidates().count(), "row");
             let (trips, commands) = (u64::from(stats.trips), u64::from(stats.commands));
-            let (trips, commands) = (out::count(trips, "trip"), out::count(commands, "command"));
+            let (trips, commands) = (count(trips, "trip"), count(commands, "command"));
             out::note(&format!("{name}: {rows} for request {request}, {trips}, {commands}"));
             if !answer.ledger.is_empty() {
                 out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
@@ -143,8 +144,8 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         ("reason", |entry| entry.reason.to_string()),
         ("fallback", |entry| entry.fallback.clone()),
         ("rows", |entry| entry.rows.to_string()),
-        ("waited", |entry| out::millis(entry.waited)),
-        ("age", |entry| entry.age.map(out::millis).unwrap_or_default()),
+        ("waited", |entry| duration::format(entry.waited)),
+        ("age", |entry| entry.age.map(duration::format).unwrap_or_default()),
         ("detail", |entry| entry.detail.clone().unwrap_or_default()),
     ];
     // What no entry says is no column.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_plan::Engine;
 use anabranch_plan_ts::{SourceFile, look};
+use anabranch_text::count;
 
 use super::build::Build;
 use super::from::Rows;
@@ -69,11 +70,11 @@ async fn watch(
             let done = build.build(engine, &due);
             build.tell(&due, &done);
             let fine = done.iter().filter(|done| done.is_fine()).count();
-            out::note(&format!("{fine} of {} built", out::count(done.len() as u64, "plan")));
+            out::note(&format!("{fine} of {} built", count(done.len(), "plan")));
             watched.0.extend(due.into_iter().zip(done.into_iter().map(|done| done.files)));
         }
         if std::mem::take(&mut first) {
-            let plans = out::count(sources.len() as u64, "plan");
+            let plans = count(sources.len(), "plan");
             out::note(&format!("watching {plans}; Ctrl-C ends it"));
         }
         until(|| changed(registry) || watched.is_any_due(build, engine)).await;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
@@ -67,10 +68,10 @@ impl Export {
             missing.iter().for_each(|address| out::note(&format!("warning: {address} is not here")));
             out::note(&format!(
                 "{}, {} and {}: {}",
-                out::count(exported.blobs, "blob"),
-                out::count(exported.derivations, "recipe"),
-                out::count(exported.memos, "memo"),
-                show::size(exported.bytes),
+                count(exported.blobs, "blob"),
+                count(exported.derivations, "recipe"),
+                count(exported.memos, "memo"),
+                size::format(exported.bytes),
             ));
             Ok(())
         })
@@ -85,7 +86,7 @@ impl Import {
                 let (things, new, bytes) = (imported.things, imported.new, imported.bytes);
                 return show::json(&json!({"things": things, "new": new, "bytes": bytes}));
             }
-            let (things, size) = (out::count(imported.things, "thing"), show::size(imported.bytes));
+            let (things, size) = (count(imported.things, "thing"), size::format(imported.bytes));
             out::note(&format!("{things}, {} of them new: {size}", imported.new));
             Ok(())
         })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anabranch_content::{DryRun, Scope};
+use anabranch_text::{count, duration, size};
 use clap::Args;
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::at::{At, Missing};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::duration;
 
 pub(super) const HELP: &str = "\
 Pins and names are kept, with all that it takes to derive them; so is whatever is younger than the
@@ -26,7 +26,7 @@ Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 done, but data that had been ackn
 #[derive(Args)]
 pub(crate) struct Collect {
     /// Younger things stay, held or not: 30s, 5m, 24h, 0.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "5m")]
     grace: Duration,
     /// Says what would go, and removes nothing.
     #[arg(long)]
@@ -81,10 +81,10 @@ impl Collect {
             let verb = if self.dry_run { "would remove" } else { "removed" };
             out::note(&format!(
                 "{verb} {} ({}), {} and {}; {} held, {} too young, {} left for another time",
-                out::count(done.blobs, "blob"),
-                show::size(done.bytes),
-                out::count(done.memos, "memo"),
-                out::count(done.derivations, "recipe"),
+                count(done.blobs, "blob"),
+                size::format(done.bytes),
+                count(done.memos, "memo"),
+                count(done.derivations, "recipe"),
                 done.held,
                 done.young,
                 done.left,

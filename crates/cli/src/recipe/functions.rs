@@ -1,6 +1,7 @@
 //! `anabranch recipe functions`.
 
 use anabranch_recipe::Signature;
+use anabranch_text::closest;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
@@ -44,7 +45,7 @@ impl Functions {
         let meant: Vec<&Signature> = all.iter().filter(is_meant).collect();
         if meant.is_empty() {
             let near = all.iter().map(|signature| signature.id.name.as_str());
-            let near = anabranch_plan::closest(name, near).map(|near| format!("; did you mean `{near}`?"));
+            let near = closest(name, near).map(|near| format!("; did you mean `{near}`?"));
             let near = near.unwrap_or_else(|| "; `anabranch recipe functions` lists them".to_owned());
             return Err(Failure::of(format!("no function is called `{name}`{near}")));
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_text::{duration, size};
 use clap::Args;
 use futures_util::future::{Either, select};
 
@@ -16,7 +17,6 @@ use super::progress::Progress;
 use super::show;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::duration;
 
 pub(super) const HELP: &str = "\
 stdout: the bytes, just as they are. With --output they go to a file, which is there once it is
@@ -41,7 +41,7 @@ pub(crate) struct Get {
     #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
     range: Range<u64>,
     /// How long it may take: 500ms, 2s.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
     #[command(flatten)]
     at: At,
@@ -77,8 +77,8 @@ impl Get {
                 return show::json(&json);
             }
             if self.output.is_some() {
-                let (size, source) = (show::size(written), show::source(got.source));
-                out::note(&format!("{size}, {source}, in {}", out::millis(took)));
+                let (size, source) = (size::format(written), show::source(got.source));
+                out::note(&format!("{size}, {source}, in {}", duration::format(took)));
             }
             Ok(())
         })

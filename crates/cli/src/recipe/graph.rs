@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_content::Address;
-use anabranch_plan::{Excerpt, Problem, Problems};
-use anabranch_recipe::{
-    Executor, FileBytes, FileProblem, FileProblems, Functions, RecipeFile, UnknownFunction,
-};
+use anabranch_recipe::{Executor, FileBytes, Functions, RecipeFile, UnknownFunction};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
@@ -95,26 +92,4 @@ pub(super) fn as_json(entries: &[Entry]) -> Json {
         })
     };
     entries.iter().map(one).collect()
-}
-
-impl From<FileProblems> for Failure {
-    fn from(found: FileProblems) -> Failure {
-        let mut problems = Problems::default();
-        for problem in found.problems {
-            problems.error(told(&found.file, problem));
-        }
-        if found.more > 0 {
-            problems.error(Problem::new(found.file, format!("and {} problems more", found.more)));
-        }
-        Failure::Refused(problems)
-    }
-}
-
-fn told(file: &str, problem: FileProblem) -> Problem {
-    let FileProblem { line, column, width, text, what, help } = problem;
-    if line == 0 {
-        return Problem { help, ..Problem::new(file, what) };
-    }
-    let placed = Problem { help, ..Problem::new(format!("{file}:{line}:{column}"), what) };
-    placed.at(Excerpt { line, column, width, text })
 }

@@ -2,6 +2,7 @@
 
 use anabranch_content::DryRun;
 use anabranch_recipe::Reach;
+use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
@@ -57,8 +58,8 @@ impl Invalidate {
             let verb = if self.dry_run { "would forget" } else { "forgot" };
             out::note(&format!(
                 "{verb} {} ({}), of {} looked at",
-                out::count(done.forgotten, "value"),
-                show::size(done.bytes),
+                count(done.forgotten, "value"),
+                size::format(done.bytes),
                 done.looked_at,
             ));
             Ok(())

@@ -24,7 +24,7 @@ mod bench;
 use clap::Subcommand;
 
 pub(crate) use at::{runtime, unopened};
-pub(crate) use options::{StoreOptions, size};
+pub(crate) use options::StoreOptions;
 
 use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
 use crate::failure::Failure;

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Event, Heard};
-
-use super::show;
-use crate::out;
+use anabranch_text::{count, duration, size};
 
 /// Nothing is drawn for what takes no longer.
 const QUIET: Duration = Duration::from_millis(300);
@@ -46,14 +44,14 @@ impl Progress {
         }
         let (done, of) = (self.computed, self.of);
         self.draw(|| match of {
-            0 => format!("computing: {} so far", out::count(done, "recipe")),
+            0 => format!("computing: {} so far", count(done, "recipe")),
             _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
         });
     }
 
     /// So many bytes of those wanted are written.
     pub(super) fn written(&mut self, bytes: u64, of: u64) {
-        self.draw(|| format!("writing {} {} of {}", bar(bytes, of), show::size(bytes), show::size(of)));
+        self.draw(|| format!("writing {} {} of {}", bar(bytes, of), size::format(bytes), size::format(of)));
     }
 
     fn draw(&mut self, line: impl FnOnce() -> String) {
@@ -64,7 +62,7 @@ impl Progress {
         self.due = now + EVERY;
         self.drawn = true;
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let line = format!("\r\x1b[K{}{failed}, {}", line(), out::millis(now - self.began));
+        let line = format!("\r\x1b[K{}{failed}, {}", line(), duration::format(now - self.began));
         // Nothing is lost when the terminal is gone.
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());

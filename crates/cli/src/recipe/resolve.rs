@@ -2,13 +2,13 @@
 
 use anabranch_content::{Address, Memo};
 use anabranch_recipe::Recipe;
+use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
 use super::show;
 use crate::failure::Failure;
-use crate::out;
 use crate::plan::utc;
 
 /// Says what an address is.
@@ -36,7 +36,7 @@ impl Resolve {
                     true => {
                         show::json(&json!({"address": address.to_string(), "kind": "blob", "size": size}))
                     }
-                    false => show::facts(&[("blob", address.to_string()), ("size", show::size(size))]),
+                    false => show::facts(&[("blob", address.to_string()), ("size", size::format(size))]),
                 };
             };
             match self.json {
@@ -60,8 +60,11 @@ fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Fa
         None => facts.push(("value", "not computed, or not remembered".to_owned())),
         Some(memo) => {
             facts.push(("value", memo.output.to_string()));
-            facts.push(("size", show::size(memo.size)));
-            facts.push(("computed", format!("{} UTC, in {}", utc(memo.at.0), out::millis(memo.cost.cpu))));
+            facts.push(("size", size::format(memo.size)));
+            facts.push((
+                "computed",
+                format!("{} UTC, in {}", utc(memo.at.0), duration::format(memo.cost.cpu)),
+            ));
         }
     }
     show::facts(&facts)

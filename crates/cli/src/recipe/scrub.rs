@@ -1,5 +1,6 @@
 //! `anabranch recipe scrub`.
 
+use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
@@ -41,15 +42,14 @@ impl Scrub {
             } else {
                 let damaged = show::addresses(&found.damaged);
                 out::data(&damaged.iter().map(|address| format!("{address}\n")).collect::<String>())?;
-                let (records, files) =
-                    (out::count(found.records, "record"), out::count(found.files, "large blob"));
-                out::note(&format!("read {records} and {files}, {}", show::size(found.bytes)));
+                let (records, files) = (count(found.records, "record"), count(found.files, "large blob"));
+                out::note(&format!("read {records} and {files}, {}", size::format(found.bytes)));
                 out::note(&match is_fine {
                     true => "all is well".to_owned(),
                     false => format!(
                         "{} damaged, {} unreadable; the index is {}",
-                        out::count(found.damaged.len() as u64, "value"),
-                        out::count(found.unreadable.len() as u64, "stretch of the log"),
+                        count(found.damaged.len(), "value"),
+                        count(found.unreadable.len(), "stretch of the log"),
                         found.index.as_deref().unwrap_or("fine"),
                     ),
                 });

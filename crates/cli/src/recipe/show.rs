@@ -2,6 +2,7 @@
 
 use anabranch_content::{Address, Value};
 use anabranch_recipe::Source;
+use anabranch_text::count;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde_json::{Value as Json, json};
 
@@ -41,25 +42,12 @@ pub(super) fn table(table: &Table, rows: usize, none: &str) -> Result<(), Failur
     out::data(&table.text(0))
 }
 
-/// `512 bytes`, `1.5 KiB`, `20.0 MiB`.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut scaled = bytes as f64 / 1024.0;
-    for (at, unit) in UNITS.iter().enumerate() {
-        if scaled < 1024.0 || at + 1 == UNITS.len() {
-            return if bytes < 1024 { out::count(bytes, "byte") } else { format!("{scaled:.1} {unit}") };
-        }
-        scaled /= 1024.0;
-    }
-    unreachable!("the last unit takes everything")
-}
-
 /// Where a value came from, in words.
 pub(super) fn source(source: Source) -> String {
     match source {
         Source::Blob => "a blob".to_owned(),
         Source::Memo => "remembered".to_owned(),
-        Source::Computed(count) => format!("computed with {}", out::count(count.into(), "recipe")),
+        Source::Computed(recipes) => format!("computed with {}", count(recipes, "recipe")),
     }
 }
 
@@ -127,17 +115,6 @@ fn as_bytes(entries: &serde_json::Map<String, Json>) -> Result<Option<Vec<u8>>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        let check = |bytes, text| assert_eq!(size(bytes), text);
-        check(0, "0 bytes");
-        check(1, "1 byte");
-        check(1023, "1023 bytes");
-        check(1024, "1.0 KiB");
-        check(100 << 20, "100.0 MiB");
-        check(u64::MAX, "16777216.0 TiB");
-    }
 
     #[test]
     fn parameters_are_the_same_there_and_back() {

@@ -1,6 +1,7 @@
 //! `anabranch recipe status`.
 
 use anabranch_content::Health;
+use anabranch_text::size;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
@@ -45,8 +46,8 @@ impl Status {
                     "recipes",
                     format!("{}, {} of them with a remembered value", store.derivations, store.memos),
                 ),
-                ("blobs", format!("{}, {}", store.blobs, show::size(store.blob_bytes))),
-                ("on disk", show::size(store.used_bytes)),
+                ("blobs", format!("{}, {}", store.blobs, size::format(store.blob_bytes))),
+                ("on disk", size::format(store.used_bytes)),
                 ("pins", store.pins.to_string()),
                 ("names", store.names.to_string()),
                 ("functions", status.functions.to_string()),

@@ -405,7 +405,7 @@ fn hostile_files_end() {
     let huge = std::fs::File::create(folder.join("plans/a.plan.ts")).unwrap();
     huge.set_len(100 << 20).unwrap();
     expect![[r#"
-        stderr: error: FOLDER/plans/a.plan.ts: is longer than 1048576 bytes
+        stderr: error: FOLDER/plans/a.plan.ts: is longer than 1 MiB
         stderr: 1 plan not built
         exit 1
     "#]]

@@ -110,7 +110,7 @@ fn wrong_usage_is_exit_code_2() {
     check(
         &["plan", "run", "feed", "--inline-threshold", "50"],
         expect![[r#"
-            stderr: error: invalid value '50' for '--inline-threshold <TIME>': a time looks like 50us, 1.5ms, 2s, 5m, 24h or 0
+            stderr: error: invalid value '50' for '--inline-threshold <TIME>': a duration is a number and a unit: 50us, 1.5ms, 2s, 5m, 24h, or 0
             stderr:
             stderr: For more information, try '--help'.
             exit 2

@@ -31,13 +31,14 @@ fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
 }
 
 /// Times, which are never the same twice, as `TIME`.
-fn timeless(text: &str) -> String {
+pub(crate) fn timeless(text: &str) -> String {
     let mut shown = String::new();
     for line in text.lines() {
         let mut words: Vec<&str> = line.split(' ').collect();
         for at in 1..words.len() {
-            if words[at].starts_with("ms") && words[at - 1].parse::<f64>().is_ok() {
-                words[at - 1] = "TIME";
+            let is_unit = ["ns", "µs", "ms", "s"].contains(&words[at]);
+            if is_unit && words[at - 1].parse::<f64>().is_ok() {
+                (words[at - 1], words[at]) = ("TIME", "\0");
             }
         }
         for word in &mut words {
@@ -47,7 +48,7 @@ fn timeless(text: &str) -> String {
                 *word = if is_date { "DATE" } else { "CLOCK" };
             }
         }
-        let line = words.join(" ");
+        let line = words.join(" ").replace(" \0", "");
         // How many there are is told elsewhere, and grows.
         let line = if line.starts_with("functions  ") { "functions  COUNT" } else { &line };
         shown.push_str(line);

@@ -5,7 +5,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -13,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread::{self, JoinHandle};
 
+use anabranch_text::panic_message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// A few threads, started when there is work and none is idle. Dropping the pool abandons work
@@ -146,7 +146,7 @@ impl Place {
             if !sender.is_closed() {
                 let done = catch_unwind(AssertUnwindSafe(work));
                 // If no caller waits any more, the answer is dropped here.
-                let _ = sender.send(done.map_err(|panic| Lost::Panicked(message(&*panic))));
+                let _ = sender.send(done.map_err(|panic| Lost::Panicked(panic_message(&*panic))));
             }
         };
         self.shared.push(Task { run: Box::new(run), permit: Some(self.permit) });
@@ -255,11 +255,4 @@ impl std::fmt::Debug for Task {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Task").field("permit", &self.permit).finish_non_exhaustive()
     }
-}
-
-/// The message of a panic, if it has one.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").to_owned()
 }

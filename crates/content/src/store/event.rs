@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::report::{Health, count};
+use anabranch_text::count;
+
+use super::report::Health;
 use crate::facts::{Class, RemovalReason, Time};
 use crate::{Address, Error};
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use anabranch_text::count;
 use tracing::{debug, error, info, warn};
 
 use super::config::Listener;
@@ -53,11 +54,6 @@ impl fmt::Display for Health {
             false => write!(out, "{}; see the log", problems.join(", ")),
         }
     }
-}
-
-/// `1 value`, `2 values`.
-pub(super) fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Reports the events of one store. All parts of the store share one reporter.

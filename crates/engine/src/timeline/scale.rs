@@ -1,42 +1,21 @@
-//! Times in words, and round numbers for an axis.
+//! Durations, and round numbers for an axis.
 
 use std::time::Duration;
 
-const UNITS: [(u64, &str); 4] = [(1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s")];
-const SECOND: u64 = 1_000_000_000;
-/// Above this, minutes and hours say more than a number of seconds.
-const LONG: u64 = 120 * SECOND;
+use anabranch_text::duration;
+pub(super) use anabranch_text::duration::format as words;
 
-/// Three digits and a unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`, `2m 05s`, `1h 02m`.
-pub(super) fn words(time: Duration) -> String {
-    let nanos = nanos(time);
-    if nanos == 0 {
-        return "0".to_owned();
-    }
-    if nanos >= LONG {
-        return long(nanos);
-    }
-    let (unit, name) = unit(nanos);
-    let value = nanos as f64 / unit as f64;
-    let decimals = match value {
-        _ if unit == 1 => 0,
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
-        _ => 0,
-    };
-    let digits = format!("{value:.decimals$}");
-    let digits = if decimals == 0 { &digits } else { digits.trim_end_matches('0').trim_end_matches('.') };
-    format!("{digits} {name}")
-}
+const SECOND: u64 = 1_000_000_000;
 
 /// Where an axis as long as `wall` has its marks, about ten of them, and what stands there.
 pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
+    let (unit, name) = duration::unit(wall);
+    let is_long = wall >= duration::LONG;
     let wall = nanos(wall);
     let step = step(wall / 10);
-    let (unit, name) = unit(wall);
     let mark = |at: u64| match at {
         0 => "0".to_owned(),
-        at if wall >= LONG => long(at),
+        at if is_long => duration::minutes(Duration::from_nanos(at)),
         at => {
             let decimals = if step.is_multiple_of(unit) { 0 } else { 1 };
             format!("{:.decimals$} {name}", at as f64 / unit as f64)
@@ -53,18 +32,6 @@ fn step(nanos: u64) -> u64 {
     let mut steps = short.chain(LONG_STEPS.map(|seconds| seconds * SECOND));
     let day = 86_400 * SECOND;
     steps.find(|step| *step >= nanos).unwrap_or_else(|| nanos.div_ceil(day) * day)
-}
-
-fn unit(nanos: u64) -> (u64, &'static str) {
-    UNITS.into_iter().rfind(|(unit, _)| *unit <= nanos).unwrap_or(UNITS[0])
-}
-
-fn long(nanos: u64) -> String {
-    let seconds = nanos / SECOND;
-    match seconds {
-        0..3_600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {:02}m", seconds / 3_600, seconds / 60 % 60),
-    }
 }
 
 /// Time since a run's start in nanoseconds, of which 64 bits hold five centuries.

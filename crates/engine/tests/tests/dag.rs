@@ -36,6 +36,32 @@ fn a_long_cycle_is_shortened() {
     );
 }
 
+fn sort(inputs: &[Vec<usize>]) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let mut circles = Vec::new();
+    let order = Dag::sort(inputs, |circle| circles.push(circle.to_owned()));
+    (order, circles)
+}
+
+#[test]
+fn nodes_stand_behind_their_inputs_and_otherwise_by_number() {
+    assert_eq!(sort(&[vec![3, 3], vec![], vec![1, 0], vec![]]), (vec![1, 3, 0, 2], vec![]));
+}
+
+#[test]
+fn circles_are_found_one_by_one() {
+    // Node 2 is in a circle of its own, behind the one of 0 and 1.
+    assert_eq!(
+        sort(&[vec![1], vec![0], vec![0, 3], vec![2], vec![]]),
+        (vec![4], vec![vec![0, 1], vec![2, 3]])
+    );
+    let selves: Vec<Vec<usize>> = (0..100).map(|node| vec![node]).collect();
+    assert_eq!(
+        sort(&selves),
+        (vec![], (0..10).map(|node| vec![node]).collect()),
+        "ten are enough to be told"
+    );
+}
+
 #[test]
 fn an_edge_to_a_missing_node_is_refused() {
     check_error(2, &[(0, 2)], expect!["edge #0 -> #2: the graph has only 2 nodes, numbered from 0"]);

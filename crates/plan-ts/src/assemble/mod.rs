@@ -9,7 +9,8 @@ mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use anabranch_plan::{Ops, ParamKind, ParamSpec, Registries, Spec, closest};
+use anabranch_plan::{Ops, ParamKind, ParamSpec, Registries, Spec};
+use anabranch_text::closest;
 use serde_json::{Map, Value, json};
 
 use crate::job::{At, Fault, Made, MadeNode, MadePlan};

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::thread::{Builder, ScopedJoinHandle, scope};
 use std::time::Duration;
 
-use anabranch_plan::closest;
+use anabranch_text::{closest, size};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
@@ -216,11 +216,14 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     } else if waiting {
         (Some("the plan's code waits for something that never comes".to_owned()), None)
     } else if message == "out of memory" {
-        (Some(format!("the plan's code used more than {} MiB of memory", job.memory >> 20)), None)
+        (Some(format!("the plan's code used more than {} of memory", size::format(job.memory as u64))), None)
     } else if value.is_null() || value.type_of() == Type::Uninitialized {
         // With no memory left there is none for an error either, and parts of the engine then forget to throw one.
         (
-            Some(format!("the plan's code threw null, or used more than {} MiB of memory", job.memory >> 20)),
+            Some(format!(
+                "the plan's code threw null, or used more than {} of memory",
+                size::format(job.memory as u64)
+            )),
             None,
         )
     } else if message.starts_with("Maximum call stack size exceeded") {

@@ -74,9 +74,7 @@ impl Folder {
         let mut text = String::new();
         let errors = problems.errors.iter().map(|problem| ("error", problem));
         for (kind, problem) in errors.chain(problems.warnings.iter().map(|problem| ("warning", problem))) {
-            text.push_str(&format!("{kind}: {}: {}\n", problem.place, problem.what));
-            problem.excerpt.iter().for_each(|excerpt| text.push_str(&format!("{excerpt}\n")));
-            problem.help.iter().for_each(|help| text.push_str(&format!("  help: {help}\n")));
+            text.push_str(&format!("{}\n", problem.report(kind)));
         }
         text.replace(&format!("{}/", self.0.display()), "")
     }

@@ -2,10 +2,10 @@
 
 use anabranch_content as content;
 use anabranch_content::Address;
+use anabranch_text::Problems;
 
 use super::parts::Failed;
 use crate::error::Error as PlanError;
-use crate::problem::Problems;
 
 /// Why a capture cannot be taken, read or replayed.
 #[derive(Debug, thiserror::Error)]

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_content::Store;
+use anabranch_text::Problem;
 use tokio::sync::Notify;
 
 use super::error::Error;
@@ -23,7 +24,6 @@ use crate::answer::Answer;
 use crate::engine::{Engine, Manner, Plan, RunOptions};
 use crate::error::Error as PlanError;
 use crate::op::Ops;
-use crate::problem::Problem;
 use crate::registry::Registries;
 use crate::request::Request;
 

@@ -4,12 +4,12 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use anabranch_content::{Config, Store};
+use anabranch_text::Problem;
 use serde_json::Value;
 
 use super::sample::Sampling;
 use crate::fields::Fields;
 use crate::json::show;
-use crate::problem::Problem;
 use crate::registry::Registries;
 
 /// Which requests of a project are captured, as its file says; what is left open has the defaults of [`Sampling`].

@@ -1,14 +1,13 @@
 //! The parameters of a node, against those of its op.
 
 use anabranch_rows::Key;
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use super::DocumentNode;
 use super::names::Names;
-use crate::fields::suggestion;
-use crate::json::{quote, show, whole};
+use crate::json::{show, whole};
 use crate::op::{Arg, ParamKind, ParamSpec, Spec};
-use crate::problem::{Problem, Problems};
 use crate::registry::{EndpointKind, Registries};
 use crate::value::Scalar;
 
@@ -36,7 +35,7 @@ impl ArgReader<'_, '_, '_> {
             if name != TRACE && specs.iter().all(|spec| spec.name != name) {
                 let what = format!("{} has no such parameter", self.spec.name);
                 let known = specs.iter().map(|spec| spec.name).chain([TRACE]);
-                let help = suggestion(self.problems, name, known);
+                let help = self.problems.did_you_mean(name, known);
                 let problem = Problem::new(self.field(quote(name).trim_matches('`')), what);
                 self.problems.error(Problem { help, ..problem });
             }
@@ -133,7 +132,7 @@ impl ArgReader<'_, '_, '_> {
             let help = match (endpoints.named(id), endpoints.iter().len()) {
                 (Some(named), _) => Some(format!("the endpoint of this name has the id `{}`", named.id)),
                 (None, 0) => Some("the registry has no endpoints".to_owned()),
-                _ => suggestion(self.problems, id, endpoints.iter().map(|endpoint| endpoint.id.as_str())),
+                _ => self.problems.did_you_mean(id, endpoints.iter().map(|endpoint| endpoint.id.as_str())),
             };
             let problem = Problem::new(self.field(spec.name), format!("there is no endpoint {}", quote(id)));
             self.problems.error(Problem { help, ..problem });
@@ -158,7 +157,7 @@ impl ArgReader<'_, '_, '_> {
             _ => ("pred_table", &mut self.names.preds),
         };
         if !table.mark(id) {
-            let help = suggestion(self.problems, id, table.ids());
+            let help = self.problems.did_you_mean(id, table.ids());
             let problem = Problem::new(self.field(spec.name), format!("there is no {} in {name}", quote(id)));
             self.problems.error(Problem { help, ..problem });
             return None;

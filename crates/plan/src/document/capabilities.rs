@@ -1,10 +1,10 @@
 //! What a plan requires beyond the basics, and the extensions that come with it.
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
-use crate::fields::{Fields, suggestion};
-use crate::json::{quote, show};
-use crate::problem::{Problem, Problems};
+use crate::fields::Fields;
+use crate::json::show;
 use crate::registry::Registries;
 
 const FIELD: &str = "capabilities_required";
@@ -31,7 +31,7 @@ pub(super) fn required(top: &mut Fields<'_, '_>, registries: &Registries) -> Vec
             None => {
                 let what = format!("{} is not supported: no such capability is registered", quote(id));
                 let known = registries.capabilities.iter().map(|capability| capability.id.as_str());
-                let help = suggestion(top.problems, id, known);
+                let help = top.problems.did_you_mean(id, known);
                 let problem = Problem::new(top.place(FIELD), what);
                 top.problems.error(Problem { help, ..problem });
             }

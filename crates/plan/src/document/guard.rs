@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use anabranch_rows::{Key, Kind};
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use super::names::Names;
-use crate::fields::{Fields, suggestion};
-use crate::json::{quote, show, whole};
-use crate::problem::{Problem, Problems};
+use crate::fields::Fields;
+use crate::json::{show, whole};
 use crate::registry::{KeyEntry, KeyKind, Keys};
 use crate::value::Scalar;
 
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         if entry.is_none() {
             let place = format!("{}, {field}", self.place);
             let mut problem = Problem::new(place, format!("there is no key {}", quote(name)));
-            problem.help = suggestion(self.problems, name, self.keys.iter().map(|entry| &*entry.name));
+            problem.help = self.problems.did_you_mean(name, self.keys.iter().map(|entry| &*entry.name));
             self.problems.error(problem);
         }
         entry

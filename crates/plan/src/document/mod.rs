@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use crate::expr::{Expr, Pred};
 use crate::fields::Fields;
-use crate::json::{self, quote, show};
+use crate::json::{self, show};
 use crate::op::{Arg, Ops};
-use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 
 use names::Names;

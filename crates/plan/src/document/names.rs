@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
-
-use crate::fields::suggestion;
-use crate::json::quote;
-use crate::problem::{Problem, Problems};
 
 /// The names in a plan.
 pub(super) struct Names<'a> {
@@ -48,7 +45,7 @@ impl<'a> Names<'a> {
         let found = self.nodes.get(id).copied();
         if found.is_none() {
             let mut problem = Problem::new(place, format!("there is no node {}", quote(id)));
-            problem.help = suggestion(problems, id, self.nodes.keys().copied());
+            problem.help = problems.did_you_mean(id, self.nodes.keys().copied());
             problems.error(problem);
         }
         found

@@ -1,14 +1,14 @@
 //! The nodes of a plan.
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use super::names::Names;
 use super::{DocumentNode, Fallback, Reader, args, capabilities, empty, guard};
-use crate::fields::{Fields, suggestion};
-use crate::json::{quote, show};
+use crate::fields::Fields;
+use crate::json::show;
 use crate::op::Spec;
 use crate::ops::REGION;
-use crate::problem::{Problem, Problems};
 
 impl Reader<'_> {
     /// One a node of the file; `None` for those of which too little is known.
@@ -92,7 +92,7 @@ impl Reader<'_> {
             let what = format!("there is no op {}", quote(op));
             let problem = Problem::new(fields.place("op"), what);
             let known = self.ops.iter().map(|op| op.spec().name);
-            let help = suggestion(fields.problems, op, known);
+            let help = fields.problems.did_you_mean(op, known);
             fields.problems.error(Problem { help, ..problem });
         }
         found

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_engine::{Edge, Graph as _, NodeId};
+use anabranch_engine::{Dag, Edge, Graph as _, NodeId};
 
 use super::{After, Column, Dead, Explanation, Kind, Node, Read, Stage};
 use crate::compiled::{Compiled, PlanNode, What};
@@ -12,7 +12,8 @@ use crate::source::{self, Part, Pattern, Reader};
 pub(super) fn explain(plan: &Compiled, inline_threshold: Duration) -> Explanation {
     let nodes = plan.nodes.iter().map(|node| explain_node(plan, node)).collect();
     let mut stages: Vec<Stage> = (0..plan.stages.len()).map(|stage| explain_stage(plan, stage)).collect();
-    let order = inputs_first(&stages);
+    let inputs = |stage: &Stage| stage.after.iter().map(|after| after.stage).collect();
+    let order = Dag::sort(&stages.iter().map(inputs).collect::<Vec<_>>(), |_| {});
     let mut levels: Vec<Vec<usize>> = Vec::new();
     for &stage in &order {
         let level = stages[stage].after.iter().map(|after| stages[after.stage].level + 1).max().unwrap_or(0);
@@ -147,28 +148,6 @@ fn outputs(plan: &Compiled) -> Vec<String> {
         _ => plan.first_node(*stage),
     };
     plan.outputs.iter().map(|stage| plan.nodes[last(stage)].id.clone()).collect()
-}
-
-/// Every stage after those it waits for; of those that could be next, the lowest number.
-fn inputs_first(stages: &[Stage]) -> Vec<usize> {
-    let mut waiting: Vec<usize> = stages.iter().map(|stage| stage.after.len()).collect();
-    let mut dependents = vec![Vec::new(); stages.len()];
-    for (number, stage) in stages.iter().enumerate() {
-        stage.after.iter().for_each(|after| dependents[after.stage].push(number));
-    }
-    let ready = (0..stages.len()).filter(|stage| waiting[*stage] == 0);
-    let mut ready: std::collections::BTreeSet<usize> = ready.collect();
-    let mut order = Vec::with_capacity(stages.len());
-    while let Some(stage) = ready.pop_first() {
-        order.push(stage);
-        for &dependent in &dependents[stage] {
-            waiting[dependent] -= 1;
-            if waiting[dependent] == 0 {
-                ready.insert(dependent);
-            }
-        }
-    }
-    order
 }
 
 /// The most trips one after the other, and a way of stages that has so many.

@@ -5,7 +5,6 @@ mod text;
 mod svg;
 
 pub(crate) use build::shown;
-pub(crate) use text::count;
 
 use serde::Serialize;
 

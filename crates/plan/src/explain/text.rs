@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use anabranch_text::count;
+
 use super::{Column, Explanation, Node, Stage};
 
 /// Where lines end.
@@ -42,7 +44,7 @@ pub(super) fn write(of: &Explanation) -> String {
         let on_way = of.critical_path.iter().map(|stage| &of.stages[*stage]);
         let names: Vec<String> =
             on_way.filter(|stage| stage.trips > 0).map(|stage| stage.name.clone()).collect();
-        let head = format!("\nlongest way, {}: ", count(of.critical_trips as usize, "trip"));
+        let head = format!("\nlongest way, {}: ", count(of.critical_trips, "trip"));
         wrap(&mut text, &head, 2, &names, " -> ");
     }
     if !of.dead.is_empty() {
@@ -102,14 +104,9 @@ fn passed(node: &Node, column: &Column, of: &Explanation) -> bool {
 fn stage_line(number: &str, stage: &Stage) -> String {
     let trips = match stage.trips {
         0 => String::new(),
-        trips => format!("  {}", count(trips as usize, "trip")),
+        trips => format!("  {}", count(trips, "trip")),
     };
     format!("{number:>3}  {:<8} {}{trips}", stage.kind.word(), stage.name)
-}
-
-/// `1 trip`, `2 trips`.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn line(text: &mut String, content: &str) {

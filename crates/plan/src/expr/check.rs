@@ -1,13 +1,13 @@
 //! Names and kinds: an expression checked against the registries and the columns there are.
 
 use anabranch_rows::{Key, Kind};
+use anabranch_text::{Problem, Problems, quote};
 
 use super::Scope;
 use super::ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 use super::graph::{At, Graph, Node};
 use super::pattern::{Matcher, Source};
 use super::set::Set;
-use crate::problem::{Problem, Problems, closest};
 use crate::registry::{KeyKind, ParamEntry, Status};
 use crate::value::Scalar;
 
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
             Name::Name(name) => keys.named(name),
         };
         let Some(entry) = entry else {
-            let near = closest_help(name, keys.iter().map(|entry| (entry.key.0, entry.name.as_str())));
+            let near = self.near(name, keys.iter().map(|entry| (entry.key.0, entry.name.as_str())));
             let help = near.unwrap_or_else(|| "keys are registered in keys.toml".to_owned());
             return self.error(format!("there is no key {}", shown(name)), Some(help));
         };
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
             Name::Name(name) => params.named(name),
         };
         let Some(entry) = entry else {
-            let near = closest_help(name, params.iter().map(|entry| (entry.id, entry.name.as_str())));
+            let near = self.near(name, params.iter().map(|entry| (entry.id, entry.name.as_str())));
             let help = near.unwrap_or_else(|| "parameters are registered in params.toml".to_owned());
             return self.error(format!("there is no parameter {}", shown(name)), Some(help));
         };
@@ -298,7 +298,12 @@ impl<'a> Checker<'a> {
         };
         match Matcher::new(source, ignore_case) {
             Ok(matcher) => Some(matcher),
-            Err(cause) => self.error(format!("not a regex: {cause}"), None),
+            Err(cause) => {
+                // All but the last line shows the pattern.
+                let cause = cause.to_string();
+                let cause = cause.lines().last().unwrap_or_default();
+                self.error(format!("not a regex: {}", cause.trim_start_matches("error: ")), None)
+            }
         }
     }
 
@@ -314,6 +319,18 @@ impl<'a> Checker<'a> {
     fn error<T>(&mut self, what: String, help: Option<String>) -> Option<T> {
         self.problems.error(Problem { help, ..Problem::new(&self.path, what) });
         None
+    }
+
+    fn near<'n>(&self, name: &Name, known: impl Iterator<Item = (u32, &'n str)>) -> Option<String> {
+        match name {
+            Name::Name(name) => self.problems.did_you_mean(name, known.map(|(_, name)| name)),
+            Name::Id(id) => {
+                let known: Vec<(String, &str)> = known.map(|(id, name)| (id.to_string(), name)).collect();
+                let near = self.problems.closest(&id.to_string(), known.iter().map(|(id, _)| id.as_str()))?;
+                let (id, name) = known.iter().find(|(id, _)| id == near)?;
+                Some(format!("did you mean {id} (`{name}`)?"))
+            }
+        }
     }
 
     fn warn(&mut self, what: String, help: Option<String>) {
@@ -338,20 +355,6 @@ fn one(kind: Kind) -> &'static str {
 fn shown(name: &Name) -> String {
     match name {
         Name::Id(id) => id.to_string(),
-        Name::Name(name) => format!("`{name}`"),
-    }
-}
-
-fn closest_help<'a>(name: &Name, known: impl Iterator<Item = (u32, &'a str)>) -> Option<String> {
-    match name {
-        Name::Name(name) => {
-            closest(name, known.map(|(_, name)| name)).map(|known| format!("did you mean `{known}`?"))
-        }
-        Name::Id(id) => {
-            let known: Vec<(String, &str)> = known.map(|(id, name)| (id.to_string(), name)).collect();
-            let near = closest(&id.to_string(), known.iter().map(|(id, _)| id.as_str()))?;
-            let (id, name) = known.iter().find(|(id, _)| id == near)?;
-            Some(format!("did you mean {id} (`{name}`)?"))
-        }
+        Name::Name(name) => quote(name),
     }
 }

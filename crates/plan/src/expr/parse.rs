@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use super::ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
-use crate::problem::{Problem, Problems, closest};
 use crate::value::Scalar;
 
 /// How deep expressions may nest, so that walking them cannot overflow the stack.
@@ -172,11 +172,9 @@ impl<'p> Reader<'p> {
 
     fn unknown_op<'a>(&mut self, what: &str, op: &str, known: impl IntoIterator<Item = &'a str>) {
         let known: Vec<&str> = known.into_iter().collect();
-        let help = match closest(op, known.iter().copied()) {
-            Some(known) => format!("did you mean `{known}`?"),
-            None => format!("there are {}", known.join(", ")),
-        };
-        let problem = Problem::new(format!("{}.op", self.path), format!("unknown {what} op `{op}`"));
+        let near = self.problems.did_you_mean(op, known.iter().copied());
+        let help = near.unwrap_or_else(|| format!("there are {}", known.join(", ")));
+        let problem = Problem::new(format!("{}.op", self.path), format!("unknown {what} op {}", quote(op)));
         self.problems.error(problem.help(help));
     }
 

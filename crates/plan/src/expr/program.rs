@@ -2,6 +2,7 @@
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Key, Kind, Rows, Text};
+use anabranch_text::Problems;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{BooleanArray, PrimitiveArray};
 use arrow_buffer::ScalarBuffer;
@@ -14,7 +15,6 @@ use super::graph::At;
 use super::output::{self, Nulls};
 use super::select::Selection;
 use super::{Error, Scope};
-use crate::problem::Problems;
 use crate::value::{Scalar, Values};
 
 /// A compiled expression: immutable, shared by all requests.

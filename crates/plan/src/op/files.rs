@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use anabranch_text::size;
+
 /// A file's name, as the plan has it, and its bytes.
 pub(crate) type NamedFile = (String, Arc<[u8]>);
 
@@ -69,7 +71,7 @@ fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > most {
-        return Err(format!("larger than the {} MiB that it may have", most >> 20));
+        return Err(format!("larger than the {} that it may have", size::format(most)));
     }
     Ok(bytes)
 }

@@ -1,13 +1,13 @@
 //! A node at load, as its op sees it.
 
 use anabranch_rows::{Key, Kind};
+use anabranch_text::{Problem, Problems};
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::document::Document;
 use crate::expr::{Filter, Program, Scope};
-use crate::problem::{Problem, Problems};
 use crate::registry::{Endpoint, KeyEntry, KeyKind, Registries, Status};
 use crate::schema::Schema;
 use crate::value::Scalar;
@@ -196,6 +196,19 @@ impl<'a> Node<'a> {
     /// Notes something wrong with a field, and the way out.
     pub fn problem_with_help(&mut self, field: &str, what: impl Into<String>, help: impl Into<String>) {
         let problem = Problem::new(self.place(field), what).help(help);
+        self.problems.error(problem);
+    }
+
+    /// Notes that a field names something unknown, with the known name that was probably meant.
+    pub(crate) fn unknown<'n>(
+        &mut self,
+        field: &str,
+        what: impl Into<String>,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) {
+        let mut problem = Problem::new(self.place(field), what);
+        problem.help = self.problems.did_you_mean(name, known);
         self.problems.error(problem);
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use anabranch_text::quote;
 use serde_json::Value;
 
 use super::columns::{filled, fitted, scattered};
@@ -10,7 +11,6 @@ use super::fetch::{then, unexpected};
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{Demand, Node, Sources, Started};
-use crate::problem::closest;
 use crate::registry::{KeyEntry, KeyKind};
 use crate::source::{Data, Field, Pattern, Read, Reader, Reply};
 use crate::value::Scalar;
@@ -153,11 +153,8 @@ pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Op
     };
     if entry.is_none() {
         let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-        let what = format!("there is no key `{name}`");
-        match closest(&name, keys.iter().map(|entry| &*entry.name)) {
-            Some(near) => node.problem_with_help(place, what, format!("did you mean `{near}`?")),
-            None => node.problem(place, what),
-        }
+        let what = format!("there is no key {}", quote(&name));
+        node.unknown(place, what, &name, keys.iter().map(|entry| &*entry.name));
     }
     entry
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine::Check;
 use anabranch_engine::clock::{Clock, Sleep, SystemClock};
 use anabranch_rows::{Column, Key, Kind, Rows};
+use anabranch_text::Problems;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Tally};
@@ -18,7 +19,6 @@ use crate::op::{
     Arg, Demand, Files, FilesFrom, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources,
     Started, When,
 };
-use crate::problem::Problems;
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
 use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reads, Reply, Source};

@@ -1,13 +1,13 @@
 //! Nodes that may be late or fail: what stands in for them, and whether that can be.
 
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use anabranch_text::{Problem, Problems};
 
 use super::Draft;
 use crate::compiled::{Made, StandIn};
 use crate::document::{Document, DocumentNode, Fallback, Guard, Range};
 use crate::op::Demand;
 use crate::ops::{REGION, fitted};
-use crate::problem::{Problem, Problems};
 use crate::registry::{Keys, Registries};
 use crate::schema::Schema;
 use crate::value::Scalar;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::limit::LimitKey;
+use anabranch_text::{Problem, Problems};
 
 use crate::compiled::{Compiled, Origin, PlanNode};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes, When};
-use crate::problem::{Problem, Problems};
 use crate::registry::Registries;
 use crate::source::{Hedging, Source};
 

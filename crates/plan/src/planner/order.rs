@@ -1,30 +1,15 @@
 //! Orders over a document's nodes, made without recursion.
 
+use anabranch_engine::Dag;
+
 use super::Draft;
 use crate::document::Document;
 
 /// Every node after its inputs, otherwise in the order of the file. Nodes in a circle, and those behind it, are left
 /// out.
 pub(super) fn inputs_first(document: &Document) -> Vec<usize> {
-    let count = document.nodes.len();
-    let mut waiting: Vec<usize> = document.nodes.iter().map(|node| node.inputs.len()).collect();
-    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (place, node) in document.nodes.iter().enumerate() {
-        node.inputs.iter().for_each(|input| dependents[*input].push(place));
-    }
-    let mut ready: std::collections::BTreeSet<usize> =
-        (0..count).filter(|place| waiting[*place] == 0).collect();
-    let mut order = Vec::with_capacity(count);
-    while let Some(place) = ready.pop_first() {
-        order.push(place);
-        for &dependent in &dependents[place] {
-            waiting[dependent] -= 1;
-            if waiting[dependent] == 0 {
-                ready.insert(dependent);
-            }
-        }
-    }
-    order
+    let inputs: Vec<Vec<usize>> = document.nodes.iter().map(|node| node.inputs.clone()).collect();
+    Dag::sort(&inputs, |_| {})
 }
 
 /// Which nodes some output needs.

@@ -1,11 +1,11 @@
 //! Regions: nodes that must be done in time as a whole, or are stood in for as a whole.
 
 use anabranch_engine::Edge;
+use anabranch_text::{Problem, Problems};
 
 use super::choices::Sides;
 use super::stages::Edges;
 use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
-use crate::problem::{Problem, Problems};
 
 /// How deep regions may be within each other.
 const DEEPEST: usize = 16;

@@ -1,13 +1,12 @@
 //! Capabilities: the extensions that plans may require.
 
+use anabranch_text::{Problems, quote};
 use regex::Regex;
 
 use super::entries::Capability;
 use super::payload::Payload;
 use super::tables::{self, File, Unique};
 use crate::fields::Fields;
-use crate::json::quote;
-use crate::problem::Problems;
 
 /// Reads `capabilities.toml`.
 pub(super) fn capabilities(file: File<'_>, problems: &mut Problems) -> Vec<Capability> {

@@ -1,12 +1,12 @@
 //! Keys, parameters and features.
 
 use anabranch_rows::{Key, Kind};
+use anabranch_text::{Problem, Problems};
 
 use super::entries::{Feature, KeyEntry, KeyKind, Keys, ParamEntry, Params, Status};
 use super::tables::{self, File, Unique};
 use crate::fields::Fields;
 use crate::json::show;
-use crate::problem::{Problem, Problems};
 use crate::value::Scalar;
 
 const STATUSES: [(&str, Status); 3] =

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value, json};
 
 use super::entries::{Endpoint, EndpointKind, Endpoints};
 use super::tables::{self, File, Unique};
 use crate::fields::Fields;
-use crate::json::{digest, quote};
-use crate::problem::{Problem, Problems};
+use crate::json::digest;
 
 /// The longest id of an endpoint.
 const LONGEST_ID: usize = 64;

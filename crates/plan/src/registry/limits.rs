@@ -1,12 +1,12 @@
 //! Rules for plans.
 
+use anabranch_text::Problems;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::entries::Limits;
 use super::tables::{self, File};
 use crate::fields::Fields;
-use crate::problem::Problems;
 
 const NAME: &str = "^[A-Za-z0-9_]+$";
 

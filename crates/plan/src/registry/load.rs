@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use anabranch_text::{Problem, Problems, offset};
 use serde_json::{Map, Value, json};
 
 use super::entries::{Endpoints, Keys, Limits, Params, Registries};
 use super::tables::File;
 use super::{capabilities, columns, endpoints, limits};
-use crate::fields::suggestion;
-use crate::problem::{Problem, Problems};
 use crate::{json as strict, toml_text};
 
 /// The files of a registry, but for the endpoints.
@@ -84,7 +83,7 @@ fn read_folder(dir: &Path, problems: &mut Problems) -> Result<Vec<(String, Strin
             }
         } else if name.ends_with(".toml") && name != IGNORED {
             let mut problem = Problem::new(&name, "is no registry and is not read");
-            problem.help = suggestion(problems, &name, FILES);
+            problem.help = problems.did_you_mean(&name, FILES);
             problems.warn(problem);
         }
     }
@@ -151,7 +150,7 @@ fn parse_file(name: &str, text: &str, problems: &mut Problems) -> Option<Map<Str
     if !known {
         if name != IGNORED {
             let mut problem = Problem::new(name, "no registry has this name");
-            problem.help = suggestion(problems, name, FILES);
+            problem.help = problems.did_you_mean(name, FILES);
             problems.error(problem);
         }
         return None;
@@ -166,7 +165,9 @@ fn parse_file(name: &str, text: &str, problems: &mut Problems) -> Option<Map<Str
             None
         }
         Err(error) => {
-            problems.error(Problem::new(format!("{name}:{}:{}", error.line, error.column), error.what));
+            // The reader's columns are bytes.
+            let at = offset(text, error.line, 1) + error.column.saturating_sub(1);
+            problems.error(Problem::in_source(name, text, at..at, error.what));
             None
         }
     }

@@ -1,10 +1,10 @@
 //! What may stand in an extension: the part of JSON Schema that capabilities use.
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use crate::fields::Fields;
-use crate::json::{self, quote, show};
-use crate::problem::{Problem, Problems};
+use crate::json::{self, show};
 
 /// The shape of an extension's payload, an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

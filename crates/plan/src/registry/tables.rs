@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
 use crate::fields::Fields;
-use crate::json::{quote, show};
-use crate::problem::{Problem, Problems};
+use crate::json::show;
 
 /// A registry file: its name for messages, and what it says.
 #[derive(Clone, Copy)]

@@ -2,13 +2,13 @@
 
 use anabranch_engine::Check;
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use anabranch_text::Problems;
 use serde_json::Value;
 
 use super::Leaf;
 use super::table::Table;
 use super::values::{cell, json, scalar};
 use crate::expr::{Expr, Filter, Name, Pattern, Pred, Program, Scope};
-use crate::problem::Problems;
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::value::{Scalar, Values};

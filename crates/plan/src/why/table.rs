@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anabranch_engine::Check;
 use anabranch_rows::Rows;
+use anabranch_text::{Problem, Problems};
 
 use super::Asked;
 use super::seen::{Made, Seen};
@@ -16,7 +17,6 @@ use crate::engine::Plan;
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::op::{Form, Inputs, Rule, When};
-use crate::problem::{Problem, Problems};
 use crate::source::{Lists, Reads};
 
 /// What every node of a request made.

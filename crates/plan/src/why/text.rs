@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use anabranch_text::count;
 use serde_json::Value;
-
-use crate::explain::count;
 
 use super::{Beside, Cause, Change, End, Leaf, Looked, LookedLists, OnList, Step, Verdict, Way, Why, Wrote};
 

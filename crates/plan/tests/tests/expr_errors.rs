@@ -244,10 +244,7 @@ fn kinds() {
             p1: a string is looked up in a list of numbers
             p1: a bool is looked up in a list of numbers
             p1: `regex` takes strings, not a float
-            p1.pattern: not a regex: regex parse error:
-                a(
-                 ^
-            error: unclosed group
+            p1.pattern: not a regex: unclosed group
             p1.pattern: parameter 1 (`factor`) is a float (a pattern is a string)
         "#]],
     );

@@ -5,7 +5,7 @@ use super::problem::Notes;
 use super::read::{Call, Entry, What};
 use crate::executor::UnknownFunction;
 use crate::function::{Fault, Function};
-use crate::registry::{Functions, check_call, nearest};
+use crate::registry::{Functions, check_call};
 
 /// Notes calls that cannot come to anything.
 pub(super) fn calls(
@@ -43,8 +43,8 @@ fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
                 }
                 let at = given.map_or(&call.at, |(key, _)| &key.at);
                 let known = || signature.params.iter().map(|param| &*param.name);
-                let near = if problem.starts_with("unknown") { nearest(&name, known()) } else { None };
-                let help = near.map(|near| format!("did you mean `{near}`?"));
+                let is_unknown = problem.starts_with("unknown");
+                let help = is_unknown.then(|| notes.did_you_mean(&name, known())).flatten();
                 notes.hint(at, format!("`{}`: parameter `{name}`: {problem}", signature.id), help);
                 if left.remove(&name).is_none() {
                     return;

@@ -14,7 +14,7 @@
 //! let functions = Functions::builtin();
 //! let file = RecipeFile::parse("twice.toml", text, FileFormat::Toml, &functions, UnknownFunction::Refuse)?;
 //! assert_eq!(file.recipes[0].name, "twice");
-//! # Ok::<(), anabranch_recipe::FileProblems>(())
+//! # Ok::<(), anabranch_recipe::Problems>(())
 //! ```
 
 mod tree;
@@ -26,6 +26,7 @@ mod check;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anabranch_text::{Problem, Problems, size};
 use bytes::Bytes;
 
 use crate::executor::{Draft, Ref, UnknownFunction};
@@ -34,7 +35,6 @@ use crate::registry::Functions;
 use anabranch_content::Address;
 
 use problem::Notes;
-pub use problem::{FileProblem, FileProblems};
 
 /// What a recipe file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,15 +122,14 @@ impl RecipeFile {
         path: &Path,
         functions: &Functions,
         unknown: UnknownFunction,
-    ) -> Result<RecipeFile, FileProblems> {
+    ) -> Result<RecipeFile, Problems> {
         let name = path.display().to_string();
-        let whole = |what: String, help: &str| FileProblems::whole(&name, what, help);
+        let whole = |what: String, help: &str| Problems::from(Problem::new(&name, what).help(help));
         let Some(format) = FileFormat::of(path) else {
             return Err(whole("not a recipe file by its name".to_owned(), "call it .toml, .yaml or .yml"));
         };
-        let size = std::fs::metadata(path).map(|found| found.len());
-        if let Ok(size @ FILE_MOST..) = size {
-            let what = format!("{size} bytes are more than the {FILE_MOST} of a recipe file");
+        if std::fs::metadata(path).is_ok_and(|found| found.len() >= FILE_MOST) {
+            let what = format!("a recipe file is smaller than {}", size::format(FILE_MOST));
             return Err(whole(what, "keep large blobs in files, and name them with `file`"));
         }
         let text = std::fs::read_to_string(path)
@@ -147,7 +146,7 @@ impl RecipeFile {
         format: FileFormat,
         functions: &Functions,
         unknown: UnknownFunction,
-    ) -> Result<RecipeFile, FileProblems> {
+    ) -> Result<RecipeFile, Problems> {
         Self::parse_in(Path::new(""), name, text, format, &(functions, unknown))
     }
 
@@ -157,7 +156,7 @@ impl RecipeFile {
         text: &str,
         format: FileFormat,
         known: &(&Functions, UnknownFunction),
-    ) -> Result<RecipeFile, FileProblems> {
+    ) -> Result<RecipeFile, Problems> {
         let mut notes = Notes::new(name, text);
         let table = tree::parse(text, format, &mut notes);
         let entries = read::entries(table, folder, &mut notes);

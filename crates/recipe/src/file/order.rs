@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 
+use anabranch_engine::Dag;
+use anabranch_text::{circle, quote};
+
 use super::problem::Notes;
 use super::read::{Call, Entry, Input, What};
 use super::{FileBlob, FileInput, FileRecipe, RecipeFile};
 use crate::recipe::Params;
-use crate::registry::nearest;
 
 /// The file with its names looked up; what is wrong with them is noted.
 pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
     let places = places(entries, notes);
     let reads: Vec<Vec<usize>> = entries.iter().map(|entry| reads(entry, &places, notes)).collect();
-    let order = in_order(&reads);
+    let order = Dag::sort(&reads, |places| {
+        let names = places.iter().map(|place| entries[*place].key.name.as_str());
+        let what = format!("a recipe cannot read itself: {}", circle(names, "reads"));
+        notes.note(&entries[places[0]].key.at, what, "take one of these inputs away");
+    });
     if order.len() < entries.len() {
-        tell_cycles(entries, &reads, &order, notes);
         return RecipeFile::default();
     }
     references(entries, notes);
@@ -36,9 +41,6 @@ fn places(entries: &[Entry], notes: &mut Notes<'_>) -> HashMap<String, usize> {
     places
 }
 
-/// Names of files up to so many entries are searched for one that was meant.
-const SEARCHED: usize = 10_000;
-
 /// The entries that an entry reads.
 fn reads(entry: &Entry, places: &HashMap<String, usize>, notes: &mut Notes<'_>) -> Vec<usize> {
     let What::Recipe(call) = &entry.what else { return Vec::new() };
@@ -48,73 +50,15 @@ fn reads(entry: &Entry, places: &HashMap<String, usize>, notes: &mut Notes<'_>) 
         match places.get(name) {
             Some(place) => reads.push(*place),
             None => {
-                let search = notes.are_told() && places.len() <= SEARCHED;
-                let near = search.then(|| nearest(name, places.keys().map(String::as_str))).flatten();
-                let help = match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("write `ref:{name}` for a named reference of the store"),
-                };
-                notes.note(at, format!("nothing is called `{name}` in this file"), help);
+                let near = notes.did_you_mean(name, places.keys().map(String::as_str));
+                let help = near.unwrap_or_else(|| {
+                    format!("write {} for a named reference of the store", quote(&format!("ref:{name}")))
+                });
+                notes.note(at, format!("nothing is called {} in this file", quote(name)), help);
             }
         }
     }
     reads
-}
-
-/// Each entry behind those it reads, otherwise as declared; those that read themselves are missing, and whoever reads
-/// them.
-fn in_order(reads: &[Vec<usize>]) -> Vec<usize> {
-    let mut readers: Vec<Vec<usize>> = vec![Vec::new(); reads.len()];
-    let mut waiting: Vec<usize> = reads.iter().map(Vec::len).collect();
-    for (place, inputs) in reads.iter().enumerate() {
-        inputs.iter().for_each(|input| readers[*input].push(place));
-    }
-    let mut order: Vec<usize> = (0..reads.len()).filter(|place| waiting[*place] == 0).collect();
-    let mut next = 0;
-    while let Some(&place) = order.get(next) {
-        next += 1;
-        for &reader in &readers[place] {
-            waiting[reader] -= 1;
-            if waiting[reader] == 0 {
-                order.push(reader);
-            }
-        }
-    }
-    order
-}
-
-/// So many names of a cycle are told.
-const CYCLE_TOLD: usize = 8;
-
-/// Notes one cycle for each group of entries that has one.
-fn tell_cycles(entries: &[Entry], reads: &[Vec<usize>], order: &[usize], notes: &mut Notes<'_>) {
-    let mut is_free = vec![false; entries.len()];
-    order.iter().for_each(|place| is_free[*place] = true);
-    // Who is not free reads another one that is not: to follow those leads into a cycle.
-    let mut walked: Vec<Option<usize>> = vec![None; entries.len()];
-    for start in (0..entries.len()).filter(|place| !is_free[*place]) {
-        let mut path = Vec::new();
-        let mut place = start;
-        while walked[place].is_none() {
-            walked[place] = Some(start);
-            path.push(place);
-            let bound = reads[place].iter().find(|input| !is_free[**input]);
-            place = *bound.expect("an entry that is not free reads one that is not");
-        }
-        if walked[place] != Some(start) {
-            continue;
-        }
-        let begins = path.iter().position(|on_path| *on_path == place).expect("the walk came back to it");
-        let cycle = &path[begins..];
-        let name = |place: &usize| format!("`{}`", entries[*place].key.name);
-        let mut names: Vec<String> = cycle.iter().take(CYCLE_TOLD).map(name).collect();
-        if cycle.len() > CYCLE_TOLD {
-            names.push(format!("{} more", cycle.len() - CYCLE_TOLD));
-        }
-        names.push(name(&place));
-        let what = format!("a recipe cannot read itself: {}", names.join(" reads "));
-        notes.note(&entries[place].key.at, what, "take one of these inputs away");
-    }
 }
 
 /// Notes references that two entries would set.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anabranch_content::{Address, Value};
+use anabranch_text::quote;
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
@@ -10,7 +11,6 @@ use super::FileBytes;
 use super::problem::{Notes, Span};
 use super::tree::{Key, Node, Table, Tree};
 use crate::recipe::FunctionId;
-use crate::registry::nearest;
 
 /// A blob or a recipe, as it is declared.
 pub(super) struct Entry {
@@ -303,9 +303,7 @@ fn as_text(node: Node, name: &str, notes: &mut Notes<'_>) -> Option<String> {
 }
 
 fn unknown(at: &Span, name: &str, known: &[&str], of: &str, notes: &mut Notes<'_>) {
-    let help = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("it has {}", known.join(", ")),
-    };
-    notes.note(at, format!("{of} has no `{name}`"), help);
+    let near = notes.did_you_mean(name, known.iter().copied());
+    let help = near.unwrap_or_else(|| format!("it has {}", known.join(", ")));
+    notes.note(at, format!("{of} has no {}", quote(name)), help);
 }

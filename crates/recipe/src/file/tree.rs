@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anabranch_text::offset;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -127,7 +128,10 @@ fn parse_yaml(text: &str, notes: &mut Notes<'_>) -> Table {
         Err(error) => {
             let at = error.location().map_or(0..0, |at| match at.span().byte_offset() {
                 Some(_) => span(&at),
-                None => in_text(text, at.line() as usize, at.column() as usize),
+                None => {
+                    let start = offset(text, at.line() as usize, at.column() as usize);
+                    start..start
+                }
             });
             let what = error.without_snippet().to_string();
             // The place is said already, and how to set up the reader is not for who wrote the file.
@@ -143,13 +147,6 @@ fn span(at: &serde_saphyr::Location) -> Span {
     let start = at.span().byte_offset().unwrap_or(0) as usize;
     let len = at.span().byte_len().unwrap_or(0) as usize;
     start..start + len
-}
-
-/// The character at a line and column, both from 1.
-fn in_text(text: &str, line: usize, column: usize) -> Span {
-    let begins = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-    let before = text[begins..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum::<usize>();
-    begins + before..begins + before
 }
 
 struct Yaml(Node);

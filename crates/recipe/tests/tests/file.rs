@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anabranch_recipe::{
-    Address, Executor, FileBytes, FileFormat, FileInput, FileProblems, Functions, Get, RecipeFile,
+    Address, Executor, FileBytes, FileFormat, FileInput, Functions, Get, Problems, RecipeFile,
     UnknownFunction, Value,
 };
 use expect_test::{Expect, expect};
 
-fn parse(text: &str, format: FileFormat) -> Result<RecipeFile, FileProblems> {
+fn parse(text: &str, format: FileFormat) -> Result<RecipeFile, Problems> {
     RecipeFile::parse("graph", text, format, &Functions::builtin(), UnknownFunction::Refuse)
 }
 
@@ -234,5 +234,6 @@ fn files_of_any_depth_and_any_number_of_problems() {
     expect!["graph:1:9: a recipe cannot read itself: `r19999` reads `r19998` reads `r19997` reads `r19996` reads `r19995` reads `r19994` reads `r19993` reads `r19992` reads 19992 more reads `r19999` (take one of these inputs away)"].assert_eq(&around.to_string());
     let wrong = (0..300).map(|at| format!("[recipe.r{at}]\ninputs = [\"x\"]\n")).collect::<String>();
     let wrong = parse(&wrong, FileFormat::Toml).unwrap_err();
-    assert_eq!((wrong.problems.len(), wrong.more), (100, 500));
+    assert_eq!(wrong.errors.len(), 101);
+    assert_eq!(wrong.errors[100].to_string(), "graph: and 500 more problems");
 }

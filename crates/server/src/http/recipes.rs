@@ -95,7 +95,7 @@ pub(super) async fn describe(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanting {
-    /// `500ms`, `2s`, `5m`.
+    /// `500ms`, `1.5s`, `5m`.
     timeout: Option<String>,
 }
 

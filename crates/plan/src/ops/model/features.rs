@@ -1,12 +1,12 @@
 //! The features of a model: which columns they are, and their values a few rows at a time.
 
 use anabranch_rows::{Column, Key, Kind, Rows};
+use anabranch_text::quote;
 use serde_json::{Map, Value};
 
 use super::super::fields::key_entry;
 use super::Names;
 use crate::op::Node;
-use crate::problem::closest;
 use crate::schema::Schema;
 
 /// The columns of the features that a model uses, in its order.
@@ -37,11 +37,8 @@ impl Features {
         };
         let mut fine = true;
         for name in listed.keys().filter(|name| !names.all.contains(name)) {
-            let what = format!("the model has no feature `{name}`");
-            match closest(name, names.all.iter().map(String::as_str)) {
-                Some(near) => node.problem_with_help("features", what, format!("did you mean `{near}`?")),
-                None => node.problem("features", what),
-            }
+            let what = format!("the model has no feature {}", quote(name));
+            node.unknown("features", what, name, names.all.iter().map(String::as_str));
             fine = false;
         }
         let keys: Vec<Option<Key>> =

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
+use anabranch_text::{Problem, Problems};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::problem::{Problem, Problems};
 use crate::source::values::{self, Json};
 
 /// The contents of an embedded store.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use anabranch_text::{Problem, Problems};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
@@ -13,7 +14,6 @@ use hyper::body::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::data::{MemoryData, Stored};
-use crate::problem::{Problem, Problems};
 
 /// How many things wrong with a table are listed.
 const LISTED: usize = 20;

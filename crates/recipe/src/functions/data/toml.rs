@@ -1,5 +1,6 @@
 //! Functions of TOML.
 
+use anabranch_text::position;
 use bytes::Bytes;
 use serde_json::{Map, Number, Value as Json};
 use toml::{Table, Value as Toml};
@@ -51,8 +52,7 @@ pub(super) enum Dates {
 pub(super) fn read(input: &Bytes, dates: Dates) -> Result<Json, Fault> {
     let text = text(0, input)?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
+        let (line, _) = position(text, error.span().unwrap_or_default().start);
         Fault::input(0, format!("not TOML, in line {line}: {}", error.message()))
     })?;
     json_of(Toml::Table(table), dates, &mut Vec::new())

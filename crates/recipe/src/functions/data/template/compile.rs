@@ -1,5 +1,6 @@
 //! Reads a template, and refuses what could make much of little.
 
+use anabranch_text::offset;
 use bytes::Bytes;
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, ForLoop, IfCond, Stmt, UnaryOpKind};
 use minijinja::machinery::{Span, Token, parse, tokenize};
@@ -38,8 +39,7 @@ pub(super) fn compile(source: &Bytes) -> Result<Vec<Step>, Halt> {
 
 fn unread(source: &str, error: &Error) -> Halt {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    let start =
-        source.split_inclusive('\n').take(error.line().unwrap_or(1).saturating_sub(1)).map(str::len).sum();
+    let start = offset(source, error.line().unwrap_or(1), 1);
     Halt { place: error.range().unwrap_or(start..start), stop: Stop::Wrong(detail.into()) }
 }
 

@@ -1,0 +1,34 @@
+//! Text for people: what is wrong where in a source, which name was meant, and durations, sizes and counts in the units
+//! that people use.
+//!
+//! ```
+//! use anabranch_text::{Problem, Problems};
+//! let source = "take = 5\ncuontry = \"NL\"\n";
+//! let mut problems = Problems::default();
+//! let mut problem = Problem::in_source("list.toml", source, 9..16, "unknown field `cuontry`");
+//! problem.help = problems.did_you_mean("cuontry", ["take", "country"]);
+//! problems.error(problem);
+//! assert_eq!(
+//!     problems.errors[0].report("error").to_string(),
+//!     "error: list.toml:2:1: unknown field `cuontry`\n  \
+//!        2 | cuontry = \"NL\"\n    \
+//!          | ^^^^^^^\n  \
+//!        help: did you mean `country`?"
+//! );
+//! ```
+
+mod problem;
+mod source;
+mod names;
+mod plain;
+pub mod duration;
+pub mod size;
+mod count;
+mod panic;
+
+pub use count::count;
+pub use names::{circle, closest, quote};
+pub use panic::panic_message;
+pub use plain::{Plain, columns};
+pub use problem::{Problem, Problems};
+pub use source::{Excerpt, offset, position};
