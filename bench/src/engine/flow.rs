@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::event::Heard;
+use anabranch_engine::event::ListenerItem;
 use anabranch_engine::flight::Flights;
 use anabranch_engine::limit::{Allowance, Concurrency, Limits};
 use anabranch_engine::timeline::Timeline;
@@ -145,8 +145,8 @@ fn timeline() -> Aim {
     let crowd = Crowd::new(1, NODES, None);
     let mut listener = crowd.engine.events().listen(NonZeroUsize::MIN.saturating_add(100_000));
     runtime(1).block_on(crowd.run());
-    let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
-    let Some(Heard::Event(first)) = heard.first() else { panic!("a run is heard") };
+    let heard: Vec<ListenerItem> = std::iter::from_fn(|| listener.try_next()).collect();
+    let Some(ListenerItem::Event(first)) = heard.first() else { panic!("a run is heard") };
     let mut size = 0;
     let best = fastest(|| {
         let began = Instant::now();

@@ -16,36 +16,23 @@ pub struct Dag {
 pub enum Error {
     /// An edge names a node that does not exist.
     #[error("edge {input} -> {dependent}: the graph has only {node_count} nodes, numbered from 0")]
-    MissingNode {
-        /// The edge's source.
-        input: NodeId,
-        /// The edge's target.
-        dependent: NodeId,
-        /// How many nodes there are.
-        node_count: u32,
-    },
-    /// The same two nodes are joined twice.
+    MissingNode { input: NodeId, dependent: NodeId, node_count: u32 },
+    /// Two edges connect the same two nodes.
     #[error("edge {input} -> {dependent} is there twice; give each pair of nodes one edge")]
-    DuplicateEdge {
-        /// The edge's source.
-        input: NodeId,
-        /// The edge's target.
-        dependent: NodeId,
-    },
+    DuplicateEdge { input: NodeId, dependent: NodeId },
     /// Each node of the list waits for the one before it, and the first for the last.
-    #[error("these nodes wait for each other in a circle: {}", Circle(.0))]
+    #[error("these nodes wait for each other in a cycle: {}", Cycle(.0))]
     Cycle(Vec<NodeId>),
-    /// More nodes or edges than the numbers can name.
+    /// The graph has too many nodes or edges.
     #[error("{count} {what} are too many; a graph holds at most {MAX}")]
     TooLarge {
-        /// What there is too much of.
+        /// `nodes` or `edges`.
         what: &'static str,
-        /// How many there are.
         count: usize,
     },
 }
 
-/// The most nodes or edges of one graph (state words keep three bits for themselves).
+/// The most nodes or edges of one graph: the frontier uses three bits of a word for its own state.
 const MAX: usize = (1 << 29) - 2;
 
 impl Dag {
@@ -55,7 +42,7 @@ impl Dag {
     /// use anabranch_engine::{Dag, Edge, NodeId};
     /// let edges = [(NodeId(0), NodeId(1), Edge::Needs), (NodeId(1), NodeId(0), Edge::After)];
     /// let error = Dag::new(2, &edges).err().unwrap();
-    /// assert_eq!(error.to_string(), "these nodes wait for each other in a circle: #0 -> #1 -> #0");
+    /// assert_eq!(error.to_string(), "these nodes wait for each other in a cycle: #0 -> #1 -> #0");
     /// ```
     pub fn new(node_count: u32, edges: &[(NodeId, NodeId, Edge)]) -> Result<Dag, Error> {
         for (what, count) in [("nodes", node_count as usize), ("edges", edges.len())] {
@@ -101,8 +88,8 @@ impl Dag {
     }
 
     fn refuse_duplicates(&self, last_dependent_of: &mut [u32]) -> Result<(), Error> {
-        const NOBODY: u32 = u32::MAX;
-        last_dependent_of.fill(NOBODY);
+        const NO_NODE: u32 = u32::MAX;
+        last_dependent_of.fill(NO_NODE);
         for dependent in (0..self.node_count()).map(NodeId) {
             let mut twice = None;
             self.inputs(dependent, |input, _| {
@@ -123,7 +110,7 @@ impl Dag {
         if count == self.node_count() { Ok(()) } else { Err(Error::Cycle(self.find_cycle(waiting))) }
     }
 
-    /// Every node that still waits has an input that does, so walking up inputs must come round.
+    /// Every node that still waits has an input that still waits, so a walk along inputs must come back.
     fn find_cycle(&self, waiting: &[u32]) -> Vec<NodeId> {
         let start = waiting.iter().position(|&count| count > 0).expect("a cycle leaves nodes waiting");
         let mut step_of = vec![u32::MAX; waiting.len()];
@@ -140,16 +127,18 @@ impl Dag {
             });
             at = next.expect("a waiting node has a waiting input");
         }
-        let mut circle = path.split_off(step_of[at.index()] as usize);
-        circle.reverse();
-        let lowest = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
-        circle.rotate_left(lowest);
-        circle
+        let mut cycle = path.split_off(step_of[at.index()] as usize);
+        cycle.reverse();
+        let lowest = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+        cycle.rotate_left(lowest);
+        cycle
     }
 }
 
-/// Visits nodes so that all of `before` a node come first; returns how many it reached. What `waiting` then holds is
-/// more than 0 for the others. Nodes to visit form a list through their own entries, which need no count any more.
+/// Visits each node after all its neighbours in `before`, and returns the number of nodes that it reached. For the other
+/// nodes `waiting` is then more than 0.
+///
+/// The nodes to visit form a linked list through their own entries of `waiting`, which need no count any more.
 fn visit_topologically(
     after: &Adjacency,
     before: &Adjacency,
@@ -214,7 +203,7 @@ impl fmt::Debug for Dag {
     }
 }
 
-/// For each node a slice of `ends`; the top bit of an end marks an after-edge.
+/// Each node has a slice of `ends`. The top bit of an end marks an after-edge.
 struct Adjacency {
     starts: Box<[u32]>,
     ends: Box<[u32]>,
@@ -228,7 +217,7 @@ impl Adjacency {
         for (from, _, _) in edges.clone() {
             starts[from.index() + 1] += 1;
         }
-        // Entry `n + 1` counts up from the start of n's slice while it is filled, and so ends as its end.
+        // While the slice of node n is filled, entry `n + 1` counts up from its start, and so arrives at its end.
         let mut total = 0;
         for entry in &mut starts[1..] {
             total += std::mem::replace(entry, total);
@@ -257,10 +246,10 @@ impl Adjacency {
     }
 }
 
-/// Shows a cycle, the middle of a long one left out.
-struct Circle<'a>(&'a [NodeId]);
+/// Shows the first nodes of a cycle.
+struct Cycle<'a>(&'a [NodeId]);
 
-impl fmt::Display for Circle<'_> {
+impl fmt::Display for Cycle<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 12;
         for node in self.0.iter().take(SHOWN) {

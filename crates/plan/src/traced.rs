@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anabranch_engine::event::{Event, Heard, What};
-use anabranch_engine::timeline::{Timeline, Track};
+use anabranch_engine::event::{Event, EventKind, ListenerItem};
+use anabranch_engine::timeline::{NodeTrack, Timeline};
 use anabranch_engine::{Dag, Graph as _, NodeId};
 
 use crate::answer::Answer;
@@ -53,7 +53,7 @@ impl Plan {
 
 /// The plan's graph and what was heard of its run, without the stages that only watch the time of regions: they end when
 /// these do, and nobody waited for them.
-fn without_timers(plan: &Compiled, heard: impl Iterator<Item = Heard>) -> (Dag, Vec<Heard>) {
+fn without_timers(plan: &Compiled, heard: impl Iterator<Item = ListenerItem>) -> (Dag, Vec<ListenerItem>) {
     // They have the highest numbers.
     let count = (plan.stages.len() - plan.regions.len()) as u32;
     let mut edges = Vec::new();
@@ -61,12 +61,14 @@ fn without_timers(plan: &Compiled, heard: impl Iterator<Item = Heard>) -> (Dag, 
         plan.graph.inputs(node, |input, edge| edges.extend((input.0 < count).then_some((input, node, edge))));
     }
     let graph = Dag::new(count, &edges).expect("a part of a graph is a graph");
-    let shown = |heard: Heard| match heard {
-        Heard::Event(event) => match event.what {
-            What::RunStarted(_) => Some(Heard::Event(Event { what: What::RunStarted(count), ..event })),
-            what => what.node().is_none_or(|node| node.0 < count).then_some(heard),
+    let shown = |heard: ListenerItem| match heard {
+        ListenerItem::Event(event) => match event.kind {
+            EventKind::RunStarted(_) => {
+                Some(ListenerItem::Event(Event { kind: EventKind::RunStarted(count), ..event }))
+            }
+            kind => kind.node().is_none_or(|node| node.0 < count).then_some(heard),
         },
-        Heard::Lost(_) => Some(heard),
+        ListenerItem::Lost(_) => Some(heard),
     };
     (graph, heard.filter_map(shown).collect())
 }
@@ -83,7 +85,7 @@ impl Trace {
     }
 
     /// The stages with what became of them, in the order they started; those that never did come last.
-    pub fn stages(&self) -> Vec<(&str, &Track)> {
+    pub fn stages(&self) -> Vec<(&str, &NodeTrack)> {
         let mut stages: Vec<_> = self.names.iter().map(String::as_str).zip(self.timeline.tracks()).collect();
         stages.sort_by_key(|(_, track)| track.started.unwrap_or(Duration::MAX));
         stages

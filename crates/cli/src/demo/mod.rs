@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_engine::timeline::{Category, Track};
+use anabranch_engine::timeline::{Category, NodeTrack};
 use anabranch_plan::explained::Kind;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
@@ -186,7 +186,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
 }
 
 /// When a stage ran, on a line as long as the run; a dot where it took no time to speak of.
-fn bar(track: &Track, wall: Duration) -> String {
+fn bar(track: &NodeTrack, wall: Duration) -> String {
     let (Some(started), Some(ended)) = (track.started, track.ended) else { return "did not run".to_owned() };
     let at =
         |time: Duration| (time.as_secs_f64() / wall.as_secs_f64().max(1e-9) * BAR as f64).round() as usize;

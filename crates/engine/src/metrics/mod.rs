@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::event::{Event, Heard, Place, RunId, Wait, What};
+use crate::event::{Event, EventKind, ListenerItem, Placement, RunId, WaitReason};
 use crate::graph::NodeId;
 use crate::limit::LimitKey;
-pub use render::Page;
-pub use snapshot::{Pause, Snapshot, Times};
+pub use render::MetricsPage;
+pub use snapshot::{DurationStats, Snapshot, WaitKind};
 
 /// Follows the events of any number of runs and keeps count.
 ///
@@ -20,9 +20,9 @@ pub use snapshot::{Pause, Snapshot, Times};
 /// silent for a minute is forgotten: it still counts when it ends, but is not timed.
 pub struct Metrics {
     counts: Counts,
-    node_times: [Clocked; 5],
-    waits: [Clocked; 3],
-    run_times: Clocked,
+    node_times: [DurationHistogram; 5],
+    waits: [DurationHistogram; 3],
+    run_times: DurationHistogram,
     runs: HashMap<RunId, OpenRun>,
     /// Tables of ended runs, to be used again.
     spare: Vec<HashMap<NodeId, OpenNode>>,
@@ -64,8 +64,8 @@ struct OpenNode {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    On(Wait),
-    Started(Place),
+    On(WaitReason),
+    Started(Placement),
 }
 
 const MAX_OPEN_RUNS: usize = 1 << 16;
@@ -86,9 +86,9 @@ impl Metrics {
     pub fn new() -> Metrics {
         Metrics {
             counts: Counts::default(),
-            node_times: std::array::from_fn(|_| Clocked::new()),
-            waits: std::array::from_fn(|_| Clocked::new()),
-            run_times: Clocked::new(),
+            node_times: std::array::from_fn(|_| DurationHistogram::new()),
+            waits: std::array::from_fn(|_| DurationHistogram::new()),
+            run_times: DurationHistogram::new(),
             runs: HashMap::new(),
             spare: Vec::new(),
             open_nodes: 0,
@@ -100,10 +100,10 @@ impl Metrics {
     }
 
     /// Takes in one thing heard.
-    pub fn hear(&mut self, heard: &Heard) {
-        match heard {
-            Heard::Event(event) => self.event(event),
-            Heard::Lost(count) => self.lost(*count),
+    pub fn record(&mut self, item: &ListenerItem) {
+        match item {
+            ListenerItem::Event(event) => self.event(event),
+            ListenerItem::Lost(count) => self.lost(*count),
         }
     }
 
@@ -113,44 +113,44 @@ impl Metrics {
     }
 
     fn event(&mut self, event: &Event) {
-        let Event { run, at, what } = *event;
+        let Event { run, at, kind } = *event;
         self.latest = self.latest.max(Some(at));
         if self.forget_at.is_some_and(|due| at >= due) {
             self.forget();
         }
-        match what {
-            What::RunStarted(_) => {
+        match kind {
+            EventKind::RunStarted(_) => {
                 self.counts.runs_started += 1;
                 if let Some(run) = self.run(run, at) {
                     run.started = Some(at);
                 }
             }
-            What::RunEnded(ending) => {
+            EventKind::RunEnded(ending) => {
                 self.counts.runs_ended[ending as usize] += 1;
                 self.end_run(run, at);
             }
-            What::Limit(key, moved) => {
+            EventKind::Limit(key, moved) => {
                 self.limits.insert(key, moved.to);
             }
-            What::Waiting(node, wait) => self.turn(run, node, at, State::On(wait)),
-            What::Started(node, place) => {
+            EventKind::Waiting(node, wait) => self.turn(run, node, at, State::On(wait)),
+            EventKind::Started(node, place) => {
                 self.counts.attempts += 1;
                 self.turn(run, node, at, State::Started(place));
             }
-            What::Running(node) => self.running(run, node, at),
-            What::Finished(node) => {
+            EventKind::Running(node) => self.running(run, node, at),
+            EventKind::Finished(node) => {
                 self.counts.finished += 1;
                 self.end(run, node, at);
             }
-            What::FellBack(node, reason) => {
+            EventKind::FellBack(node, reason) => {
                 self.counts.fell_back[reason as usize] += 1;
                 self.end(run, node, at);
             }
-            What::Failed(node, reason) => {
+            EventKind::Failed(node, reason) => {
                 self.counts.failed[reason as usize] += 1;
                 self.end(run, node, at);
             }
-            What::Dropped(node) => {
+            EventKind::Dropped(node) => {
                 self.counts.dropped += 1;
                 self.take(run, node, at);
             }
@@ -217,7 +217,7 @@ impl Metrics {
         if let Some(OpenNode { since, state: State::Started(_) }) = entry {
             let queued = at.saturating_duration_since(*since);
             *since = at.max(*since);
-            self.waits[Pause::Queue as usize].record(queued);
+            self.waits[WaitKind::Queue as usize].record(queued);
         }
     }
 
@@ -244,8 +244,8 @@ impl Metrics {
     fn time(&mut self, open: OpenNode, at: Instant) {
         let clocked = match open.state {
             State::Started(place) => &mut self.node_times[place as usize],
-            State::On(Wait::Limit) => &mut self.waits[Pause::Limit as usize],
-            State::On(Wait::Retry) => &mut self.waits[Pause::Retry as usize],
+            State::On(WaitReason::Limit) => &mut self.waits[WaitKind::Limit as usize],
+            State::On(WaitReason::Retry) => &mut self.waits[WaitKind::Retry as usize],
         };
         clocked.record(at.saturating_duration_since(open.since));
     }
@@ -284,23 +284,23 @@ impl State {
     fn group(self) -> usize {
         match self {
             State::Started(_) => 0,
-            State::On(Wait::Limit) => 1,
-            State::On(Wait::Retry) => 2,
+            State::On(WaitReason::Limit) => 1,
+            State::On(WaitReason::Retry) => 2,
         }
     }
 }
 
 /// Times of one kind: two digits hold from a nanosecond to a day, in some forty kilobytes.
-struct Clocked {
+struct DurationHistogram {
     histogram: Histogram<u64>,
     sum: Duration,
 }
 
-impl Clocked {
-    fn new() -> Clocked {
+impl DurationHistogram {
+    fn new() -> DurationHistogram {
         const DAY: u64 = 86_400_000_000_000;
         let histogram = Histogram::new_with_bounds(1, DAY, 2).expect("the bounds are in order");
-        Clocked { histogram, sum: Duration::ZERO }
+        DurationHistogram { histogram, sum: Duration::ZERO }
     }
 
     fn record(&mut self, time: Duration) {

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::snapshot::{Pause, Snapshot, Times};
-use crate::event::{Ending, Place, Reason};
+use super::snapshot::{DurationStats, Snapshot, WaitKind};
+use crate::event::{FailureReason, Placement, RunEnding};
 
 impl Snapshot {
     /// In the text format of Prometheus: names start with `prefix`, every line has `labels`.
@@ -11,15 +11,15 @@ impl Snapshot {
     /// # Panics
     /// When the prefix or a label's name is not one that the format allows.
     pub fn render(&self, prefix: &str, labels: &[(&str, &str)]) -> String {
-        let mut page = Page::new(prefix, labels);
+        let mut page = MetricsPage::new(prefix, labels);
         self.counters(&mut page).and_then(|()| self.gauges(&mut page)).expect("a String takes it all");
         self.histograms(&mut page).expect("a String takes it all");
         page.out
     }
 
-    fn counters(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn counters(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
         let by_reason =
-            |counts: [(Reason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
+            |counts: [(FailureReason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
         page.counter("runs_started", "Runs that were admitted.", self.runs_started)?;
         let ended = self.runs_ended.map(|(ending, count)| (ending_word(ending), count));
         page.five("runs_ended", "Runs that ended, by how.", "ending", ended)?;
@@ -33,7 +33,7 @@ impl Snapshot {
         page.counter("starts_untimed", "Starts not timed because too many were open.", self.untimed)
     }
 
-    fn gauges(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn gauges(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
         page.gauge("runs_open", "Runs that are open.", &[("", "", self.runs_open)])?;
         page.gauge("nodes_in_flight", "Nodes that have started and not ended.", &[("", "", self.in_flight)])?;
         let waiting = [("on", "limit", self.on_limit), ("on", "retry", self.on_retry)];
@@ -47,7 +47,7 @@ impl Snapshot {
         page.gauge("limit", "Calls that may be in flight, by adaptive limit.", &limits.collect::<Vec<_>>())
     }
 
-    fn histograms(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn histograms(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
         let node_times = self.node_times.each_ref().map(|(place, times)| (place_word(*place), times));
         page.histogram("node_seconds", "How long attempts took once taken up.", "place", &node_times)?;
         let waits = self.waits.each_ref().map(|(pause, times)| (pause_word(*pause), times));
@@ -57,22 +57,22 @@ impl Snapshot {
 }
 
 /// Text that Prometheus reads, while it is written.
-pub struct Page<'a> {
+pub struct MetricsPage<'a> {
     out: String,
     prefix: &'a str,
     labels: &'a [(&'a str, &'a str)],
 }
 
-impl<'a> Page<'a> {
+impl<'a> MetricsPage<'a> {
     /// An empty page: names will start with `prefix`, every line will have `labels`.
     ///
     /// # Panics
     /// When the prefix or a label's name is not one that the format allows.
-    pub fn new(prefix: &'a str, labels: &'a [(&'a str, &'a str)]) -> Page<'a> {
+    pub fn new(prefix: &'a str, labels: &'a [(&'a str, &'a str)]) -> MetricsPage<'a> {
         for name in labels.iter().map(|(name, _)| name).chain([&prefix]) {
             assert!(is_name(name), "`{name}` is not a name: letters, digits and `_`, no digit first");
         }
-        Page { out: String::new(), prefix, labels }
+        MetricsPage { out: String::new(), prefix, labels }
     }
 
     /// What was written.
@@ -130,10 +130,16 @@ impl<'a> Page<'a> {
         values.iter().try_for_each(|(label, value, count)| self.line(name, &[(*label, *value)], count))
     }
 
-    fn histogram(&mut self, name: &str, help: &str, label: &str, rows: &[(&str, &Times)]) -> fmt::Result {
+    fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        rows: &[(&str, &DurationStats)],
+    ) -> fmt::Result {
         self.head(name, help, "histogram")?;
         for (value, times) in rows {
-            for (bound, count) in Times::BOUNDS.iter().zip(times.within) {
+            for (bound, count) in DurationStats::BOUNDS.iter().zip(times.within) {
                 let bound = bound.as_secs_f64().to_string();
                 self.line(&format!("{name}_bucket"), &[(label, value), ("le", &bound)], count)?;
             }
@@ -171,40 +177,40 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit()) && name.chars().all(is_word)
 }
 
-fn ending_word(ending: Ending) -> &'static str {
+fn ending_word(ending: RunEnding) -> &'static str {
     match ending {
-        Ending::Complete => "complete",
-        Ending::Failed => "failed",
-        Ending::Deadline => "deadline",
-        Ending::Cut => "cut",
-        Ending::Dropped => "dropped",
+        RunEnding::Complete => "complete",
+        RunEnding::Failed => "failed",
+        RunEnding::Deadline => "deadline",
+        RunEnding::Cut => "cut",
+        RunEnding::Dropped => "dropped",
     }
 }
 
-fn reason_word(reason: Reason) -> &'static str {
+fn reason_word(reason: FailureReason) -> &'static str {
     match reason {
-        Reason::Error => "error",
-        Reason::Panic => "panic",
-        Reason::Timeout => "timeout",
-        Reason::Deadline => "deadline",
-        Reason::Abandoned => "abandoned",
+        FailureReason::Error => "error",
+        FailureReason::Panic => "panic",
+        FailureReason::Timeout => "timeout",
+        FailureReason::Deadline => "deadline",
+        FailureReason::Abandoned => "abandoned",
     }
 }
 
-fn place_word(place: Place) -> &'static str {
+fn place_word(place: Placement) -> &'static str {
     match place {
-        Place::Inline => "inline",
-        Place::Future => "future",
-        Place::Spawned => "spawned",
-        Place::Pool => "pool",
-        Place::Blocking => "blocking",
+        Placement::Inline => "inline",
+        Placement::Future => "future",
+        Placement::Spawned => "spawned",
+        Placement::Pool => "pool",
+        Placement::Blocking => "blocking",
     }
 }
 
-fn pause_word(pause: Pause) -> &'static str {
+fn pause_word(pause: WaitKind) -> &'static str {
     match pause {
-        Pause::Limit => "limit",
-        Pause::Retry => "retry",
-        Pause::Queue => "queue",
+        WaitKind::Limit => "limit",
+        WaitKind::Retry => "retry",
+        WaitKind::Queue => "queue",
     }
 }

@@ -17,25 +17,25 @@ impl Progress {
     /// assert_eq!(Progress::default().line(80, now), "waiting for a run");
     /// ```
     pub fn line(&self, width: usize, now: Instant) -> String {
-        let tally = &self.tally;
-        if tally.total == 0 {
+        let counts = &self.counts;
+        if counts.total == 0 {
             return "waiting for a run".to_owned();
         }
         let mut line = Line { room: width, parts: Vec::new() };
-        line.say(2, format!("{}%", tally.ended() * 100 / tally.total));
-        line.say(1, format!("{}/{}", tally.ended(), tally.total));
-        line.count(3, tally.failed, "failed");
+        line.say(2, format!("{}%", counts.ended() * 100 / counts.total));
+        line.say(1, format!("{}/{}", counts.ended(), counts.total));
+        line.count(3, counts.failed, "failed");
         line.say(12, self.outlook(now));
         let has_bar = line.take(MIN_BAR);
-        line.count(4, tally.in_flight, "in flight");
+        line.count(4, counts.in_flight, "in flight");
         if !self.is_over() {
             line.say(11, per_second(self.rate(now)));
         }
-        line.count(5, tally.cut, "cut");
-        line.count(6, tally.on_retry, "to retry");
-        line.count(7, tally.on_limit, "on limits");
-        line.count(8, tally.fell_back, "fell back");
-        line.count(9, tally.dropped, "dropped");
+        line.count(5, counts.cut, "cut");
+        line.count(6, counts.on_retry, "to retry");
+        line.count(7, counts.on_limit, "on limits");
+        line.count(8, counts.fell_back, "fell back");
+        line.count(9, counts.dropped, "dropped");
         line.count(10, self.lost, "events lost");
         if has_bar {
             let bar = self.bar(MIN_BAR + line.room.min(MAX_BAR - MIN_BAR));
@@ -55,11 +55,11 @@ impl Progress {
     }
 
     fn is_over(&self) -> bool {
-        self.open.is_empty() && self.tally.remaining() == 0
+        self.open.is_empty() && self.counts.remaining() == 0
     }
 
     fn bar(&self, width: usize) -> String {
-        let share = self.tally.ended() as f64 / self.tally.total as f64;
+        let share = self.counts.ended() as f64 / self.counts.total as f64;
         let full = ((share * width as f64) as usize).min(width);
         "#".repeat(full) + &"-".repeat(width - full)
     }

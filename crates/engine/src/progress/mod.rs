@@ -5,13 +5,13 @@ mod line;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, Heard, RunId, Wait, What};
+use crate::event::{Event, EventKind, ListenerItem, RunId, WaitReason};
 use crate::graph::NodeId;
 
 /// Follows the events of any number of runs and adds them up.
 #[derive(Default)]
 pub struct Progress {
-    tally: Tally,
+    counts: NodeCounts,
     open: BTreeMap<RunId, Vec<State>>,
     lost: u64,
     first: Option<Instant>,
@@ -21,7 +21,7 @@ pub struct Progress {
 
 /// Nodes of all runs, by where they stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct NodeCounts {
     /// All of them.
     pub total: u64,
     /// Those that finished, the ones with a stand-in value included.
@@ -57,16 +57,16 @@ const MAX_OPEN_RUNS: usize = 4_096;
 
 impl Progress {
     /// Takes in one thing heard.
-    pub fn hear(&mut self, heard: &Heard) {
-        match heard {
-            Heard::Event(event) => self.event(event),
-            Heard::Lost(count) => self.lost += count,
+    pub fn record(&mut self, item: &ListenerItem) {
+        match item {
+            ListenerItem::Event(event) => self.event(event),
+            ListenerItem::Lost(count) => self.lost += count,
         }
     }
 
     /// The counts.
-    pub fn tally(&self) -> Tally {
-        self.tally
+    pub fn counts(&self) -> NodeCounts {
+        self.counts
     }
 
     /// How many events were lost: with any, the counts are too low.
@@ -87,31 +87,31 @@ impl Progress {
 
     /// How long what remains takes at this rate; `None` when nothing remains or nothing moves.
     pub fn eta(&self, now: Instant) -> Option<Duration> {
-        let remaining = self.tally.remaining();
+        let remaining = self.counts.remaining();
         let seconds = remaining as f64 / self.rate(now);
         (remaining > 0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
     }
 
     fn event(&mut self, event: &Event) {
-        let Event { run, at, what } = *event;
+        let Event { run, at, kind } = *event;
         self.first.get_or_insert(at);
         self.last = self.last.max(Some(at));
         self.pace.begin(at);
-        match what {
-            What::RunStarted(count) => {
+        match kind {
+            EventKind::RunStarted(count) => {
                 self.nodes(run, count as usize);
             }
-            What::RunEnded(_) => self.close_run(run),
-            What::Limit(..) => {}
-            What::Waiting(node, Wait::Limit) => self.turn(run, node, State::OnLimit),
-            What::Waiting(node, Wait::Retry) => self.turn(run, node, State::OnRetry),
-            What::Started(node, _) | What::Running(node) => self.turn(run, node, State::InFlight),
-            What::Finished(node) => self.end(run, node, at, |tally| tally.finished += 1),
-            What::Failed(node, _) => self.end(run, node, at, |tally| tally.failed += 1),
-            What::Dropped(node) => self.end(run, node, at, |tally| tally.dropped += 1),
-            What::FellBack(node, _) => self.end(run, node, at, |tally| {
-                tally.finished += 1;
-                tally.fell_back += 1;
+            EventKind::RunEnded(_) => self.close_run(run),
+            EventKind::Limit(..) => {}
+            EventKind::Waiting(node, WaitReason::Limit) => self.turn(run, node, State::OnLimit),
+            EventKind::Waiting(node, WaitReason::Retry) => self.turn(run, node, State::OnRetry),
+            EventKind::Started(node, _) | EventKind::Running(node) => self.turn(run, node, State::InFlight),
+            EventKind::Finished(node) => self.end(run, node, at, |counts| counts.finished += 1),
+            EventKind::Failed(node, _) => self.end(run, node, at, |counts| counts.failed += 1),
+            EventKind::Dropped(node) => self.end(run, node, at, |counts| counts.dropped += 1),
+            EventKind::FellBack(node, _) => self.end(run, node, at, |counts| {
+                counts.finished += 1;
+                counts.fell_back += 1;
             }),
         }
     }
@@ -124,7 +124,7 @@ impl Progress {
         }
         let nodes = self.open.entry(run).or_default();
         if nodes.len() < count {
-            self.tally.total += (count - nodes.len()) as u64;
+            self.counts.total += (count - nodes.len()) as u64;
             nodes.resize(count, State::New);
         }
         nodes
@@ -132,8 +132,8 @@ impl Progress {
 
     fn close_run(&mut self, run: RunId) {
         for state in self.open.remove(&run).unwrap_or_default() {
-            self.tally.leave(state);
-            self.tally.cut += u64::from(state != State::Ended);
+            self.counts.leave(state);
+            self.counts.cut += u64::from(state != State::Ended);
         }
     }
 
@@ -141,21 +141,21 @@ impl Progress {
         let state = &mut self.nodes(run, node.index() + 1)[node.index()];
         if *state != State::Ended {
             let from = std::mem::replace(state, to);
-            self.tally.leave(from);
-            self.tally.enter(to);
+            self.counts.leave(from);
+            self.counts.enter(to);
         }
     }
 
-    fn end(&mut self, run: RunId, node: NodeId, at: Instant, count: impl FnOnce(&mut Tally)) {
+    fn end(&mut self, run: RunId, node: NodeId, at: Instant, count: impl FnOnce(&mut NodeCounts)) {
         if self.nodes(run, node.index() + 1)[node.index()] != State::Ended {
             self.turn(run, node, State::Ended);
-            count(&mut self.tally);
+            count(&mut self.counts);
             self.pace.count(at);
         }
     }
 }
 
-impl Tally {
+impl NodeCounts {
     /// Those that finished, failed or were dropped.
     pub fn ended(&self) -> u64 {
         self.finished + self.failed + self.dropped

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::escape::{Markup, shorten};
 use super::lanes::{Bar, Lanes};
 use super::svg::{Canvas, Percent, Thousands};
-use super::{Category, Outcome, Span, Spent, scale};
+use super::{Category, NodeOutcome, Span, TimeSpent, scale};
 use crate::graph::NodeId;
 
 const ROW: usize = 22;
@@ -74,7 +74,7 @@ impl Canvas<'_> {
     }
 
     fn path_block(&mut self, nodes: &[NodeId], y: usize) -> fmt::Result {
-        let mut spent = Spent::default();
+        let mut spent = TimeSpent::default();
         let spans = || nodes.iter().flat_map(|node| self.timeline.spans_of(*node));
         spans().for_each(|span| spent[span.category] += span.to - span.from);
         let (Some(first), Some(last)) = (spans().next(), spans().last()) else { return Ok(()) };
@@ -167,7 +167,7 @@ impl Canvas<'_> {
             _ => shape.wait,
         };
         let is_open =
-            self.timeline.track(span.node).outcome == Outcome::Open && span.to == self.timeline.wall;
+            self.timeline.track(span.node).outcome == NodeOutcome::Open && span.to == self.timeline.wall;
         let class = match (span.category.is_in_flight(), width.pixels()) {
             (true, ..MIN_PATTERN) => " n",
             (true, _) => " b",
@@ -214,10 +214,10 @@ impl Canvas<'_> {
     fn sign(&mut self, node: NodeId, y: usize) -> fmt::Result {
         let track = self.timeline.track(node);
         let (class, sign) = match track.outcome {
-            Outcome::Finished | Outcome::Open | Outcome::Unheard => return Ok(()),
-            Outcome::FellBack(_) => ("soft", "!"),
-            Outcome::Failed(_) => ("bad", "×"),
-            Outcome::Dropped(_) => ("gone", "–"),
+            NodeOutcome::Finished | NodeOutcome::Open | NodeOutcome::NotStarted => return Ok(()),
+            NodeOutcome::FellBack(_) => ("soft", "!"),
+            NodeOutcome::Failed(_) => ("bad", "×"),
+            NodeOutcome::Dropped(_) => ("gone", "–"),
         };
         let Percent(at) = self.x(track.ended.unwrap_or(self.timeline.wall));
         // At the very end there is no room beyond it.

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Category, Error, Outcome, Span, Spent, Timeline, Track, path};
-use crate::event::{Ending, Event, Heard, Place, RunId, Wait, What};
+use super::{Category, Error, NodeOutcome, NodeTrack, Span, TimeSpent, Timeline, path};
+use crate::event::{Event, EventKind, ListenerItem, Placement, RunEnding, RunId, WaitReason};
 use crate::graph::{Edge, Graph, NodeId};
 
 /// A node's track while events come in, and what the critical path is found by.
 #[derive(Clone)]
 pub(super) struct Draft {
-    pub(super) track: Track,
+    pub(super) track: NodeTrack,
     /// Its first event: until then it was not ready, or waited for its turn.
     first: Option<Duration>,
     /// What it has been at since when.
@@ -24,7 +24,7 @@ pub(super) struct Draft {
 struct Frame {
     start: Instant,
     end: Instant,
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
 }
 
 struct Builder {
@@ -33,19 +33,19 @@ struct Builder {
     spans: Vec<Span>,
 }
 
-pub(super) fn build<G: Graph>(run: RunId, graph: &G, heard: &[Heard]) -> Result<Timeline, Error> {
-    let of_run = |heard: &Heard| match heard {
-        Heard::Event(event) if event.run == run => Some(*event),
-        Heard::Event(_) | Heard::Lost(_) => None,
+pub(super) fn build<G: Graph>(run: RunId, graph: &G, heard: &[ListenerItem]) -> Result<Timeline, Error> {
+    let of_run = |heard: &ListenerItem| match heard {
+        ListenerItem::Event(event) if event.run == run => Some(*event),
+        ListenerItem::Event(_) | ListenerItem::Lost(_) => None,
     };
     let events = || heard.iter().filter_map(of_run);
-    let frame = Frame::of(events()).ok_or(Error::Unheard(run))?;
+    let frame = Frame::of(events()).ok_or(Error::NoEvents(run))?;
     refuse_other_graph(graph, events())?;
     let wall = frame.end - frame.start;
     let drafts = vec![Draft::NEW; graph.node_count() as usize];
     let mut builder = Builder { start: frame.start, drafts, spans: Vec::with_capacity(heard.len()) };
     for (order, event) in events().enumerate() {
-        builder.hear(order, event);
+        builder.record(order, event);
     }
     for node in (0..graph.node_count()).map(NodeId) {
         builder.cut(node, wall);
@@ -54,9 +54,9 @@ pub(super) fn build<G: Graph>(run: RunId, graph: &G, heard: &[Heard]) -> Result<
     let Builder { drafts, mut spans, .. } = builder;
     spans.sort_by_key(|span| (span.node, span.from));
     let (path, on_path) = path::find(&drafts, wall);
-    let mut over_all = Spent::default();
+    let mut over_all = TimeSpent::default();
     drafts.iter().for_each(|draft| over_all += draft.track.spent);
-    let lost = heard.iter().map(|heard| if let Heard::Lost(count) = heard { *count } else { 0 }).sum();
+    let lost = heard.iter().map(|heard| if let ListenerItem::Lost(count) = heard { *count } else { 0 }).sum();
     let tracks = drafts.into_iter().map(|draft| draft.track).collect();
     Ok(Timeline { run, ending: frame.ending, lost, wall, tracks, spans, path, on_path, over_all })
 }
@@ -69,9 +69,9 @@ impl Frame {
             let frame = frame.get_or_insert(Frame { start: event.at, end: event.at, ending: None });
             frame.start = frame.start.min(event.at);
             frame.end = frame.end.max(event.at);
-            match event.what {
-                What::RunStarted(_) => told_start = Some(event.at),
-                What::RunEnded(ending) => frame.ending = Some(ending),
+            match event.kind {
+                EventKind::RunStarted(_) => told_start = Some(event.at),
+                EventKind::RunEnded(ending) => frame.ending = Some(ending),
                 _ => {}
             }
         }
@@ -82,9 +82,9 @@ impl Frame {
 fn refuse_other_graph<G: Graph>(graph: &G, events: impl Iterator<Item = Event>) -> Result<(), Error> {
     let node_count = graph.node_count();
     for event in events {
-        let told = match event.what {
-            What::RunStarted(count) if count != node_count => count,
-            what => match what.node() {
+        let told = match event.kind {
+            EventKind::RunStarted(count) if count != node_count => count,
+            kind => match kind.node() {
                 Some(node) if node.0 >= node_count => node.0 + 1,
                 _ => continue,
             },
@@ -96,14 +96,14 @@ fn refuse_other_graph<G: Graph>(graph: &G, events: impl Iterator<Item = Event>) 
 
 impl Draft {
     const NEW: Draft = Draft {
-        track: Track {
+        track: NodeTrack {
             ready: None,
             started: None,
             ended: None,
             attempts: 0,
             place: None,
-            outcome: Outcome::Unheard,
-            spent: Spent::ZERO,
+            outcome: NodeOutcome::NotStarted,
+            spent: TimeSpent::ZERO,
         },
         first: None,
         open: None,
@@ -113,8 +113,8 @@ impl Draft {
 }
 
 impl Builder {
-    fn hear(&mut self, order: usize, event: Event) {
-        let Some(node) = event.what.node() else { return };
+    fn record(&mut self, order: usize, event: Event) {
+        let Some(node) = event.kind.node() else { return };
         let at = event.at.saturating_duration_since(self.start);
         let draft = &mut self.drafts[node.index()];
         if draft.track.ended.is_some() {
@@ -124,20 +124,20 @@ impl Builder {
         let at = draft.open.map_or(at, |(_, since)| at.max(since));
         draft.first.get_or_insert(at);
         draft.order = order;
-        match event.what {
-            What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => {}
-            What::Waiting(_, Wait::Limit) => self.turn_to(node, at, Category::Limit),
-            What::Waiting(_, Wait::Retry) => self.turn_to(node, at, Category::Retry),
-            What::Started(_, place) => self.start(node, at, place),
-            What::Running(_) => self.run(node, at),
-            What::Finished(_) => self.end(node, at, Outcome::Finished),
-            What::FellBack(_, reason) => self.end(node, at, Outcome::FellBack(reason)),
-            What::Failed(_, reason) => self.end(node, at, Outcome::Failed(reason)),
-            What::Dropped(_) => self.end(node, at, Outcome::Dropped(None)),
+        match event.kind {
+            EventKind::RunStarted(_) | EventKind::RunEnded(_) | EventKind::Limit(..) => {}
+            EventKind::Waiting(_, WaitReason::Limit) => self.turn_to(node, at, Category::Limit),
+            EventKind::Waiting(_, WaitReason::Retry) => self.turn_to(node, at, Category::Retry),
+            EventKind::Started(_, place) => self.start(node, at, place),
+            EventKind::Running(_) => self.run(node, at),
+            EventKind::Finished(_) => self.end(node, at, NodeOutcome::Finished),
+            EventKind::FellBack(_, reason) => self.end(node, at, NodeOutcome::FellBack(reason)),
+            EventKind::Failed(_, reason) => self.end(node, at, NodeOutcome::Failed(reason)),
+            EventKind::Dropped(_) => self.end(node, at, NodeOutcome::Dropped(None)),
         }
     }
 
-    fn start(&mut self, node: NodeId, at: Duration, place: Place) {
+    fn start(&mut self, node: NodeId, at: Duration, place: Placement) {
         self.turn_to(node, at, work_at(place));
         let track = &mut self.drafts[node.index()].track;
         track.attempts += 1;
@@ -159,7 +159,7 @@ impl Builder {
         self.turn_to(node, at, work);
     }
 
-    fn end(&mut self, node: NodeId, at: Duration, outcome: Outcome) {
+    fn end(&mut self, node: NodeId, at: Duration, outcome: NodeOutcome) {
         self.close(node, at);
         let track = &mut self.drafts[node.index()].track;
         track.ended = Some(at);
@@ -170,7 +170,7 @@ impl Builder {
     fn cut(&mut self, node: NodeId, wall: Duration) {
         if self.drafts[node.index()].open.is_some() {
             self.close(node, wall);
-            self.drafts[node.index()].track.outcome = Outcome::Open;
+            self.drafts[node.index()].track.outcome = NodeOutcome::Open;
         }
     }
 
@@ -203,7 +203,7 @@ impl Builder {
             match track.ended {
                 Some(ended) if ended <= first => {
                     last = last.max(Some((ended, *order, input)));
-                    let is_loss = matches!(track.outcome, Outcome::Failed(_) | Outcome::Dropped(_));
+                    let is_loss = matches!(track.outcome, NodeOutcome::Failed(_) | NodeOutcome::Dropped(_));
                     if edge == Edge::Needs && is_loss {
                         dropped_by = Some(input);
                     }
@@ -216,11 +216,11 @@ impl Builder {
         draft.input = last.map(|(_, _, input)| input);
         draft.track.ready = all_ended.then_some(from);
         draft.track.spent[Category::Inputs] += from;
-        let is_dropped = matches!(draft.track.outcome, Outcome::Dropped(_));
+        let is_dropped = matches!(draft.track.outcome, NodeOutcome::Dropped(_));
         if is_dropped {
-            draft.track.outcome = Outcome::Dropped(dropped_by);
+            draft.track.outcome = NodeOutcome::Dropped(dropped_by);
         }
-        let ended_unstarted = draft.track.outcome == Outcome::Finished && draft.track.started.is_none();
+        let ended_unstarted = draft.track.outcome == NodeOutcome::Finished && draft.track.started.is_none();
         let category = match all_ended {
             true if ended_unstarted => Category::Unknown,
             true => Category::Slot,
@@ -233,9 +233,9 @@ impl Builder {
 
 /// Without word of a pool's thread (the links of a trip go from one to the next, and a job cut short never says)
 /// the whole time counts as work.
-fn work_at(place: Place) -> Category {
+fn work_at(place: Placement) -> Category {
     match place {
-        Place::Inline | Place::Pool => Category::Cpu,
-        Place::Future | Place::Spawned | Place::Blocking => Category::Io,
+        Placement::Inline | Placement::Pool => Category::Cpu,
+        Placement::Future | Placement::Spawned | Placement::Blocking => Category::Io,
     }
 }

@@ -19,27 +19,27 @@ mod html;
 
 use std::time::Duration;
 
-use crate::event::{Ending, Heard, Place, Reason, RunId};
+use crate::event::{FailureReason, ListenerItem, Placement, RunEnding, RunId};
 use crate::graph::{Graph, NodeId};
-pub use spent::{Category, Spent};
+pub use spent::{Category, TimeSpent};
 
 /// What became of a run and its nodes; times count from the run's start.
 pub struct Timeline {
     run: RunId,
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
     lost: u64,
     wall: Duration,
-    tracks: Vec<Track>,
+    tracks: Vec<NodeTrack>,
     /// By node, then by time.
     spans: Vec<Span>,
     path: Vec<NodeId>,
-    on_path: Spent,
-    over_all: Spent,
+    on_path: TimeSpent,
+    over_all: TimeSpent,
 }
 
 /// What became of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Track {
+pub struct NodeTrack {
     /// When its last input ended, if that was heard.
     pub ready: Option<Duration>,
     /// When its first attempt started.
@@ -49,28 +49,28 @@ pub struct Track {
     /// How often it started.
     pub attempts: u32,
     /// Where its last attempt was carried out.
-    pub place: Option<Place>,
+    pub place: Option<Placement>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: NodeOutcome,
     /// Its time, from the run's start to its own end.
-    pub spent: Spent,
+    pub spent: TimeSpent,
 }
 
 /// How a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum NodeOutcome {
     /// It finished.
     Finished,
     /// A stand-in took its place.
-    FellBack(Reason),
+    FellBack(FailureReason),
     /// It failed.
-    Failed(Reason),
+    Failed(FailureReason),
     /// It was dropped: because of this input, or because the workload asked for it.
     Dropped(Option<NodeId>),
     /// It was under way when the run, or the listening, ended.
     Open,
     /// Nothing was heard of it.
-    Unheard,
+    NotStarted,
 }
 
 /// Why there is no timeline.
@@ -78,7 +78,7 @@ pub enum Outcome {
 pub enum Error {
     /// No event of the run is among those given.
     #[error("nothing was heard of run {}", .0.0)]
-    Unheard(RunId),
+    NoEvents(RunId),
     /// The events tell of another graph.
     #[error("the events are of a graph of at least {told} nodes, not of this one of {node_count}")]
     OtherGraph {
@@ -100,7 +100,7 @@ struct Span {
 
 impl Timeline {
     /// The timeline of `run`, a run of `graph`, from what was heard; events of other runs may be among it.
-    pub fn new<G: Graph>(run: RunId, graph: &G, heard: &[Heard]) -> Result<Timeline, Error> {
+    pub fn new<G: Graph>(run: RunId, graph: &G, heard: &[ListenerItem]) -> Result<Timeline, Error> {
         build::build(run, graph, heard)
     }
 
@@ -110,7 +110,7 @@ impl Timeline {
     }
 
     /// How the run ended; `None` while it goes on, or if that was lost.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<RunEnding> {
         self.ending
     }
 
@@ -125,7 +125,7 @@ impl Timeline {
     }
 
     /// What became of each node, by its number.
-    pub fn tracks(&self) -> &[Track] {
+    pub fn tracks(&self) -> &[NodeTrack] {
         &self.tracks
     }
 
@@ -135,12 +135,12 @@ impl Timeline {
     }
 
     /// The time along the critical path; adds up to [`Timeline::wall`].
-    pub fn on_path(&self) -> Spent {
+    pub fn on_path(&self) -> TimeSpent {
         self.on_path
     }
 
     /// The time of all nodes together.
-    pub fn over_all(&self) -> Spent {
+    pub fn over_all(&self) -> TimeSpent {
         self.over_all
     }
 
@@ -159,7 +159,7 @@ impl Timeline {
         html::write(self, title, name)
     }
 
-    fn track(&self, node: NodeId) -> &Track {
+    fn track(&self, node: NodeId) -> &NodeTrack {
         &self.tracks[node.index()]
     }
 
@@ -170,27 +170,27 @@ impl Timeline {
     }
 }
 
-impl Outcome {
+impl NodeOutcome {
     /// In words, given how to name a node.
     fn words(self, name: &dyn Fn(NodeId) -> String) -> String {
         match self {
-            Outcome::Finished => "finished".to_owned(),
-            Outcome::FellBack(reason) => format!("fell back after {}", cause(reason)),
-            Outcome::Failed(reason) => format!("failed: {}", cause(reason)),
-            Outcome::Dropped(None) => "dropped".to_owned(),
-            Outcome::Dropped(Some(input)) => format!("dropped because of {}", name(input)),
-            Outcome::Open => "under way".to_owned(),
-            Outcome::Unheard => "never heard of".to_owned(),
+            NodeOutcome::Finished => "finished".to_owned(),
+            NodeOutcome::FellBack(reason) => format!("fell back after {}", cause(reason)),
+            NodeOutcome::Failed(reason) => format!("failed: {}", cause(reason)),
+            NodeOutcome::Dropped(None) => "dropped".to_owned(),
+            NodeOutcome::Dropped(Some(input)) => format!("dropped because of {}", name(input)),
+            NodeOutcome::Open => "under way".to_owned(),
+            NodeOutcome::NotStarted => "never heard of".to_owned(),
         }
     }
 }
 
-fn cause(reason: Reason) -> &'static str {
+fn cause(reason: FailureReason) -> &'static str {
     match reason {
-        Reason::Error => "its own error",
-        Reason::Panic => "a panic",
-        Reason::Timeout => "its timeout",
-        Reason::Deadline => "the run's deadline",
-        Reason::Abandoned => "a pool that shut down",
+        FailureReason::Error => "its own error",
+        FailureReason::Panic => "a panic",
+        FailureReason::Timeout => "its timeout",
+        FailureReason::Deadline => "the run's deadline",
+        FailureReason::Abandoned => "a pool that shut down",
     }
 }

@@ -28,7 +28,7 @@ pub enum Category {
 
 /// Time by category.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent([Duration; Category::ALL.len()]);
+pub struct TimeSpent([Duration; Category::ALL.len()]);
 
 impl Category {
     /// All of them: waits, then work, then what is neither.
@@ -80,8 +80,8 @@ impl Category {
     }
 }
 
-impl Spent {
-    pub(super) const ZERO: Spent = Spent([Duration::ZERO; Category::ALL.len()]);
+impl TimeSpent {
+    pub(super) const ZERO: TimeSpent = TimeSpent([Duration::ZERO; Category::ALL.len()]);
 
     /// The sum.
     pub fn total(&self) -> Duration {
@@ -94,7 +94,7 @@ impl Spent {
     }
 }
 
-impl Index<Category> for Spent {
+impl Index<Category> for TimeSpent {
     type Output = Duration;
 
     fn index(&self, category: Category) -> &Duration {
@@ -102,14 +102,14 @@ impl Index<Category> for Spent {
     }
 }
 
-impl IndexMut<Category> for Spent {
+impl IndexMut<Category> for TimeSpent {
     fn index_mut(&mut self, category: Category) -> &mut Duration {
         &mut self.0[category as usize]
     }
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl AddAssign for TimeSpent {
+    fn add_assign(&mut self, other: TimeSpent) {
         for (sum, more) in self.0.iter_mut().zip(other.0) {
             *sum += more;
         }

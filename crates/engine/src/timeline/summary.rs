@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::escape::{Markup, shorten};
 use super::svg::{Layout, Thousands, WIDTH};
-use super::{Category, Outcome, Timeline, scale};
-use crate::event::Ending;
+use super::{Category, NodeOutcome, Timeline, scale};
+use crate::event::RunEnding;
 
 const LEFT: usize = 24;
 const LINE: usize = 18;
@@ -36,16 +36,16 @@ pub(super) fn write(
 
 /// `10 nodes, 8 finished, 2 failed; 63 ms; complete`.
 pub(super) fn facts(timeline: &Timeline) -> String {
-    let count = |wanted: fn(Outcome) -> bool| {
+    let count = |wanted: fn(NodeOutcome) -> bool| {
         timeline.tracks.iter().filter(|track| wanted(track.outcome)).count() as u64
     };
     let counts = [
-        (count(|outcome| outcome == Outcome::Finished), "finished"),
-        (count(|outcome| matches!(outcome, Outcome::FellBack(_))), "fell back"),
-        (count(|outcome| matches!(outcome, Outcome::Failed(_))), "failed"),
-        (count(|outcome| matches!(outcome, Outcome::Dropped(_))), "dropped"),
-        (count(|outcome| outcome == Outcome::Open), "under way"),
-        (count(|outcome| outcome == Outcome::Unheard), "never heard of"),
+        (count(|outcome| outcome == NodeOutcome::Finished), "finished"),
+        (count(|outcome| matches!(outcome, NodeOutcome::FellBack(_))), "fell back"),
+        (count(|outcome| matches!(outcome, NodeOutcome::Failed(_))), "failed"),
+        (count(|outcome| matches!(outcome, NodeOutcome::Dropped(_))), "dropped"),
+        (count(|outcome| outcome == NodeOutcome::Open), "under way"),
+        (count(|outcome| outcome == NodeOutcome::NotStarted), "never heard of"),
     ];
     let counts: Vec<String> = counts
         .into_iter()
@@ -53,11 +53,11 @@ pub(super) fn facts(timeline: &Timeline) -> String {
         .map(|(count, what)| format!("{} {what}", Thousands(count)))
         .collect();
     let ending = match timeline.ending {
-        Some(Ending::Complete) => "complete",
-        Some(Ending::Failed) => "ended by a node's failure",
-        Some(Ending::Deadline) => "ended by its deadline",
-        Some(Ending::Cut) => "cut by the engine's shutdown",
-        Some(Ending::Dropped) => "dropped by its owner",
+        Some(RunEnding::Complete) => "complete",
+        Some(RunEnding::Failed) => "ended by a node's failure",
+        Some(RunEnding::Deadline) => "ended by its deadline",
+        Some(RunEnding::Cut) => "cut by the engine's shutdown",
+        Some(RunEnding::Dropped) => "dropped by its owner",
         None => "no end heard",
     };
     format!(
@@ -128,7 +128,7 @@ pub(super) fn share(timeline: &Timeline, time: Duration) -> String {
 /// What signs mean, as far as there are any; gives the lowest line.
 fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> Result<usize, fmt::Error> {
     let x = WIDTH - 620;
-    let has = |wanted: fn(Outcome) -> bool| timeline.tracks.iter().any(|track| wanted(track.outcome));
+    let has = |wanted: fn(NodeOutcome) -> bool| timeline.tracks.iter().any(|track| wanted(track.outcome));
     let is_single = !matches!(layout, Layout::Blocks(_));
     let letter = |class: &str, sign: &str| format!("<text class=\"{class}\" x=\"7\">{sign}</text>");
     let swatch = |class: &str| format!("<rect class=\"{class}\" y=\"-9\" width=\"14\" height=\"10\"/>");
@@ -137,15 +137,15 @@ fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> 
     let signs = [
         (is_single, swatch("edge"), "on the critical path"),
         (!is_single, shades.to_owned(), "how busy the slots of a row were, and mostly with what"),
-        (has(|outcome| outcome == Outcome::Open), swatch("io open"), "under way at the end"),
-        (is_single && has(|outcome| matches!(outcome, Outcome::Failed(_))), letter("bad", "×"), "failed"),
+        (has(|outcome| outcome == NodeOutcome::Open), swatch("io open"), "under way at the end"),
+        (is_single && has(|outcome| matches!(outcome, NodeOutcome::Failed(_))), letter("bad", "×"), "failed"),
         (
-            is_single && has(|outcome| matches!(outcome, Outcome::FellBack(_))),
+            is_single && has(|outcome| matches!(outcome, NodeOutcome::FellBack(_))),
             letter("soft", "!"),
             "a stand-in took its place",
         ),
         (
-            matches!(layout, Layout::Rows) && has(|outcome| matches!(outcome, Outcome::Dropped(_))),
+            matches!(layout, Layout::Rows) && has(|outcome| matches!(outcome, NodeOutcome::Dropped(_))),
             letter("gone", "–"),
             "dropped",
         ),

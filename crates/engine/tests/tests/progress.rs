@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Event, Heard, Place, RunId, What};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, Placement, RunId};
 use anabranch_engine::progress::Progress;
 use expect_test::{Expect, expect};
 
@@ -11,7 +11,7 @@ use crate::tape::{at, tape};
 
 fn fed(events: &str) -> Progress {
     let mut progress = Progress::default();
-    tape(events).iter().for_each(|heard| progress.hear(heard));
+    tape(events).iter().for_each(|heard| progress.record(heard));
     progress
 }
 
@@ -27,16 +27,16 @@ fn check(events: &str, now: f64, expected: Expect) {
 /// A run of `total` nodes of which `ended` ended, one each 10 ms, and some are in flight.
 fn running(total: u32, ended: u32, in_flight: u32) -> (Progress, f64) {
     let mut progress = Progress::default();
-    let mut hear = |millis: f64, what| {
-        progress.hear(&Heard::Event(Event { run: RunId(0), at: at(millis), what }));
+    let mut hear = |millis: f64, kind| {
+        progress.record(&ListenerItem::Event(Event { run: RunId(0), at: at(millis), kind }));
     };
-    hear(0.0, What::RunStarted(total));
+    hear(0.0, EventKind::RunStarted(total));
     for node in 0..ended {
-        hear(f64::from(node) * 10.0, What::Started(NodeId(node), Place::Future));
-        hear(f64::from(node + 1) * 10.0, What::Finished(NodeId(node)));
+        hear(f64::from(node) * 10.0, EventKind::Started(NodeId(node), Placement::Future));
+        hear(f64::from(node + 1) * 10.0, EventKind::Finished(NodeId(node)));
     }
     for node in ended..ended + in_flight {
-        hear(f64::from(ended) * 10.0, What::Started(NodeId(node), Place::Future));
+        hear(f64::from(ended) * 10.0, EventKind::Started(NodeId(node), Placement::Future));
     }
     (progress, f64::from(ended) * 10.0)
 }
@@ -83,8 +83,8 @@ fn several_runs_add_up() {
     let events =
         "0 run 10; @1 0 run 5; 0 a start future; @1 0 a start future; @1 50 a done; 100 b start future";
     check(events, 1000.0, expect!["##----------------------------  1/15  6%  2 in flight  1.0/s  eta 14s"]);
-    let tally = fed(events).tally();
-    assert_eq!((tally.total, tally.finished, tally.in_flight, tally.remaining()), (15, 1, 2, 14));
+    let counts = fed(events).counts();
+    assert_eq!((counts.total, counts.finished, counts.in_flight, counts.remaining()), (15, 1, 2, 14));
     check(
         &format!("{events}; 2000 end cut; @1 3000 a done"),
         3000.0,
@@ -129,8 +129,8 @@ fn what_matters_most_stays_longest() {
 fn huge_numbers_fit_too() {
     let mut progress = Progress::default();
     for run in 0..4 {
-        let what = What::RunStarted(500_000_000 / 1000);
-        progress.hear(&Heard::Event(Event { run: RunId(run), at: at(0.0), what }));
+        let kind = EventKind::RunStarted(500_000_000 / 1000);
+        progress.record(&ListenerItem::Event(Event { run: RunId(run), at: at(0.0), kind }));
     }
     for width in 20..60 {
         assert!(progress.line(width, at(1.0)).len() <= width);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::event::{Heard, What};
+use anabranch_engine::event::{EventKind, ListenerItem};
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits, Quota, Rate};
 use anabranch_engine::{Config, Options};
 use anabranch_testkit::{Rng, Sim};
@@ -237,8 +237,8 @@ fn starts_of_two(first: &str, second: &str, allowance: Allowance) -> String {
     a.unwrap();
     b.unwrap();
     let mut starts = Vec::new();
-    while let Some(Heard::Event(event)) = listener.try_next() {
-        if let What::Started(node, _) = event.what {
+    while let Some(ListenerItem::Event(event)) = listener.try_next() {
+        if let EventKind::Started(node, _) = event.kind {
             starts.push((event.at, scripts[event.run.0 as usize].name(node).to_owned()));
         }
     }
@@ -275,7 +275,7 @@ fn starts_of_all(scripts: &[String], limit: u32, seed: u64) -> Vec<usize> {
     }));
     let events = std::iter::from_fn(|| listener.try_next());
     let starts = events.filter_map(|heard| match heard {
-        Heard::Event(event) if matches!(event.what, What::Started(..)) => {
+        ListenerItem::Event(event) if matches!(event.kind, EventKind::Started(..)) => {
             Some((event.at, event.run.0 as usize))
         }
         _ => None,
@@ -407,7 +407,7 @@ fn a_dropped_run_leaves_no_place_and_no_slot_and_the_next_is_served() {
     let ((), result) = sim.block_on(both(hog, waiting));
     assert_eq!(result.unwrap().finished, 1);
     assert_eq!((engine.clock().now() - began).as_millis(), 25);
-    let standing = limits.standing(key);
+    let standing = limits.status(key);
     assert_eq!((standing.in_flight, standing.waiting), (0, 0));
 }
 

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anabranch_engine::timeline::{Spent, Timeline};
+use anabranch_engine::timeline::{TimeSpent, Timeline};
 
 use super::number;
 
 pub(crate) fn hold(timeline: &Timeline) {
     assert_eq!(timeline.on_path().total(), timeline.wall(), "the path's time is the run's");
-    let mut over_all = Spent::default();
+    let mut over_all = TimeSpent::default();
     for track in timeline.tracks() {
         over_all += track.spent;
         let until = track.ended.unwrap_or(timeline.wall());

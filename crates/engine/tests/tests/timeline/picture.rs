@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Event, Heard, RunId, What};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, RunId};
 use anabranch_engine::timeline::Timeline;
 use expect_test::expect;
 
@@ -54,7 +54,11 @@ fn the_axis_has_round_marks_from_nanoseconds_to_days() {
     let marks = |nanos: u64| {
         let mut heard = tape("0 run 1; 0 a start future");
         let end = zero() + Duration::from_nanos(nanos);
-        heard.push(Heard::Event(Event { run: RunId(0), at: end, what: What::Finished(NodeId(0)) }));
+        heard.push(ListenerItem::Event(Event {
+            run: RunId(0),
+            at: end,
+            kind: EventKind::Finished(NodeId(0)),
+        }));
         let svg = Timeline::new(RunId(0), &Script::parse("a").dag, &heard).unwrap().svg("", &letter);
         let axis = svg.split("class=\"axis\"").nth(1).unwrap().split("</g>").next().unwrap();
         let texts: Vec<&str> = axis
