@@ -44,8 +44,8 @@ impl Scores {
         let mut listener = self.engine.events().listen(NonZeroUsize::new(1_000).expect("it is not 0"));
         runtime(1).block_on(self.run());
         let events = std::iter::from_fn(|| listener.try_next());
-        let to_pool = |heard: &ListenerItem| {
-            matches!(heard, ListenerItem::Event(Event { kind: EventKind::Started(_, Placement::Pool), .. }))
+        let to_pool = |item: &ListenerItem| {
+            matches!(item, ListenerItem::Event(Event { kind: EventKind::Started(_, Placement::Pool), .. }))
         };
         events.filter(to_pool).count()
     }

@@ -77,7 +77,7 @@ struct State {
 struct Entry {
     run: RunId,
     label: Label,
-    cut: Option<Arc<dyn StopHandle>>,
+    stop_handle: Option<Arc<dyn StopHandle>>,
 }
 
 impl ActiveRuns {
@@ -95,7 +95,7 @@ impl ActiveRuns {
         }
         let run = RunId(state.next_run);
         state.next_run += 1;
-        let entry = Some(Entry { run, label, cut: None });
+        let entry = Some(Entry { run, label, stop_handle: None });
         let place = match state.free.pop() {
             Some(place) => {
                 state.runs[place] = entry;
@@ -119,7 +119,7 @@ impl ActiveRuns {
         self.wait_until_empty(clock, grace).await;
         let cut = self.cut();
         self.wait_until_empty(clock, CUT_WAIT).await;
-        let stuck = self.lock().listed();
+        let stuck = self.lock().labels();
         DrainReport { finished: running - cut.len(), cut, stuck }
     }
 
@@ -132,13 +132,14 @@ impl ActiveRuns {
     fn cut(&self) -> Vec<(RunId, Label)> {
         self.cutting.store(true, Ordering::Relaxed);
         let state = self.lock();
-        let listed = state.listed();
-        let handles: Vec<_> = state.runs.iter().flatten().filter_map(|entry| entry.cut.clone()).collect();
+        let labels = state.labels();
+        let handles: Vec<_> =
+            state.runs.iter().flatten().filter_map(|entry| entry.stop_handle.clone()).collect();
         drop(state);
         for handle in handles {
             handle.cut();
         }
-        listed
+        labels
     }
 
     async fn wait_until_empty(&self, clock: &dyn Clock, longest: Duration) {
@@ -165,7 +166,7 @@ impl State {
         self.runs.len() - self.free.len()
     }
 
-    fn listed(&self) -> Vec<(RunId, Label)> {
+    fn labels(&self) -> Vec<(RunId, Label)> {
         self.runs.iter().flatten().map(|entry| (entry.run, entry.label.clone())).collect()
     }
 }
@@ -181,7 +182,7 @@ impl AdmittedRun {
     /// Sets the handle that tells this run to stop.
     pub(crate) fn set_stop_handle(&self, handle: Arc<dyn StopHandle>) {
         if let Some(entry) = &mut self.active.lock().runs[self.place] {
-            entry.cut = Some(handle);
+            entry.stop_handle = Some(handle);
         }
     }
 }

@@ -183,7 +183,7 @@ impl Listener {
         std::future::poll_fn(|cx| {
             let mut state = lock(&self.queue.state);
             match state.pop() {
-                Some(heard) => Poll::Ready(heard),
+                Some(item) => Poll::Ready(item),
                 None => {
                     state.waker = Some(cx.waker().clone());
                     Poll::Pending

@@ -86,10 +86,9 @@ struct State<V> {
     wakers: BTreeMap<u64, Waker>,
     /// `None` while a waiter polls the work.
     work: Option<Work<V>>,
-    /// Whether the work must not be taken: a waiter polls it, the last waiter that left still drops the earlier work, or
-    /// the work is done.
+    /// The work must not be taken: a waiter polls it, an earlier last waiter still drops its work, or the work is done.
     held: bool,
-    /// Whether the work asked to be polled.
+    /// The work asked to be polled.
     due: bool,
     result: Option<Result<V, Panicked>>,
 }

@@ -165,8 +165,8 @@ impl<'g, G: Graph> Frontier<'g, G> {
         true
     }
 
-    /// Ends a node in flight with an error. Nodes that need it are dropped; for nodes that are only after it, the edge is
-    /// satisfied.
+    /// Ends a node in flight with an error. Nodes that need it are dropped. Nodes that are only after it no longer wait
+    /// for it.
     pub fn fail(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
         if self.phase(node) != Phase::InFlight {
             return false;

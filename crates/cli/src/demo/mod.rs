@@ -147,7 +147,7 @@ async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ra
     let options = RunOptions { sequential: order == Order::Sequential, ..RunOptions::default() };
     let (answer, trace) = plan.run_traced(request, &options).await;
     let answer = answer?;
-    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("nothing was heard of the run"))? })
+    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))? })
 }
 
 /// Who ran when, and what that saved.
@@ -160,7 +160,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     for (name, track) in together.trace.stages() {
         text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
     }
-    let spent = timeline.over_all();
+    let spent = timeline.all_nodes();
     let worked = spent[Category::Io] + spent[Category::Cpu];
     let first = |stage: &usize| {
         let stage = &explained.stages[*stage];

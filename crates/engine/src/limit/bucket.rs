@@ -1,4 +1,4 @@
-//! Rate limits as token buckets: so many requests per minute, so many tokens per minute.
+//! Rate limits as token buckets, such as 600 requests per minute or 90,000 tokens per minute.
 //!
 //! The level of a bucket is counted in *grains*, units so small that a nanosecond refills a whole number of them. So
 //! nothing is rounded, and a bucket does not drift over hours.

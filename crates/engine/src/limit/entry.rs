@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) parent: Option<u32>,
     pub(super) in_flight: u32,
     pub(super) cooling_until: Option<Instant>,
-    pub(super) waiting: BTreeMap<u64, Waiting>,
+    pub(super) waiting: BTreeMap<u64, WaitingRun>,
     /// Of a limit without parent: itself and its descendants that have waiting runs, in the order they are served.
     pub(super) turns: VecDeque<u32>,
     /// The run that was last asked to look again, by its arrival, and the time it was given.
@@ -31,7 +31,7 @@ pub(super) enum ConcurrencyState {
 }
 
 /// A run in the queue of a limit.
-pub(super) struct Waiting {
+pub(super) struct WaitingRun {
     pub(super) receiver: Arc<dyn SlotReceiver>,
     pub(super) tokens: u32,
 }

@@ -12,7 +12,7 @@ use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::adaptive::{Adaptive, Call, LearnedLimit, LimitChange};
 use super::allowance::{Allowance, Concurrency};
 use super::bucket::{Bucket, Quota, Rate};
-use super::entry::{ConcurrencyState, Entry, Waiting};
+use super::entry::{ConcurrencyState, Entry, WaitingRun};
 use super::error::Error;
 use super::permit::{CallEnd, Permit};
 
@@ -84,11 +84,11 @@ struct Table {
 
 /// A message to a receiver, sent once the lock is released.
 pub(super) enum Notice {
-    Granted(Arc<dyn SlotReceiver>, Granted),
+    Granted(Arc<dyn SlotReceiver>, GrantedSlot),
     LookAt(Arc<dyn SlotReceiver>, LimitKey, Instant),
 }
 
-pub(super) struct Granted {
+pub(super) struct GrantedSlot {
     key: u32,
     call: Call,
     tokens: u32,
@@ -217,7 +217,7 @@ impl Limits {
         }
         let arrival = table.arrivals;
         table.arrivals += 1;
-        let waiting = Waiting { receiver: receiver(), tokens };
+        let waiting = WaitingRun { receiver: receiver(), tokens };
         table.keys[key.0 as usize].waiting.insert(arrival, waiting);
         table.take_turn(key.0);
         let notices = table.serve(key.0, now);
@@ -278,7 +278,7 @@ impl Limits {
         }
     }
 
-    fn permit(&self, granted: &Granted) -> Permit {
+    fn permit(&self, granted: &GrantedSlot) -> Permit {
         Permit::new(self.clone(), LimitKey(granted.key), granted.call, granted.tokens)
     }
 
@@ -325,7 +325,7 @@ impl Table {
 
     /// Takes a slot of the limit and of all its parents, or of none. The error is the time to ask again, if time alone
     /// can help.
-    fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<Granted, Option<Instant>> {
+    fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<GrantedSlot, Option<Instant>> {
         self.climb(key, |_, entry| entry.has_room(now))?;
         let mut taken = 0;
         let took = self.climb(key, |_, entry| entry.take(tokens, now).map(|()| taken += 1));
@@ -350,7 +350,7 @@ impl Table {
             }
             Ok::<(), Infallible>(())
         });
-        Ok(Granted { key, call: Call { began: now, in_flight }, tokens })
+        Ok(GrantedSlot { key, call: Call { began: now, in_flight }, tokens })
     }
 
     fn end(

@@ -1,4 +1,4 @@
-//! The numbers at one moment.
+//! The values of all metrics at one moment.
 
 use std::time::Duration;
 
@@ -6,74 +6,71 @@ use super::{DurationHistogram, Metrics};
 use crate::event::{FailureReason, Placement, RunEnding};
 use crate::limit::LimitKey;
 
-/// What was counted and timed so far.
+/// The values of all metrics at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Runs that were admitted.
     pub runs_started: u64,
-    /// Runs that ended, by how.
+    /// Runs that ended, by how they ended.
     pub runs_ended: [(RunEnding, u64); 5],
-    /// Runs that are open.
+    /// Runs that have not ended.
     pub runs_open: u64,
-    /// Starts of nodes, every attempt counted.
+    /// Starts of nodes, including retries.
     pub attempts: u64,
-    /// Nodes that finished by themselves.
+    /// Nodes that finished without a fallback.
     pub finished: u64,
-    /// Nodes whose value is a stand-in, by why.
+    /// Nodes whose fallback was used, by why they failed.
     pub fell_back: [(FailureReason, u64); 5],
-    /// Nodes that failed, by why.
+    /// Nodes that failed without a fallback, by why.
     pub failed: [(FailureReason, u64); 5],
-    /// Nodes that were dropped.
     pub dropped: u64,
     /// Nodes that have started and not ended.
     pub in_flight: u64,
     /// Nodes that wait for a slot of a limit.
     pub on_limit: u64,
-    /// Nodes that wait for another attempt.
+    /// Nodes that wait for a retry.
     pub on_retry: u64,
-    /// Where adaptive limits last moved to.
+    /// The present values of adaptive limits that changed.
     pub limits: Vec<(LimitKey, u32)>,
-    /// Events that were lost, so that all counts are too low.
+    /// Events that were lost. With any, all counts are too low.
     pub lost: u64,
-    /// Starts that were not timed because too many were open.
+    /// Starts that were not timed because too many runs or nodes were open.
     pub untimed: u64,
-    /// How long attempts took once taken up, by place.
+    /// The duration of attempts, without their time in the queue of a pool.
     pub node_times: [(Placement, DurationStats); 5],
-    /// How long nodes waited, by what for.
+    /// The time that nodes waited.
     pub waits: [(WaitKind, DurationStats); 3],
-    /// How long runs took.
+    /// The duration of runs.
     pub run_times: DurationStats,
 }
 
-/// What a node that could run waits for.
+/// What a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
     /// A slot of a limit.
     Limit,
-    /// Another attempt.
+    /// A retry.
     Retry,
-    /// A pool's thread.
+    /// A thread of a pool.
     Queue,
 }
 
-/// Times of one kind, each right to one part in a hundred.
+/// Statistics of durations, with an error of at most one percent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationStats {
-    /// How many.
     pub count: u64,
-    /// All together, exactly.
+    /// The exact sum.
     pub sum: Duration,
-    /// The longest.
     pub max: Duration,
-    /// Half are no longer.
+    /// The 50th percentile.
     pub p50: Duration,
-    /// Nine of ten are no longer.
+    /// The 90th percentile.
     pub p90: Duration,
-    /// All but one in a hundred are no longer.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// All but one in a thousand are no longer.
+    /// The 99.9th percentile.
     pub p999: Duration,
-    /// For each of [`DurationStats::BOUNDS`], how many are no longer.
+    /// For each of [`DurationStats::BOUNDS`], the number of durations up to it.
     pub within: [u64; DurationStats::BOUNDS.len()],
 }
 
@@ -117,7 +114,7 @@ impl Snapshot {
 }
 
 impl DurationStats {
-    /// Upper bounds, for histograms in text.
+    /// The upper bounds of the buckets in Prometheus histograms.
     pub const BOUNDS: [Duration; 18] = [
         Duration::from_micros(10),
         Duration::from_micros(100),
@@ -144,7 +141,8 @@ impl DurationStats {
         let at = |share: f64| Duration::from_nanos(histogram.value_at_quantile(share));
         let mut within = [0; DurationStats::BOUNDS.len()];
         for value in histogram.iter_recorded() {
-            // A value stands for all that fall into its bucket; its lowest tells on which side of a bound they are.
+            // A value stands for all durations of its bucket. The lowest of them decides on which side of a bound they
+            // count.
             let lowest = Duration::from_nanos(histogram.lowest_equivalent(value.value_iterated_to()));
             let first = DurationStats::BOUNDS.partition_point(|bound| *bound < lowest);
             within[first..].iter_mut().for_each(|count| *count += value.count_since_last_iteration());

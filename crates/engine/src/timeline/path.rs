@@ -1,4 +1,4 @@
-//! The critical path: back from the node that ended last, each time through the input that ended last.
+//! The critical path: from the node that ended last, back through the input that ended last, and so on.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(super) fn find(drafts: &[Draft], wall: Duration) -> (Vec<NodeId>, TimeSpent)
         next = draft.input;
         let since = next.map_or(Duration::ZERO, |input| end(&drafts[input.index()], wall));
         let mut own = draft.track.spent;
-        // Waiting for inputs is the inputs' time, but for a node dropped before they ended.
+        // The wait for the inputs is already counted as the inputs' own time. Only a node that was dropped before they
+        // ended keeps a rest of it.
         own[Category::Inputs] -= since;
         spent += own;
     }
@@ -33,7 +34,8 @@ fn end(draft: &Draft, wall: Duration) -> Duration {
     draft.track.ended.unwrap_or(wall)
 }
 
-/// Of those that ended at the same time: one that did something and ended, one cut short, one that never started.
+/// Orders nodes that ended at the same time: first one that worked and ended, then one that was cut, then one that did
+/// not start.
 fn weight(draft: &Draft) -> u8 {
     match draft.track.outcome {
         NodeOutcome::Dropped(_) if draft.track.started.is_none() => 0,

@@ -1,10 +1,10 @@
-//! Times in words, and round numbers for an axis.
+//! Durations as text, and round numbers for an axis.
 
 use std::time::Duration;
 
 const UNITS: [(u64, &str); 4] = [(1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s")];
 const SECOND: u64 = 1_000_000_000;
-/// Above this, minutes and hours say more than a number of seconds.
+/// From here on, durations are shown in minutes and hours.
 const LONG: u64 = 120 * SECOND;
 
 /// Three digits and a unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`, `2m 05s`, `1h 02m`.
@@ -29,7 +29,7 @@ pub(super) fn words(time: Duration) -> String {
     format!("{digits} {name}")
 }
 
-/// Where an axis as long as `wall` has its marks, about ten of them, and what stands there.
+/// About ten marks for an axis of length `wall`, with their labels.
 pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
     let wall = nanos(wall);
     let step = step(wall / 10);
@@ -45,7 +45,7 @@ pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
     (0..=wall / step).map(|n| (Duration::from_nanos(n * step), mark(n * step))).collect()
 }
 
-/// The smallest round time that is not below `nanos`.
+/// The smallest round duration of at least `nanos`.
 fn step(nanos: u64) -> u64 {
     const LONG_STEPS: [u64; 10] = [60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
     let decimal = |power: u32| [1, 2, 5].map(|digit| digit * 10_u64.pow(power));
@@ -67,7 +67,7 @@ fn long(nanos: u64) -> String {
     }
 }
 
-/// Time since a run's start in nanoseconds, of which 64 bits hold five centuries.
+/// A duration in nanoseconds; 64 bits hold five centuries.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -358,10 +358,10 @@ fn check_bounds((min, start, max): (u32, u32, u32), expected: Expect) {
 #[test]
 fn bounds_are_checked() {
     check_bounds((1, 1, 1), expect!["fine"]);
-    check_bounds((0, 1, 1), expect!["`min` is 0; a limit needs at least 1"]);
-    check_bounds((1, 0, 1), expect!["`start` is 0; a limit needs at least 1"]);
-    check_bounds((1, 1, 0), expect!["`max` is 0; a limit needs at least 1"]);
-    check_bounds((5, 7, 4), expect!["`min` is 5, above `max`, which is 4"]);
-    check_bounds((5, 4, 9), expect!["`min` is 5, above `start`, which is 4"]);
-    check_bounds((1, 10, 9), expect!["`start` is 10, above `max`, which is 9"]);
+    check_bounds((0, 1, 1), expect!["`min` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((1, 0, 1), expect!["`start` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((1, 1, 0), expect!["`max` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((5, 7, 4), expect!["`min` is 5 and `max` is 4; `min` must not be the larger one"]);
+    check_bounds((5, 4, 9), expect!["`min` is 5 and `start` is 4; `min` must not be the larger one"]);
+    check_bounds((1, 10, 9), expect!["`start` is 10 and `max` is 9; `start` must not be the larger one"]);
 }

@@ -89,7 +89,7 @@ fn the_text_is_what_prometheus_reads() {
         # HELP x_runs_started_total Runs that were admitted.
         # TYPE x_runs_started_total counter
         x_runs_started_total{host="a\"b\\c\nd"} 1
-        # HELP x_runs_ended_total Runs that ended, by how.
+        # HELP x_runs_ended_total Runs that ended, by how they ended.
         # TYPE x_runs_ended_total counter
         x_runs_ended_total{host="a\"b\\c\nd",ending="complete"} 1
         x_runs_ended_total{host="a\"b\\c\nd",ending="failed"} 0
@@ -135,7 +135,7 @@ fn assert_valid(text: &str) {
 }
 
 #[test]
-#[should_panic = "`9a` is not a name"]
+#[should_panic = "`9a` is not a valid name"]
 fn a_bad_name_is_refused() {
     fed("").render("x", &[("9a", "")]);
 }

@@ -160,7 +160,7 @@ fn a_run_still_open_is_told_as_far_as_it_got_and_other_runs_are_left_out() {
         a in 4: Io 4"#]]
     .assert_eq(&words(&timeline, &letter));
     hold(&timeline);
-    assert!(timeline.svg("", &letter).contains("no end heard"));
+    assert!(timeline.svg("", &letter).contains("not ended"));
 }
 
 #[test]
@@ -196,6 +196,9 @@ fn what_is_not_this_graphs_run_is_refused() {
     };
     assert_eq!(new("a", 7, "0 run 1"), TimelineError::NoEvents(RunId(7)));
     let error = new("a; b", 0, "0 run 3");
-    assert_eq!(error.to_string(), "the events are of a graph of at least 3 nodes, not of this one of 2");
-    assert_eq!(new("a", 0, "0 e done"), TimelineError::OtherGraph { told: 5, node_count: 1 });
+    assert_eq!(
+        error.to_string(),
+        "the events are of a graph of at least 3 nodes, this one has 2; pass the run's graph"
+    );
+    assert_eq!(new("a", 0, "0 e done"), TimelineError::OtherGraph { at_least: 5, node_count: 1 });
 }
