@@ -48,7 +48,7 @@ impl Category {
     pub fn label(self) -> &'static str {
         match self {
             Category::Inputs => "waiting for inputs",
-            Category::Slot => "waiting for a turn",
+            Category::Slot => "waiting for a free slot",
             Category::Limit => "waiting for a limit",
             Category::Retry => "waiting to retry",
             Category::Queue => "in the queue of a pool",

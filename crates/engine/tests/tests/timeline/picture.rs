@@ -113,7 +113,7 @@ fn a_picture_of_three_nodes() {
         I/O: 10 ms</title><rect class="io b" x="0%" y="68" width="100%" height="14"/><rect class="edge" x="0%" y="68" width="100%" height="14"/></g>
         <g><title>b (#1)
         4 ms to 8 ms: finished
-        waiting for a turn: 2 ms
+        waiting for a free slot: 2 ms
         waiting for a limit: 2 ms
         in the queue of a pool: 1 ms
         CPU: 3 ms</title><rect class="slot" x="0%" y="95" width="20%" height="4"/><rect class="limit" x="20%" y="95" width="20%" height="4"/><rect class="queue b" x="40%" y="93" width="10%" height="8"/><rect class="cpu b" x="50%" y="90" width="30%" height="14"/></g>
