@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::event::Heard;
+use anabranch_engine::event::ListenerItem;
 use anabranch_engine::flight::Flights;
 use anabranch_engine::limit::{Allowance, Limits};
 use anabranch_engine::timeline::Timeline;
@@ -159,16 +159,16 @@ fn timeline() -> Aim {
     let crowd = Crowd::new(1, NODES, None);
     let mut listener = crowd.engine.events().listen(NonZeroUsize::MIN.saturating_add(100_000));
     runtime(1).block_on(crowd.run());
-    let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
-    let Some(Heard::Event(first)) = heard.first() else { panic!("a run is heard") };
+    let items: Vec<ListenerItem> = std::iter::from_fn(|| listener.try_next()).collect();
+    let Some(ListenerItem::Event(first)) = items.first() else { panic!("a run is heard") };
     let mut size = 0;
     let best = fastest(|| {
         let began = Instant::now();
-        let timeline = Timeline::new(first.run, &crowd.dag, &heard).expect("its own graph");
+        let timeline = Timeline::new(first.run, &crowd.dag, &items).expect("its own graph");
         size = timeline.html("bench", &|node| node.to_string()).len();
         began.elapsed().as_secs_f64() * 1e3
     });
     let limit = Duration::from_millis(50).as_secs_f64() * 1e3;
-    let measured = format!("{best:.1} ms for {} events, {} kB", heard.len(), size / 1000);
+    let measured = format!("{best:.1} ms for {} events, {} kB", items.len(), size / 1000);
     aim("a timeline of 10,000 events, drawn: < 50 ms", measured, best < limit)
 }

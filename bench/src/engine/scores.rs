@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::event::{Event, Heard, Place, What};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, Placement};
 use anabranch_engine::{
     Budget, Check, Config, Cost, Dag, Drops, Engine, Job, NodeId, Options, Policies, Step, Workload,
 };
@@ -44,8 +44,9 @@ impl Scores {
         let mut listener = self.engine.events().listen(NonZeroUsize::new(1_000).expect("it is not 0"));
         runtime(1).block_on(self.run());
         let events = std::iter::from_fn(|| listener.try_next());
-        let to_pool =
-            |heard: &Heard| matches!(heard, Heard::Event(Event { what: What::Started(_, Place::Pool), .. }));
+        let to_pool = |item: &ListenerItem| {
+            matches!(item, ListenerItem::Event(Event { kind: EventKind::Started(_, Placement::Pool), .. }))
+        };
         events.filter(to_pool).count()
     }
 }

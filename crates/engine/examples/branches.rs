@@ -6,7 +6,7 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::event::Heard;
+use anabranch_engine::event::ListenerItem;
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::workload::{BoxFuture, BoxJob};
 use anabranch_engine::{
@@ -82,7 +82,7 @@ async fn answer(engine: &Engine, dag: &Dag, deadline_ms: u64) -> Result<(), Box<
     let id = run.id();
     let report = run.await?;
 
-    let heard: Vec<Heard> = std::iter::from_fn(|| listener.try_next()).collect();
+    let heard: Vec<ListenerItem> = std::iter::from_fn(|| listener.try_next()).collect();
     let timeline = Timeline::new(id, dag, &heard)?;
     println!("deadline {deadline_ms} ms: answered in {:.1} ms", timeline.wall().as_secs_f64() * 1e3);
     for (node, track) in NODES.iter().zip(timeline.tracks()) {

@@ -1,4 +1,4 @@
-//! The errors of starting a run, and the result of draining an engine.
+//! Admission of runs and graceful shutdown: the list of active runs.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,62 +13,54 @@ use crate::limit::LimitKey;
 /// Why a run could not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The engine is draining.
-    #[error("the engine is draining and takes no new runs")]
+    /// [`Engine::drain`](crate::Engine::drain) was called.
+    #[error("the engine is shutting down and accepts no new runs")]
     Draining,
     /// [`Config::max_runs`](crate::Config::max_runs) runs are active.
     #[error("the engine already has {max_runs} active runs, its limit; try again when one has ended")]
-    Busy {
-        /// The limit.
-        max_runs: usize,
-    },
+    Busy { max_runs: usize },
     /// The deadline has passed already.
     #[error("the deadline passed {ago:?} before the run began")]
-    DeadlinePassed {
-        /// How long ago.
-        ago: Duration,
-    },
-    /// A run with `in_flight: 0` can never move.
-    #[error("`in_flight` is 0; a run needs at least 1 node in flight to move")]
+    DeadlinePassed { ago: Duration },
+    /// With `in_flight: 0` no node could start.
+    #[error("`in_flight` is 0, so no node could start; set it to at least 1")]
     ZeroInFlight,
-    /// A policy names a limit that the run's options do not have.
-    #[error("a policy names limit {0}, which is not in `limits` of the run's options")]
+    /// A policy names a limit that is not in the run's options.
+    #[error(
+        "a policy names limit {0}, which is not in `limits` of the run's options; add it to that table first"
+    )]
     UnknownLimit(LimitKey),
     /// The reserve table does not fit the graph.
     #[error("the reserve table has {entries} entries for {node_count} nodes; give one entry per node")]
-    ReserveCount {
-        /// Entries given.
-        entries: usize,
-        /// Nodes of the graph.
-        node_count: u32,
-    },
+    ReserveCount { entries: usize, node_count: u32 },
 }
 
 /// The runs that were active when [`Engine::drain`](crate::Engine::drain) began, by how they ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainReport {
     /// The number of runs that ended by themselves within the grace period.
     pub finished: usize,
-    /// The runs that were told to stop when it was over, with their labels.
+    /// The runs that were told to stop after the grace period, with their labels.
     pub cut: Vec<(RunId, Label)>,
-    /// The runs among them that had not ended 100 ms later: nothing polls or drops them.
+    /// The runs among `cut` that had not ended 100 ms later, because nothing polls or drops them.
     pub stuck: Vec<(RunId, Label)>,
 }
 
 /// The label of a run, see [`Options::label`](crate::Options::label).
 type Label = Cow<'static, str>;
 
-/// A run that can be told to stop from outside.
-pub(crate) trait Cut: Send + Sync {
+/// Tells a run to stop.
+pub(crate) trait StopHandle: Send + Sync {
     fn cut(&self);
 }
 
-/// How long a run that was told to stop may take to leave.
-const LAST_WORD: Duration = Duration::from_millis(100);
+/// The time that runs have to end after they were told to stop.
+const CUT_WAIT: Duration = Duration::from_millis(100);
 
-pub(crate) struct Active {
+/// The runs of an engine that have not ended.
+pub(crate) struct ActiveRuns {
     max_runs: usize,
-    /// Read by runs while they work inline, when no message could reach them.
+    /// Read by runs between inline jobs, when they do not look at their messages.
     cutting: AtomicBool,
     state: Mutex<State>,
 }
@@ -85,15 +77,15 @@ struct State {
 struct Entry {
     run: RunId,
     label: Label,
-    cut: Option<Arc<dyn Cut>>,
+    stop_handle: Option<Arc<dyn StopHandle>>,
 }
 
-impl Active {
-    pub(crate) fn new(max_runs: usize) -> Active {
-        Active { max_runs, cutting: AtomicBool::new(false), state: Mutex::default() }
+impl ActiveRuns {
+    pub(crate) fn new(max_runs: usize) -> ActiveRuns {
+        ActiveRuns { max_runs, cutting: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, label: Label) -> Result<Admitted, Refused> {
+    pub(crate) fn enter(self: &Arc<Self>, label: Label) -> Result<AdmittedRun, Refused> {
         let mut state = self.lock();
         if state.draining {
             return Err(Refused::Draining);
@@ -103,7 +95,7 @@ impl Active {
         }
         let run = RunId(state.next_run);
         state.next_run += 1;
-        let entry = Some(Entry { run, label, cut: None });
+        let entry = Some(Entry { run, label, stop_handle: None });
         let place = match state.free.pop() {
             Some(place) => {
                 state.runs[place] = entry;
@@ -115,20 +107,20 @@ impl Active {
             }
         };
         drop(state);
-        Ok(Admitted { active: Arc::clone(self), place, run })
+        Ok(AdmittedRun { active: Arc::clone(self), place, run })
     }
 
     pub(crate) fn is_cutting(&self) -> bool {
         self.cutting.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn drain(&self, clock: &dyn Clock, grace: Duration) -> Drained {
+    pub(crate) async fn drain(&self, clock: &dyn Clock, grace: Duration) -> DrainReport {
         let running = self.close();
-        self.empty_or(clock, grace).await;
+        self.wait_until_empty(clock, grace).await;
         let cut = self.cut();
-        self.empty_or(clock, LAST_WORD).await;
-        let stuck = self.lock().listed();
-        Drained { finished: running - cut.len(), cut, stuck }
+        self.wait_until_empty(clock, CUT_WAIT).await;
+        let stuck = self.lock().labels();
+        DrainReport { finished: running - cut.len(), cut, stuck }
     }
 
     fn close(&self) -> usize {
@@ -140,16 +132,17 @@ impl Active {
     fn cut(&self) -> Vec<(RunId, Label)> {
         self.cutting.store(true, Ordering::Relaxed);
         let state = self.lock();
-        let listed = state.listed();
-        let handles: Vec<_> = state.runs.iter().flatten().filter_map(|entry| entry.cut.clone()).collect();
+        let labels = state.labels();
+        let handles: Vec<_> =
+            state.runs.iter().flatten().filter_map(|entry| entry.stop_handle.clone()).collect();
         drop(state);
         for handle in handles {
             handle.cut();
         }
-        listed
+        labels
     }
 
-    async fn empty_or(&self, clock: &dyn Clock, longest: Duration) {
+    async fn wait_until_empty(&self, clock: &dyn Clock, longest: Duration) {
         let mut sleep = after(clock.now(), Some(longest)).map(|at| clock.sleep_until(at));
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
@@ -173,35 +166,35 @@ impl State {
         self.runs.len() - self.free.len()
     }
 
-    fn listed(&self) -> Vec<(RunId, Label)> {
+    fn labels(&self) -> Vec<(RunId, Label)> {
         self.runs.iter().flatten().map(|entry| (entry.run, entry.label.clone())).collect()
     }
 }
 
-/// A run's place among the active ones, given up when dropped.
-pub(crate) struct Admitted {
-    active: Arc<Active>,
+/// A run in the list of active runs; dropping it takes the run off the list.
+pub(crate) struct AdmittedRun {
+    active: Arc<ActiveRuns>,
     place: usize,
     pub(crate) run: RunId,
 }
 
-impl Admitted {
-    /// Says how this run is told to stop while it waits.
-    pub(crate) fn reached_by(&self, handle: Arc<dyn Cut>) {
+impl AdmittedRun {
+    /// Sets the handle that tells this run to stop.
+    pub(crate) fn set_stop_handle(&self, handle: Arc<dyn StopHandle>) {
         if let Some(entry) = &mut self.active.lock().runs[self.place] {
-            entry.cut = Some(handle);
+            entry.stop_handle = Some(handle);
         }
     }
 }
 
-impl Drop for Admitted {
+impl Drop for AdmittedRun {
     fn drop(&mut self) {
         let mut state = self.active.lock();
         state.runs[self.place] = None;
         state.free.push(self.place);
         let drainers = std::mem::take(&mut state.drainers);
         drop(state);
-        // Without the lock: the last waker of a task drops the task, and with it may go another run.
+        // After the lock: the last waker of a task drops the task, which may hold another run.
         drainers.into_iter().for_each(Waker::wake);
     }
 }

@@ -1,4 +1,4 @@
-//! The clock that runs go by: a seam, so that tests can bring a virtual one.
+//! The clock of an engine: a trait, so that tests can use virtual time.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -8,20 +8,19 @@ pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Instant;
 
-    /// A future that ends once `now()` has reached `at`.
+    /// A future that ends when `now()` has reached `at`.
     fn sleep_until(&self, at: Instant) -> Sleep;
 }
 
 /// The future of [`Clock::sleep_until`].
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The end of `time` that begins at `began`; `None` when it never ends: no time is given, or more than an `Instant`
-/// can hold.
+/// `began + time`; `None` (never) if there is no time, or more than an `Instant` can hold.
 pub(crate) fn after(began: Instant, time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| began.checked_add(time))
 }
 
-/// The earlier of two points in time, where `None` never comes.
+/// The earlier of two points in time; `None` is never.
 pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

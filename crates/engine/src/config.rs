@@ -1,8 +1,8 @@
-//! How large an engine is: its threads and the number of runs it admits.
+//! The settings of an engine: its threads and the number of runs that it admits.
 
 use std::time::Duration;
 
-/// The size of an [`Engine`](crate::Engine).
+/// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Threads for CPU work of runs in [`Class::Latency`](crate::options::Class::Latency). Default: one per core.
@@ -50,6 +50,5 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{setting}` is 0; an engine needs at least 1")]
 pub struct ZeroSetting {
-    /// The name of the field.
     pub setting: &'static str,
 }

@@ -17,36 +17,23 @@ pub struct Dag {
 pub enum Error {
     /// An edge names a node that does not exist.
     #[error("edge {input} -> {dependent}: the graph has only {node_count} nodes, numbered from 0")]
-    MissingNode {
-        /// The edge's source.
-        input: NodeId,
-        /// The edge's target.
-        dependent: NodeId,
-        /// How many nodes there are.
-        node_count: u32,
-    },
-    /// The same two nodes are joined twice.
+    MissingNode { input: NodeId, dependent: NodeId, node_count: u32 },
+    /// Two edges connect the same two nodes.
     #[error("edge {input} -> {dependent} is there twice; give each pair of nodes one edge")]
-    DuplicateEdge {
-        /// The edge's source.
-        input: NodeId,
-        /// The edge's target.
-        dependent: NodeId,
-    },
+    DuplicateEdge { input: NodeId, dependent: NodeId },
     /// Each node of the list waits for the one before it, and the first for the last.
-    #[error("these nodes wait for each other in a circle: {}", Circle(.0))]
+    #[error("these nodes wait for each other in a cycle: {}", Cycle(.0))]
     Cycle(Vec<NodeId>),
-    /// More nodes or edges than the numbers can name.
+    /// The graph has too many nodes or edges.
     #[error("{count} {what} are too many; a graph holds at most {MAX}")]
     TooLarge {
-        /// What there is too much of.
+        /// `nodes` or `edges`.
         what: &'static str,
-        /// How many there are.
         count: usize,
     },
 }
 
-/// The most nodes or edges of one graph (state words keep three bits for themselves).
+/// The most nodes or edges of one graph: the frontier uses three bits of a word for its own state.
 const MAX: usize = (1 << 29) - 2;
 
 impl Dag {
@@ -56,7 +43,7 @@ impl Dag {
     /// use anabranch_engine::{Dag, Edge, NodeId};
     /// let edges = [(NodeId(0), NodeId(1), Edge::Needs), (NodeId(1), NodeId(0), Edge::After)];
     /// let error = Dag::new(2, &edges).err().unwrap();
-    /// assert_eq!(error.to_string(), "these nodes wait for each other in a circle: #0 -> #1 -> #0");
+    /// assert_eq!(error.to_string(), "these nodes wait for each other in a cycle: #0 -> #1 -> #0");
     /// ```
     pub fn new(node_count: u32, edges: &[(NodeId, NodeId, Edge)]) -> Result<Dag, Error> {
         for (what, count) in [("nodes", node_count as usize), ("edges", edges.len())] {
@@ -77,17 +64,17 @@ impl Dag {
     }
 
     /// Sorts nodes, given by their inputs: each behind its inputs, otherwise by number. Left out are nodes that wait for
-    /// each other in a circle, and those behind them; `circle` is called with each circle, up to ten: each node in it
+    /// each other in a cycle, and those behind them; `cycle` is called with each cycle, up to ten: each node in it
     /// has the next one as an input, and the last one has the first.
     ///
     /// ```
     /// use anabranch_engine::Dag;
     /// let inputs = [vec![2], vec![], vec![1], vec![4], vec![3]];
-    /// let mut circles = Vec::new();
-    /// assert_eq!(Dag::sort(&inputs, |circle| circles.push(circle.to_owned())), [1, 2, 0]);
-    /// assert_eq!(circles, [[3, 4]]);
+    /// let mut cycles = Vec::new();
+    /// assert_eq!(Dag::sort(&inputs, |cycle| cycles.push(cycle.to_owned())), [1, 2, 0]);
+    /// assert_eq!(cycles, [[3, 4]]);
     /// ```
-    pub fn sort(inputs: &[Vec<usize>], mut circle: impl FnMut(&[usize])) -> Vec<usize> {
+    pub fn sort(inputs: &[Vec<usize>], mut cycle: impl FnMut(&[usize])) -> Vec<usize> {
         const MOST_CIRCLES: usize = 10;
         assert!(
             inputs.iter().map(Vec::len).sum::<usize>().max(inputs.len()) <= MAX,
@@ -107,12 +94,12 @@ impl Dag {
         };
         finish_ready(&mut frontier, &mut |node| order.push(node));
         for _ in 0..MOST_CIRCLES {
-            let found = dag.find_circle(|node| frontier.phase(node) == Phase::Waiting);
+            let found = dag.find_cycle(|node| frontier.phase(node) == Phase::Waiting);
             if found.is_empty() {
                 break;
             }
-            circle(&found.iter().map(|node| node.index()).collect::<Vec<_>>());
-            // What is only behind this circle does not wait for another one.
+            cycle(&found.iter().map(|node| node.index()).collect::<Vec<_>>());
+            // What is only behind this cycle does not wait for another one.
             found.into_iter().for_each(|node| _ = frontier.drop(node, |_| {}));
             finish_ready(&mut frontier, &mut |_| {});
         }
@@ -141,8 +128,8 @@ impl Dag {
     }
 
     fn refuse_duplicates(&self, last_dependent_of: &mut [u32]) -> Result<(), Error> {
-        const NOBODY: u32 = u32::MAX;
-        last_dependent_of.fill(NOBODY);
+        const NO_NODE: u32 = u32::MAX;
+        last_dependent_of.fill(NO_NODE);
         for dependent in (0..self.node_count()).map(NodeId) {
             let mut twice = None;
             self.inputs(dependent, |input, _| {
@@ -163,16 +150,16 @@ impl Dag {
         if count == self.node_count() {
             return Ok(());
         }
-        let mut circle = self.find_circle(|node| waiting[node.index()] > 0);
-        circle.reverse();
-        let lowest = circle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
-        circle.rotate_left(lowest);
-        Err(Error::Cycle(circle))
+        let mut cycle = self.find_cycle(|node| waiting[node.index()] > 0);
+        cycle.reverse();
+        let lowest = cycle.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+        cycle.rotate_left(lowest);
+        Err(Error::Cycle(cycle))
     }
 
     /// Nodes that wait for each other, each for the next one; none if no node waits. Every node that waits has an input
     /// that does, so walking up inputs must come round.
-    fn find_circle(&self, is_waiting: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    fn find_cycle(&self, is_waiting: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let Some(mut at) = (0..self.node_count()).map(NodeId).find(|node| is_waiting(*node)) else {
             return Vec::new();
         };
@@ -189,8 +176,10 @@ impl Dag {
     }
 }
 
-/// Visits nodes so that all of `before` a node come first; returns how many it reached. What `waiting` then holds is
-/// more than 0 for the others. Nodes to visit form a list through their own entries, which need no count any more.
+/// Visits each node after all its neighbours in `before`, and returns the number of nodes that it reached. For the other
+/// nodes `waiting` is then more than 0.
+///
+/// The nodes to visit form a linked list through their own entries of `waiting`, which need no count any more.
 fn visit_topologically(
     after: &Adjacency,
     before: &Adjacency,
@@ -255,7 +244,7 @@ impl fmt::Debug for Dag {
     }
 }
 
-/// For each node a slice of `ends`; the top bit of an end marks an after-edge.
+/// Each node has a slice of `ends`. The top bit of an end marks an after-edge.
 struct Adjacency {
     starts: Box<[u32]>,
     ends: Box<[u32]>,
@@ -269,7 +258,7 @@ impl Adjacency {
         for (from, _, _) in edges.clone() {
             starts[from.index() + 1] += 1;
         }
-        // Entry `n + 1` counts up from the start of n's slice while it is filled, and so ends as its end.
+        // While the slice of node n is filled, entry `n + 1` counts up from its start, and so arrives at its end.
         let mut total = 0;
         for entry in &mut starts[1..] {
             total += std::mem::replace(entry, total);
@@ -298,10 +287,10 @@ impl Adjacency {
     }
 }
 
-/// Shows a cycle, the middle of a long one left out.
-struct Circle<'a>(&'a [NodeId]);
+/// Shows the first nodes of a cycle.
+struct Cycle<'a>(&'a [NodeId]);
 
-impl fmt::Display for Circle<'_> {
+impl fmt::Display for Cycle<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 12;
         for node in self.0.iter().take(SHOWN) {

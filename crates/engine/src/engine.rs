@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::{Active, Drained, Refused};
+use crate::admission::{ActiveRuns, DrainReport, Refused};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, ZeroSetting};
 use crate::event::Events;
@@ -21,7 +21,7 @@ use crate::workload::Workload;
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) seams: Arc<Seams>,
-    pub(crate) active: Arc<Active>,
+    pub(crate) active: Arc<ActiveRuns>,
     pub(crate) events: Events,
     pub(crate) inline_threshold: Duration,
 }
@@ -40,18 +40,18 @@ impl Engine {
         Ok(Engine::with_seams(seams, config))
     }
 
-    /// An engine with another clock, other tasks and other pools. Of `config` it uses `max_runs` and
-    /// `inline_threshold`.
+    /// An engine with another clock, other tasks and other pools. It uses only `max_runs` and `inline_threshold` of
+    /// `config`.
     pub fn with_seams(seams: Seams, config: &Config) -> Engine {
         Engine {
             seams: Arc::new(seams),
-            active: Arc::new(Active::new(config.max_runs)),
+            active: Arc::new(ActiveRuns::new(config.max_runs)),
             events: Events::default(),
             inline_threshold: config.inline_threshold,
         }
     }
 
-    /// Admits a run. Nothing happens until the returned future is polled; dropping it stops everything it started.
+    /// Admits a run. The run starts when the returned future is polled; dropping the future stops all its work.
     pub fn run<'a, G: Graph, W: Workload>(
         &'a self,
         graph: &'a G,
@@ -62,7 +62,7 @@ impl Engine {
         Run::new(self, graph, policies, work, options)
     }
 
-    /// The CPU pool of a class, for work that several runs share.
+    /// The CPU pool of a class, for work outside of a run.
     pub fn pool(&self, class: Class) -> &Arc<dyn Pool> {
         match class {
             Class::Latency => &self.seams.latency,
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Jobs whose expected cost is at most this run on the run's own task.
+    /// A job whose expected cost is at most this runs on the run's own task.
     pub fn inline_threshold(&self) -> Duration {
         self.inline_threshold
     }
@@ -85,8 +85,8 @@ impl Engine {
         &self.events
     }
 
-    /// Shuts down: refuses new runs, waits up to `grace` for the active ones, then stops those that are left.
-    pub async fn drain(&self, grace: Duration) -> Drained {
+    /// Shuts down: refuses new runs, waits up to `grace` for the active runs, then stops the rest.
+    pub async fn drain(&self, grace: Duration) -> DrainReport {
         self.active.drain(&*self.seams.clock, grace).await
     }
 }

@@ -1,4 +1,4 @@
-//! Facts about runs, for whoever listens. A slow listener loses the oldest; it never slows a run.
+//! Events of runs, for listeners. A slow listener loses the oldest events; it never slows a run down.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -8,81 +8,75 @@ use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use crate::graph::NodeId;
-use crate::limit::{LimitKey, Moved};
+use crate::limit::{LimitChange, LimitKey};
 
-/// One fact about a run.
+/// One event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The run.
     pub run: RunId,
-    /// When, by the run's clock.
+    /// When it happened, by the engine's clock.
     pub at: Instant,
-    /// The fact.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// Names a run of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
 
-/// A fact.
+/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A run of this many nodes was admitted.
+pub enum EventKind {
+    /// A run with this many nodes was admitted.
     RunStarted(u32),
-    /// A node could start but for this; it starts, or starts again, when it is over.
-    Waiting(NodeId, Wait),
-    /// A node started.
-    Started(NodeId, Place),
-    /// A pool's thread took up a node that had started: until then it stood in the pool's queue.
+    /// A node is ready and waits for this before it starts, or starts again.
+    Waiting(NodeId, WaitReason),
+    Started(NodeId, Placement),
+    /// A pool thread took the started node from the pool's queue.
     Running(NodeId),
-    /// A node finished.
     Finished(NodeId),
-    /// A node failed, and a stand-in value took its place.
-    FellBack(NodeId, Reason),
-    /// A node failed.
-    Failed(NodeId, Reason),
-    /// A node was dropped.
+    /// A node failed, and its fallback value was used.
+    FellBack(NodeId, FailureReason),
+    Failed(NodeId, FailureReason),
     Dropped(NodeId),
-    /// A call's end moved a limit.
-    Limit(LimitKey, Moved),
+    /// The end of a call changed a limit.
+    Limit(LimitKey, LimitChange),
     /// The run ended: every node ended, or it was stopped early.
-    RunEnded(Ending),
+    RunEnded(RunEnding),
 }
 
-impl What {
-    /// The node it is about, if it is about one.
+impl EventKind {
+    /// The node that the event is about, if any.
     pub fn node(self) -> Option<NodeId> {
         match self {
-            What::RunStarted(_) | What::RunEnded(_) | What::Limit(..) => None,
-            What::Waiting(node, _)
-            | What::Started(node, _)
-            | What::Running(node)
-            | What::Finished(node)
-            | What::FellBack(node, _)
-            | What::Failed(node, _)
-            | What::Dropped(node) => Some(node),
+            EventKind::RunStarted(_) | EventKind::RunEnded(_) | EventKind::Limit(..) => None,
+            EventKind::Waiting(node, _)
+            | EventKind::Started(node, _)
+            | EventKind::Running(node)
+            | EventKind::Finished(node)
+            | EventKind::FellBack(node, _)
+            | EventKind::Failed(node, _)
+            | EventKind::Dropped(node) => Some(node),
         }
     }
 }
 
-/// What a node that could start waits for.
+/// Why a ready node does not start yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// A slot of a limit.
+pub enum WaitReason {
+    /// It waits for a slot of a limit.
     Limit,
-    /// The pause before another attempt.
+    /// It pauses before a retry.
     Retry,
 }
 
-/// Where a node is carried out.
+/// Where a node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// On the run's own task.
     Inline,
     /// As a future polled by the run.
     Future,
-    /// As a task of its own.
+    /// As a spawned task.
     Spawned,
     /// On a CPU pool.
     Pool,
@@ -90,37 +84,37 @@ pub enum Place {
     Blocking,
 }
 
-/// Why a node did not finish.
+/// Why a node failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Its own error.
+pub enum FailureReason {
+    /// The node returned an error.
     Error,
-    /// A panic.
+    /// The node panicked.
     Panic,
-    /// Its timeout.
+    /// The node's own timeout passed.
     Timeout,
-    /// The run's deadline.
+    /// The run's deadline passed.
     Deadline,
-    /// A pool that shut down.
+    /// The pool shut down before it ran the job.
     Abandoned,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnding {
     /// Every node ended.
     Complete,
-    /// A node's failure ended it.
+    /// The failure of a node ended it.
     Failed,
-    /// Its deadline passed.
+    /// The deadline passed.
     Deadline,
-    /// The engine cut it while draining.
+    /// The engine shut down ([`Engine::drain`](crate::Engine::drain)) and its grace period was over.
     Cut,
-    /// Its owner dropped it.
+    /// The future of the run was dropped.
     Dropped,
 }
 
-/// Where events of an engine can be heard.
+/// The events of an engine. A handle: clones share the listeners.
 #[derive(Clone, Default)]
 pub struct Events {
     shared: Arc<Shared>,
@@ -134,15 +128,15 @@ struct Shared {
 }
 
 impl Events {
-    /// Hears events from now on, keeping at most `bound` that were not yet taken.
+    /// Adds a listener. It receives the events from now on and buffers at most `bound` of them.
     pub fn listen(&self, bound: NonZeroUsize) -> Listener {
         let queue = Arc::new(Queue { bound: bound.get(), state: Mutex::default() });
         self.shared.change(|listeners| listeners.push(Arc::clone(&queue)));
         Listener { queue, shared: Arc::clone(&self.shared) }
     }
 
-    /// Whether anybody listens.
-    pub(crate) fn heard(&self) -> bool {
+    /// Whether there is a listener.
+    pub(crate) fn has_listeners(&self) -> bool {
         self.shared.count.load(Ordering::Acquire) > 0
     }
 
@@ -164,33 +158,32 @@ impl Shared {
     }
 }
 
-/// Hears the events of an engine until dropped.
+/// Receives the events of an engine until it is dropped.
 pub struct Listener {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
 }
 
-/// What a listener hears.
+/// An item that a [`Listener`] receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// An event.
+pub enum ListenerItem {
     Event(Event),
-    /// So many events came and went before they were taken.
+    /// This many events were lost here, because the buffer was full.
     Lost(u64),
 }
 
 impl Listener {
-    /// The next event, if one is there.
-    pub fn try_next(&mut self) -> Option<Heard> {
+    /// The next item, if there is one.
+    pub fn try_next(&mut self) -> Option<ListenerItem> {
         lock(&self.queue.state).pop()
     }
 
-    /// Waits for the next event.
-    pub async fn next(&mut self) -> Heard {
+    /// Waits for the next item.
+    pub async fn next(&mut self) -> ListenerItem {
         std::future::poll_fn(|cx| {
             let mut state = lock(&self.queue.state);
             match state.pop() {
-                Some(heard) => Poll::Ready(heard),
+                Some(item) => Poll::Ready(item),
                 None => {
                     state.waker = Some(cx.waker().clone());
                     Poll::Pending
@@ -236,10 +229,10 @@ impl Queue {
 }
 
 impl Pending {
-    fn pop(&mut self) -> Option<Heard> {
+    fn pop(&mut self) -> Option<ListenerItem> {
         match std::mem::take(&mut self.lost) {
-            0 => self.events.pop_front().map(Heard::Event),
-            lost => Some(Heard::Lost(lost)),
+            0 => self.events.pop_front().map(ListenerItem::Event),
+            lost => Some(ListenerItem::Lost(lost)),
         }
     }
 }

@@ -12,8 +12,8 @@ use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The computations in flight, by key. A handle: clones share the table.
 ///
 /// The table is not a cache: a result goes to the callers that wait for it, and the next caller starts another
-/// computation. Work whose result is worth keeping stores it itself. Each waiter gets a clone, so let the value be an
-/// `Arc`, or a `Result` of one.
+/// computation. Work whose result should be kept stores it itself. Each waiter gets a clone of the value, so a large
+/// value should be an `Arc`, or a `Result` of one.
 ///
 /// ```
 /// use anabranch_engine::flight::Flights;
@@ -41,10 +41,10 @@ pub struct Flights<K, V> {
     table: Arc<Table<K, V>>,
 }
 
-/// A place in a flight: a future of the result, which leaves the flight when dropped.
+/// A caller's part in a flight: a future of the result. Dropping it leaves the flight.
 ///
-/// Waiters carry the work forward when they are polled, so one that is kept must be polled when woken, like any
-/// future: the others count on it.
+/// Polling a waiter polls the shared work. So a waiter that is kept must be polled when it is woken, like any future;
+/// otherwise the other waiters do not get their result.
 #[must_use = "a waiter that is dropped has left its flight"]
 pub struct Waiter<K: Eq + Hash, V> {
     shard: Arc<Shard<K, V>>,
@@ -53,17 +53,18 @@ pub struct Waiter<K: Eq + Hash, V> {
     place: u64,
 }
 
-/// The work of a flight panicked, with this message.
+/// The work of a flight panicked; holds the message of the panic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("panicked: {0}")]
 pub struct Panicked(pub String);
 
-/// Enough that callers of different keys seldom meet at a lock.
+/// With this many locks, callers of different keys seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// A flight is in its shard from when it opens until its result is in it, or until its cancelled work is dropped.
-/// Locks are taken shard first, then flight. Of a caller's code only that of its key and the clones of its value and
-/// wakers run under them; nothing of the caller's but a key is dropped there.
+/// A flight is in its shard from when it opens until it has its result, or until its cancelled work is dropped.
+///
+/// The lock of a shard is taken before the lock of a flight. Under a lock only this code of the caller runs: the methods
+/// of the key, and the clones of values and wakers. Under a lock nothing of the caller is dropped except keys.
 struct Table<K, V> {
     shards: [Arc<Shard<K, V>>; SHARDS],
     hasher: RandomState,
@@ -79,17 +80,17 @@ struct Flight<V> {
 
 struct State<V> {
     waiters: usize,
-    /// How many have ever entered; the newest has this place.
+    /// The number of waiters so far, which is also the place of the newest one.
     entered: u64,
-    /// Of the waiters that have been polled, by place. The first of them drives.
+    /// The wakers of the waiters that were polled, by place. The first of them is the driver, which polls the work.
     wakers: BTreeMap<u64, Waker>,
-    /// The work, unless somebody has it in hand.
+    /// `None` while a waiter polls the work.
     work: Option<Work<V>>,
-    /// Nobody may take the work: a waiter polls it, or the last to leave drops the one before it, or it is done.
+    /// The work must not be taken: a waiter polls it, an earlier last waiter still drops its work, or the work is done.
     held: bool,
-    /// The work asks to be polled.
+    /// The work asked to be polled.
     due: bool,
-    landed: Option<Result<V, Panicked>>,
+    result: Option<Result<V, Panicked>>,
 }
 
 impl<K, V> Default for Flights<K, V> {
@@ -102,14 +103,14 @@ impl<K, V> Default for Flights<K, V> {
 impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
     /// Joins the flight of `key`, or opens one.
     ///
-    /// An open flight ignores `look` and `work`. A new one, when first polled, asks `look` whether the result has
-    /// been published meanwhile, and only if not begins `work`, which publishes its result before it ends. As the
-    /// flight stays open until then, a caller who missed the published result either meets the flight, or opens one
-    /// whose `look` finds it: nothing is computed twice.
+    /// If a flight is open, `look` and `work` are ignored. A new flight, when it is first polled, calls `look` to see
+    /// whether the result has been published in the meantime. If not, it starts `work`, which must publish its result
+    /// before it ends. The flight stays open until then. So a caller that did not find a published result either joins
+    /// this flight, or opens one whose `look` finds the result: nothing is computed twice.
     ///
-    /// Whichever waiter is awake polls the work. It is cancelled only when the last one leaves, and then the key is
-    /// free as soon as it is dropped: no two works of a key are ever alive together. A panic, also in `look`, is
-    /// every present waiter's result. A work must not wait, in any roundabout way, for its own key.
+    /// Any waiter that is polled may poll the work. The work is cancelled when the last waiter leaves. The key becomes
+    /// free when the cancelled work has been dropped, so a key never has two computations at a time. A panic, also one
+    /// in `look`, is the result of all present waiters. The work must not wait for its own key, not even indirectly.
     pub fn join<F>(
         &self,
         key: K,
@@ -131,7 +132,7 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
         };
         let mut state = flight.lock();
         if state.waiters == 0 {
-            // The flight is new, or the last to leave it is still dropping the work it had.
+            // The flight is new, or its last waiter is still dropping the earlier work.
             state.work = Some(begin(look, work));
             state.due = true;
         }
@@ -145,12 +146,12 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
 }
 
 impl<K, V> Flights<K, V> {
-    /// How many flights are open.
+    /// The number of open flights.
     pub fn open(&self) -> usize {
         self.table.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
-    /// How many waiters the open flights have in all.
+    /// The number of waiters in all open flights.
     pub fn waiters(&self) -> usize {
         let in_shard = |shard: &Arc<Shard<K, V>>| -> usize {
             lock(shard).values().map(|flight| flight.lock().waiters).sum()
@@ -181,12 +182,12 @@ impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
         if let Some(work) = self.flight.take_work(self.place, cx.waker()) {
             self.drive(work, cx.waker());
         }
-        self.flight.lock().landed.clone().map_or(Poll::Pending, Poll::Ready)
+        self.flight.lock().result.clone().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
-    /// Polls the work and puts it back, or lands its result; what is done is dropped first.
+    /// Polls the work, then puts it back or sets the result. Finished work is dropped before its result is seen.
     fn drive(&self, mut work: Work<V>, own: &Waker) {
         let waker = Waker::from(Arc::clone(&self.flight));
         let polled = catch_unwind(AssertUnwindSafe(move || {
@@ -196,16 +197,16 @@ impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
             }
         }));
         match polled {
-            Ok(Ok(value)) => self.land(Ok(value)),
+            Ok(Ok(value)) => self.set_result(Ok(value)),
             Ok(Err(work)) => self.flight.put_back(work, self.place, own),
-            Err(payload) => self.land(Err(Panicked(panics::message(&*payload)))),
+            Err(payload) => self.set_result(Err(Panicked(panics::message(&*payload)))),
         }
     }
 
-    /// The result is in the flight before the flight leaves the table, so whoever meets it there is served.
-    fn land(&self, result: Result<V, Panicked>) {
+    /// Sets the result before the flight leaves the table, so that every caller that finds the flight gets it.
+    fn set_result(&self, result: Result<V, Panicked>) {
         let mut state = self.flight.lock();
-        state.landed = Some(result);
+        state.result = Some(result);
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
         lock(&self.shard).remove(&self.key);
@@ -220,21 +221,22 @@ impl<K: Eq + Hash, V> Drop for Waiter<K, V> {
         let _waker = state.wakers.remove(&self.place);
         state.waiters -= 1;
         if state.waiters > 0 {
-            return call_next(state);
+            return wake_driver(state);
         }
-        let leftover = (state.work.take(), state.landed.take());
+        let leftover = (state.work.take(), state.result.take());
         let held = std::mem::replace(&mut state.held, true);
         drop(state);
-        // Held already: the result is in, or another who was the last is dropping an earlier work and will close.
-        let _closing = (!held).then(|| Closing(self));
+        // If it was held already, there is a result, or an earlier last waiter is dropping its work and will close.
+        let _guard = (!held).then(|| CloseGuard(self));
         drop(leftover);
     }
 }
 
-/// Frees the key once the cancelled work is dropped, even if that panics; or lets those who came meanwhile begin.
-struct Closing<'a, K: Eq + Hash, V>(&'a Waiter<K, V>);
+/// Runs once the cancelled work is dropped, even if that drop panics. Frees the key, or lets the callers start that
+/// joined in the meantime.
+struct CloseGuard<'a, K: Eq + Hash, V>(&'a Waiter<K, V>);
 
-impl<K: Eq + Hash, V> Drop for Closing<'_, K, V> {
+impl<K: Eq + Hash, V> Drop for CloseGuard<'_, K, V> {
     fn drop(&mut self) {
         let Waiter { shard, key, flight, .. } = self.0;
         let mut flights = lock(shard);
@@ -244,23 +246,23 @@ impl<K: Eq + Hash, V> Drop for Closing<'_, K, V> {
             flights.remove(key);
         }
         drop(flights);
-        call_next(state);
+        wake_driver(state);
     }
 }
 
 impl<V> Flight<V> {
     fn new() -> Flight<V> {
-        let (work, landed, wakers) = (None, None, BTreeMap::new());
-        let state = State { waiters: 0, entered: 0, wakers, work, held: false, due: false, landed };
+        let (work, result, wakers) = (None, None, BTreeMap::new());
+        let state = State { waiters: 0, entered: 0, wakers, work, held: false, due: false, result };
         Flight { state: Mutex::new(state) }
     }
 
-    /// The work, if it asks to be polled and nobody has it. If not, `waker` is woken when there is news.
+    /// Takes the work if it is due and not held. If not, `waker` is woken when the waiter should be polled again.
     fn take_work(&self, place: u64, waker: &Waker) -> Option<Work<V>> {
-        // Outlives the lock: the last waker of a task drops the task, and with it perhaps a waiter.
+        // Dropped after the lock: the last waker of a task drops the task, which may hold a waiter.
         let _stale;
         let mut state = self.lock();
-        if state.landed.is_some() {
+        if state.result.is_some() {
             return None;
         }
         if !state.held && state.due {
@@ -271,13 +273,13 @@ impl<V> Flight<V> {
         None
     }
 
-    /// Whoever polled the work in vain waits from now on; while it had the work nobody needed to call it.
+    /// Returns the pending work. The waiter that polled it waits from now on; before, it did not need a waker.
     fn put_back(&self, work: Work<V>, place: u64, waker: &Waker) {
         let mut state = self.lock();
         state.work = Some(work);
         state.held = false;
         let _stale = state.wait(place, waker);
-        call_next(state);
+        wake_driver(state);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V>> {
@@ -286,7 +288,7 @@ impl<V> Flight<V> {
 }
 
 impl<V> State<V> {
-    /// Has a waiter woken when there is news; hands back the waker it had before.
+    /// Stores the waker of a waiter and returns the one it replaces.
     fn wait(&mut self, place: u64, waker: &Waker) -> Option<Waker> {
         match self.wakers.get(&place) {
             Some(known) if known.will_wake(waker) => None,
@@ -295,17 +297,17 @@ impl<V> State<V> {
     }
 }
 
-/// The waker of the work. It reaches whoever drives when it fires, so a driver may leave at any time.
+/// The waker of the work. It wakes the driver of that moment, so that a driver may leave at any time.
 impl<V: Send + 'static> Wake for Flight<V> {
     fn wake(self: Arc<Self>) {
         let mut state = self.lock();
         state.due = true;
-        call_next(state);
+        wake_driver(state);
     }
 }
 
-/// Wakes the driver if there is work for it. Ends whatever may have made some, or have made another the driver.
-fn call_next<V>(state: MutexGuard<'_, State<V>>) {
+/// Wakes the driver if the work is due. Must follow every change that makes work due or makes another waiter the driver.
+fn wake_driver<V>(state: MutexGuard<'_, State<V>>) {
     let is_wanted = state.due && !state.held;
     let driver = state.wakers.values().next().filter(|_| is_wanted).cloned();
     drop(state);

@@ -1,9 +1,9 @@
-//! Which nodes of a graph may start next. Pure data: no clock, task or lock.
+//! The frontier (ready queue) of a graph: which nodes may start next. Plain data without clock, task or lock.
 
 use crate::graph::{Edge, Graph, NodeId};
 use crate::ready::ReadySet;
 
-/// The state of one run's nodes. Each edge is looked at once when its input ends: no operation scans the graph.
+/// The state of the nodes of one run. Each edge is visited once, when its input ends; no operation scans the graph.
 ///
 /// ```
 /// use anabranch_engine::{Dag, Edge, NodeId, frontier::Frontier};
@@ -19,68 +19,61 @@ pub struct Frontier<'g, G> {
     graph: &'g G,
     nodes: Box<[Node]>,
     ready: ReadySet,
-    /// Nodes that just failed or were dropped and whose dependents are still to be told.
-    falling: Vec<NodeId>,
+    /// Nodes that failed or were dropped and whose dependents were not updated yet.
+    unsettled: Vec<NodeId>,
     counts: Counts,
 }
 
-/// Where a node is in its life.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Some inputs have not ended.
     Waiting,
-    /// May start.
+    /// It may start.
     Ready,
-    /// Started and not ended.
+    /// It has started and not ended.
     InFlight,
-    /// Ended with success.
+    /// It succeeded.
     Finished,
-    /// Ended with an error.
+    /// It failed.
     Failed,
-    /// Will not be carried out, or was cut short.
+    /// It will not run, or was stopped.
     Dropped,
 }
 
-/// What else an operation brought about.
+/// A change of another node that followed from an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A node was dropped; `ticket` is what [`Frontier::set_ticket`] left on it if it was in flight.
-    Dropped {
-        /// The node.
-        node: NodeId,
-        /// Its ticket, when it was in flight and had one.
-        ticket: Option<u32>,
-    },
-    /// A finished node's last dependent has ended: nobody will read its value again.
+    /// A node was dropped. `ticket` is the number from [`Frontier::set_ticket`], if the node was in flight and had one.
+    Dropped { node: NodeId, ticket: Option<u32> },
+    /// The last dependent of a finished node has ended, so its value will not be read again.
     Released(NodeId),
 }
 
-/// How many nodes ended, and how.
+/// The number of nodes that ended, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Ended with success.
     pub finished: u32,
-    /// Ended with an error.
     pub failed: u32,
-    /// Dropped.
     pub dropped: u32,
 }
 
-/// `word` is the phase in three bits and, above them, the number of edges still waited for (waiting) or the
-/// ticket (in flight). `unread` counts dependents that have not ended.
 struct Node {
+    /// The phase in the lowest three bits. Above them: the number of inputs that have not ended (waiting), or the ticket
+    /// (in flight).
     word: u32,
+    /// The number of dependents that have not ended, or [`RESULT`].
     unread: u32,
 }
 
 const PHASE_BITS: u32 = 3;
 const PHASE_MASK: u32 = (1 << PHASE_BITS) - 1;
 const NO_TICKET: u32 = u32::MAX >> PHASE_BITS;
-/// `unread` of a node that nothing depends on: its value is a result and is never released.
+/// `unread` of a node without dependents: its value is a result of the run and is never released.
 const RESULT: u32 = u32::MAX;
 
 impl<'g, G: Graph> Frontier<'g, G> {
-    /// A frontier at which no node has started.
+    /// A frontier on which no node has started.
     pub fn new(graph: &'g G) -> Self {
         let node_count = graph.node_count();
         let mut ready = ReadySet::new(node_count);
@@ -101,10 +94,10 @@ impl<'g, G: Graph> Frontier<'g, G> {
                 Node { word, unread }
             })
             .collect();
-        Frontier { graph, nodes, ready, falling: Vec::new(), counts: Counts::default() }
+        Frontier { graph, nodes, ready, unsettled: Vec::new(), counts: Counts::default() }
     }
 
-    /// The graph this frontier moves over.
+    /// The graph.
     pub fn graph(&self) -> &'g G {
         self.graph
     }
@@ -122,7 +115,7 @@ impl<'g, G: Graph> Frontier<'g, G> {
         self.ready.first().map(NodeId)
     }
 
-    /// Starts this node, if it is ready.
+    /// Starts this node if it is ready, and returns whether it was.
     pub fn start(&mut self, node: NodeId) -> bool {
         if self.phase(node) != Phase::Ready {
             return false;
@@ -132,29 +125,29 @@ impl<'g, G: Graph> Frontier<'g, G> {
         true
     }
 
-    /// Leaves a number on a node in flight, to be handed back should it be dropped.
+    /// Attaches a number to a node in flight. If the node is dropped, [`Change::Dropped`] returns it.
     pub fn set_ticket(&mut self, node: NodeId, ticket: u32) {
         assert!(
             ticket < NO_TICKET && self.phase(node) == Phase::InFlight,
-            "a ticket goes to a node in flight"
+            "only a node in flight has a ticket"
         );
         self.nodes[node.index()].word = pack(Phase::InFlight, ticket);
     }
 
-    /// Takes the number off a node in flight again.
+    /// Removes the number of a node in flight.
     pub fn clear_ticket(&mut self, node: NodeId) {
         if self.phase(node) == Phase::InFlight {
             self.nodes[node.index()].word = pack(Phase::InFlight, NO_TICKET);
         }
     }
 
-    /// The number left on a node in flight.
+    /// The number of a node in flight.
     pub fn ticket(&self, node: NodeId) -> Option<u32> {
         let number = self.nodes[node.index()].word >> PHASE_BITS;
         (self.phase(node) == Phase::InFlight && number != NO_TICKET).then_some(number)
     }
 
-    /// Ends a node in flight with success. A node that has already ended stays as it is: the answer is then `false`.
+    /// Ends a node in flight with success. Returns `false`, and changes nothing, if the node is not in flight.
     #[inline]
     pub fn finish(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
         let entry = &mut self.nodes[node.index()];
@@ -168,30 +161,31 @@ impl<'g, G: Graph> Frontier<'g, G> {
         }
         let (nodes, ready) = (&mut self.nodes, &mut self.ready);
         self.graph.dependents(node, |dependent, _| satisfy(nodes, ready, dependent));
-        self.let_go_of_inputs(node, &mut changed);
+        self.release_inputs(node, &mut changed);
         true
     }
 
-    /// Ends a node in flight with an error: what needs it is dropped, what is only after it moves on.
+    /// Ends a node in flight with an error. Nodes that need it are dropped. Nodes that are only after it no longer wait
+    /// for it.
     pub fn fail(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
         if self.phase(node) != Phase::InFlight {
             return false;
         }
         self.nodes[node.index()].word = Phase::Failed as u32;
         self.counts.failed += 1;
-        self.falling.push(node);
+        self.unsettled.push(node);
         self.settle(&mut changed);
         true
     }
 
-    /// Drops a node that has not ended, in flight or not, and with it all that needs it.
+    /// Drops a node that has not ended, and all nodes that need it.
     pub fn drop(&mut self, node: NodeId, mut changed: impl FnMut(Change)) -> bool {
         let dropped = self.drop_one(node, &mut changed);
         self.settle(&mut changed);
         dropped
     }
 
-    /// Where `node` is in its life.
+    /// The state of `node`.
     #[inline]
     pub fn phase(&self, node: NodeId) -> Phase {
         match self.nodes[node.index()].word & PHASE_MASK {
@@ -204,7 +198,7 @@ impl<'g, G: Graph> Frontier<'g, G> {
         }
     }
 
-    /// How many edges `node` still waits for.
+    /// The number of edges that `node` still waits for.
     pub fn waiting_on(&self, node: NodeId) -> u32 {
         match self.phase(node) {
             Phase::Waiting => self.nodes[node.index()].word >> PHASE_BITS,
@@ -212,7 +206,7 @@ impl<'g, G: Graph> Frontier<'g, G> {
         }
     }
 
-    /// How many nodes ended so far, and how.
+    /// The number of nodes that ended so far, by how they ended.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -236,27 +230,27 @@ impl<'g, G: Graph> Frontier<'g, G> {
         };
         self.nodes[node.index()].word = Phase::Dropped as u32;
         self.counts.dropped += 1;
-        self.falling.push(node);
+        self.unsettled.push(node);
         changed(Change::Dropped { node, ticket });
         true
     }
 
-    /// Tells the dependents of every falling node; a list, not recursion, so that depth costs no stack.
+    /// Updates the dependents of all unsettled nodes. A list instead of recursion, so that deep graphs need no stack.
     fn settle(&mut self, changed: &mut impl FnMut(Change)) {
         let graph = self.graph;
-        while let Some(node) = self.falling.pop() {
+        while let Some(node) = self.unsettled.pop() {
             graph.dependents(node, |dependent, edge| match edge {
                 Edge::After => satisfy(&mut self.nodes, &mut self.ready, dependent),
                 Edge::Needs => {
                     self.drop_one(dependent, changed);
                 }
             });
-            self.let_go_of_inputs(node, changed);
+            self.release_inputs(node, changed);
         }
     }
 
     #[inline]
-    fn let_go_of_inputs(&mut self, node: NodeId, changed: &mut impl FnMut(Change)) {
+    fn release_inputs(&mut self, node: NodeId, changed: &mut impl FnMut(Change)) {
         self.graph.inputs(node, |input, _| {
             let entry = &mut self.nodes[input.index()];
             entry.unread -= 1;
@@ -267,7 +261,7 @@ impl<'g, G: Graph> Frontier<'g, G> {
     }
 }
 
-/// Takes one edge off a waiting node. Ended and dropped nodes no longer count.
+/// Marks one input edge of a waiting node as satisfied. A node that has ended is left alone.
 #[inline]
 fn satisfy(nodes: &mut [Node], ready: &mut ReadySet, dependent: NodeId) {
     let word = &mut nodes[dependent.index()].word;

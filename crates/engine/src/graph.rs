@@ -1,8 +1,8 @@
-//! Graphs: nodes are dense numbers, edges are of two kinds.
+//! Graphs: nodes are numbers from 0, and edges have one of two kinds.
 
 use std::fmt;
 
-/// One node of a graph: a dense number, which is also its priority (lower starts first).
+/// A node of a graph: a number from 0, which is also its priority (lower numbers start first).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -26,7 +26,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// What must have happened to the input of an edge before its dependent can start.
+/// The kind of an edge: what must happen to its input before its dependent can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// The input finished. If it fails or is dropped, the dependent is dropped as well.
@@ -37,7 +37,7 @@ pub enum Edge {
 
 /// A graph over the nodes `0..node_count()`, without cycles or duplicate edges. It must not change during a run.
 ///
-/// [`Dag`](crate::Dag) stores any graph; a regular one (a grid, say) can compute its edges instead.
+/// [`Dag`](crate::Dag) stores any graph. A regular graph, such as a grid, can compute its edges instead.
 pub trait Graph {
     /// The number of nodes.
     fn node_count(&self) -> u32;

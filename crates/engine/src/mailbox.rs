@@ -1,14 +1,14 @@
-//! How results reach the owner of a run from other threads: pushed one by one, taken all at once.
+//! The mailbox of a run: other threads push messages one by one, the run takes all of them at once.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
 use super::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Many senders, one owner. The lock guards this list alone, never the run's state, and is held for a push or a swap.
+/// A queue with many senders and one owner. Its lock guards the queue only, and is held for a push or a swap.
 ///
-/// Bounded by what the owner has in flight: each piece of work sends one result, and each future in place has at most
-/// one wake-up underway.
+/// The number of nodes in flight bounds the queue: each sends one result, and a future that the run polls has at most
+/// one wake-up in the queue.
 pub(crate) struct Mailbox<M> {
     inner: Mutex<Inner<M>>,
 }
@@ -24,7 +24,7 @@ impl<M> Mailbox<M> {
         Mailbox { inner: Mutex::new(Inner { messages: VecDeque::new(), owner: None, closed: false }) }
     }
 
-    /// Delivers a message and wakes the owner. After [`close`](Self::close) it is thrown away.
+    /// Delivers a message and wakes the owner. After [`close`](Self::close) the message is dropped.
     pub(crate) fn push(&self, message: M) {
         let mut inner = self.lock();
         if inner.closed {
@@ -40,13 +40,13 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Swaps everything delivered into `into`, which must be empty; its storage is used for what comes next.
+    /// Swaps the messages into `into`, which must be empty. Its storage is used for the next messages.
     pub(crate) fn take(&self, into: &mut VecDeque<M>) {
         debug_assert!(into.is_empty());
         std::mem::swap(&mut self.lock().messages, into);
     }
 
-    /// Asks to be woken by the next message; `false` when there is one already.
+    /// Has `owner` woken by the next message. Returns `false` if there is a message already.
     pub(crate) fn wait(&self, owner: &Waker) -> bool {
         let mut inner = self.lock();
         if !inner.messages.is_empty() {
@@ -59,7 +59,7 @@ impl<M> Mailbox<M> {
         true
     }
 
-    /// Throws away what was delivered and what will be.
+    /// Drops all messages, present and future.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;

@@ -16,23 +16,22 @@ use crate::limit::Limits;
 /// ```
 #[derive(Clone)]
 pub struct Options {
-    /// Names the run where the engine reports it, for example in [`Drained`](crate::admission::Drained). A string
+    /// The name of the run in reports of the engine, for example in [`DrainReport`](crate::admission::DrainReport). A string
     /// literal costs no allocation; a request id fits as well. Default: `run`.
     pub label: Cow<'static, str>,
-    /// The run must have ended by then. Default: no deadline.
+    /// The time by which the run must end. Default: no deadline.
     pub deadline: Option<Instant>,
-    /// How long the run may go on after its deadline when everything left to do runs on its own task. Default: 0.
+    /// How long the run may continue after its deadline if all remaining nodes run on its own task. Default: 0.
     pub grace: Duration,
-    /// The part of the deadline that late nodes with a fallback leave to the nodes behind them. Default:
-    /// [`Reserve::Share`].
+    /// The time before the deadline that is kept for the nodes after a late one. Default: [`Reserve::Share`].
     pub reserve: Reserve,
-    /// The CPU pool that serves the run. Default: [`Class::Latency`].
+    /// The CPU pool that runs its jobs. Default: [`Class::Latency`].
     pub class: Class,
-    /// Nodes that may be in flight at the same time, not counting those that run on the run's own task. Default: 1024.
+    /// The number of nodes that may be in flight, without those that run on the run's own task. Default: 1024.
     pub in_flight: usize,
     /// Replaces [`Config::inline_threshold`](crate::Config::inline_threshold) for this run. Default: `None`.
     pub inline_threshold: Option<Duration>,
-    /// The table of limits whose keys the run's policies name. Default: none.
+    /// The limits that the run's policies name by key. Default: none.
     pub limits: Option<Limits>,
     /// Seeds the random part of the pauses before retries. Default: 0.
     pub seed: u64,
@@ -59,14 +58,15 @@ impl Default for Options {
 pub enum Class {
     /// Requests: a caller is waiting for the answer.
     Latency,
-    /// Background work. It has threads of its own, which the operating system schedules behind the others.
+    /// Background work. It runs on separate threads with a lower priority of the operating system.
     Batch,
 }
 
-/// The part of a deadline that is kept for the nodes behind a late one. Only nodes with a fallback are cut early by it.
+/// The time before the deadline that is kept for the nodes after a late one. A node with a fallback is cut that much
+/// before the deadline; other nodes are not.
 #[derive(Clone, Debug)]
 pub enum Reserve {
-    /// A tenth of the run's time, between 2 and 10 ms: for use without measurements. (Timers fire up to 1 ms late.)
+    /// A tenth of the run's time, between 2 and 10 ms: for runs without measurements. (Timers fire up to 1 ms late.)
     Share,
     /// One duration per node, from measurements; see [`Dag::time_after`](crate::Dag::time_after).
     PerNode(Arc<[Duration]>),

@@ -11,17 +11,18 @@ use crate::retry::Retry;
 pub struct Policy {
     /// Where the node runs.
     pub step: StepKind,
-    /// The longest time from its start to its end; waiting for a pool thread counts, waiting for a limit does not.
+    /// The longest time that one try may take, counted from when the node starts. Time in the queue of a pool counts;
+    /// time before the start, such as waiting for a limit, does not.
     pub timeout: Option<Duration>,
-    /// What the node's failure means for the run.
+    /// What happens when the node fails.
     pub on_error: OnError,
-    /// How often the node is tried again before it counts as failed.
+    /// How often the node is retried before it counts as failed.
     pub retry: Option<Retry>,
     /// The limit that the node counts against, of the table in [`Options::limits`](crate::Options::limits).
     pub limit: Option<LimitKey>,
-    /// Tokens of that limit that one try is expected to use.
+    /// The tokens of that limit that one try is expected to use.
     pub tokens: u32,
-    /// A resource that one node of the run may use at a time, the lowest node number first.
+    /// A resource that only one node of the run may use at a time, the lowest node number first.
     pub serial: Option<SerialKey>,
 }
 
@@ -37,7 +38,7 @@ pub enum StepKind {
     Auto,
     /// A job runs on the run's own task whatever its cost says: for work that is known to be trivial.
     Inline,
-    /// A future becomes a task of its own, aborted with its run: for I/O that also needs much CPU time.
+    /// A future is spawned as a task and aborted with its run: for I/O that also needs much CPU time.
     Spawned,
     /// A job goes to the CPU pool, whatever its cost says: for work that may turn out expensive.
     Pool,
@@ -45,7 +46,7 @@ pub enum StepKind {
     Blocking,
 }
 
-/// What the failure of a node means for its run.
+/// What happens when a node fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// The run ends at once with this failure; everything in flight is cancelled.
@@ -53,18 +54,17 @@ pub enum OnError {
     FailRun,
     /// The nodes that need this one are dropped; the run carries on.
     Isolate,
-    /// [`Workload::fallback`](crate::Workload::fallback) is asked for a substitute value.
+    /// [`Workload::fallback`](crate::Workload::fallback) supplies a substitute value.
     Fallback,
 }
 
-/// A policy for every node: entry `number % len`.
+/// The policies of a graph: node `n` has entry `n % len`.
 ///
-/// A table of one entry serves a whole graph, one entry per node a graph with named nodes, and one entry per column
-/// a grid that is numbered row by row.
+/// One entry serves all nodes of a graph. One entry per column serves a grid that is numbered row by row.
 #[derive(Clone, Debug)]
 pub struct Policies {
     entries: Box<[Policy]>,
-    /// The highest limit that any of them names.
+    /// The highest limit that a policy names.
     highest_limit: Option<LimitKey>,
 }
 

@@ -1,27 +1,27 @@
-//! Threads for work that would hold up an async worker: a seam, and the real pool behind it.
+//! Thread pools, for work that would block an async worker: a trait that tests replace, and the real pool.
 
 use std::collections::VecDeque;
 use std::io;
 
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Takes work for other threads.
+/// Runs tasks on other threads.
 pub trait Pool: Send + Sync + 'static {
-    /// Queues `task`; the pool runs it, or drops it when it shuts down. Never blocks.
+    /// Queues `task` without blocking. The pool runs it, or drops it on shutdown.
     fn submit(&self, task: Task);
 }
 
-/// Work for a pool. It catches its own panics.
+/// A task for a pool. It must catch its own panics.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// Threads that take tasks in the order they came, started when there is work and none is idle.
+/// Threads that take tasks first in, first out. A thread is started when there is a task and no thread is idle.
 ///
-/// The queue is bounded by the engine: at most its number of runs times what each may have in flight.
+/// The engine bounds the queue: at most its number of runs times the nodes that each may have in flight.
 pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
 }
 
-/// Starts a thread of this name with this body.
+/// Starts a thread with a name and a body.
 pub(crate) type StartThread = fn(String, Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
 struct Shared {
@@ -35,17 +35,17 @@ struct Shared {
 struct State {
     queue: VecDeque<Task>,
     threads: usize,
-    /// Threads that wait and were not called.
+    /// Threads that wait and were not notified.
     idle: usize,
-    /// Threads that were called and have not woken up yet.
-    called: usize,
+    /// Threads that were notified and have not woken up yet.
+    notified: usize,
     closed: bool,
 }
 
 impl ThreadPool {
     /// A pool of at most `max_threads`, each started by `start_thread`.
     pub(crate) fn new(name: &'static str, max_threads: usize, start_thread: StartThread) -> ThreadPool {
-        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, called: 0, closed: false };
+        let state = State { queue: VecDeque::new(), threads: 0, idle: 0, notified: 0, closed: false };
         let (state, work_or_close) = (Mutex::new(state), Condvar::new());
         ThreadPool { shared: Arc::new(Shared { name, max_threads, start_thread, state, work_or_close }) }
     }
@@ -59,12 +59,12 @@ impl ThreadPool {
             return;
         }
         state.queue.push_back(task);
-        if state.call() {
+        if state.may_notify() {
             drop(state);
             self.shared.work_or_close.notify_one();
             return;
         }
-        let waiting_for_a_thread = state.queue.len() > state.called;
+        let waiting_for_a_thread = state.queue.len() > state.notified;
         if state.idle > 0 || state.threads == self.shared.max_threads || !waiting_for_a_thread {
             return;
         }
@@ -73,7 +73,7 @@ impl ThreadPool {
         drop(state);
         let shared = Arc::clone(&self.shared);
         if (self.shared.start_thread)(name, Box::new(move || shared.work())).is_err() {
-            self.shared.lost_a_thread();
+            self.shared.thread_refused();
         }
     }
 }
@@ -84,7 +84,7 @@ impl Pool for ThreadPool {
     }
 }
 
-/// Queued tasks are dropped; threads end after the task in hand, which its run has told to stop.
+/// Drops the queued tasks. Each thread ends after its present task, whose run has told it to stop.
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
@@ -97,15 +97,15 @@ impl Drop for ThreadPool {
 }
 
 impl State {
-    /// Decides to wake a waiting thread. One at a time: whoever wakes up calls the next if there is more, which wakes
-    /// threads away from the caller's core and leaves the caller to its own work.
-    fn call(&mut self) -> bool {
-        let calls = self.idle > 0 && self.called == 0;
-        if calls {
+    /// Whether to notify an idle thread now. Only one thread wakes up at a time, and notifies the next if there are more
+    /// tasks. So the threads wake each other, and the caller continues with its own work.
+    fn may_notify(&mut self) -> bool {
+        let notify = self.idle > 0 && self.notified == 0;
+        if notify {
             self.idle -= 1;
-            self.called += 1;
+            self.notified += 1;
         }
-        calls
+        notify
     }
 }
 
@@ -114,12 +114,12 @@ impl Shared {
         let mut state = self.lock();
         loop {
             if let Some(task) = state.queue.pop_front() {
-                let calls = !state.queue.is_empty() && state.call();
+                let notify = !state.queue.is_empty() && state.may_notify();
                 drop(state);
-                if calls {
+                if notify {
                     self.work_or_close.notify_one();
                 }
-                // A task catches its own panics; one that slips through must not cost the pool a thread.
+                // Tasks catch their own panics. If one does not, the pool must not lose a thread.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(task));
                 state = self.lock();
             } else if state.closed {
@@ -132,19 +132,19 @@ impl Shared {
 
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.idle += 1;
-        while state.called == 0 && !state.closed {
+        while state.notified == 0 && !state.closed {
             state = self.work_or_close.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        match state.called {
+        match state.notified {
             0 => state.idle -= 1,
-            _ => state.called -= 1,
+            _ => state.notified -= 1,
         }
         state
     }
 
-    /// The system refused a thread: the others serve the queue, and without any its tasks are dropped, which tells
-    /// their runs.
-    fn lost_a_thread(&self) {
+    /// The operating system refused a thread. The other threads serve the queue. If there are none, the queued tasks are
+    /// dropped, and their runs see that.
+    fn thread_refused(&self) {
         let mut state = self.lock();
         state.threads -= 1;
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };

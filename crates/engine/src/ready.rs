@@ -1,21 +1,21 @@
 //! A set of node numbers whose lowest member is found at once.
 
-/// A bit a node, with a summary bit for each word below, up to a single word.
+/// A bit set with summary levels: one bit per node, then one bit per word of the level below, up to a single word.
 ///
-/// Insert, remove and `pop_first` touch one word a level: six levels cover every `u32`. A lone member stays in front
-/// and touches none, which is the rule in a chain.
+/// Insert, remove and `pop_first` touch one word per level; six levels cover every `u32`. A single member is kept in
+/// `front` and touches no word, which is the usual case in a chain.
 pub(crate) struct ReadySet {
-    /// A member lower than all that have a bit, or [`NOBODY`].
+    /// A member that is lower than all members in `words`, or [`NO_NODE`].
     front: u32,
     words: Box<[u64]>,
-    /// Where each level starts in `words`; level 0 holds the members.
+    /// The start of each level in `words`; level 0 holds the members.
     starts: [u32; LEVELS],
     levels: usize,
 }
 
 const LEVELS: usize = 6;
-/// No node has this number: graphs are smaller.
-const NOBODY: u32 = u32::MAX;
+/// Graphs are smaller, so no node has this number.
+const NO_NODE: u32 = u32::MAX;
 
 impl ReadySet {
     pub(crate) fn new(node_count: u32) -> ReadySet {
@@ -32,12 +32,12 @@ impl ReadySet {
                 break;
             }
         }
-        ReadySet { front: NOBODY, words: vec![0; total as usize].into(), starts, levels }
+        ReadySet { front: NO_NODE, words: vec![0; total as usize].into(), starts, levels }
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, member: u32) {
-        if self.front == NOBODY {
+        if self.front == NO_NODE {
             match self.has_bits() {
                 false => self.front = member,
                 true => self.set(member),
@@ -53,7 +53,7 @@ impl ReadySet {
     #[inline]
     pub(crate) fn remove(&mut self, member: u32) {
         if self.front == member {
-            self.front = NOBODY;
+            self.front = NO_NODE;
         } else {
             self.clear(member);
         }
@@ -61,7 +61,7 @@ impl ReadySet {
 
     #[inline]
     pub(crate) fn first(&self) -> Option<u32> {
-        if self.front == NOBODY { self.first_bit() } else { Some(self.front) }
+        if self.front == NO_NODE { self.first_bit() } else { Some(self.front) }
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl ReadySet {
         Some(first)
     }
 
-    /// The single word at the top sums up all.
+    /// Looks at the top level, which is a single word.
     #[inline]
     fn has_bits(&self) -> bool {
         self.words[self.words.len() - 1] != 0

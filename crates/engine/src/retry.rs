@@ -1,4 +1,4 @@
-//! Retries: which failures are tried again, how often, and after which pause.
+//! Retries: which failures are retried, how often, and after which pause.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use crate::workload::{BoxError, Failure};
 
-/// How often and when a node is tried again. A node that waits for its next try holds no slot of a limit, and nodes
-/// that were not tried yet go first.
+/// How often and when a node is retried. A node that waits for a retry holds no slot of a limit, and nodes that were not
+/// tried yet go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Further tries after the first. Tries that end as [`Severity::Throttled`] do not count. Default: 3.
+    /// The number of retries. Tries that end as [`Severity::Throttled`] do not count. Default: 3.
     pub rounds: u32,
-    /// The pause before the first of them; each later one is twice as long, give or take a random quarter. Default:
-    /// 50 ms.
+    /// The pause before the first retry. It doubles per retry and varies by a random quarter. Default: 50 ms.
     pub base: Duration,
     /// The longest pause. Default: 5 s.
     pub longest: Duration,
@@ -29,23 +28,23 @@ impl Default for Retry {
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The next try may succeed.
+    /// A retry may succeed.
     Transient,
-    /// The backend is overloaded (HTTP 429 or 503). It may say for how long.
+    /// The backend is overloaded (HTTP 429 or 503).
     Throttled {
-        /// The pause that the backend asks for.
+        /// The pause that the backend asks for, if it does.
         retry_after: Option<Duration>,
     },
-    /// The next try would fail in the same way.
+    /// A retry would fail in the same way.
     Permanent,
 }
 
-/// An error of a node that says whether another try may help.
+/// An error that says whether a retry may help.
 ///
-/// Implemented for [`BoxError`], so that any error can be a node's.
+/// Implemented for [`BoxError`], so that a node can fail with any error.
 pub trait Classified {
-    /// The kind of the failure. An error that does not say is [`Severity::Transient`]: a node is tried again only if its
-    /// policy has a [`Retry`], and then another try is what its author wants.
+    /// The kind of the failure. The default is [`Severity::Transient`], because a node is retried only if its policy asks
+    /// for retries.
     fn severity(&self) -> Severity {
         Severity::Transient
     }
@@ -65,7 +64,7 @@ impl Classified for BoxError {
     }
 }
 
-/// Sources of an error that are looked at for a severity.
+/// The number of sources of an error that are searched for a severity.
 const MAX_SOURCES: usize = 64;
 
 /// An error with its severity, for nodes whose errors are boxed.
@@ -88,7 +87,7 @@ pub struct ClassifiedError {
 }
 
 impl ClassifiedError {
-    /// Gives `error` this severity.
+    /// An error with this severity.
     pub fn new(severity: Severity, error: impl Into<BoxError>) -> ClassifiedError {
         ClassifiedError { severity, error: error.into() }
     }
@@ -112,16 +111,16 @@ impl Classified for ClassifiedError {
     }
 }
 
-/// Refusals that one node takes before it fails; what they wait is up to the backend.
+/// Throttled tries after which a node fails. The backend decides how long the pauses between them are.
 pub(crate) const MAX_REFUSALS: u32 = 1_000;
 
 impl Retry {
-    /// The pause before try `round` (from 0), with `random` to spread those that failed together.
+    /// The pause before retry `round` (from 0). `random` spreads the retries of nodes that failed at the same time.
     pub(crate) fn pause(&self, round: u32, random: u64) -> Duration {
         let full = self.base.saturating_mul(1 << round.min(30)).min(self.longest);
-        let spread = (random % 1024) as u32;
-        // Between three quarters and five quarters.
-        (full / 4 * 3).saturating_add(full / 2048 * spread).min(self.longest)
+        let jitter = (random % 1024) as u32;
+        // Between three quarters and five quarters of the full pause.
+        (full / 4 * 3).saturating_add(full / 2048 * jitter).min(self.longest)
     }
 }
 
@@ -135,10 +134,10 @@ impl<E: Classified> Failure<E> {
     }
 }
 
-/// Numbers for spreading pauses: SplitMix64.
-pub(crate) struct Spread(pub(crate) u64);
+/// Random numbers for the pauses before retries (SplitMix64).
+pub(crate) struct Jitter(pub(crate) u64);
 
-impl Spread {
+impl Jitter {
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

@@ -1,4 +1,4 @@
-//! The parts of its surroundings that an engine uses. A simulator replaces them with virtual ones.
+//! The seams of an engine: the clock, tasks and threads that it uses. A simulator replaces them.
 
 use std::sync::Arc;
 

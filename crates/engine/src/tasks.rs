@@ -1,8 +1,8 @@
-//! Futures that run as tasks of their own, beside their run: a seam, and tokio behind it.
+//! Spawning futures as tasks: a trait that tests replace, and the implementation with tokio.
 
 use std::pin::Pin;
 
-/// Spawns futures.
+/// Spawns futures as tasks.
 pub trait Tasks: Send + Sync + 'static {
     /// Starts `future`. Dropping the returned guard aborts it.
     fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> AbortOnDrop;
@@ -26,7 +26,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Spawns tasks of the tokio runtime that polls the run.
+/// Spawns tasks on the tokio runtime that polls the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokioTasks;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_engine::metrics::Page;
+use anabranch_engine::metrics::MetricsPage;
 
 use crate::admission::Totals;
 use crate::ledger::{LedgerEntry, Reason};
@@ -101,7 +101,7 @@ pub struct DegradedCount {
 impl PlanMetrics {
     /// The numbers in the text format of Prometheus.
     pub fn render(&self) -> String {
-        let mut page = Page::new("anabranch_plan", &[]);
+        let mut page = MetricsPage::new("anabranch_plan", &[]);
         let requests = self.plans.iter().flat_map(|plan| {
             plan.requests.map(|(outcome, count)| {
                 (vec![("plan", plan.plan.as_str()), ("outcome", outcome.word())], count)
@@ -126,7 +126,7 @@ impl PlanMetrics {
         page.finish()
     }
 
-    fn render_degraded(&self, page: &mut Page<'_>) {
+    fn render_degraded(&self, page: &mut MetricsPage<'_>) {
         let lines: Vec<_> = self.plans.iter().flat_map(PlanCounts::lines).collect();
         if lines.is_empty() {
             return;

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anabranch_engine::event::{Event, Heard, What};
-use anabranch_engine::timeline::{Timeline, Track};
+use anabranch_engine::event::{Event, EventKind, ListenerItem};
+use anabranch_engine::timeline::{NodeTrack, Timeline};
 use anabranch_engine::{Dag, Graph as _, NodeId};
 
 use crate::answer::Answer;
@@ -39,9 +39,9 @@ impl Plan {
         let mut listener = self.engine().runs().events().listen(bound);
         let mut manner = Manner::default();
         let answer = self.run_as(request, options, &mut manner).await;
-        let heard = std::iter::from_fn(|| listener.try_next());
-        let (graph, heard) = without_timers(&self.compiled, heard);
-        let timeline = manner.run.and_then(|run| Timeline::new(run, &graph, &heard).ok());
+        let items = std::iter::from_fn(|| listener.try_next());
+        let (graph, items) = without_timers(&self.compiled, items);
+        let timeline = manner.run.and_then(|run| Timeline::new(run, &graph, &items).ok());
         let trace = timeline.map(|timeline| Trace {
             timeline,
             title: format!("plan {}", self.name()),
@@ -51,9 +51,9 @@ impl Plan {
     }
 }
 
-/// The plan's graph and what was heard of its run, without the stages that only watch the time of regions: they end when
+/// The plan's graph and the events of its run, without the stages that only watch the time of regions: they end when
 /// these do, and nobody waited for them.
-fn without_timers(plan: &Compiled, heard: impl Iterator<Item = Heard>) -> (Dag, Vec<Heard>) {
+fn without_timers(plan: &Compiled, items: impl Iterator<Item = ListenerItem>) -> (Dag, Vec<ListenerItem>) {
     // They have the highest numbers.
     let count = (plan.stages.len() - plan.regions.len()) as u32;
     let mut edges = Vec::new();
@@ -61,14 +61,16 @@ fn without_timers(plan: &Compiled, heard: impl Iterator<Item = Heard>) -> (Dag, 
         plan.graph.inputs(node, |input, edge| edges.extend((input.0 < count).then_some((input, node, edge))));
     }
     let graph = Dag::new(count, &edges).expect("a part of a graph is a graph");
-    let shown = |heard: Heard| match heard {
-        Heard::Event(event) => match event.what {
-            What::RunStarted(_) => Some(Heard::Event(Event { what: What::RunStarted(count), ..event })),
-            what => what.node().is_none_or(|node| node.0 < count).then_some(heard),
+    let shown = |item: ListenerItem| match item {
+        ListenerItem::Event(event) => match event.kind {
+            EventKind::RunStarted(_) => {
+                Some(ListenerItem::Event(Event { kind: EventKind::RunStarted(count), ..event }))
+            }
+            kind => kind.node().is_none_or(|node| node.0 < count).then_some(item),
         },
-        Heard::Lost(_) => Some(heard),
+        ListenerItem::Lost(_) => Some(item),
     };
-    (graph, heard.filter_map(shown).collect())
+    (graph, items.filter_map(shown).collect())
 }
 
 impl Trace {
@@ -83,7 +85,7 @@ impl Trace {
     }
 
     /// The stages with what became of them, in the order they started; those that never did come last.
-    pub fn stages(&self) -> Vec<(&str, &Track)> {
+    pub fn stages(&self) -> Vec<(&str, &NodeTrack)> {
         let mut stages: Vec<_> = self.names.iter().map(String::as_str).zip(self.timeline.tracks()).collect();
         stages.sort_by_key(|(_, track)| track.started.unwrap_or(Duration::MAX));
         stages

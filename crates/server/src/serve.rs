@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::admission::Drained;
+use anabranch_engine::admission::DrainReport;
 use anabranch_engine::clock::Clock;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub struct Served {
     /// What the engine says about runs.
-    pub drained: Drained,
+    pub drained: DrainReport,
     /// Connections that were cut with calls under way.
     pub cut: usize,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_engine::timeline::{Category, Track};
+use anabranch_engine::timeline::{Category, NodeTrack};
 use anabranch_plan::explained::Kind;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
@@ -148,7 +148,7 @@ async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ra
     let options = RunOptions { sequential: order == Order::Sequential, ..RunOptions::default() };
     let (answer, trace) = plan.run_traced(request, &options).await;
     let answer = answer?;
-    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("nothing was heard of the run"))? })
+    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))? })
 }
 
 /// Who ran when, and what that saved.
@@ -161,7 +161,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     for (name, track) in together.trace.stages() {
         text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
     }
-    let spent = timeline.over_all();
+    let spent = timeline.all_nodes();
     let worked = spent[Category::Io] + spent[Category::Cpu];
     let first = |stage: &usize| {
         let stage = &explained.stages[*stage];
@@ -187,7 +187,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
 }
 
 /// When a stage ran, on a line as long as the run; a dot where it took no time to speak of.
-fn bar(track: &Track, wall: Duration) -> String {
+fn bar(track: &NodeTrack, wall: Duration) -> String {
     let (Some(started), Some(ended)) = (track.started, track.ended) else { return "did not run".to_owned() };
     let at =
         |time: Duration| (time.as_secs_f64() / wall.as_secs_f64().max(1e-9) * BAR as f64).round() as usize;

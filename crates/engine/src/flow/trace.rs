@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Name;
 use crate::dag::Dag;
-use crate::event::{Events, Heard, Listener, RunId};
+use crate::event::{Events, Listener, ListenerItem, RunId};
 use crate::graph::NodeId;
 use crate::timeline::Timeline;
 
@@ -60,7 +60,7 @@ pub(super) struct Recorder<'a> {
     names: &'a Arc<[Name]>,
     label: Name,
     run: Option<RunId>,
-    heard: Vec<Heard>,
+    heard: Vec<ListenerItem>,
 }
 
 impl<'a> Recorder<'a> {
@@ -79,7 +79,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn hear(&mut self, run: RunId) {
         self.run = Some(run);
         while let Some(heard) = self.listener.try_next() {
-            if !matches!(heard, Heard::Event(event) if event.run != run) {
+            if !matches!(heard, ListenerItem::Event(event) if event.run != run) {
                 self.heard.push(heard);
             }
         }

@@ -1,379 +1,401 @@
-//! How many calls one backend takes at a time, found out by calling it.
+//! Adaptive concurrency: finds out how many calls one backend can take at a time.
 //!
-//! A limit grows towards a goal, by one with each call that ends well; then it lets a round go by and judges a window
-//! of calls. More calls at a time must pay: were it for nothing, each would just take longer. A refusal cuts the limit
-//! at once and leaves a ceiling. Calls that come to take twice as long halve it; if that does not help, the slowness
-//! is not of our making, and the limit returns.
+//! A limit is in one of four states. All but the first judge a *window*: the latencies of a round of calls, measured after
+//! one round has passed at the present limit.
+//!
+//! | state | meaning | judgement |
+//! |---|---|---|
+//! | grow | below its target; an answered call adds 1 | at the target: hold or probe |
+//! | hold | measures the latency at this limit | as usual: new target, then grow; doubled: back off |
+//! | probe | above `probe_base`; did throughput rise? | yes: new target, then grow; no: return below the probe |
+//! | back off | halved because calls were slow | faster: hold; not faster: the backend itself is slow, grow back |
+//!
+//! In every state a refused call cuts the limit by a quarter at once, and so do repeated timeouts. The number of calls
+//! that was too many becomes the *ceiling*: the limit returns to just below it, and goes past it only after a delay.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
 use super::bounds::Bounds;
-use super::ceiling::{Ceiling, Next};
+use super::ceiling::{Ceiling, NextTarget};
 use super::error::Error;
-use super::latency::{Mean, Window};
+use super::latency::{MeanLatency, Window};
 
-/// A call, as it began.
+/// The start of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// When it began.
+    /// The time of the start.
     pub began: Instant,
-    /// Calls in flight then, itself included.
+    /// Calls in flight at the start, including this one.
     pub in_flight: u32,
 }
 
-/// How a call ended, as far as it tells of the backend's load.
+/// How a call ended, as far as it says something about the backend's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallOutcome {
     /// The backend answered.
-    Done,
-    /// The backend said that it has too much to do.
+    Answered,
+    /// The backend said that it is overloaded, such as HTTP 429.
     Refused,
     /// No answer came in time.
     TimedOut,
     /// The caller gave up before an answer came: its deadline passed, or it was dropped.
     GivenUp,
-    /// Something went wrong that says nothing of load.
+    /// An error that says nothing about load.
     Failed,
 }
 
-/// A limit moved.
+/// A change of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// What it was.
+pub struct LimitChange {
+    /// The limit before the change.
     pub from: u32,
-    /// What it is now.
+    /// The limit after the change.
     pub to: u32,
-    /// Why.
-    pub why: Why,
+    /// The reason for it.
+    pub reason: ChangeReason,
 }
 
-/// Why a limit moved.
+/// Why a limit changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Calls ended well.
-    Well,
+pub enum ChangeReason {
+    /// A call was answered.
+    Success,
     /// A call was refused.
     Refused,
-    /// Calls timed out.
+    /// Several calls timed out.
     TimedOut,
-    /// Calls took too long.
+    /// Calls became slower.
     Slow,
 }
 
-/// What a limit has learned of its backend, for another to go on from.
+/// The knowledge of an adaptive limit, to be stored and loaded after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Learned {
+pub struct LearnedLimit {
     /// The limit.
     pub limit: u32,
-    /// The fewest calls in flight known to be too many.
+    /// The lowest number of calls in flight that is known to be too many.
     pub ceiling: Option<u32>,
-    /// How long a call takes on average when calls do not queue.
+    /// The mean latency of a call when calls do not queue in the backend.
     pub latency: Option<Duration>,
 }
 
-/// A limit on calls in flight that follows what their backend can take.
+/// A limit on calls in flight that adapts to its backend.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     bounds: Bounds,
     limit: u32,
-    /// Where growth is going.
-    goal: u32,
+    /// The limit grows up to this.
+    target: u32,
     ceiling: Ceiling,
-    /// Calls that ended at this limit.
-    held: u32,
-    /// Calls begun by the last cut tell nothing of the limit as it is.
-    cut_at: Option<Instant>,
-    /// [`RARE`] for each timeout, less one for each call that ended well since.
-    timeouts: u32,
-    /// Calls to let go by before the window opens: of those that begin now, the short ones end first.
-    settling: u32,
+    /// Calls that ended while the limit had its present value.
+    calls_at_limit: u32,
+    /// Calls that began before the last cut say nothing about the present limit.
+    last_cut: Option<Instant>,
+    /// [`SUCCESSES_PER_TIMEOUT`] for each timeout, minus one for each answered call since.
+    timeout_score: u32,
+    /// Calls to ignore before the window opens. Without this, short calls would be over-represented: of the calls that
+    /// begin now, they end first.
+    calls_to_skip: u32,
     window: Window,
-    /// Seconds that answered calls took of late, whatever the limit was.
-    recent: Option<f64>,
-    /// The least that calls took on average at a limit that was held.
-    calm: Option<Mean>,
-    /// The limit that growth is judged against, and how long calls take there.
-    anchor: Option<(u32, Mean)>,
-    ground: Ground,
-    /// Probes that did not pay.
-    retreats: u32,
-    /// The limit before a cut because of slow calls, and how long they took, while the effect is watched.
-    easing: Option<(u32, Mean)>,
+    /// Recent latency of answered calls in seconds, at any limit.
+    recent_latency: Option<f64>,
+    /// The lowest mean latency that was measured in the hold state.
+    baseline_latency: Option<MeanLatency>,
+    /// The limit that a probe is compared with, and the latency there.
+    probe_base: Option<(u32, MeanLatency)>,
+    trust: Trust,
+    failed_probes: u32,
+    /// In the back-off state: the limit and the latency before it.
+    backing_off: Option<(u32, MeanLatency)>,
 }
 
-/// Whether calls are known not to queue at the anchor.
+/// How sure it is that calls do not queue in the backend at `probe_base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ground {
+enum Trust {
     Untested,
-    /// Calls timed out, or the last test is long ago.
+    /// Calls timed out, or the last test was long ago.
     Doubtful,
-    Firm,
+    Confirmed,
 }
 
-/// How many times as long as when calm calls may take.
-const TOLERANCE: f64 = 2.0;
-/// Growth up to this factor may stay unjudged while its effect could be chance.
-const SMALL: f64 = 1.5;
-/// After so many retreats it is tested whether calls queue at the anchor too: no judgement by chance lasts for ever.
-const TESTED: u32 = 32;
-/// More than one timeout for so many calls that end well is a backend that no longer answers.
-const RARE: u32 = 4;
+/// Calls that take more than this many times the baseline latency make the limit back off.
+const MAX_SLOWDOWN: f64 = 2.0;
+/// Growth up to this factor may continue while its effect is within chance.
+const MAX_UNJUDGED_GROWTH: f64 = 1.5;
+/// After this many failed probes the baseline is tested again, so that no wrong judgement lasts for ever.
+const PROBES_PER_RETEST: u32 = 32;
+/// A backend with more than one timeout per this many answered calls counts as overloaded.
+const SUCCESSES_PER_TIMEOUT: u32 = 4;
 
 impl Adaptive {
-    /// A limit that knows nothing yet.
+    /// A limit that starts at `bounds.start`.
     pub fn new(bounds: Bounds) -> Result<Adaptive, Error> {
         bounds.check()?;
         Ok(Adaptive {
             bounds,
             limit: bounds.start,
-            goal: bounds.start,
+            target: bounds.start,
             ceiling: Ceiling::unknown(bounds.ramp, bounds.start),
-            held: 0,
-            cut_at: None,
-            timeouts: 0,
-            settling: bounds.start,
+            calls_at_limit: 0,
+            last_cut: None,
+            timeout_score: 0,
+            calls_to_skip: bounds.start,
             window: Window::default(),
-            recent: None,
-            calm: None,
-            anchor: None,
-            ground: Ground::Untested,
-            retreats: 0,
-            easing: None,
+            recent_latency: None,
+            baseline_latency: None,
+            probe_base: None,
+            trust: Trust::Untested,
+            failed_probes: 0,
+            backing_off: None,
         })
     }
 
-    /// How many calls may be in flight.
+    /// The number of calls that may be in flight.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// What it has learned, to be stored.
-    pub fn save(&self) -> Learned {
-        let latency = self.calm.map(|calm| calm.latency());
-        Learned { limit: self.limit, ceiling: self.ceiling.level(), latency }
+    /// The knowledge so far, to be stored.
+    pub fn save(&self) -> LearnedLimit {
+        let latency = self.baseline_latency.map(|baseline| baseline.latency());
+        LearnedLimit { limit: self.limit, ceiling: self.ceiling.level(), latency }
     }
 
-    /// Goes on from what was stored, within its own bounds.
-    pub fn load(&mut self, learned: Learned) {
-        self.place(learned.limit.clamp(self.bounds.min, self.bounds.max));
+    /// Continues from stored knowledge, within its own bounds.
+    pub fn load(&mut self, learned: LearnedLimit) {
+        self.set_limit(learned.limit.clamp(self.bounds.min, self.bounds.max));
         self.ceiling = Ceiling::unknown(self.bounds.ramp, self.limit);
         if let Some(level) = learned.ceiling {
-            self.ceiling.found(level);
+            self.ceiling.set(level);
         }
         if let Some(latency) = learned.latency {
-            self.recent = Some(latency.as_secs_f64());
-            self.calm = Some(Mean::of(latency));
-            self.ground = Ground::Firm;
+            self.recent_latency = Some(latency.as_secs_f64());
+            self.baseline_latency = Some(MeanLatency::of(latency));
+            self.trust = Trust::Confirmed;
         }
     }
 
-    /// Takes note of a call's end, with so many in flight, itself included; tells if the limit moved.
-    pub fn ended(&mut self, now: Instant, call: Call, in_flight: u32, verdict: Verdict) -> Option<Moved> {
-        if self.cut_at.is_some_and(|cut| call.began <= cut) {
+    /// Records the end of a call; `in_flight` includes it. Returns the change of the limit, if there is one.
+    pub fn ended(
+        &mut self,
+        now: Instant,
+        call: Call,
+        in_flight: u32,
+        outcome: CallOutcome,
+    ) -> Option<LimitChange> {
+        if self.last_cut.is_some_and(|cut| call.began <= cut) {
             return None;
         }
-        match verdict {
-            Verdict::Done => self.done(now, call, in_flight),
-            Verdict::Refused => {
+        match outcome {
+            CallOutcome::Answered => self.succeeded(now, call, in_flight),
+            CallOutcome::Refused => {
                 let level = in_flight.max(call.in_flight).min(self.limit);
-                self.overloaded(now, level, call.in_flight, Why::Refused)
+                self.cut_below(now, level, call.in_flight, ChangeReason::Refused)
             }
-            Verdict::TimedOut => self.timed_out(now, call, in_flight),
-            Verdict::GivenUp if self.is_overdue(now, call) => self.timed_out(now, call, in_flight),
-            Verdict::GivenUp | Verdict::Failed => None,
+            CallOutcome::TimedOut => self.timed_out(now, call, in_flight),
+            CallOutcome::GivenUp if self.is_overdue(now, call) => self.timed_out(now, call, in_flight),
+            CallOutcome::GivenUp | CallOutcome::Failed => None,
         }
     }
 
-    fn done(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<Moved> {
-        self.timeouts = self.timeouts.saturating_sub(1);
+    fn succeeded(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<LimitChange> {
+        self.timeout_score = self.timeout_score.saturating_sub(1);
         let took = now.saturating_duration_since(call.began).as_secs_f64();
-        self.recent = Some(self.recent.map_or(took, |recent| recent + (took - recent) / 8.0));
-        if self.limit == self.goal || !is_used(in_flight, self.limit) {
-            return self.measure(now, call, in_flight);
+        self.recent_latency = Some(self.recent_latency.map_or(took, |recent| recent + (took - recent) / 8.0));
+        if self.limit == self.target || !is_saturated(in_flight, self.limit) {
+            return self.add_to_window(now, call, in_flight);
         }
         let from = self.limit;
         self.limit += 1;
-        self.settling = self.limit;
-        Some(Moved { from, to: self.limit, why: Why::Well })
+        self.calls_to_skip = self.limit;
+        Some(LimitChange { from, to: self.limit, reason: ChangeReason::Success })
     }
 
-    /// Whether a call has taken so long that it tells of the backend and not of its caller's haste.
+    /// Whether a call that was given up took so long that the backend must be slow. A shorter one only had an impatient
+    /// caller.
     fn is_overdue(&self, now: Instant, call: Call) -> bool {
         let took = now.saturating_duration_since(call.began).as_secs_f64();
-        self.recent.is_none_or(|recent| took >= TOLERANCE * recent)
+        self.recent_latency.is_none_or(|recent| took >= MAX_SLOWDOWN * recent)
     }
 
-    /// A lone timeout is a call that took very long; many are a backend that no longer answers.
-    fn timed_out(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<Moved> {
-        self.timeouts += RARE;
-        if self.timeouts <= RARE {
-            return self.measure(now, call, in_flight);
+    /// A single timeout counts as a slow call, several as an overloaded backend.
+    fn timed_out(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<LimitChange> {
+        self.timeout_score += SUCCESSES_PER_TIMEOUT;
+        if self.timeout_score <= SUCCESSES_PER_TIMEOUT {
+            return self.add_to_window(now, call, in_flight);
         }
-        self.timeouts = RARE;
-        self.ground = Ground::Doubtful;
+        self.timeout_score = SUCCESSES_PER_TIMEOUT;
+        self.trust = Trust::Doubtful;
         let level = in_flight.min(self.limit);
-        self.overloaded(now, level, level, Why::TimedOut)
+        self.cut_below(now, level, level, ChangeReason::TimedOut)
     }
 
-    /// Cuts to three quarters of `level`, and does not come near `too_many` soon.
-    fn overloaded(&mut self, now: Instant, level: u32, too_many: u32, why: Why) -> Option<Moved> {
+    /// Cuts the limit to three quarters of `level` and sets the ceiling to `too_many`.
+    fn cut_below(
+        &mut self,
+        now: Instant,
+        level: u32,
+        too_many: u32,
+        reason: ChangeReason,
+    ) -> Option<LimitChange> {
         let to = (level - level.div_ceil(4)).clamp(self.bounds.min, self.limit);
-        self.ceiling.found(too_many.min(level).max(to.saturating_add(1)));
-        self.cut(now, to, why)
+        self.ceiling.set(too_many.min(level).max(to.saturating_add(1)));
+        self.cut(now, to, reason)
     }
 
-    fn measure(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<Moved> {
-        self.held = self.held.saturating_add(1);
-        if self.settling > 0 {
-            self.settling -= 1;
+    fn add_to_window(&mut self, now: Instant, call: Call, in_flight: u32) -> Option<LimitChange> {
+        self.calls_at_limit = self.calls_at_limit.saturating_add(1);
+        if self.calls_to_skip > 0 {
+            self.calls_to_skip -= 1;
             return None;
         }
-        let usual = self.easing.or(self.anchor).map(|(_, mean)| mean).or(self.calm);
+        let usual = self.backing_off.or(self.probe_base).map(|(_, mean)| mean).or(self.baseline_latency);
         self.window.add(now.saturating_duration_since(call.began), usual, in_flight);
         if !self.window.is_full(self.limit) {
             return None;
         }
-        if !is_used(self.window.in_flight(), self.limit) {
+        if !is_saturated(self.window.in_flight(), self.limit) {
             self.window = Window::default();
             return None;
         }
-        match (self.easing, self.anchor) {
-            (Some((from, before)), _) => self.judge_cut(now, from, before),
+        match (self.backing_off, self.probe_base) {
+            (Some((from, before)), _) => self.judge_back_off(now, from, before),
             (None, Some((level, mean))) if level < self.limit => self.judge_probe(now, level, mean),
             _ => self.judge_hold(now),
         }
     }
 
-    fn judge_hold(&mut self, now: Instant) -> Option<Moved> {
-        let slow = match self.calm {
-            Some(calm) => self.window.side(calm, TOLERANCE)? == Ordering::Greater,
+    fn judge_hold(&mut self, now: Instant) -> Option<LimitChange> {
+        let slow = match self.baseline_latency {
+            Some(baseline) => self.window.compare(baseline, MAX_SLOWDOWN)? == Ordering::Greater,
             None => false,
         };
-        if slow || self.ground == Ground::Doubtful {
-            return self.ease(now);
+        if slow || self.trust == Trust::Doubtful {
+            return self.back_off(now);
         }
         let mut mean = self.window.mean();
-        if let Some((_, held)) = &mut self.anchor {
-            held.learn(&self.window);
+        if let Some((_, held)) = &mut self.probe_base {
+            held.update(&self.window);
             mean = *held;
         }
-        self.anchor = Some((self.limit, mean));
-        self.calm = Some(self.calm.map_or(mean, |calm| calm.least(mean)));
-        self.grow();
+        self.probe_base = Some((self.limit, mean));
+        self.baseline_latency =
+            Some(self.baseline_latency.map_or(mean, |baseline| baseline.min_if_certain(mean)));
+        self.choose_target();
         None
     }
 
-    /// More calls at a time pay when they take longer by less than half of what was added.
-    fn judge_probe(&mut self, now: Instant, level: u32, mean: Mean) -> Option<Moved> {
+    /// A probe succeeds if latency grew by less than the square root of the growth in calls: throughput rose.
+    fn judge_probe(&mut self, now: Instant, level: u32, mean: MeanLatency) -> Option<LimitChange> {
         let growth = f64::from(self.limit) / f64::from(level);
         let here = Some((self.limit, self.window.mean()));
-        match self.window.side(mean, growth.sqrt()) {
-            Some(Ordering::Greater) => return self.retreat(now, level, mean),
+        match self.window.compare(mean, growth.sqrt()) {
+            Some(Ordering::Greater) => return self.undo_probe(now, level, mean),
             Some(_) => {
-                self.anchor = here;
-                self.ground = Ground::Firm;
+                self.probe_base = here;
+                self.trust = Trust::Confirmed;
             }
-            None if growth >= SMALL => return None,
-            // There is no further growth to judge it by.
-            None if self.limit == self.bounds.max => self.anchor = here,
+            None if growth >= MAX_UNJUDGED_GROWTH => return None,
+            // The limit cannot grow further, so this is the last chance to judge.
+            None if self.limit == self.bounds.max => self.probe_base = here,
             None => {}
         }
-        self.grow();
+        self.choose_target();
         None
     }
 
-    /// Fewer calls at a time help when they take shorter by more than half of what was taken away.
-    fn judge_cut(&mut self, now: Instant, from: u32, before: Mean) -> Option<Moved> {
+    /// Backing off helped if latency fell by more than the square root of the cut.
+    fn judge_back_off(&mut self, now: Instant, from: u32, before: MeanLatency) -> Option<LimitChange> {
         let kept = f64::from(self.limit) / f64::from(from);
-        let helped = self.window.side(before, kept.sqrt())? == Ordering::Less;
+        let helped = self.window.compare(before, kept.sqrt())? == Ordering::Less;
         if !helped {
-            self.eased(from);
+            self.accept_latency(from);
             return None;
         }
-        if self.ground != Ground::Firm {
-            self.ceiling.found(self.limit + 1);
-            return self.ease(now);
+        if self.trust != Trust::Confirmed {
+            self.ceiling.set(self.limit + 1);
+            return self.back_off(now);
         }
-        let fits = self.window.mean().fits(from, before).clamp(self.limit, from - 1);
-        self.ceiling.found(fits + 1);
-        self.place(self.limit);
+        let fits = self.window.mean().calls_without_queue(from, before).clamp(self.limit, from - 1);
+        self.ceiling.set(fits + 1);
+        self.set_limit(self.limit);
         None
     }
 
-    /// Gives up a probe that did not pay, for as many calls as the backend serves at a time.
-    fn retreat(&mut self, now: Instant, level: u32, mean: Mean) -> Option<Moved> {
-        self.retreats = self.retreats.wrapping_add(1);
-        if self.retreats.is_multiple_of(TESTED) {
-            self.ground = Ground::Doubtful;
+    /// Goes back from a failed probe to the number of calls that the backend serves without a queue.
+    fn undo_probe(&mut self, now: Instant, level: u32, mean: MeanLatency) -> Option<LimitChange> {
+        self.failed_probes = self.failed_probes.wrapping_add(1);
+        if self.failed_probes.is_multiple_of(PROBES_PER_RETEST) {
+            self.trust = Trust::Doubtful;
         }
         let (from, before) = (self.limit, self.window.mean());
-        let to = mean.fits(from, before).clamp(level, from - 1);
-        self.ceiling.found(to + 1);
-        let moved = self.cut(now, to, Why::Slow);
-        if self.ground == Ground::Untested {
-            self.easing = Some((from, before));
+        let to = mean.calls_without_queue(from, before).clamp(level, from - 1);
+        self.ceiling.set(to + 1);
+        let change = self.cut(now, to, ChangeReason::Slow);
+        if self.trust == Trust::Untested {
+            self.backing_off = Some((from, before));
         }
-        moved
+        change
     }
 
-    /// Halves the limit, to see whether calls take shorter then.
-    fn ease(&mut self, now: Instant) -> Option<Moved> {
+    /// Halves the limit, to see whether latency falls.
+    fn back_off(&mut self, now: Instant) -> Option<LimitChange> {
         let (from, before) = (self.limit, self.window.mean());
         let to = (from / 2).max(self.bounds.min);
         if to == from {
-            self.eased(from);
+            self.accept_latency(from);
             return None;
         }
-        let moved = self.cut(now, to, Why::Slow);
-        self.easing = Some((from, before));
-        moved
+        let change = self.cut(now, to, ChangeReason::Slow);
+        self.backing_off = Some((from, before));
+        change
     }
 
-    /// The last cut, from there, did not help: this is how long calls take when they do not queue.
-    fn eased(&mut self, from: u32) {
-        self.calm = Some(self.window.mean());
-        self.ground = Ground::Firm;
-        self.ceiling.is_above(from);
-        self.place(self.limit);
+    /// Backing off from `from` did not help: the present latency is the new baseline, and `from` is allowed again.
+    fn accept_latency(&mut self, from: u32) {
+        self.baseline_latency = Some(self.window.mean());
+        self.trust = Trust::Confirmed;
+        self.ceiling.raise_above(from);
+        self.set_limit(self.limit);
     }
 
-    fn grow(&mut self) {
+    fn choose_target(&mut self) {
         self.window = Window::default();
         if self.limit == self.bounds.max {
             return;
         }
-        let goal = match self.ceiling.next(self.limit, self.held) {
-            Next::Stay => return,
-            Next::Return(goal) => {
-                self.anchor = None;
-                goal
+        let target = match self.ceiling.next(self.limit, self.calls_at_limit) {
+            NextTarget::Stay => return,
+            NextTarget::Return(target) => {
+                self.probe_base = None;
+                target
             }
-            Next::Probe(goal) => goal,
+            NextTarget::Probe(target) => target,
         };
-        self.goal = goal.min(self.bounds.max);
-        self.held = 0;
+        self.target = target.min(self.bounds.max);
+        self.calls_at_limit = 0;
     }
 
-    fn cut(&mut self, now: Instant, to: u32, why: Why) -> Option<Moved> {
+    fn cut(&mut self, now: Instant, to: u32, reason: ChangeReason) -> Option<LimitChange> {
         let from = self.limit;
-        self.cut_at = Some(now);
-        self.place(to);
-        (to < from).then_some(Moved { from, to, why })
+        self.last_cut = Some(now);
+        self.set_limit(to);
+        (to < from).then_some(LimitChange { from, to, reason })
     }
 
-    fn place(&mut self, limit: u32) {
+    fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
-        self.goal = limit;
-        self.held = 0;
-        self.settling = limit;
+        self.target = limit;
+        self.calls_at_limit = 0;
+        self.calls_to_skip = limit;
         self.window = Window::default();
-        self.anchor = None;
-        self.easing = None;
+        self.probe_base = None;
+        self.backing_off = None;
     }
 }
 
-/// Whether a limit is what holds calls back.
-fn is_used(in_flight: u32, limit: u32) -> bool {
+/// Whether calls use at least 80% of the limit. Only then does the limit hold calls back.
+fn is_saturated(in_flight: u32, limit: u32) -> bool {
     u64::from(in_flight) * 5 >= u64::from(limit) * 4
 }

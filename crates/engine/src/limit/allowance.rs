@@ -1,17 +1,17 @@
-//! What one limit allows.
+//! The settings of one limit.
 
 use super::bounds::Bounds;
 use super::bucket::Rate;
 use super::table::LimitKey;
 
-/// What one limit allows. The default allows everything: set the fields that are to bound something.
+/// The bounds of one limit. The default has none: set the fields that should bound something.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowance {
     /// Calls in flight at the same time. Default: unlimited.
     pub concurrency: Concurrency,
     /// Calls per unit of time. Default: unlimited.
     pub requests: Option<Rate>,
-    /// Tokens (whatever the backend counts by) per unit of time. Default: unlimited.
+    /// Tokens per unit of time, such as the tokens of a language model. Default: unlimited.
     pub tokens: Option<Rate>,
     /// A limit that calls of this one count against as well, such as an account that several keys share. Default: none.
     pub parent: Option<LimitKey>,
@@ -23,7 +23,7 @@ impl Allowance {
         Allowance { concurrency: Concurrency::Fixed(calls), ..Allowance::default() }
     }
 
-    /// As many calls in flight as the backend turns out to take, within the default [`Bounds`].
+    /// An adaptive number of calls in flight, within the default [`Bounds`].
     pub fn adaptive() -> Allowance {
         Allowance { concurrency: Concurrency::Adaptive(Bounds::default()), ..Allowance::default() }
     }
@@ -34,7 +34,7 @@ impl Allowance {
 pub enum Concurrency {
     /// At most this many.
     Fixed(u32),
-    /// As many as the backend turns out to take, within these bounds.
+    /// Adapts to the backend, within these bounds.
     Adaptive(Bounds),
 }
 

@@ -18,9 +18,9 @@ pub struct Bounds {
 /// How a limit grows until a call is refused, times out or slows down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ramp {
-    /// Doubles with each window.
+    /// It doubles per window.
     Double,
-    /// Adds one with each window.
+    /// It grows by one per window.
     One,
 }
 

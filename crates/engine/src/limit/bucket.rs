@@ -1,49 +1,49 @@
-//! How much may be asked of a backend in a time: so many requests a minute, so many tokens a minute.
+//! Rate limits as token buckets, such as 600 requests per minute or 90,000 tokens per minute.
 //!
-//! The level is counted in grains, so fine that a nanosecond's refill is a whole number of them: nothing is ever
-//! rounded, and hours of refilling do not drift.
+//! The level of a bucket is counted in *grains*, units so small that a nanosecond refills a whole number of them. So
+//! nothing is rounded, and a bucket does not drift over hours.
 
 use std::time::{Duration, Instant};
 
 use super::error::Error;
 
-/// So much in a time, and so much at once.
+/// A rate and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How much flows in.
+    /// The amount that becomes available in the time `per`.
     pub amount: u64,
-    /// The time in which it does.
+    /// The time in which the amount becomes available.
     pub per: Duration,
-    /// How much can be taken at once, when nothing was for long.
+    /// The most that can be taken at once, after a time without use.
     pub burst: u64,
 }
 
-/// What a backend says is left of what it allows.
+/// The remaining quota as the backend reports it, for example in the headers of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// How much it allows in the time of the bucket's [`Rate`].
+    /// The amount allowed in the time `per` of the bucket's [`Rate`].
     pub limit: Option<u64>,
-    /// How much of that is left.
+    /// The amount that is left.
     pub remaining: u64,
-    /// When all of it will be there again.
+    /// When the whole amount will be available again.
     pub full_at: Option<Instant>,
 }
 
-/// An amount that flows in over time and is taken in parts, starting full.
+/// A token bucket. It starts full and refills over time.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     rate: Rate,
-    /// What the backend allows, where that is less than the rate.
+    /// The amount that the backend allows, if it is less than the rate.
     limit: u64,
-    /// Less than nothing while in debt.
+    /// In grains; negative while the bucket is in debt.
     level: i128,
-    /// When the level was that; in the future while it holds still.
+    /// The time of that level; in the future while the bucket does not refill.
     since: Instant,
-    /// Taken but not settled.
+    /// The amount that was taken and not settled yet.
     outstanding: u64,
 }
 
-/// No wait is told to be longer.
+/// The longest wait that is returned.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Bucket {
@@ -59,9 +59,9 @@ impl Bucket {
         Ok(bucket)
     }
 
-    /// Takes an amount, or tells when to try again. Every amount taken must be settled.
+    /// Takes an amount, or returns the time to try again. Every amount taken must be settled.
     ///
-    /// More than fits the bucket is let through when the bucket is full, and leaves it in debt.
+    /// An amount larger than the burst is granted when the bucket is full, and leaves it in debt.
     pub fn take(&mut self, now: Instant, amount: u64) -> Result<(), Instant> {
         self.refill(now);
         let missing = self.grains(amount).min(self.capacity()).saturating_sub(self.level);
@@ -73,25 +73,26 @@ impl Bucket {
         Ok(())
     }
 
-    /// Corrects an amount taken beforehand by what was really used; the bucket may go into debt.
+    /// Ends the call that took `taken` and really used `used`. The bucket may go into debt.
     pub fn settle(&mut self, now: Instant, taken: u64, used: u64) {
         self.outstanding = self.outstanding.saturating_sub(taken);
         self.correct(now, taken, used);
     }
 
-    /// Corrects what was counted for a call that is settled on its own.
+    /// Corrects the amount counted for a call; the call is settled separately.
     pub fn correct(&mut self, now: Instant, counted: u64, used: u64) {
         self.refill(now);
         let left_over = self.grains(counted) - self.grains(used);
         self.level = self.level.saturating_add(left_over);
     }
 
-    /// Takes a backend's word for what is left, given with the answer to a call that is settled already.
+    /// Takes over the quota that the backend reported in its response to a settled call.
     ///
-    /// It may have counted what is outstanding or not, so only what is outside of that span is corrected.
+    /// The backend may or may not have counted the calls that are outstanding. So the level is moved only if it is
+    /// outside of the range between the two.
     pub fn feed(&mut self, now: Instant, quota: Quota) {
         self.refill(now);
-        // Were nothing allowed, nothing could ever be asked to find out that something is again.
+        // At 0 no call could ever be made, and a higher quota would never be seen.
         self.limit = quota.limit.map_or(self.limit, |limit| limit.max(1));
         let most = self.grains(quota.remaining).min(self.capacity());
         let least = most - self.grains(self.outstanding);
@@ -102,7 +103,7 @@ impl Bucket {
         }
     }
 
-    /// How much could be taken.
+    /// The amount that is available.
     pub fn left(&self, now: Instant) -> u64 {
         let whole = self.level_at(now).max(0) / self.grains(1);
         u64::try_from(whole).unwrap_or(u64::MAX)
@@ -123,7 +124,7 @@ impl Bucket {
         u64::try_from(nanos).map_or(LONGEST, |nanos| Duration::from_nanos(nanos).min(LONGEST))
     }
 
-    /// Grains a nanosecond.
+    /// Grains per nanosecond.
     fn flow(&self) -> i128 {
         self.rate.amount.min(self.limit).into()
     }

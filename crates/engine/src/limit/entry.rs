@@ -1,4 +1,4 @@
-//! One key of a table: its slots, its rates, its queue.
+//! One limit of a table: its slots, its rates and its queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -6,49 +6,49 @@ use std::time::Instant;
 use super::super::sync::Arc;
 use super::adaptive::Adaptive;
 use super::bucket::Bucket;
-use super::table::{Customer, LimitKey, News};
+use super::table::{LimitKey, Notice, SlotReceiver};
 
-/// A key's state.
+/// The state of one limit.
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) concurrency: Fitted,
+    pub(super) concurrency: ConcurrencyState,
     pub(super) requests: Option<Bucket>,
     pub(super) tokens: Option<Bucket>,
     pub(super) parent: Option<u32>,
     pub(super) in_flight: u32,
     pub(super) cooling_until: Option<Instant>,
-    pub(super) waiting: BTreeMap<u64, Waiting>,
-    /// For a key without parent: it and the keys below it that have waiting runs, in turn.
+    pub(super) waiting: BTreeMap<u64, WaitingRun>,
+    /// Of a limit without parent: itself and its descendants that have waiting runs, in the order they are served.
     pub(super) turns: VecDeque<u32>,
-    /// The customer last told when to look, and that time.
-    pub(super) told: Option<(u64, Instant)>,
+    /// The run that was last asked to look again, by its arrival, and the time it was given.
+    pub(super) asked_to_look: Option<(u64, Instant)>,
 }
 
-/// How many calls may be in flight.
-pub(super) enum Fitted {
+/// The number of calls that may be in flight, with what an adaptive limit has learned.
+pub(super) enum ConcurrencyState {
     Fixed(u32),
     Adaptive(Box<Adaptive>),
 }
 
-/// A run in a key's queue.
-pub(super) struct Waiting {
-    pub(super) customer: Arc<dyn Customer>,
+/// A run in the queue of a limit.
+pub(super) struct WaitingRun {
+    pub(super) receiver: Arc<dyn SlotReceiver>,
     pub(super) tokens: u32,
 }
 
 impl Entry {
-    /// Whether what it allows depends on the time.
+    /// Whether the time decides what it allows.
     pub(super) fn is_timed(&self) -> bool {
         self.cooling_until.is_some()
             || self.requests.is_some()
             || self.tokens.is_some()
-            || matches!(self.concurrency, Fitted::Adaptive(_))
+            || matches!(self.concurrency, ConcurrencyState::Adaptive(_))
     }
 
     pub(super) fn limit(&self) -> u32 {
         match &self.concurrency {
-            Fitted::Fixed(limit) => *limit,
-            Fitted::Adaptive(adaptive) => adaptive.limit(),
+            ConcurrencyState::Fixed(limit) => *limit,
+            ConcurrencyState::Adaptive(adaptive) => adaptive.limit(),
         }
     }
 
@@ -87,13 +87,13 @@ impl Entry {
         self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), 0));
     }
 
-    /// Tells whoever is first when to look, once.
-    pub(super) fn tell_first(&mut self, key: LimitKey, at: Instant) -> Option<News> {
+    /// Asks the first run in the queue to look again at `at`, unless it was asked already.
+    pub(super) fn ask_first_to_look(&mut self, key: LimitKey, at: Instant) -> Option<Notice> {
         let (&arrival, first) = self.waiting.first_key_value()?;
-        if self.told == Some((arrival, at)) {
+        if self.asked_to_look == Some((arrival, at)) {
             return None;
         }
-        self.told = Some((arrival, at));
-        Some(News::LookAt(Arc::clone(&first.customer), key, at))
+        self.asked_to_look = Some((arrival, at));
+        Some(Notice::LookAt(Arc::clone(&first.receiver), key, at))
     }
 }

@@ -1,30 +1,18 @@
-//! What is wrong with a limit's settings.
+//! The errors of adding a limit.
 
-/// A setting that no limit can work with.
+/// A setting with which a limit cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing could ever pass.
-    #[error("`{field}` is 0; a limit needs at least 1")]
-    Zero {
-        /// The field.
-        field: &'static str,
-    },
+    /// A setting is 0, so that no call could ever be made.
+    #[error("`{field}` is 0, so no call could ever be made; set a larger value")]
+    Zero { field: &'static str },
     /// Two settings contradict each other.
-    #[error("`{low_field}` is {low}, above `{high_field}`, which is {high}")]
-    Inverted {
-        /// The field that must not be the larger.
-        low_field: &'static str,
-        /// Its value.
-        low: u32,
-        /// The field that must not be the smaller.
-        high_field: &'static str,
-        /// Its value.
-        high: u32,
-    },
-    /// A parent that was not added before its child.
-    #[error("the parent is no limit of this table; add it first")]
+    #[error("`{low_field}` is {low} and `{high_field}` is {high}; `{low_field}` must not be the larger one")]
+    Inverted { low_field: &'static str, low: u32, high_field: &'static str, high: u32 },
+    /// The parent is not in the table.
+    #[error("the parent is not a limit of this table; add it before its child")]
     NoParent,
-    /// What is learned is filed by name, so each name is used once.
-    #[error("a limit named `{0}` is there already")]
+    /// Names must be unique, because saved knowledge is found by name.
+    #[error("this table already has a limit named `{0}`; names must be unique")]
     SameName(String),
 }

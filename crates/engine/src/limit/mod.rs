@@ -13,7 +13,7 @@
 //! let search = limits.add("search", Allowance::fixed(10))?;
 //! let minute = Rate { amount: 600, per: Duration::from_secs(60), burst: 20 };
 //! let model = limits.add("model", Allowance { requests: Some(minute), ..Allowance::adaptive() })?;
-//! assert_eq!((limits.standing(search).limit, limits.standing(model).in_flight), (10, 0));
+//! assert_eq!((limits.status(search).limit, limits.status(model).in_flight), (10, 0));
 //! # Ok::<(), anabranch_engine::limit::Error>(())
 //! ```
 
@@ -28,11 +28,11 @@ mod permit;
 mod entry;
 mod table;
 
-pub use adaptive::{Adaptive, Call, Learned, Moved, Verdict, Why};
+pub use adaptive::{Adaptive, Call, CallOutcome, ChangeReason, LearnedLimit, LimitChange};
 pub use allowance::{Allowance, Concurrency};
 pub use bounds::{Bounds, Ramp};
 pub use bucket::{Bucket, Quota, Rate};
 pub use error::Error;
-pub(crate) use permit::{Ended, Permit};
-pub(crate) use table::{Asked, Customer, Place};
-pub use table::{LimitKey, Limits, Standing};
+pub(crate) use permit::{CallEnd, Permit};
+pub use table::{LimitKey, LimitStatus, Limits};
+pub(crate) use table::{QueuePlace, SlotReceiver, SlotReply};

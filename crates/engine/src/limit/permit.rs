@@ -1,32 +1,32 @@
-//! A slot of a limit, for as long as it is held.
+//! The permit: a slot of a limit while it is in use.
 
 use std::time::Duration;
 
-use super::adaptive::{Call, Moved, Verdict};
+use super::adaptive::{Call, CallOutcome, LimitChange};
 use super::table::{LONGEST_PAUSE, LimitKey, Limits};
 
-/// One call allowed by a limit and all above it. A permit that is dropped counts as a call that was given up, or as
-/// none if no call was made.
+/// The right to make one call, granted by a limit and its parents. Dropping the permit counts as a call that was given
+/// up, or as no call if none was made.
 pub(crate) struct Permit {
     held: Option<(Limits, Call)>,
     key: LimitKey,
-    /// What was counted of the limit's tokens.
+    /// The tokens that were counted for the call.
     tokens: u32,
-    /// Whether the call was made. One that was not costs nothing.
+    /// Whether the call was made. If not, its requests and tokens are returned.
     pub(crate) call_made: bool,
 }
 
-/// What a call's end tells its limit.
+/// The end of a call, as reported to its limit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) verdict: Verdict,
-    /// How long the backend asked to be left alone.
+pub(crate) struct CallEnd {
+    pub(crate) outcome: CallOutcome,
+    /// The pause that the backend asked for.
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Ended {
-    pub(crate) fn with(verdict: Verdict) -> Ended {
-        Ended { verdict, retry_after: None }
+impl CallEnd {
+    pub(crate) fn with(outcome: CallOutcome) -> CallEnd {
+        CallEnd { outcome, retry_after: None }
     }
 }
 
@@ -39,20 +39,20 @@ impl Permit {
         self.key
     }
 
-    pub(crate) fn end(mut self, ended: Ended) -> Option<Moved> {
+    pub(crate) fn end(mut self, ended: CallEnd) -> Option<LimitChange> {
         self.give_back(ended)
     }
 
-    fn give_back(&mut self, ended: Ended) -> Option<Moved> {
+    fn give_back(&mut self, ended: CallEnd) -> Option<LimitChange> {
         let (limits, call) = self.held.take()?;
         let retry_after = ended.retry_after.map(|pause| pause.min(LONGEST_PAUSE));
-        let ended = self.call_made.then_some(Ended { retry_after, ..ended });
+        let ended = self.call_made.then_some(CallEnd { retry_after, ..ended });
         limits.end(self.key, call, self.tokens, ended)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.give_back(Ended::with(Verdict::GivenUp));
+        self.give_back(CallEnd::with(CallOutcome::GivenUp));
     }
 }

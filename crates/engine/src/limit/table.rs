@@ -1,7 +1,7 @@
-//! Limits by key: who may call a backend now, and who is next.
+//! The table of limits: grants slots and keeps the queues.
 //!
-//! A key's queue holds runs, not nodes: a run waits once, however many of its nodes could start, and gives the slot
-//! it gets to the best of them. So a million ready nodes cost one place in a queue, and runs take turns.
+//! The queue of a limit holds runs, not nodes. A run has one place, however many of its nodes could start, and gives the
+//! slot that it gets to the best of them. So a million ready nodes cost one place in a queue, and runs take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::super::clock::Clock;
 use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use super::adaptive::{Adaptive, Call, Learned, Moved};
+use super::adaptive::{Adaptive, Call, LearnedLimit, LimitChange};
 use super::allowance::{Allowance, Concurrency};
 use super::bucket::{Bucket, Quota, Rate};
-use super::entry::{Entry, Fitted, Waiting};
+use super::entry::{ConcurrencyState, Entry, WaitingRun};
 use super::error::Error;
-use super::permit::{Ended, Permit};
+use super::permit::{CallEnd, Permit};
 
-/// The limits of a process's backends. A handle: clones share them.
+/// The limits of the backends of a process. A handle: clones share the table.
 #[derive(Clone)]
 pub struct Limits {
     shared: Arc<Shared>,
@@ -24,12 +24,12 @@ pub struct Limits {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    /// When the table was made.
+    /// When the table was made; stands for any time.
     made: Instant,
     table: Mutex<Table>,
 }
 
-/// Names one limit of the table that gave it out; another table takes it for one of its own.
+/// Names a limit of one [`Limits`] table. Used with another table it names one of that table's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey(u32);
 
@@ -49,32 +49,32 @@ impl std::fmt::Display for LimitKey {
     }
 }
 
-/// What a key is doing now.
+/// The present state of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitStatus {
     /// Calls that may be in flight.
     pub limit: u32,
     /// Calls in flight.
     pub in_flight: u32,
     /// Runs that wait for a slot.
     pub waiting: usize,
-    /// Until when the backend asked to be left alone.
+    /// The end of the pause that the backend asked for.
     pub cooling_until: Option<Instant>,
 }
 
-/// A run as a limit sees it. Called without any lock held.
-pub(crate) trait Customer: Send + Sync {
-    /// A slot is yours.
+/// A run that waits for a slot. Called while no lock is held.
+pub(crate) trait SlotReceiver: Send + Sync {
+    /// Receives the slot.
     fn granted(&self, permit: Permit);
-    /// Nothing will happen to this key before `at`: ask for its queue to be served then.
+    /// Asks the receiver to call [`Limits::look`] at `at`: the limit has no slot to give before then.
     fn look_at(&self, key: LimitKey, at: Instant);
 }
 
-/// What asking for a slot gives.
-pub(crate) enum Asked {
+/// The reply to a request for a slot.
+pub(crate) enum SlotReply {
     Granted(Permit),
-    /// The answer comes later, to the customer; dropping this gives up the place.
-    Queued(Place),
+    /// The receiver gets the slot later. Dropping the place gives it up.
+    Queued(QueuePlace),
 }
 
 struct Table {
@@ -82,33 +82,33 @@ struct Table {
     arrivals: u64,
 }
 
-/// What to say to customers once the lock is gone.
-pub(super) enum News {
-    Granted(Arc<dyn Customer>, Granted),
-    LookAt(Arc<dyn Customer>, LimitKey, Instant),
+/// A message to a receiver, sent once the lock is released.
+pub(super) enum Notice {
+    Granted(Arc<dyn SlotReceiver>, GrantedSlot),
+    LookAt(Arc<dyn SlotReceiver>, LimitKey, Instant),
 }
 
-pub(super) struct Granted {
+pub(super) struct GrantedSlot {
     key: u32,
     call: Call,
     tokens: u32,
 }
 
 impl Limits {
-    /// A table without keys.
+    /// A table without limits.
     pub fn new(clock: Arc<dyn Clock>) -> Limits {
         let table = Mutex::new(Table { keys: Vec::new(), arrivals: 0 });
         let made = clock.now();
         Limits { shared: Arc::new(Shared { clock, made, table }) }
     }
 
-    /// Adds a limit. `name` is what [`save`](Self::save) files it under.
+    /// Adds a limit. [`save`](Self::save) and [`load`](Self::load) find it by its name.
     pub fn add(&self, name: &str, allowance: Allowance) -> Result<LimitKey, Error> {
         let now = self.shared.clock.now();
         let concurrency = match allowance.concurrency {
             Concurrency::Fixed(0) => return Err(Error::Zero { field: "concurrency" }),
-            Concurrency::Fixed(limit) => Fitted::Fixed(limit),
-            Concurrency::Adaptive(bounds) => Fitted::Adaptive(Box::new(Adaptive::new(bounds)?)),
+            Concurrency::Fixed(limit) => ConcurrencyState::Fixed(limit),
+            Concurrency::Adaptive(bounds) => ConcurrencyState::Adaptive(Box::new(Adaptive::new(bounds)?)),
         };
         let bucket = |rate: Option<Rate>| rate.map(|rate| Bucket::new(rate, now)).transpose();
         let (requests, tokens) = (bucket(allowance.requests)?, bucket(allowance.tokens)?);
@@ -130,21 +130,21 @@ impl Limits {
             cooling_until: None,
             waiting: BTreeMap::new(),
             turns: VecDeque::new(),
-            told: None,
+            asked_to_look: None,
         });
         Ok(LimitKey(key))
     }
 
-    /// Whether this table gave out `key`, or another one as high.
+    /// Whether the table has a limit of this number.
     pub(crate) fn has(&self, key: LimitKey) -> bool {
         (key.0 as usize) < self.lock().keys.len()
     }
 
-    /// What `key` is doing now.
-    pub fn standing(&self, key: LimitKey) -> Standing {
+    /// The present state of a limit.
+    pub fn status(&self, key: LimitKey) -> LimitStatus {
         let table = self.lock();
         let entry = &table.keys[key.0 as usize];
-        Standing {
+        LimitStatus {
             limit: entry.limit(),
             in_flight: entry.in_flight,
             waiting: entry.waiting.len(),
@@ -152,29 +152,31 @@ impl Limits {
         }
     }
 
-    /// What the adaptive limits have learned, by name.
-    pub fn save(&self) -> Vec<(String, Learned)> {
+    /// The knowledge of the adaptive limits, by name.
+    pub fn save(&self) -> Vec<(String, LearnedLimit)> {
         let table = self.lock();
         let learned = table.keys.iter().filter_map(|entry| match &entry.concurrency {
-            Fitted::Fixed(_) => None,
-            Fitted::Adaptive(adaptive) => Some((entry.name.clone(), adaptive.save())),
+            ConcurrencyState::Fixed(_) => None,
+            ConcurrencyState::Adaptive(adaptive) => Some((entry.name.clone(), adaptive.save())),
         });
         learned.collect()
     }
 
-    /// Goes on from what was saved; names without an adaptive limit here are passed over.
-    pub fn load(&self, learned: &[(String, Learned)]) {
+    /// Continues from saved knowledge. Names that have no adaptive limit in this table are ignored.
+    pub fn load(&self, learned: &[(String, LearnedLimit)]) {
         let mut table = self.lock();
         for entry in &mut table.keys {
             let known = learned.iter().find(|(name, _)| *name == entry.name);
-            if let (Fitted::Adaptive(adaptive), Some((_, learned))) = (&mut entry.concurrency, known) {
+            if let (ConcurrencyState::Adaptive(adaptive), Some((_, learned))) =
+                (&mut entry.concurrency, known)
+            {
                 adaptive.load(*learned);
             }
         }
     }
 
-    /// Corrects the tokens counted for a call, its policy's `tokens`, by what it really used; for the limits above
-    /// `key` too.
+    /// Replaces the tokens that were counted for a call (`tokens` of its policy) by those that it used, in this limit
+    /// and its parents.
     pub fn used(&self, key: LimitKey, counted: u32, used: u32) {
         let now = self.shared.clock.now();
         let mut table = self.lock();
@@ -182,75 +184,82 @@ impl Limits {
             entry.tokens.iter_mut().for_each(|bucket| bucket.correct(now, counted.into(), used.into()));
             Ok::<(), Infallible>(())
         });
-        let news = table.serve(key.0, now);
+        let notices = table.serve(key.0, now);
         drop(table);
-        self.tell(news);
+        self.send(notices);
     }
 
-    /// Takes the backend's own word on requests left to this key; feed the limit above where it speaks of that.
+    /// Takes over the request quota that the backend reports for this limit. Call it with the parent's key if the report
+    /// is about the parent.
     pub fn feed_requests(&self, key: LimitKey, quota: Quota) {
         self.change(key.0, |entry, now| entry.requests.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
     }
 
-    /// Takes the backend's own word on tokens left to this key.
+    /// Takes over the token quota that the backend reports for this limit.
     pub fn feed_tokens(&self, key: LimitKey, quota: Quota) {
         self.change(key.0, |entry, now| entry.tokens.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
     }
 
-    /// Asks for a slot. Whoever already waits goes first.
+    /// Asks for a slot. Runs that already wait go first.
     pub(crate) fn ask(
         &self,
         key: LimitKey,
         tokens: u32,
-        customer: impl FnOnce() -> Arc<dyn Customer>,
-    ) -> Asked {
+        receiver: impl FnOnce() -> Arc<dyn SlotReceiver>,
+    ) -> SlotReply {
         let mut table = self.lock();
         let now = self.time_for(&table, key.0, None);
         if table.keys[key.0 as usize].waiting.is_empty()
             && let Ok(granted) = table.grant(key.0, tokens, now)
         {
             drop(table);
-            return Asked::Granted(self.permit(&granted));
+            return SlotReply::Granted(self.permit(&granted));
         }
         let arrival = table.arrivals;
         table.arrivals += 1;
-        let waiting = Waiting { customer: customer(), tokens };
+        let waiting = WaitingRun { receiver: receiver(), tokens };
         table.keys[key.0 as usize].waiting.insert(arrival, waiting);
         table.take_turn(key.0);
-        let news = table.serve(key.0, now);
+        let notices = table.serve(key.0, now);
         drop(table);
-        self.tell(news);
-        Asked::Queued(Place { limits: self.clone(), key: key.0, arrival })
+        self.send(notices);
+        SlotReply::Queued(QueuePlace { limits: self.clone(), key: key.0, arrival })
     }
 
-    /// Serves the queue of `key` as far as it goes now.
+    /// Grants the slots that can be granted now.
     pub(crate) fn look(&self, key: LimitKey) {
-        self.change(key.0, |entry, _| entry.told = None);
+        self.change(key.0, |entry, _| entry.asked_to_look = None);
     }
 
-    /// A call has ended; `None` when it was not made.
-    pub(crate) fn end(&self, key: LimitKey, call: Call, tokens: u32, ended: Option<Ended>) -> Option<Moved> {
+    /// Ends a call; `ended` is `None` if the call was not made.
+    pub(crate) fn end(
+        &self,
+        key: LimitKey,
+        call: Call,
+        tokens: u32,
+        ended: Option<CallEnd>,
+    ) -> Option<LimitChange> {
         let mut table = self.lock();
         let now = self.time_for(&table, key.0, ended);
-        let moved = table.end(key.0, now, (call, tokens), ended);
-        let news = table.serve(key.0, now);
+        let change = table.end(key.0, now, (call, tokens), ended);
+        let notices = table.serve(key.0, now);
         drop(table);
-        self.tell(news);
-        moved
+        self.send(notices);
+        change
     }
 
-    /// Changes an entry and serves its queue. What the change gives back is dropped without the lock.
+    /// Changes a limit and serves its queue. The value that `change` returns is dropped after the lock.
     fn change<T>(&self, key: u32, change: impl FnOnce(&mut Entry, Instant) -> T) {
         let now = self.shared.clock.now();
         let mut table = self.lock();
         let _removed = change(&mut table.keys[key as usize], now);
-        let news = table.serve(key, now);
+        let notices = table.serve(key, now);
         drop(table);
-        self.tell(news);
+        self.send(notices);
     }
 
-    /// The time, or any time where nothing depends on it: reading the clock costs as much as the rest of a grant.
-    fn time_for(&self, table: &Table, key: u32, ended: Option<Ended>) -> Instant {
+    /// The time, or any time if nothing depends on it. Reading the clock costs as much as the rest of a grant.
+    fn time_for(&self, table: &Table, key: u32, ended: Option<CallEnd>) -> Instant {
         let waits = !table.keys[table.root(key) as usize].turns.is_empty();
         let asks_for_pause = ended.is_some_and(|ended| ended.retry_after.is_some());
         if waits || asks_for_pause || table.line(key).any(|key| table.keys[key as usize].is_timed()) {
@@ -260,16 +269,16 @@ impl Limits {
         }
     }
 
-    fn tell(&self, news: Vec<News>) {
-        for item in news {
-            match item {
-                News::Granted(customer, granted) => customer.granted(self.permit(&granted)),
-                News::LookAt(customer, key, at) => customer.look_at(key, at),
+    fn send(&self, notices: Vec<Notice>) {
+        for notice in notices {
+            match notice {
+                Notice::Granted(receiver, granted) => receiver.granted(self.permit(&granted)),
+                Notice::LookAt(receiver, key, at) => receiver.look_at(key, at),
             }
         }
     }
 
-    fn permit(&self, granted: &Granted) -> Permit {
+    fn permit(&self, granted: &GrantedSlot) -> Permit {
         Permit::new(self.clone(), LimitKey(granted.key), granted.call, granted.tokens)
     }
 
@@ -278,28 +287,28 @@ impl Limits {
     }
 }
 
-/// A run's place in a key's queue, given up when dropped.
-pub(crate) struct Place {
+/// The place of a run in the queue of a limit; dropping it leaves the queue.
+pub(crate) struct QueuePlace {
     limits: Limits,
     key: u32,
     arrival: u64,
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let arrival = self.arrival;
-        // Being first in the queue includes looking after it in time: the next one takes that over.
+        // The first run in the queue looks at it when time has passed. If this was the first, the next is asked to.
         self.limits.change(self.key, |entry, _| entry.waiting.remove(&arrival));
     }
 }
 
 impl Table {
-    /// The key, its parent, and so on up.
+    /// The limit, its parent, and so on up.
     fn line(&self, key: u32) -> impl Iterator<Item = u32> + use<'_> {
         std::iter::successors(Some(key), |key| self.keys[*key as usize].parent)
     }
 
-    /// Does something to the entries of the key and of all above it, up to an error.
+    /// Calls `each` for the limit and its parents, up to the first error.
     fn climb<E>(
         &mut self,
         key: u32,
@@ -314,9 +323,9 @@ impl Table {
         Ok(())
     }
 
-    /// Takes a slot of the key and of all above it, or none; the error is when it is worth asking again, if that is
-    /// a matter of time.
-    fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<Granted, Option<Instant>> {
+    /// Takes a slot of the limit and of all its parents, or of none. The error is the time to ask again, if time alone
+    /// can help.
+    fn grant(&mut self, key: u32, tokens: u32, now: Instant) -> Result<GrantedSlot, Option<Instant>> {
         self.climb(key, |_, entry| entry.has_room(now))?;
         let mut taken = 0;
         let took = self.climb(key, |_, entry| entry.take(tokens, now).map(|()| taken += 1));
@@ -329,7 +338,7 @@ impl Table {
                     Ok(())
                 }
             };
-            // Ends with an error where taking did.
+            // Ends with an error at the limit that refused.
             let _ = self.climb(key, &mut undo);
             return Err(Some(at));
         }
@@ -341,7 +350,7 @@ impl Table {
             }
             Ok::<(), Infallible>(())
         });
-        Ok(Granted { key, call: Call { began: now, in_flight }, tokens })
+        Ok(GrantedSlot { key, call: Call { began: now, in_flight }, tokens })
     }
 
     fn end(
@@ -349,9 +358,9 @@ impl Table {
         key: u32,
         now: Instant,
         (call, tokens): (Call, u32),
-        ended: Option<Ended>,
-    ) -> Option<Moved> {
-        let mut moved = None;
+        ended: Option<CallEnd>,
+    ) -> Option<LimitChange> {
+        let mut change = None;
         let Ok(()) = self.climb(key, |place, entry| {
             let in_flight = entry.in_flight;
             entry.in_flight -= 1;
@@ -366,13 +375,13 @@ impl Table {
                 entry.cool(now + pause);
             }
             let call = if place == key { call } else { Call { in_flight, ..call } };
-            if let Fitted::Adaptive(adaptive) = &mut entry.concurrency {
-                let change = adaptive.ended(now, call, in_flight, ended.verdict);
-                moved = moved.or(change);
+            if let ConcurrencyState::Adaptive(adaptive) = &mut entry.concurrency {
+                let own_change = adaptive.ended(now, call, in_flight, ended.outcome);
+                change = change.or(own_change);
             }
             Ok(())
         });
-        moved
+        change
     }
 
     fn take_turn(&mut self, key: u32) {
@@ -384,17 +393,17 @@ impl Table {
     }
 
     fn root(&self, key: u32) -> u32 {
-        self.line(key).last().expect("a line has its key")
+        self.line(key).last().expect("the line begins with the limit")
     }
 
-    /// Grants what can be granted under the key's root: keys in turn, and in a key whoever came first.
-    fn serve(&mut self, key: u32, now: Instant) -> Vec<News> {
+    /// Grants the slots that are free under the limit's root. Limits take turns; in a limit the first run goes first.
+    fn serve(&mut self, key: u32, now: Instant) -> Vec<Notice> {
         let root = self.root(key);
         if self.keys[root as usize].turns.is_empty() {
             return Vec::new();
         }
         let mut turns = std::mem::take(&mut self.keys[root as usize].turns);
-        let (mut news, mut refused) = (Vec::new(), 0);
+        let (mut notices, mut refused) = (Vec::new(), 0);
         while refused < turns.len()
             && let Some(key) = turns.pop_front()
         {
@@ -404,20 +413,22 @@ impl Table {
             match self.grant(key, waiting.tokens, now) {
                 Ok(granted) => {
                     let first = self.keys[key as usize].waiting.remove(&arrival).expect("was just seen");
-                    news.push(News::Granted(first.customer, granted));
+                    notices.push(Notice::Granted(first.receiver, granted));
                     refused = 0;
                 }
                 Err(at) => {
-                    news.extend(at.and_then(|at| self.keys[key as usize].tell_first(LimitKey(key), at)));
+                    notices.extend(
+                        at.and_then(|at| self.keys[key as usize].ask_first_to_look(LimitKey(key), at)),
+                    );
                     refused += 1;
                 }
             }
             turns.push_back(key);
         }
         self.keys[root as usize].turns = turns;
-        news
+        notices
     }
 }
 
-/// The longest pause a backend can ask for; more is taken for this.
+/// The longest pause that a backend can ask for. A longer one is cut to this.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! Counters, gauges and histograms of runs, from their events, in bounded memory.
+//! Counters, gauges and histograms of runs, computed from their events in bounded memory.
 
 mod snapshot;
 mod render;
@@ -8,26 +8,27 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::event::{Event, Heard, Place, RunId, Wait, What};
+use crate::event::{Event, EventKind, ListenerItem, Placement, RunId, WaitReason};
 use crate::graph::NodeId;
 use crate::limit::LimitKey;
-pub use render::Page;
-pub use snapshot::{Pause, Snapshot, Times};
+pub use render::MetricsPage;
+pub use snapshot::{DurationStats, Snapshot, WaitKind};
 
-/// Follows the events of any number of runs and keeps count.
+/// Metrics of any number of runs. Give it every item of a [`Listener`](crate::event::Listener).
 ///
-/// Start times are kept of what is open. A lost end would leave one behind for ever; so after a loss whatever stays
-/// silent for a minute is forgotten: it still counts when it ends, but is not timed.
+/// It keeps the start times of runs and nodes that have not ended. If events were lost, the end of some may never come.
+/// So after a loss, runs and nodes without an event for a minute are forgotten: their end still counts, but their
+/// duration does not.
 pub struct Metrics {
     counts: Counts,
-    node_times: [Clocked; 5],
-    waits: [Clocked; 3],
-    run_times: Clocked,
+    node_times: [DurationHistogram; 5],
+    waits: [DurationHistogram; 3],
+    run_times: DurationHistogram,
     runs: HashMap<RunId, OpenRun>,
-    /// Tables of ended runs, to be used again.
+    /// Tables of ended runs, for reuse.
     spare: Vec<HashMap<NodeId, OpenNode>>,
     open_nodes: usize,
-    /// Where adaptive limits last moved to; as many as there are limits.
+    /// The present values of adaptive limits that changed; at most one entry per limit.
     limits: BTreeMap<LimitKey, u32>,
     latest: Option<Instant>,
     lost_at: Option<Instant>,
@@ -43,14 +44,14 @@ struct Counts {
     dropped: u64,
     fell_back: [u64; 5],
     failed: [u64; 5],
-    /// Open nodes by [`State::group`].
+    /// Open nodes, by [`State::group`].
     open: [u64; 3],
     lost: u64,
     untimed: u64,
 }
 
 struct OpenRun {
-    /// `None` when its start was not heard.
+    /// `None` if the event of its start was lost.
     started: Option<Instant>,
     latest: Instant,
     nodes: HashMap<NodeId, OpenNode>,
@@ -64,16 +65,17 @@ struct OpenNode {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    On(Wait),
-    Started(Place),
+    Waiting(WaitReason),
+    Started(Placement),
 }
 
 const MAX_OPEN_RUNS: usize = 1 << 16;
 const MAX_OPEN_NODES: usize = 1 << 17;
 const MAX_SPARE: usize = 64;
-/// Larger tables are given back to the allocator.
+/// Larger tables are freed.
 const MAX_SPARE_CAPACITY: usize = 1_024;
-const GRACE: Duration = Duration::from_secs(60);
+/// After a loss of events, how long a run or node may be silent before it is forgotten.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 impl Default for Metrics {
     fn default() -> Metrics {
@@ -82,13 +84,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All zero.
+    /// Metrics of no runs.
     pub fn new() -> Metrics {
         Metrics {
             counts: Counts::default(),
-            node_times: std::array::from_fn(|_| Clocked::new()),
-            waits: std::array::from_fn(|_| Clocked::new()),
-            run_times: Clocked::new(),
+            node_times: std::array::from_fn(|_| DurationHistogram::new()),
+            waits: std::array::from_fn(|_| DurationHistogram::new()),
+            run_times: DurationHistogram::new(),
             runs: HashMap::new(),
             spare: Vec::new(),
             open_nodes: 0,
@@ -99,65 +101,65 @@ impl Metrics {
         }
     }
 
-    /// Takes in one thing heard.
-    pub fn hear(&mut self, heard: &Heard) {
-        match heard {
-            Heard::Event(event) => self.event(event),
-            Heard::Lost(count) => self.lost(*count),
+    /// Records an event, or a loss of events.
+    pub fn record(&mut self, item: &ListenerItem) {
+        match item {
+            ListenerItem::Event(event) => self.event(event),
+            ListenerItem::Lost(count) => self.lost(*count),
         }
     }
 
-    /// The numbers as they are now.
+    /// The present values.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(self)
     }
 
     fn event(&mut self, event: &Event) {
-        let Event { run, at, what } = *event;
+        let Event { run, at, kind } = *event;
         self.latest = self.latest.max(Some(at));
         if self.forget_at.is_some_and(|due| at >= due) {
             self.forget();
         }
-        match what {
-            What::RunStarted(_) => {
+        match kind {
+            EventKind::RunStarted(_) => {
                 self.counts.runs_started += 1;
                 if let Some(run) = self.run(run, at) {
                     run.started = Some(at);
                 }
             }
-            What::RunEnded(ending) => {
+            EventKind::RunEnded(ending) => {
                 self.counts.runs_ended[ending as usize] += 1;
                 self.end_run(run, at);
             }
-            What::Limit(key, moved) => {
+            EventKind::Limit(key, moved) => {
                 self.limits.insert(key, moved.to);
             }
-            What::Waiting(node, wait) => self.turn(run, node, at, State::On(wait)),
-            What::Started(node, place) => {
+            EventKind::Waiting(node, wait) => self.turn(run, node, at, State::Waiting(wait)),
+            EventKind::Started(node, place) => {
                 self.counts.attempts += 1;
                 self.turn(run, node, at, State::Started(place));
             }
-            What::Running(node) => self.running(run, node, at),
-            What::Finished(node) => {
+            EventKind::Running(node) => self.running(run, node, at),
+            EventKind::Finished(node) => {
                 self.counts.finished += 1;
                 self.end(run, node, at);
             }
-            What::FellBack(node, reason) => {
+            EventKind::FellBack(node, reason) => {
                 self.counts.fell_back[reason as usize] += 1;
                 self.end(run, node, at);
             }
-            What::Failed(node, reason) => {
+            EventKind::Failed(node, reason) => {
                 self.counts.failed[reason as usize] += 1;
                 self.end(run, node, at);
             }
-            What::Dropped(node) => {
+            EventKind::Dropped(node) => {
                 self.counts.dropped += 1;
                 self.take(run, node, at);
             }
         }
     }
 
-    /// The run's entry, made if there is room.
+    /// The entry of a run, created if there is room.
     fn run(&mut self, run: RunId, at: Instant) -> Option<&mut OpenRun> {
         if self.runs.len() >= MAX_OPEN_RUNS && !self.runs.contains_key(&run) {
             self.counts.untimed += 1;
@@ -193,7 +195,7 @@ impl Metrics {
         }
     }
 
-    /// A node goes from one state to another, or opens.
+    /// Sets the state of a node and records the time that it spent in its last state.
     fn turn(&mut self, run: RunId, node: NodeId, at: Instant, state: State) {
         let is_full = self.open_nodes >= MAX_OPEN_NODES;
         let Some(open) = self.run(run, at) else { return };
@@ -217,7 +219,7 @@ impl Metrics {
         if let Some(OpenNode { since, state: State::Started(_) }) = entry {
             let queued = at.saturating_duration_since(*since);
             *since = at.max(*since);
-            self.waits[Pause::Queue as usize].record(queued);
+            self.waits[WaitKind::Queue as usize].record(queued);
         }
     }
 
@@ -244,8 +246,8 @@ impl Metrics {
     fn time(&mut self, open: OpenNode, at: Instant) {
         let clocked = match open.state {
             State::Started(place) => &mut self.node_times[place as usize],
-            State::On(Wait::Limit) => &mut self.waits[Pause::Limit as usize],
-            State::On(Wait::Retry) => &mut self.waits[Pause::Retry as usize],
+            State::Waiting(WaitReason::Limit) => &mut self.waits[WaitKind::Limit as usize],
+            State::Waiting(WaitReason::Retry) => &mut self.waits[WaitKind::Retry as usize],
         };
         clocked.record(at.saturating_duration_since(open.since));
     }
@@ -254,14 +256,14 @@ impl Metrics {
         self.counts.lost += count;
         let Some(latest) = self.latest else { return };
         self.lost_at = Some(latest);
-        self.forget_at.get_or_insert(latest + GRACE);
+        self.forget_at.get_or_insert(latest + MAX_SILENCE);
     }
 
-    /// Drops what has not moved since before the loss that is now a while ago.
+    /// Removes the runs and nodes that had no event since the loss.
     #[cold]
     fn forget(&mut self) {
         let Some(due) = self.forget_at.take() else { return };
-        let is_stale = |at: Instant| at + GRACE <= due;
+        let is_stale = |at: Instant| at + MAX_SILENCE <= due;
         let silent: Vec<RunId> =
             self.runs.iter().filter(|(_, open)| is_stale(open.latest)).map(|(run, _)| *run).collect();
         for run in silent {
@@ -276,7 +278,7 @@ impl Metrics {
                 keep
             });
         }
-        self.forget_at = self.lost_at.map(|at| at + GRACE).filter(|next| *next > due);
+        self.forget_at = self.lost_at.map(|at| at + MAX_SILENCE).filter(|next| *next > due);
     }
 }
 
@@ -284,23 +286,23 @@ impl State {
     fn group(self) -> usize {
         match self {
             State::Started(_) => 0,
-            State::On(Wait::Limit) => 1,
-            State::On(Wait::Retry) => 2,
+            State::Waiting(WaitReason::Limit) => 1,
+            State::Waiting(WaitReason::Retry) => 2,
         }
     }
 }
 
-/// Times of one kind: two digits hold from a nanosecond to a day, in some forty kilobytes.
-struct Clocked {
+/// Durations from a nanosecond to a day with two significant digits, in about forty kilobytes.
+struct DurationHistogram {
     histogram: Histogram<u64>,
     sum: Duration,
 }
 
-impl Clocked {
-    fn new() -> Clocked {
+impl DurationHistogram {
+    fn new() -> DurationHistogram {
         const DAY: u64 = 86_400_000_000_000;
         let histogram = Histogram::new_with_bounds(1, DAY, 2).expect("the bounds are in order");
-        Clocked { histogram, sum: Duration::ZERO }
+        DurationHistogram { histogram, sum: Duration::ZERO }
     }
 
     fn record(&mut self, time: Duration) {

@@ -1,86 +1,99 @@
-//! The numbers as text that Prometheus reads.
+//! Metrics in the text format of Prometheus.
 
 use std::fmt::{self, Display, Write};
 
-use super::snapshot::{Pause, Snapshot, Times};
-use crate::event::{Ending, Place, Reason};
+use super::snapshot::{DurationStats, Snapshot, WaitKind};
+use crate::event::{FailureReason, Placement, RunEnding};
 
 impl Snapshot {
-    /// In the text format of Prometheus: names start with `prefix`, every line has `labels`.
+    /// The metrics in the text format of Prometheus. Their names start with `prefix`, and every line has `labels`.
     ///
     /// # Panics
-    /// When the prefix or a label's name is not one that the format allows.
+    /// If `prefix` or the name of a label is not a valid name.
     pub fn render(&self, prefix: &str, labels: &[(&str, &str)]) -> String {
-        let mut page = Page::new(prefix, labels);
+        let mut page = MetricsPage::new(prefix, labels);
         self.counters(&mut page).and_then(|()| self.gauges(&mut page)).expect("a String takes it all");
         self.histograms(&mut page).expect("a String takes it all");
         page.out
     }
 
-    fn counters(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn counters(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
         let by_reason =
-            |counts: [(Reason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
+            |counts: [(FailureReason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
         page.counter("runs_started", "Runs that were admitted.", self.runs_started)?;
         let ended = self.runs_ended.map(|(ending, count)| (ending_word(ending), count));
-        page.five("runs_ended", "Runs that ended, by how.", "ending", ended)?;
-        page.counter("node_attempts", "Starts of nodes, every attempt counted.", self.attempts)?;
-        page.counter("nodes_finished", "Nodes that finished by themselves.", self.finished)?;
+        page.five("runs_ended", "Runs that ended, by how they ended.", "ending", ended)?;
+        page.counter("node_attempts", "Starts of nodes, including retries.", self.attempts)?;
+        page.counter("nodes_finished", "Nodes that finished without a fallback.", self.finished)?;
         let fell_back = by_reason(self.fell_back);
-        page.five("nodes_fell_back", "Nodes whose value is a stand-in, by why.", "reason", fell_back)?;
-        page.five("nodes_failed", "Nodes that failed, by why.", "reason", by_reason(self.failed))?;
+        page.five("nodes_fell_back", "Nodes whose fallback was used, by reason.", "reason", fell_back)?;
+        page.five("nodes_failed", "Nodes that failed, by reason.", "reason", by_reason(self.failed))?;
         page.counter("nodes_dropped", "Nodes that were dropped.", self.dropped)?;
-        page.counter("events_lost", "Events that were lost: all counts are too low.", self.lost)?;
-        page.counter("starts_untimed", "Starts not timed because too many were open.", self.untimed)
+        page.counter("events_lost", "Events that were lost. With any, all counts are too low.", self.lost)?;
+        page.counter("starts_untimed", "Starts that were not timed: too many were open.", self.untimed)
     }
 
-    fn gauges(&self, page: &mut Page<'_>) -> fmt::Result {
-        page.gauge("runs_open", "Runs that are open.", &[("", "", self.runs_open)])?;
+    fn gauges(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
+        page.gauge("runs_open", "Runs that have not ended.", &[("", "", self.runs_open)])?;
         page.gauge("nodes_in_flight", "Nodes that have started and not ended.", &[("", "", self.in_flight)])?;
         let waiting = [("on", "limit", self.on_limit), ("on", "retry", self.on_retry)];
-        page.gauge("nodes_waiting", "Nodes that could start but for this.", &waiting)?;
+        page.gauge("nodes_waiting", "Ready nodes that wait for a limit or a retry.", &waiting)?;
         if self.limits.is_empty() {
             return Ok(());
         }
         let keys: Vec<String> = self.limits.iter().map(|(key, _)| key.to_string()).collect();
         let limits =
             keys.iter().zip(&self.limits).map(|(key, (_, limit))| ("key", key.as_str(), u64::from(*limit)));
-        page.gauge("limit", "Calls that may be in flight, by adaptive limit.", &limits.collect::<Vec<_>>())
+        page.gauge("limit", "Present value of each adaptive limit that changed.", &limits.collect::<Vec<_>>())
     }
 
-    fn histograms(&self, page: &mut Page<'_>) -> fmt::Result {
+    fn histograms(&self, page: &mut MetricsPage<'_>) -> fmt::Result {
         let node_times = self.node_times.each_ref().map(|(place, times)| (place_word(*place), times));
-        page.histogram("node_seconds", "How long attempts took once taken up.", "place", &node_times)?;
+        page.histogram(
+            "node_seconds",
+            "Duration of attempts, without their time in a queue.",
+            "place",
+            &node_times,
+        )?;
         let waits = self.waits.each_ref().map(|(pause, times)| (pause_word(*pause), times));
-        page.histogram("wait_seconds", "How long nodes waited, by what for.", "on", &waits)?;
-        page.histogram("run_seconds", "How long runs took.", "", &[("", &self.run_times)])
+        page.histogram(
+            "wait_seconds",
+            "Time that nodes waited for a limit, a retry or a thread.",
+            "on",
+            &waits,
+        )?;
+        page.histogram("run_seconds", "Duration of runs.", "", &[("", &self.run_times)])
     }
 }
 
-/// Text that Prometheus reads, while it is written.
-pub struct Page<'a> {
+/// A page in the text format of Prometheus, for metrics of your own.
+pub struct MetricsPage<'a> {
     out: String,
     prefix: &'a str,
     labels: &'a [(&'a str, &'a str)],
 }
 
-impl<'a> Page<'a> {
-    /// An empty page: names will start with `prefix`, every line will have `labels`.
+impl<'a> MetricsPage<'a> {
+    /// An empty page. All names will start with `prefix`, and every line will have `labels`.
     ///
     /// # Panics
-    /// When the prefix or a label's name is not one that the format allows.
-    pub fn new(prefix: &'a str, labels: &'a [(&'a str, &'a str)]) -> Page<'a> {
+    /// If `prefix` or the name of a label is not a valid name.
+    pub fn new(prefix: &'a str, labels: &'a [(&'a str, &'a str)]) -> MetricsPage<'a> {
         for name in labels.iter().map(|(name, _)| name).chain([&prefix]) {
-            assert!(is_name(name), "`{name}` is not a name: letters, digits and `_`, no digit first");
+            assert!(
+                is_name(name),
+                "`{name}` is not a valid name; use letters, digits and `_`, and do not begin with a digit"
+            );
         }
-        Page { out: String::new(), prefix, labels }
+        MetricsPage { out: String::new(), prefix, labels }
     }
 
-    /// What was written.
+    /// The text.
     pub fn finish(self) -> String {
         self.out
     }
 
-    /// Counters of one name, each with the labels that tell it from the others; `_total` is added to the name.
+    /// Adds counters that have one name and differ in their labels. `_total` is added to the name.
     pub fn counters<'l, V: Display>(
         &mut self,
         name: &str,
@@ -90,7 +103,7 @@ impl<'a> Page<'a> {
         self.family(&format!("{name}_total"), help, "counter", lines);
     }
 
-    /// Gauges of one name, each with the labels that tell it from the others.
+    /// Adds gauges that have one name and differ in their labels.
     pub fn gauges<'l, V: Display>(
         &mut self,
         name: &str,
@@ -130,10 +143,16 @@ impl<'a> Page<'a> {
         values.iter().try_for_each(|(label, value, count)| self.line(name, &[(*label, *value)], count))
     }
 
-    fn histogram(&mut self, name: &str, help: &str, label: &str, rows: &[(&str, &Times)]) -> fmt::Result {
+    fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        rows: &[(&str, &DurationStats)],
+    ) -> fmt::Result {
         self.head(name, help, "histogram")?;
         for (value, times) in rows {
-            for (bound, count) in Times::BOUNDS.iter().zip(times.within) {
+            for (bound, count) in DurationStats::BOUNDS.iter().zip(times.within) {
                 let bound = bound.as_secs_f64().to_string();
                 self.line(&format!("{name}_bucket"), &[(label, value), ("le", &bound)], count)?;
             }
@@ -161,7 +180,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// As the format has it: backslash, quote and line feed, nothing else.
+/// The format escapes backslash, quote and line feed, and nothing else.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -171,40 +190,40 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit()) && name.chars().all(is_word)
 }
 
-fn ending_word(ending: Ending) -> &'static str {
+fn ending_word(ending: RunEnding) -> &'static str {
     match ending {
-        Ending::Complete => "complete",
-        Ending::Failed => "failed",
-        Ending::Deadline => "deadline",
-        Ending::Cut => "cut",
-        Ending::Dropped => "dropped",
+        RunEnding::Complete => "complete",
+        RunEnding::Failed => "failed",
+        RunEnding::Deadline => "deadline",
+        RunEnding::Cut => "cut",
+        RunEnding::Dropped => "dropped",
     }
 }
 
-fn reason_word(reason: Reason) -> &'static str {
+fn reason_word(reason: FailureReason) -> &'static str {
     match reason {
-        Reason::Error => "error",
-        Reason::Panic => "panic",
-        Reason::Timeout => "timeout",
-        Reason::Deadline => "deadline",
-        Reason::Abandoned => "abandoned",
+        FailureReason::Error => "error",
+        FailureReason::Panic => "panic",
+        FailureReason::Timeout => "timeout",
+        FailureReason::Deadline => "deadline",
+        FailureReason::Abandoned => "abandoned",
     }
 }
 
-fn place_word(place: Place) -> &'static str {
+fn place_word(place: Placement) -> &'static str {
     match place {
-        Place::Inline => "inline",
-        Place::Future => "future",
-        Place::Spawned => "spawned",
-        Place::Pool => "pool",
-        Place::Blocking => "blocking",
+        Placement::Inline => "inline",
+        Placement::Future => "future",
+        Placement::Spawned => "spawned",
+        Placement::Pool => "pool",
+        Placement::Blocking => "blocking",
     }
 }
 
-fn pause_word(pause: Pause) -> &'static str {
+fn pause_word(pause: WaitKind) -> &'static str {
     match pause {
-        Pause::Limit => "limit",
-        Pause::Retry => "retry",
-        Pause::Queue => "queue",
+        WaitKind::Limit => "limit",
+        WaitKind::Retry => "retry",
+        WaitKind::Queue => "queue",
     }
 }

@@ -1,88 +1,91 @@
-//! The numbers at one moment.
+//! The values of all metrics at one moment.
 
 use std::time::Duration;
 
-use super::{Clocked, Metrics};
-use crate::event::{Ending, Place, Reason};
+use super::{DurationHistogram, Metrics};
+use crate::event::{FailureReason, Placement, RunEnding};
 use crate::limit::LimitKey;
 
-/// What was counted and timed so far.
+/// The values of all metrics at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Runs that were admitted.
     pub runs_started: u64,
-    /// Runs that ended, by how.
-    pub runs_ended: [(Ending, u64); 5],
-    /// Runs that are open.
+    /// Runs that ended, by how they ended.
+    pub runs_ended: [(RunEnding, u64); 5],
+    /// Runs that have not ended.
     pub runs_open: u64,
-    /// Starts of nodes, every attempt counted.
+    /// Starts of nodes, including retries.
     pub attempts: u64,
-    /// Nodes that finished by themselves.
+    /// Nodes that finished without a fallback.
     pub finished: u64,
-    /// Nodes whose value is a stand-in, by why.
-    pub fell_back: [(Reason, u64); 5],
-    /// Nodes that failed, by why.
-    pub failed: [(Reason, u64); 5],
-    /// Nodes that were dropped.
+    /// Nodes whose fallback was used, by why they failed.
+    pub fell_back: [(FailureReason, u64); 5],
+    /// Nodes that failed without a fallback, by why.
+    pub failed: [(FailureReason, u64); 5],
     pub dropped: u64,
     /// Nodes that have started and not ended.
     pub in_flight: u64,
     /// Nodes that wait for a slot of a limit.
     pub on_limit: u64,
-    /// Nodes that wait for another attempt.
+    /// Nodes that wait for a retry.
     pub on_retry: u64,
-    /// Where adaptive limits last moved to.
+    /// The present values of adaptive limits that changed.
     pub limits: Vec<(LimitKey, u32)>,
-    /// Events that were lost, so that all counts are too low.
+    /// Events that were lost. With any, all counts are too low.
     pub lost: u64,
-    /// Starts that were not timed because too many were open.
+    /// Starts that were not timed because too many runs or nodes were open.
     pub untimed: u64,
-    /// How long attempts took once taken up, by place.
-    pub node_times: [(Place, Times); 5],
-    /// How long nodes waited, by what for.
-    pub waits: [(Pause, Times); 3],
-    /// How long runs took.
-    pub run_times: Times,
+    /// The duration of attempts, without their time in the queue of a pool.
+    pub node_times: [(Placement, DurationStats); 5],
+    /// The time that nodes waited.
+    pub waits: [(WaitKind, DurationStats); 3],
+    /// The duration of runs.
+    pub run_times: DurationStats,
 }
 
-/// What a node that could run waits for.
+/// What a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pause {
+pub enum WaitKind {
     /// A slot of a limit.
     Limit,
-    /// Another attempt.
+    /// A retry.
     Retry,
-    /// A pool's thread.
+    /// A thread of a pool.
     Queue,
 }
 
-/// Times of one kind, each right to one part in a hundred.
+/// Statistics of durations, with an error of at most one percent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Times {
-    /// How many.
+pub struct DurationStats {
     pub count: u64,
-    /// All together, exactly.
+    /// The exact sum.
     pub sum: Duration,
-    /// The longest.
     pub max: Duration,
-    /// Half are no longer.
+    /// The 50th percentile.
     pub p50: Duration,
-    /// Nine of ten are no longer.
+    /// The 90th percentile.
     pub p90: Duration,
-    /// All but one in a hundred are no longer.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// All but one in a thousand are no longer.
+    /// The 99.9th percentile.
     pub p999: Duration,
-    /// For each of [`Times::BOUNDS`], how many are no longer.
-    pub within: [u64; Times::BOUNDS.len()],
+    /// For each of [`DurationStats::BOUNDS`], the number of durations up to it.
+    pub within: [u64; DurationStats::BOUNDS.len()],
 }
 
-const ENDINGS: [Ending; 5] =
-    [Ending::Complete, Ending::Failed, Ending::Deadline, Ending::Cut, Ending::Dropped];
-const REASONS: [Reason; 5] =
-    [Reason::Error, Reason::Panic, Reason::Timeout, Reason::Deadline, Reason::Abandoned];
-const PLACES: [Place; 5] = [Place::Inline, Place::Future, Place::Spawned, Place::Pool, Place::Blocking];
-const PAUSES: [Pause; 3] = [Pause::Limit, Pause::Retry, Pause::Queue];
+const ENDINGS: [RunEnding; 5] =
+    [RunEnding::Complete, RunEnding::Failed, RunEnding::Deadline, RunEnding::Cut, RunEnding::Dropped];
+const REASONS: [FailureReason; 5] = [
+    FailureReason::Error,
+    FailureReason::Panic,
+    FailureReason::Timeout,
+    FailureReason::Deadline,
+    FailureReason::Abandoned,
+];
+const PLACES: [Placement; 5] =
+    [Placement::Inline, Placement::Future, Placement::Spawned, Placement::Pool, Placement::Blocking];
+const PAUSES: [WaitKind; 3] = [WaitKind::Limit, WaitKind::Retry, WaitKind::Queue];
 
 impl Snapshot {
     pub(super) fn of(metrics: &Metrics) -> Snapshot {
@@ -103,15 +106,15 @@ impl Snapshot {
             limits: limits.iter().map(|(key, limit)| (*key, *limit)).collect(),
             lost: counts.lost,
             untimed: counts.untimed,
-            node_times: PLACES.map(|place| (place, Times::of(&node_times[place as usize]))),
-            waits: PAUSES.map(|pause| (pause, Times::of(&waits[pause as usize]))),
-            run_times: Times::of(run_times),
+            node_times: PLACES.map(|place| (place, DurationStats::of(&node_times[place as usize]))),
+            waits: PAUSES.map(|pause| (pause, DurationStats::of(&waits[pause as usize]))),
+            run_times: DurationStats::of(run_times),
         }
     }
 }
 
-impl Times {
-    /// Upper bounds, for histograms in text.
+impl DurationStats {
+    /// The upper bounds of the buckets in Prometheus histograms.
     pub const BOUNDS: [Duration; 18] = [
         Duration::from_micros(10),
         Duration::from_micros(100),
@@ -133,17 +136,18 @@ impl Times {
         Duration::from_secs(600),
     ];
 
-    fn of(clocked: &Clocked) -> Times {
+    fn of(clocked: &DurationHistogram) -> DurationStats {
         let histogram = &clocked.histogram;
         let at = |share: f64| Duration::from_nanos(histogram.value_at_quantile(share));
-        let mut within = [0; Times::BOUNDS.len()];
+        let mut within = [0; DurationStats::BOUNDS.len()];
         for value in histogram.iter_recorded() {
-            // A value stands for all that fall into its bucket; its lowest tells on which side of a bound they are.
+            // A value stands for all durations of its bucket. The lowest of them decides on which side of a bound they
+            // count.
             let lowest = Duration::from_nanos(histogram.lowest_equivalent(value.value_iterated_to()));
-            let first = Times::BOUNDS.partition_point(|bound| *bound < lowest);
+            let first = DurationStats::BOUNDS.partition_point(|bound| *bound < lowest);
             within[first..].iter_mut().for_each(|count| *count += value.count_since_last_iteration());
         }
-        Times {
+        DurationStats {
             count: histogram.len(),
             sum: clocked.sum,
             max: Duration::from_nanos(histogram.max()),

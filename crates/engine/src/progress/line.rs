@@ -1,4 +1,4 @@
-//! Progress in one line of plain characters.
+//! Progress as one line of plain characters.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ const MAX_BAR: usize = 30;
 const GAP: &str = "  ";
 
 impl Progress {
-    /// One line of at most `width` characters, for any width from 20: what matters most stays longest.
+    /// One line of at most `width` characters, for any width from 20. A narrow line leaves out the less important parts.
     ///
     /// ```
     /// use anabranch_engine::progress::Progress;
@@ -17,25 +17,25 @@ impl Progress {
     /// assert_eq!(Progress::default().line(80, now), "waiting for a run");
     /// ```
     pub fn line(&self, width: usize, now: Instant) -> String {
-        let tally = &self.tally;
-        if tally.total == 0 {
+        let counts = &self.counts;
+        if counts.total == 0 {
             return "waiting for a run".to_owned();
         }
         let mut line = Line { room: width, parts: Vec::new() };
-        line.say(2, format!("{}%", tally.ended() * 100 / tally.total));
-        line.say(1, format!("{}/{}", tally.ended(), tally.total));
-        line.count(3, tally.failed, "failed");
+        line.say(2, format!("{}%", counts.ended() * 100 / counts.total));
+        line.say(1, format!("{}/{}", counts.ended(), counts.total));
+        line.count(3, counts.failed, "failed");
         line.say(12, self.outlook(now));
         let has_bar = line.take(MIN_BAR);
-        line.count(4, tally.in_flight, "in flight");
+        line.count(4, counts.in_flight, "running");
         if !self.is_over() {
             line.say(11, per_second(self.rate(now)));
         }
-        line.count(5, tally.cut, "cut");
-        line.count(6, tally.on_retry, "to retry");
-        line.count(7, tally.on_limit, "on limits");
-        line.count(8, tally.fell_back, "fell back");
-        line.count(9, tally.dropped, "dropped");
+        line.count(5, counts.cut, "not ended");
+        line.count(6, counts.on_retry, "waiting to retry");
+        line.count(7, counts.on_limit, "waiting for a limit");
+        line.count(8, counts.fell_back, "fell back");
+        line.count(9, counts.dropped, "dropped");
         line.count(10, self.lost, "events lost");
         if has_bar {
             let bar = self.bar(MIN_BAR + line.room.min(MAX_BAR - MIN_BAR));
@@ -45,7 +45,7 @@ impl Progress {
         line.parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(GAP)
     }
 
-    /// When it will be over, or how long it took.
+    /// The time left, or the time that it took.
     fn outlook(&self, now: Instant) -> String {
         match self.eta(now) {
             _ if self.is_over() => format!("in {}", brief(self.elapsed(now))),
@@ -55,24 +55,24 @@ impl Progress {
     }
 
     fn is_over(&self) -> bool {
-        self.open.is_empty() && self.tally.remaining() == 0
+        self.open.is_empty() && self.counts.remaining() == 0
     }
 
     fn bar(&self, width: usize) -> String {
-        let share = self.tally.ended() as f64 / self.tally.total as f64;
+        let share = self.counts.ended() as f64 / self.counts.total as f64;
         let full = ((share * width as f64) as usize).min(width);
         "#".repeat(full) + &"-".repeat(width - full)
     }
 }
 
-/// What is said first finds room; its place is where it stands from the left.
+/// A line in the making. Parts that are added first get the room; their place decides the order from the left.
 struct Line {
     room: usize,
     parts: Vec<(usize, String)>,
 }
 
 impl Line {
-    /// Whether there was room for so many more characters, and the gap to the others.
+    /// Takes room for `length` characters and a gap, and returns whether there was enough.
     fn take(&mut self, length: usize) -> bool {
         let gap = if self.parts.is_empty() { 0 } else { GAP.len() };
         let rest = self.room.checked_sub(gap + length);

@@ -1,17 +1,17 @@
-//! The progress of runs, from their events: counts, rate, time left, and one line of text to draw on a terminal.
+//! The progress of runs, computed from their events: counts, rate, time left, and one line of text for a terminal.
 
 mod line;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, Heard, RunId, Wait, What};
+use crate::event::{Event, EventKind, ListenerItem, RunId, WaitReason};
 use crate::graph::NodeId;
 
-/// Follows the events of any number of runs and adds them up.
+/// The progress of any number of runs. Give it every item of a [`Listener`](crate::event::Listener).
 #[derive(Default)]
 pub struct Progress {
-    tally: Tally,
+    counts: NodeCounts,
     open: BTreeMap<RunId, Vec<State>>,
     lost: u64,
     first: Option<Instant>,
@@ -19,30 +19,27 @@ pub struct Progress {
     pace: Pace,
 }
 
-/// Nodes of all runs, by where they stand.
+/// The nodes of all runs, counted by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// All of them.
+pub struct NodeCounts {
     pub total: u64,
-    /// Those that finished, the ones with a stand-in value included.
+    /// Nodes that finished, including those whose fallback was used.
     pub finished: u64,
-    /// Those that failed.
     pub failed: u64,
-    /// Those that were dropped.
     pub dropped: u64,
-    /// Those whose value is a stand-in.
+    /// Nodes whose fallback was used.
     pub fell_back: u64,
-    /// Those that have started and not ended.
+    /// Nodes that have started and not ended.
     pub in_flight: u64,
-    /// Those that wait for a slot of a limit.
+    /// Nodes that wait for a slot of a limit.
     pub on_limit: u64,
-    /// Those that wait for another attempt.
+    /// Nodes that wait for a retry.
     pub on_retry: u64,
-    /// Those whose run ended without word of their end: cut short, never started, or lost.
+    /// Nodes that had not ended when their run did: they were stopped, did not start, or their events were lost.
     pub cut: u64,
 }
 
-/// Where a node stands.
+/// The state of a node.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     New,
@@ -52,71 +49,72 @@ enum State {
     Ended,
 }
 
-/// An end that is lost leaves its run open; of more than these the oldest is given up.
+/// A run whose end was lost stays open. If more runs than this are open, the oldest is closed.
 const MAX_OPEN_RUNS: usize = 4_096;
 
 impl Progress {
-    /// Takes in one thing heard.
-    pub fn hear(&mut self, heard: &Heard) {
-        match heard {
-            Heard::Event(event) => self.event(event),
-            Heard::Lost(count) => self.lost += count,
+    /// Records an event, or a loss of events.
+    pub fn record(&mut self, item: &ListenerItem) {
+        match item {
+            ListenerItem::Event(event) => self.event(event),
+            ListenerItem::Lost(count) => self.lost += count,
         }
     }
 
-    /// The counts.
-    pub fn tally(&self) -> Tally {
-        self.tally
+    /// The nodes of all runs, counted by state.
+    pub fn counts(&self) -> NodeCounts {
+        self.counts
     }
 
-    /// How many events were lost: with any, the counts are too low.
+    /// The number of lost events. With any, the counts are too low.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// From the first run's start to `now`, or to the last event once every run has ended.
+    /// The time from the start of the first run to `now`, or to the last event if all runs have ended.
     pub fn elapsed(&self, now: Instant) -> Duration {
         let until = if self.open.is_empty() { self.last.unwrap_or(now) } else { now };
         self.first.map_or(Duration::ZERO, |first| until.saturating_duration_since(first))
     }
 
-    /// Nodes that end in a second, of late.
+    /// The recent number of nodes that end per second.
     pub fn rate(&self, now: Instant) -> f64 {
         self.pace.rate(now)
     }
 
-    /// How long what remains takes at this rate; `None` when nothing remains or nothing moves.
+    /// The time that the remaining nodes take at the present rate; `None` if no node remains or the rate is 0.
     pub fn eta(&self, now: Instant) -> Option<Duration> {
-        let remaining = self.tally.remaining();
+        let remaining = self.counts.remaining();
         let seconds = remaining as f64 / self.rate(now);
         (remaining > 0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
     }
 
     fn event(&mut self, event: &Event) {
-        let Event { run, at, what } = *event;
+        let Event { run, at, kind } = *event;
         self.first.get_or_insert(at);
         self.last = self.last.max(Some(at));
         self.pace.begin(at);
-        match what {
-            What::RunStarted(count) => {
+        match kind {
+            EventKind::RunStarted(count) => {
                 self.nodes(run, count as usize);
             }
-            What::RunEnded(_) => self.close_run(run),
-            What::Limit(..) => {}
-            What::Waiting(node, Wait::Limit) => self.turn(run, node, State::OnLimit),
-            What::Waiting(node, Wait::Retry) => self.turn(run, node, State::OnRetry),
-            What::Started(node, _) | What::Running(node) => self.turn(run, node, State::InFlight),
-            What::Finished(node) => self.end(run, node, at, |tally| tally.finished += 1),
-            What::Failed(node, _) => self.end(run, node, at, |tally| tally.failed += 1),
-            What::Dropped(node) => self.end(run, node, at, |tally| tally.dropped += 1),
-            What::FellBack(node, _) => self.end(run, node, at, |tally| {
-                tally.finished += 1;
-                tally.fell_back += 1;
+            EventKind::RunEnded(_) => self.close_run(run),
+            EventKind::Limit(..) => {}
+            EventKind::Waiting(node, WaitReason::Limit) => self.turn(run, node, State::OnLimit),
+            EventKind::Waiting(node, WaitReason::Retry) => self.turn(run, node, State::OnRetry),
+            EventKind::Started(node, _) | EventKind::Running(node) => self.turn(run, node, State::InFlight),
+            EventKind::Finished(node) => self.end(run, node, at, |counts| counts.finished += 1),
+            EventKind::Failed(node, _) => self.end(run, node, at, |counts| counts.failed += 1),
+            EventKind::Dropped(node) => self.end(run, node, at, |counts| counts.dropped += 1),
+            EventKind::FellBack(node, _) => self.end(run, node, at, |counts| {
+                counts.finished += 1;
+                counts.fell_back += 1;
             }),
         }
     }
 
-    /// The states of a run's nodes, at least `count` of them: a run whose start was lost grows as it is heard of.
+    /// The states of the nodes of a run, at least `count` of them. If the start of the run was lost, its number of nodes
+    /// is not known and grows with each event.
     fn nodes(&mut self, run: RunId, count: usize) -> &mut Vec<State> {
         if self.open.len() == MAX_OPEN_RUNS && !self.open.contains_key(&run) {
             let oldest = *self.open.keys().next().expect("there are many");
@@ -124,7 +122,7 @@ impl Progress {
         }
         let nodes = self.open.entry(run).or_default();
         if nodes.len() < count {
-            self.tally.total += (count - nodes.len()) as u64;
+            self.counts.total += (count - nodes.len()) as u64;
             nodes.resize(count, State::New);
         }
         nodes
@@ -132,8 +130,8 @@ impl Progress {
 
     fn close_run(&mut self, run: RunId) {
         for state in self.open.remove(&run).unwrap_or_default() {
-            self.tally.leave(state);
-            self.tally.cut += u64::from(state != State::Ended);
+            self.counts.leave(state);
+            self.counts.cut += u64::from(state != State::Ended);
         }
     }
 
@@ -141,27 +139,27 @@ impl Progress {
         let state = &mut self.nodes(run, node.index() + 1)[node.index()];
         if *state != State::Ended {
             let from = std::mem::replace(state, to);
-            self.tally.leave(from);
-            self.tally.enter(to);
+            self.counts.leave(from);
+            self.counts.enter(to);
         }
     }
 
-    fn end(&mut self, run: RunId, node: NodeId, at: Instant, count: impl FnOnce(&mut Tally)) {
+    fn end(&mut self, run: RunId, node: NodeId, at: Instant, count: impl FnOnce(&mut NodeCounts)) {
         if self.nodes(run, node.index() + 1)[node.index()] != State::Ended {
             self.turn(run, node, State::Ended);
-            count(&mut self.tally);
+            count(&mut self.counts);
             self.pace.count(at);
         }
     }
 }
 
-impl Tally {
-    /// Those that finished, failed or were dropped.
+impl NodeCounts {
+    /// The number of nodes that finished, failed or were dropped.
     pub fn ended(&self) -> u64 {
         self.finished + self.failed + self.dropped
     }
 
-    /// Those that are still to end.
+    /// The number of nodes that have not ended and may still do so.
     pub fn remaining(&self) -> u64 {
         self.total - self.ended() - self.cut
     }
@@ -188,17 +186,17 @@ impl Tally {
     }
 }
 
-/// Ends in a second, where what is long past counts ever less.
+/// The rate of ends per second, as an exponentially weighted mean.
 #[derive(Default)]
 struct Pace {
     at: Option<Instant>,
     ends: f64,
-    /// The time over which `ends` came in, faded in the same way.
+    /// The time in which `ends` happened, weighted in the same way.
     seconds: f64,
 }
 
-/// What is this many seconds past counts a third.
-const MEMORY: f64 = 10.0;
+/// Ends of this many seconds ago count about a third (1/e).
+const MEMORY_SECONDS: f64 = 10.0;
 
 impl Pace {
     fn begin(&mut self, at: Instant) {
@@ -221,7 +219,7 @@ impl Pace {
         if passed == 0.0 {
             return (self.ends, self.seconds);
         }
-        let fade = (-passed / MEMORY).exp();
-        (self.ends * fade, self.seconds * fade + MEMORY * (1.0 - fade))
+        let fade = (-passed / MEMORY_SECONDS).exp();
+        (self.ends * fade, self.seconds * fade + MEMORY_SECONDS * (1.0 - fade))
     }
 }

@@ -12,7 +12,7 @@ use super::trip::{self, Link, MAX_LINKS, Outcome, Reply, Trip, TripRunner};
 use super::{Doing, Run};
 use crate::check::Check;
 use crate::clock::{after, earlier};
-use crate::event::{Place, What};
+use crate::event::{EventKind, Placement};
 use crate::frontier::Phase;
 use crate::graph::{Edge, Graph, NodeId};
 use crate::options::Class;
@@ -38,7 +38,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
         match step {
             Step::Ready(result) => {
-                self.log.started(at, node, Place::Inline);
+                self.log.started(at, node, Placement::Inline);
                 match result {
                     Ok(value) => self.finished(node, value),
                     Err(error) => self.failed(node, Failure::Error(error)),
@@ -46,19 +46,19 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             }
             Step::Drop => self.drop_node(node),
             Step::Future(future) if policy.step == StepKind::Spawned => {
-                self.log.started(at, node, Place::Spawned);
+                self.log.started(at, node, Placement::Spawned);
                 self.spawn(node, future, own_due);
             }
             Step::Future(future) => {
-                self.log.started(at, node, Place::Future);
+                self.log.started(at, node, Placement::Future);
                 let ticket = self.take_slot(node, own_due);
                 let mail = Arc::clone(self.mail());
                 self.slots.put_future(ticket, future, &mail);
                 self.poll_slot(ticket.slot);
             }
             Step::Job(job, cost) => match self.place(policy, cost) {
-                Place::Inline => {
-                    self.log.started(at, node, Place::Inline);
+                Placement::Inline => {
+                    self.log.started(at, node, Placement::Inline);
                     self.run_inline(node, job, policy, (timeout, deadline));
                 }
                 place => {
@@ -69,16 +69,16 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    fn place(&self, policy: &Policy, cost: Cost) -> Place {
+    fn place(&self, policy: &Policy, cost: Cost) -> Placement {
         match (policy.step, cost) {
-            (StepKind::Inline, _) => Place::Inline,
-            (StepKind::Blocking, _) => Place::Blocking,
+            (StepKind::Inline, _) => Placement::Inline,
+            (StepKind::Blocking, _) => Placement::Blocking,
             (StepKind::Auto | StepKind::Spawned, Cost::About(cost))
                 if cost <= self.terms.inline_threshold =>
             {
-                Place::Inline
+                Placement::Inline
             }
-            (StepKind::Auto | StepKind::Spawned | StepKind::Pool, _) => Place::Pool,
+            (StepKind::Auto | StepKind::Spawned | StepKind::Pool, _) => Placement::Pool,
         }
     }
 
@@ -101,10 +101,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Sends a job to a pool, together with the jobs that can only run after it.
-    fn offload(&mut self, node: NodeId, job: W::Job, place: Place, due: Option<Instant>) {
+    fn offload(&mut self, node: NodeId, job: W::Job, place: Placement, due: Option<Instant>) {
         let timeout = self.policies.of(node).timeout;
         let mut links = vec![Link { node, job, timeout }];
-        if place == Place::Pool {
+        if place == Placement::Pool {
             self.extend_chain(&mut links);
         }
         let trip = Arc::new(Trip::new(self.slice.now));
@@ -121,7 +121,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         };
         let seams = &self.engine.seams;
         let pool = match (place, self.terms.class) {
-            (Place::Blocking, _) => &seams.blocking,
+            (Placement::Blocking, _) => &seams.blocking,
             (_, Class::Latency) => &seams.latency,
             (_, Class::Batch) => &seams.batch,
         };
@@ -222,17 +222,17 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let marks = if self.log.is_heard() { on_trip.trip.take_marks() } else { Vec::new() };
         self.permit = self.slots.release(ticket.slot);
         if let Some(began) = marks.first() {
-            self.log.at(*began, What::Running(nodes[0]));
+            self.log.at(*began, EventKind::Running(nodes[0]));
         }
         for link in 0..reached {
             // Without marks, the first listener came after the trip began.
             let mark = marks.get(link + 1).copied().unwrap_or(self.slice.now);
-            self.log.at(mark, What::Finished(nodes[link]));
+            self.log.at(mark, EventKind::Finished(nodes[link]));
             self.end_finished(nodes[link]);
             if !self.frontier.start(nodes[link + 1]) {
                 return None;
             }
-            self.log.at(mark, What::Started(nodes[link + 1], Place::Pool));
+            self.log.at(mark, EventKind::Started(nodes[link + 1], Placement::Pool));
         }
         Some(nodes[reached])
     }

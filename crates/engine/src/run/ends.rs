@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::log::Log;
 use super::{Doing, Run, Stopped};
-use crate::event::{Place, Reason, What};
+use crate::event::{EventKind, FailureReason, Placement};
 use crate::frontier::{Change, Phase};
 use crate::graph::{Graph, NodeId};
-use crate::limit::{Ended, Verdict};
+use crate::limit::{CallEnd, CallOutcome};
 use crate::panics;
 use crate::policy::OnError;
 use crate::workload::{Failure, Instead, Workload};
@@ -17,10 +17,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn finished(&mut self, node: NodeId, value: W::Value) {
         self.doing = Doing::Node(node);
         if self.permit.is_some() {
-            self.report(Ended::with(Verdict::Done));
+            self.report(CallEnd::with(CallOutcome::Answered));
         }
         self.work.finish(node, value, &mut self.drops);
-        self.log.now(What::Finished(node));
+        self.log.now(EventKind::Finished(node));
         self.end_finished(node);
     }
 
@@ -51,7 +51,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             OnError::Fallback => match self.work.fallback(node, &failure) {
                 Instead::Value(value) => {
                     self.fell_back += 1;
-                    self.log.now(What::FellBack(node, reason(&failure)));
+                    self.log.now(EventKind::FellBack(node, reason(&failure)));
                     self.work.finish(node, value, &mut self.drops);
                     self.end_finished(node);
                 }
@@ -64,7 +64,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// Drops the nodes that need a failed one, and lets the run go on.
     fn isolate(&mut self, node: NodeId, failure: Failure<W::Error>) {
-        self.log.now(What::Failed(node, reason(&failure)));
+        self.log.now(EventKind::Failed(node, reason(&failure)));
         self.work.fail(node, failure, &mut self.drops);
         let Run { frontier, work, log, cancelled, .. } = self;
         frontier.fail(node, |change| note(change, &mut **work, log, cancelled));
@@ -72,7 +72,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     fn stop_with(&mut self, node: NodeId, failure: Failure<W::Error>) {
-        self.log.now(What::Failed(node, reason(&failure)));
+        self.log.now(EventKind::Failed(node, reason(&failure)));
         self.over = Some(Err(Stopped::Node { node, failure }));
     }
 
@@ -109,7 +109,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let node = match self.doing {
             Doing::Bookkeeping(node) => return self.stop_with(node, failure),
             Doing::Step(node, at) => {
-                self.log.started(at, node, Place::Inline);
+                self.log.started(at, node, Placement::Inline);
                 node
             }
             Doing::Node(node) => node,
@@ -134,18 +134,18 @@ fn note<W: Workload>(
     match change {
         Change::Released(node) => work.release(node),
         Change::Dropped { node, ticket } => {
-            log.now(What::Dropped(node));
+            log.now(EventKind::Dropped(node));
             cancelled.push((node, ticket));
         }
     }
 }
 
-fn reason<E>(failure: &Failure<E>) -> Reason {
+fn reason<E>(failure: &Failure<E>) -> FailureReason {
     match failure {
-        Failure::Error(_) => Reason::Error,
-        Failure::Panic(_) => Reason::Panic,
-        Failure::Timeout(_) => Reason::Timeout,
-        Failure::Deadline => Reason::Deadline,
-        Failure::Abandoned => Reason::Abandoned,
+        Failure::Error(_) => FailureReason::Error,
+        Failure::Panic(_) => FailureReason::Panic,
+        Failure::Timeout(_) => FailureReason::Timeout,
+        Failure::Deadline => FailureReason::Deadline,
+        Failure::Abandoned => FailureReason::Abandoned,
     }
 }

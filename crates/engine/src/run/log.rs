@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::clock::Clock;
-use crate::event::{Event, Events, Place, RunId, What};
+use crate::event::{Event, EventKind, Events, Placement, RunId};
 use crate::graph::NodeId;
 
 /// Writes events. Costs one branch per event while nobody listens.
@@ -22,7 +22,7 @@ const BATCH: usize = 128;
 
 impl Log {
     pub(super) fn new(events: Events, clock: Arc<dyn Clock>, run: RunId) -> Log {
-        let heard = events.heard();
+        let heard = events.has_listeners();
         Log { events, clock, run, heard, stamp: None, batch: Vec::new() }
     }
 
@@ -32,7 +32,7 @@ impl Log {
 
     /// Called when the run is polled again: time has passed, and listeners may have come or gone.
     pub(super) fn resume(&mut self) {
-        self.heard = self.events.heard();
+        self.heard = self.events.has_listeners();
         self.stamp = None;
     }
 
@@ -48,25 +48,25 @@ impl Log {
     }
 
     #[inline]
-    pub(super) fn started(&mut self, at: Option<Instant>, node: NodeId, place: Place) {
+    pub(super) fn started(&mut self, at: Option<Instant>, node: NodeId, place: Placement) {
         if let Some(at) = at {
-            self.push(at, What::Started(node, place));
+            self.push(at, EventKind::Started(node, place));
         }
     }
 
     #[inline]
-    pub(super) fn now(&mut self, what: What) {
+    pub(super) fn now(&mut self, kind: EventKind) {
         if self.heard {
             let at = self.clock.now();
             self.stamp = Some(at);
-            self.push(at, what);
+            self.push(at, kind);
         }
     }
 
     /// Logs an event with a time that another thread took.
-    pub(super) fn at(&mut self, at: Instant, what: What) {
+    pub(super) fn at(&mut self, at: Instant, kind: EventKind) {
         if self.heard {
-            self.push(at, what);
+            self.push(at, kind);
         }
     }
 
@@ -77,8 +77,8 @@ impl Log {
         }
     }
 
-    fn push(&mut self, at: Instant, what: What) {
-        self.batch.push(Event { run: self.run, at, what });
+    fn push(&mut self, at: Instant, kind: EventKind) {
+        self.batch.push(Event { run: self.run, at, kind });
         if self.batch.len() >= BATCH {
             self.flush();
         }

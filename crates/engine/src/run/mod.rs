@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::admission::{Admitted, Cut, Refused};
+use crate::admission::{AdmittedRun, Refused, StopHandle};
 use crate::clock::earlier;
 use crate::engine::Engine;
-use crate::event::{Ending, RunId, What};
+use crate::event::{EventKind, RunEnding, RunId};
 use crate::frontier::Frontier;
 use crate::graph::{Graph, NodeId};
 use crate::limit::{LimitKey, Permit};
@@ -65,7 +65,7 @@ pub struct Run<'a, G, W: Workload> {
     grace_until: Option<Instant>,
     log: Log,
     /// `None` once the run has ended.
-    admitted: Option<Admitted>,
+    admitted: Option<AdmittedRun>,
 }
 
 /// The node counts of a run that was not stopped.
@@ -113,7 +113,7 @@ enum Message<V, E> {
     Cut,
 }
 
-impl<V: Send, E: Send> Cut for Mail<V, E> {
+impl<V: Send, E: Send> StopHandle for Mail<V, E> {
     fn cut(&self) {
         self.push(Message::Cut);
     }
@@ -153,7 +153,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         }
         let admitted = engine.active.enter(options.label.clone())?;
         let mut log = Log::new(engine.events.clone(), Arc::clone(&engine.seams.clock), admitted.run);
-        log.at(now, What::RunStarted(graph.node_count()));
+        log.at(now, EventKind::RunStarted(graph.node_count()));
         Ok(Run {
             engine,
             frontier: Frontier::new(graph),
@@ -332,7 +332,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         if self.mail.is_none() {
             let mail = Arc::new(Mail::new());
             if let Some(admitted) = &self.admitted {
-                admitted.reached_by(Arc::clone(&mail) as Arc<dyn Cut>);
+                admitted.set_stop_handle(Arc::clone(&mail) as Arc<dyn StopHandle>);
             }
             self.mail = Some(mail);
         }
@@ -352,10 +352,10 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     fn conclude(&mut self) -> Result<Report, Stopped<W::Error>> {
         let ended = self.over.take().unwrap_or(Ok(()));
         self.leave(match &ended {
-            Ok(()) => Ending::Complete,
-            Err(Stopped::Node { .. }) => Ending::Failed,
-            Err(Stopped::Deadline { .. }) => Ending::Deadline,
-            Err(Stopped::Cut { .. }) => Ending::Cut,
+            Ok(()) => RunEnding::Complete,
+            Err(Stopped::Node { .. }) => RunEnding::Failed,
+            Err(Stopped::Deadline { .. }) => RunEnding::Deadline,
+            Err(Stopped::Cut { .. }) => RunEnding::Cut,
         });
         let counts = self.frontier.counts();
         ended.map(|()| Report {
@@ -368,7 +368,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
 }
 
 impl<G, W: Workload> Run<'_, G, W> {
-    fn leave(&mut self, ending: Ending) {
+    fn leave(&mut self, ending: RunEnding) {
         if self.admitted.is_none() {
             return;
         }
@@ -379,7 +379,7 @@ impl<G, W: Workload> Run<'_, G, W> {
         if let Some(mail) = &self.mail {
             mail.close();
         }
-        self.log.now(What::RunEnded(ending));
+        self.log.now(EventKind::RunEnded(ending));
         self.log.flush();
         self.admitted = None;
     }
@@ -416,6 +416,6 @@ impl<G: Graph, W: Workload> Future for Run<'_, G, W> {
 
 impl<G, W: Workload> Drop for Run<'_, G, W> {
     fn drop(&mut self) {
-        self.leave(Ending::Dropped);
+        self.leave(RunEnding::Dropped);
     }
 }

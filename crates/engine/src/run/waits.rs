@@ -8,13 +8,13 @@ use std::time::Instant;
 use super::queue::AscendingQueue;
 use super::timer::Due;
 use super::{Message, Run};
-use crate::event::{Wait, What};
+use crate::event::{EventKind, WaitReason};
 use crate::frontier::Phase;
 use crate::graph::{Graph, NodeId};
-use crate::limit::{Asked, Customer, Ended, LimitKey, Permit, Place, Verdict};
+use crate::limit::{CallEnd, CallOutcome, LimitKey, Permit, QueuePlace, SlotReceiver, SlotReply};
 use crate::mailbox::Mailbox;
 use crate::policy::{Policy, SerialKey};
-use crate::retry::{MAX_REFUSALS, Severity, Spread};
+use crate::retry::{Jitter, MAX_REFUSALS, Severity};
 use crate::workload::{Failure, Workload};
 
 /// Created when the first node of a run has to wait.
@@ -27,7 +27,7 @@ pub(super) struct Waits {
     /// Nodes that may be admitted again: their pause is over, or they have got their serial key.
     again: AscendingQueue<Rank>,
     tries: HashMap<NodeId, Tries>,
-    spread: Spread,
+    jitter: Jitter,
 }
 
 /// Nodes that were not tried yet come first, then the lower number.
@@ -38,7 +38,7 @@ type Rank = (u32, NodeId);
 #[derive(Default)]
 struct Queue {
     nodes: AscendingQueue<Rank>,
-    place: Option<Place>,
+    place: Option<QueuePlace>,
     look_at: Option<Instant>,
 }
 
@@ -62,7 +62,7 @@ impl Waits {
             pausing: BinaryHeap::new(),
             again: AscendingQueue::default(),
             tries: HashMap::new(),
-            spread: Spread(seed),
+            jitter: Jitter(seed),
         }
     }
 
@@ -93,7 +93,7 @@ impl Waits {
     }
 }
 
-impl<V: Send, E: Send> Customer for Mailbox<Message<V, E>> {
+impl<V: Send, E: Send> SlotReceiver for Mailbox<Message<V, E>> {
     fn granted(&self, permit: Permit) {
         self.push(Message::Granted(permit));
     }
@@ -203,7 +203,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.serve_key(key);
         let untried = self.waits().rank(node) == rank;
         if self.over.is_none() && untried && self.is_waiting(node) {
-            self.log.now(What::Waiting(node, Wait::Limit));
+            self.log.now(EventKind::Waiting(node, WaitReason::Limit));
             let cutoff = self.cutoff(node, policy);
             self.set_timer(cutoff, Due::Node(node));
         }
@@ -218,9 +218,9 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.mail();
         let tokens = self.policies.of(node).tokens;
         let (Some(limits), Some(mail)) = (&self.terms.table, &self.mail) else { return };
-        match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn Customer>) {
-            Asked::Granted(permit) => self.begin_with(permit),
-            Asked::Queued(place) => self.waits().queue(key).place = Some(place),
+        match limits.ask(key, tokens, || Arc::clone(mail) as Arc<dyn SlotReceiver>) {
+            SlotReply::Granted(permit) => self.begin_with(permit),
+            SlotReply::Queued(place) => self.waits().queue(key).place = Some(place),
         }
     }
 
@@ -276,11 +276,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Tells the limit how the current node's call ended.
-    pub(super) fn report(&mut self, ended: Ended) {
+    pub(super) fn report(&mut self, ended: CallEnd) {
         if let Some(permit) = self.permit.take() {
             let key = permit.key();
-            if let Some(moved) = permit.end(ended) {
-                self.log.now(What::Limit(key, moved));
+            if let Some(change) = permit.end(ended) {
+                self.log.now(EventKind::Limit(key, change));
             }
         }
     }
@@ -290,13 +290,13 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             Severity::Throttled { retry_after } => Some(retry_after),
             Severity::Transient | Severity::Permanent => None,
         };
-        let verdict = match failure {
-            Failure::Timeout(_) => Verdict::TimedOut,
-            Failure::Deadline => Verdict::GivenUp,
-            _ if retry_after.is_some() => Verdict::Refused,
-            _ => Verdict::Failed,
+        let outcome = match failure {
+            Failure::Timeout(_) => CallOutcome::TimedOut,
+            Failure::Deadline => CallOutcome::GivenUp,
+            _ if retry_after.is_some() => CallOutcome::Refused,
+            _ => CallOutcome::Failed,
         };
-        self.report(Ended { retry_after: retry_after.flatten(), ..Ended::with(verdict) });
+        self.report(CallEnd { retry_after: retry_after.flatten(), ..CallEnd::with(outcome) });
     }
 
     /// Schedules a retry of a failed node, if its policy and its failure allow one.
@@ -309,7 +309,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
         let has_limit = policy.limit.is_some();
         let waits = self.waits();
-        let random = waits.spread.next();
+        let random = waits.jitter.next();
         let tries = waits.tries.entry(node).or_default();
         let pause = match severity {
             Severity::Throttled { retry_after } => {
@@ -332,7 +332,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let Some(at) = self.slice.now.checked_add(pause) else { return false };
         self.waits().pausing.push(Reverse((at, node)));
         self.frontier.clear_ticket(node);
-        self.log.now(What::Waiting(node, Wait::Retry));
+        self.log.now(EventKind::Waiting(node, WaitReason::Retry));
         let cutoff = self.cutoff(node, policy);
         self.set_timer(cutoff, Due::Node(node));
         true

@@ -1,4 +1,4 @@
-//! Bars that stand for one node each: the critical path, a lane a node, or a lane a slot.
+//! Bars for single nodes: the critical path, one lane per node, or one lane per slot.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -7,21 +7,21 @@ use std::time::Duration;
 use super::escape::{Markup, shorten};
 use super::lanes::{Bar, Lanes};
 use super::svg::{Canvas, Percent, Thousands};
-use super::{Category, Outcome, Span, Spent, scale};
+use super::{Category, NodeOutcome, Span, TimeSpent, scale};
 use crate::graph::NodeId;
 
 const ROW: usize = 22;
 const PATH_HEIGHT: usize = 22;
-/// The longest nodes of the path are drawn one by one, the others merged.
+/// This many nodes of the path, the longest, are drawn one by one; the others are merged.
 const MAX_ON_PATH: usize = 500;
-/// Narrower nodes of the path would be all edge.
+/// Nodes of the path that are narrower than this, in pixels, have no edge: it would hide them.
 const MIN_EDGE: f64 = 8.0;
-/// Narrower stretches are drawn plain: a gap or a hatching would hide them.
+/// Spans that are narrower than this, in pixels, have no gap and no hatching: these would hide them.
 const MIN_PATTERN: f64 = 3.0;
-/// About the width of a letter.
+/// About the width of a letter in pixels.
 const LETTER: f64 = 6.0;
 
-/// Where a lane's bars and waits lie, seen from its upper edge.
+/// The offset from the top of the lane and the height of its bars and waits.
 struct Shape {
     work: (usize, usize),
     queue: (usize, usize),
@@ -33,7 +33,7 @@ const SLOT_SHAPE: Shape = Shape { work: (2, 14), queue: (5, 8), wait: (17, 3) };
 const PATH_SHAPE: Shape = Shape { work: (0, 22), queue: (0, 22), wait: (5, 12) };
 
 impl Canvas<'_> {
-    /// One lane that the path fills from end to end.
+    /// Draws the critical path, which fills one lane from end to end.
     pub(super) fn path_lane(&mut self, y: usize) -> Result<usize, fmt::Error> {
         let timeline = self.timeline;
         self.name_lane(y + 15, "head", "critical path")?;
@@ -74,7 +74,7 @@ impl Canvas<'_> {
     }
 
     fn path_block(&mut self, nodes: &[NodeId], y: usize) -> fmt::Result {
-        let mut spent = Spent::default();
+        let mut spent = TimeSpent::default();
         let spans = || nodes.iter().flat_map(|node| self.timeline.spans_of(*node));
         spans().for_each(|span| spent[span.category] += span.to - span.from);
         let (Some(first), Some(last)) = (spans().next(), spans().last()) else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Canvas<'_> {
         )
     }
 
-    /// A lane a node, with its name in front.
+    /// Draws one lane per node, with the name of the node in front.
     pub(super) fn rows(&mut self, y: usize) -> Result<usize, fmt::Error> {
         let (lanes, nodes) = Lanes::of_nodes(self.timeline);
         let top_of = |lane: usize| y + lane * ROW;
@@ -119,7 +119,7 @@ impl Canvas<'_> {
         Ok(top_of(nodes.len()))
     }
 
-    /// From each node of the path down, or up, to the next.
+    /// Draws a line from each node of the path to the next.
     fn links(&mut self, nodes: &[NodeId], top_of: impl Fn(usize) -> usize) -> fmt::Result {
         let lane_of = |node: &NodeId| nodes.iter().position(|other| other == node).unwrap_or(0);
         for pair in self.timeline.path.windows(2) {
@@ -130,7 +130,7 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// A lane a slot: names stand inside the bars, waits in front of them and below.
+    /// Draws one lane per slot. Names are inside the bars, waits are in front of them and below.
     pub(super) fn slots(&mut self, lanes: &Lanes, y: usize) -> Result<usize, fmt::Error> {
         for lane in 0..lanes.count {
             self.name_lane(y + lane * ROW + 13, "muted", format_args!("slot {}", lane + 1))?;
@@ -141,7 +141,7 @@ impl Canvas<'_> {
             write!(self.plot, "<g>{}", self.tooltip(bar.node))?;
             for span in bar.waits(self.timeline).iter().chain(bar.spans(self.timeline)) {
                 let mut span = *span;
-                // While others had this slot: the chart above says how many waited for one.
+                // While other nodes used this slot, the wait is not drawn. The chart above shows how many waited.
                 if span.category == Category::Slot {
                     span.from = span.from.max(free_since[bar.lane]).min(span.to);
                 }
@@ -167,7 +167,7 @@ impl Canvas<'_> {
             _ => shape.wait,
         };
         let is_open =
-            self.timeline.track(span.node).outcome == Outcome::Open && span.to == self.timeline.wall;
+            self.timeline.track(span.node).outcome == NodeOutcome::Open && span.to == self.timeline.wall;
         let class = match (span.category.is_in_flight(), width.pixels()) {
             (true, ..MIN_PATTERN) => " n",
             (true, _) => " b",
@@ -191,7 +191,7 @@ impl Canvas<'_> {
         )
     }
 
-    /// A name inside a bar, shown from the zoom on at which it fits.
+    /// A name inside a bar, visible from the zoom at which it fits.
     fn label(&mut self, node: NodeId, from: Duration, to: Duration, y: usize) -> fmt::Result {
         let room = self.width(from, to).pixels();
         let name = shorten(&(self.name)(node), 40);
@@ -210,17 +210,17 @@ impl Canvas<'_> {
         )
     }
 
-    /// How a node ended, where it did, unless all went well.
+    /// Draws a sign at the end of a node, unless it finished.
     fn sign(&mut self, node: NodeId, y: usize) -> fmt::Result {
         let track = self.timeline.track(node);
         let (class, sign) = match track.outcome {
-            Outcome::Finished | Outcome::Open | Outcome::Unheard => return Ok(()),
-            Outcome::FellBack(_) => ("soft", "!"),
-            Outcome::Failed(_) => ("bad", "×"),
-            Outcome::Dropped(_) => ("gone", "–"),
+            NodeOutcome::Finished | NodeOutcome::Open | NodeOutcome::NotStarted => return Ok(()),
+            NodeOutcome::FellBack(_) => ("soft", "!"),
+            NodeOutcome::Failed(_) => ("bad", "×"),
+            NodeOutcome::Dropped(_) => ("gone", "–"),
         };
         let Percent(at) = self.x(track.ended.unwrap_or(self.timeline.wall));
-        // At the very end there is no room beyond it.
+        // At the right edge there is no room behind the bar.
         let shift = if at > 98.5 { -8 } else { 8 };
         write!(
             self.plot,
@@ -246,7 +246,7 @@ impl Canvas<'_> {
                     track.outcome.words(self.name)
                 )
             }
-            (Some(start), None) => format!("{} to no end heard", scale::words(start)),
+            (Some(start), None) => format!("from {}: not ended", scale::words(start)),
             (None, Some(end)) => format!("at {}: {}", scale::words(end), track.outcome.words(self.name)),
             (None, None) => track.outcome.words(self.name),
         });

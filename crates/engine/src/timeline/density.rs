@@ -1,4 +1,4 @@
-//! Too many bars to tell apart: how busy the lanes were, block by block, and how many nodes were at what.
+//! The picture of a large run: how busy the lanes were, block by block, and charts of how many nodes worked or waited.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -15,13 +15,13 @@ const LOAD_HEIGHT: usize = 56;
 const WORK: [Category; 3] = [Category::Cpu, Category::Io, Category::Queue];
 const WAITS: [Category; 3] = [Category::Limit, Category::Retry, Category::Slot];
 
-/// How many of the spans added cover each column of the axis, on average.
+/// The mean number of spans that cover each column of the axis.
 #[derive(Clone)]
 struct Cover {
     column: f64,
-    /// In columns that a span covers in part.
+    /// Per column: the sum over the spans that cover a part of it.
     partial: Vec<f64>,
-    /// In columns that a span covers in full: the change from the column before.
+    /// Per column: the number of spans that cover all of it, as a difference from the column before.
     change: Vec<f64>,
 }
 
@@ -56,26 +56,26 @@ impl Cover {
     }
 }
 
-/// One row of blocks: some lanes together.
+/// One row of blocks, which combines some lanes.
 struct BlockRow {
     covers: [Cover; WORK.len()],
     started: Vec<u64>,
 }
 
-/// What a row looks like in one column.
+/// The colour of a row in one column.
 #[derive(Clone, Copy, PartialEq)]
 struct Look {
     category: Category,
-    /// From 1 to 5; 0 is nothing at all.
+    /// From 1 to 5; 0 is not drawn.
     level: u8,
 }
 
 impl Canvas<'_> {
-    /// Two charts: how many nodes were at work, and how many ready ones waited.
+    /// Draws two charts: how many nodes worked, and how many ready nodes waited.
     pub(super) fn loads(&mut self, y: usize) -> Result<usize, fmt::Error> {
-        self.load("at work", WORK, y)?;
+        self.load("working", WORK, y)?;
         let y = y + LOAD_HEIGHT + 10;
-        let has_waits = WAITS.into_iter().any(|wait| !self.timeline.over_all[wait].is_zero());
+        let has_waits = WAITS.into_iter().any(|wait| !self.timeline.all_nodes[wait].is_zero());
         if !has_waits {
             return Ok(y);
         }
@@ -111,7 +111,7 @@ impl Canvas<'_> {
         writeln!(self.plot, "</svg>")
     }
 
-    /// The lanes, some to a row, as blocks of equal look.
+    /// Draws the lanes, several per row. Columns of the same colour form a block.
     pub(super) fn blocks(&mut self, lanes: &Lanes, y: usize) -> Result<usize, fmt::Error> {
         let row_count = lanes.count.min(MAX_BLOCK_ROWS);
         let rows = block_rows(self.timeline, lanes, row_count);
@@ -145,7 +145,7 @@ impl Canvas<'_> {
                 let most =
                     (0..WORK.len()).max_by(|a, b| averages[*a][column].total_cmp(&averages[*b][column]));
                 let level = (busy(column).min(1.0) * 5.0).ceil() as u8;
-                // A node that took no time at all is still to be seen.
+                // A node that took no time is still shown.
                 let level = if row.started[column] > 0 { level.max(1) } else { level };
                 Look { category: WORK[most.unwrap_or(0)], level }
             })
@@ -185,7 +185,7 @@ fn block_rows(timeline: &Timeline, lanes: &Lanes, row_count: usize) -> Vec<Block
         || BlockRow { covers: std::array::from_fn(|_| Cover::new(timeline.wall)), started: vec![0; COLUMNS] };
     let mut rows: Vec<BlockRow> = (0..row_count).map(|_| new()).collect();
     for bar in &lanes.bars {
-        // The row whose lanes `first..end`, as cut in `blocks`, hold this one.
+        // The row whose lanes `first..end` (see `blocks`) include the lane of this bar.
         let row = &mut rows[((bar.lane + 1) * row_count - 1) / lanes.count];
         let column = (bar.from.as_secs_f64() / row.covers[0].column) as usize;
         row.started[column.min(COLUMNS - 1)] += 1;
@@ -207,7 +207,7 @@ fn tip(name: &str, started: u64, share: f64, most: Category) -> String {
     )
 }
 
-/// The area between two lines of steps, each between 0 and 1.
+/// The area between two step lines with values between 0 and 1.
 fn band(base: &[f64], top: &[f64]) -> String {
     let height = |share: f64| 100.0 - share * 100.0;
     let up = top.iter().enumerate().map(|(at, share)| format!("V{:.2}H{}", height(*share), at + 1));

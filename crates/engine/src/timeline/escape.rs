@@ -1,11 +1,11 @@
-//! Text made safe for markup and for JSON: names come from outside.
+//! Escapes text for markup and for JSON, because names come from outside.
 
 use std::fmt::{self, Display, Formatter, Write};
 
 /// Text inside an element or an attribute, in HTML and in XML.
 pub(super) struct Markup<'a>(pub(super) &'a str);
 
-/// A string of JSON, quotes included.
+/// A JSON string with its quotes.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl Display for Markup<'_> {
@@ -18,7 +18,7 @@ impl Display for Markup<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\r' | '\t' => f.write_char(' ')?,
-                // XML has no way to write these, escaped or not.
+                // XML cannot represent these characters, escaped or not.
                 c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => f.write_char('\u{fffd}')?,
                 c => f.write_char(c)?,
             }
@@ -42,7 +42,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// At most `room` characters of `text`, with a mark where it was cut.
+/// At most `room` characters of `text`, with an ellipsis if it was cut.
 pub(super) fn shorten(text: &str, room: usize) -> String {
     match text.char_indices().nth(room) {
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! The page: the picture, buttons and a script that zoom it, and the critical path as a table.
+//! The HTML page: the picture, buttons and a script to zoom it, and the critical path as a table.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::svg::Thousands;
 use super::{Category, Timeline, scale, summary, svg};
 use crate::graph::NodeId;
 
-/// Rows of the table: the nodes that took longest.
+/// The table shows this many nodes of the critical path, the longest ones.
 const MAX_LINES: usize = 50;
 
 pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
@@ -17,7 +17,7 @@ pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> S
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}</style>\n</head>\n\
-         <body>\n<p class=\"tools\"><span>wheel zooms, drag moves</span><button id=\"out\" title=\"zoom out (-)\">−</button>\
+         <body>\n<p class=\"tools\"><span>scroll to zoom, drag to move</span><button id=\"out\" title=\"zoom out (-)\">−</button>\
          <button id=\"in\" title=\"zoom in (+)\">+</button><button id=\"all\" title=\"show all (0)\">all</button></p>\n\
          {picture}{table}<script>{}</script>\n</body>\n</html>\n",
         Markup(&shorten(title, 80)),
@@ -57,12 +57,16 @@ fn table(timeline: &Timeline, name: &dyn Fn(NodeId) -> String) -> Result<String,
     if !left_out.is_empty() {
         let time: Duration = left_out.iter().map(|(_, line)| line.waited + line.queued + line.worked).sum();
         let count = Thousands(left_out.len() as u64);
-        writeln!(out, "<p>and {count} shorter ones, {} together</p>", scale::words(time))?;
+        writeln!(
+            out,
+            "<p>{count} shorter nodes are not shown; together they took {}</p>",
+            scale::words(time)
+        )?;
     }
     Ok(out)
 }
 
-/// A node's part of the critical path.
+/// The part of one node in the critical path.
 struct Line {
     node: NodeId,
     waited: Duration,

@@ -1,4 +1,4 @@
-//! Bars side by side: which lane each stretch of work is drawn in.
+//! Lanes: which row of the picture each bar is drawn in.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,25 +7,25 @@ use std::time::Duration;
 use super::{Span, Timeline};
 use crate::graph::NodeId;
 
-/// Every bar of a timeline, in order of start.
+/// All bars of a timeline, in the order of their start.
 pub(super) struct Lanes {
     pub(super) bars: Vec<Bar>,
     pub(super) count: usize,
 }
 
-/// A node in flight without a break: an attempt, its time in a pool's queue included.
+/// One attempt of a node, including its time in the queue of a pool.
 pub(super) struct Bar {
     pub(super) node: NodeId,
     pub(super) from: Duration,
     pub(super) to: Duration,
     pub(super) lane: usize,
-    /// Its spans, as a range of the timeline's.
+    /// Its spans are a range of the spans of the timeline.
     first_span: usize,
     span_count: usize,
 }
 
 impl Lanes {
-    /// As few lanes as there were nodes in flight at once; a bar takes the first that is free.
+    /// One lane per node that was in flight at the same time. A bar takes the first free lane.
     pub(super) fn of_slots(timeline: &Timeline) -> Lanes {
         let mut bars = bars(timeline);
         bars.sort_by_key(|bar| (bar.from, bar.to, bar.node));
@@ -46,7 +46,7 @@ impl Lanes {
         Lanes { bars, count }
     }
 
-    /// A lane a node, in order of its first sign of life; the answer also says which node has which lane.
+    /// One lane per node, in the order of their first spans; also returns the node of each lane.
     pub(super) fn of_nodes(timeline: &Timeline) -> (Lanes, Vec<NodeId>) {
         let mut nodes: Vec<NodeId> = (0..timeline.tracks.len() as u32).map(NodeId).collect();
         nodes.sort_by_key(|node| {
@@ -69,7 +69,7 @@ impl Bar {
         &timeline.spans[self.first_span..self.first_span + self.span_count]
     }
 
-    /// What the node waited for right before.
+    /// The waits of the node directly before this attempt.
     pub(super) fn waits<'a>(&self, timeline: &'a Timeline) -> &'a [Span] {
         let before = &timeline.spans[..self.first_span];
         let is_wait = |span: &&Span| span.node == self.node && !span.category.is_in_flight();

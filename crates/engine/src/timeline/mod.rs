@@ -1,5 +1,5 @@
-//! Where the time of a run went, from its events: what each node waited for and worked on, the critical path, and both
-//! as an HTML page, an SVG image or a trace for Perfetto.
+//! The timeline of a run, computed from its events: how long each node waited and worked, and the critical path. It is
+//! written as an HTML page, an SVG image or a trace for Perfetto.
 //!
 //! The time of a node, from the end of its last input to its own end, is divided into [`Category`]s without gaps. So the
 //! times along the critical path, plus the time outside of any node, add up to the time of the run.
@@ -19,77 +19,76 @@ mod html;
 
 use std::time::Duration;
 
-use crate::event::{Ending, Heard, Place, Reason, RunId};
+use crate::event::{FailureReason, ListenerItem, Placement, RunEnding, RunId};
 use crate::graph::{Graph, NodeId};
-pub use spent::{Category, Spent};
+pub use spent::{Category, TimeSpent};
 
-/// What became of a run and its nodes; times count from the run's start.
+/// The timeline of a run. All times count from the start of the run.
 pub struct Timeline {
     run: RunId,
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
     lost: u64,
     wall: Duration,
-    tracks: Vec<Track>,
-    /// By node, then by time.
+    tracks: Vec<NodeTrack>,
+    /// Sorted by node, then by time.
     spans: Vec<Span>,
     path: Vec<NodeId>,
-    on_path: Spent,
-    over_all: Spent,
+    on_path: TimeSpent,
+    all_nodes: TimeSpent,
 }
 
-/// What became of a node.
+/// The times of one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Track {
-    /// When its last input ended, if that was heard.
+pub struct NodeTrack {
+    /// When its last input ended, if that is known.
     pub ready: Option<Duration>,
     /// When its first attempt started.
     pub started: Option<Duration>,
-    /// When it ended.
     pub ended: Option<Duration>,
-    /// How often it started.
     pub attempts: u32,
-    /// Where its last attempt was carried out.
-    pub place: Option<Place>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Its time, from the run's start to its own end.
-    pub spent: Spent,
+    /// Where its last attempt ran.
+    pub place: Option<Placement>,
+    pub outcome: NodeOutcome,
+    /// The time from the start of the run to the end of the node, by category.
+    pub spent: TimeSpent,
 }
 
 /// How a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum NodeOutcome {
     /// It finished.
     Finished,
-    /// A stand-in took its place.
-    FellBack(Reason),
+    /// It failed, and its fallback was used.
+    FellBack(FailureReason),
     /// It failed.
-    Failed(Reason),
-    /// It was dropped: because of this input, or because the workload asked for it.
+    Failed(FailureReason),
+    /// It was dropped because of this input, or because the workload asked for it.
     Dropped(Option<NodeId>),
-    /// It was under way when the run, or the listening, ended.
+    /// It had not ended when the run, or the recording of its events, ended.
     Open,
-    /// Nothing was heard of it.
-    Unheard,
+    /// It has no event: it did not start, or its events were lost.
+    NotStarted,
 }
 
-/// Why there is no timeline.
+/// Why a timeline cannot be built.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No event of the run is among those given.
-    #[error("nothing was heard of run {}", .0.0)]
-    Unheard(RunId),
-    /// The events tell of another graph.
-    #[error("the events are of a graph of at least {told} nodes, not of this one of {node_count}")]
+    /// There is no event of the run.
+    #[error("there are no events of run {}; add the listener before the run starts", .0.0)]
+    NoEvents(RunId),
+    /// The events are about a larger or smaller graph.
+    #[error(
+        "the events are of a graph of at least {at_least} nodes, this one has {node_count}; pass the run's graph"
+    )]
     OtherGraph {
-        /// The fewest nodes the run's graph has.
-        told: u32,
-        /// The nodes of the graph given.
+        /// The least number of nodes that the graph of the run has.
+        at_least: u32,
+        /// The number of nodes of the graph that was given.
         node_count: u32,
     },
 }
 
-/// A stretch of a node's time.
+/// A part of the time of a node.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     node: NodeId,
@@ -99,67 +98,67 @@ struct Span {
 }
 
 impl Timeline {
-    /// The timeline of `run`, a run of `graph`, from what was heard; events of other runs may be among it.
-    pub fn new<G: Graph>(run: RunId, graph: &G, heard: &[Heard]) -> Result<Timeline, Error> {
-        build::build(run, graph, heard)
+    /// The timeline of `run`, which executed `graph`. `items` may contain events of other runs.
+    pub fn new<G: Graph>(run: RunId, graph: &G, items: &[ListenerItem]) -> Result<Timeline, Error> {
+        build::build(run, graph, items)
     }
 
-    /// The run.
+    /// The run that the timeline is about.
     pub fn run(&self) -> RunId {
         self.run
     }
 
-    /// How the run ended; `None` while it goes on, or if that was lost.
-    pub fn ending(&self) -> Option<Ending> {
+    /// How the run ended; `None` if it has not, or if that event was lost.
+    pub fn ending(&self) -> Option<RunEnding> {
         self.ending
     }
 
-    /// How many events were lost, of this run or others.
+    /// The number of lost events, of this run or others.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// From the run's start to its end, or to the last event heard.
+    /// The time from the start of the run to its end, or to its last event.
     pub fn wall(&self) -> Duration {
         self.wall
     }
 
-    /// What became of each node, by its number.
-    pub fn tracks(&self) -> &[Track] {
+    /// The times of each node, by its number.
+    pub fn tracks(&self) -> &[NodeTrack] {
         &self.tracks
     }
 
-    /// The nodes that made the run take this long, in order: each is the input that its successor waited for last.
+    /// The critical path in order: each node is the input that the next one waited for last.
     pub fn critical_path(&self) -> &[NodeId] {
         &self.path
     }
 
-    /// The time along the critical path; adds up to [`Timeline::wall`].
-    pub fn on_path(&self) -> Spent {
+    /// The time along the critical path, by category. The sum is [`Timeline::wall`].
+    pub fn on_path(&self) -> TimeSpent {
         self.on_path
     }
 
-    /// The time of all nodes together.
-    pub fn over_all(&self) -> Spent {
-        self.over_all
+    /// The time of all nodes, by category.
+    pub fn all_nodes(&self) -> TimeSpent {
+        self.all_nodes
     }
 
-    /// A trace that Perfetto and Chrome open, in JSON: every attempt of every node, and the critical path.
+    /// A trace in JSON for Perfetto or Chrome: every attempt of every node, and the critical path.
     pub fn trace(&self, name: &dyn Fn(NodeId) -> String) -> String {
         trace::write(self, name)
     }
 
-    /// The timeline as one SVG file; above two thousand bars neighbours are merged into blocks.
+    /// The timeline as an SVG file. With more than two thousand bars, neighbours are merged into blocks.
     pub fn svg(&self, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
         svg::write(self, title, name)
     }
 
-    /// The timeline as one HTML file that zooms and pans, with the critical path as a table.
+    /// The timeline as an HTML file that can be zoomed and moved, with the critical path as a table.
     pub fn html(&self, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
         html::write(self, title, name)
     }
 
-    fn track(&self, node: NodeId) -> &Track {
+    fn track(&self, node: NodeId) -> &NodeTrack {
         &self.tracks[node.index()]
     }
 
@@ -170,27 +169,27 @@ impl Timeline {
     }
 }
 
-impl Outcome {
-    /// In words, given how to name a node.
+impl NodeOutcome {
+    /// The outcome in words; `name` gives the names of nodes.
     fn words(self, name: &dyn Fn(NodeId) -> String) -> String {
         match self {
-            Outcome::Finished => "finished".to_owned(),
-            Outcome::FellBack(reason) => format!("fell back after {}", cause(reason)),
-            Outcome::Failed(reason) => format!("failed: {}", cause(reason)),
-            Outcome::Dropped(None) => "dropped".to_owned(),
-            Outcome::Dropped(Some(input)) => format!("dropped because of {}", name(input)),
-            Outcome::Open => "under way".to_owned(),
-            Outcome::Unheard => "never heard of".to_owned(),
+            NodeOutcome::Finished => "finished".to_owned(),
+            NodeOutcome::FellBack(reason) => format!("fell back because of {}", cause(reason)),
+            NodeOutcome::Failed(reason) => format!("failed because of {}", cause(reason)),
+            NodeOutcome::Dropped(None) => "dropped".to_owned(),
+            NodeOutcome::Dropped(Some(input)) => format!("dropped because of {}", name(input)),
+            NodeOutcome::Open => "not ended".to_owned(),
+            NodeOutcome::NotStarted => "not started".to_owned(),
         }
     }
 }
 
-fn cause(reason: Reason) -> &'static str {
+fn cause(reason: FailureReason) -> &'static str {
     match reason {
-        Reason::Error => "its own error",
-        Reason::Panic => "a panic",
-        Reason::Timeout => "its timeout",
-        Reason::Deadline => "the run's deadline",
-        Reason::Abandoned => "a pool that shut down",
+        FailureReason::Error => "an error",
+        FailureReason::Panic => "a panic",
+        FailureReason::Timeout => "its timeout",
+        FailureReason::Deadline => "the run's deadline",
+        FailureReason::Abandoned => "a pool that shut down",
     }
 }

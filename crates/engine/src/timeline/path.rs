@@ -1,17 +1,17 @@
-//! The critical path: back from the node that ended last, each time through the input that ended last.
+//! The critical path: from the node that ended last, back through the input that ended last, and so on.
 
 use std::time::Duration;
 
 use super::build::Draft;
-use super::{Category, Outcome, Spent};
+use super::{Category, NodeOutcome, TimeSpent};
 use crate::graph::NodeId;
 
 /// The path in order, and the time along it.
-pub(super) fn find(drafts: &[Draft], wall: Duration) -> (Vec<NodeId>, Spent) {
-    let mut spent = Spent::default();
+pub(super) fn find(drafts: &[Draft], wall: Duration) -> (Vec<NodeId>, TimeSpent) {
+    let mut spent = TimeSpent::default();
     let mut path = Vec::new();
     let numbered = (0..).map(NodeId).zip(drafts);
-    let last = numbered.filter(|(_, draft)| draft.track.outcome != Outcome::Unheard);
+    let last = numbered.filter(|(_, draft)| draft.track.outcome != NodeOutcome::NotStarted);
     let last = last.max_by_key(|(_, draft)| (end(draft, wall), weight(draft), draft.order));
     spent[Category::Outside] = last.map_or(wall, |(_, draft)| wall - end(draft, wall));
     let mut next = last.map(|(node, _)| node);
@@ -21,7 +21,8 @@ pub(super) fn find(drafts: &[Draft], wall: Duration) -> (Vec<NodeId>, Spent) {
         next = draft.input;
         let since = next.map_or(Duration::ZERO, |input| end(&drafts[input.index()], wall));
         let mut own = draft.track.spent;
-        // Waiting for inputs is the inputs' time, but for a node dropped before they ended.
+        // The wait for the inputs is already counted as the inputs' own time. Only a node that was dropped before they
+        // ended keeps a rest of it.
         own[Category::Inputs] -= since;
         spent += own;
     }
@@ -33,11 +34,15 @@ fn end(draft: &Draft, wall: Duration) -> Duration {
     draft.track.ended.unwrap_or(wall)
 }
 
-/// Of those that ended at the same time: one that did something and ended, one cut short, one that never started.
+/// Orders nodes that ended at the same time: first one that worked and ended, then one that was cut, then one that did
+/// not start.
 fn weight(draft: &Draft) -> u8 {
     match draft.track.outcome {
-        Outcome::Dropped(_) if draft.track.started.is_none() => 0,
-        Outcome::Open | Outcome::Unheard => 1,
-        Outcome::Dropped(_) | Outcome::Finished | Outcome::FellBack(_) | Outcome::Failed(_) => 2,
+        NodeOutcome::Dropped(_) if draft.track.started.is_none() => 0,
+        NodeOutcome::Open | NodeOutcome::NotStarted => 1,
+        NodeOutcome::Dropped(_)
+        | NodeOutcome::Finished
+        | NodeOutcome::FellBack(_)
+        | NodeOutcome::Failed(_) => 2,
     }
 }

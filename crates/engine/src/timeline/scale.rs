@@ -7,7 +7,7 @@ pub(super) use anabranch_text::duration::format as words;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Where an axis as long as `wall` has its marks, about ten of them, and what stands there.
+/// About ten marks for an axis of length `wall`, with their labels.
 pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
     let (unit, name) = duration::unit(wall);
     let is_long = wall >= duration::LONG;
@@ -24,7 +24,7 @@ pub(super) fn ticks(wall: Duration) -> Vec<(Duration, String)> {
     (0..=wall / step).map(|n| (Duration::from_nanos(n * step), mark(n * step))).collect()
 }
 
-/// The smallest round time that is not below `nanos`.
+/// The smallest round duration of at least `nanos`.
 fn step(nanos: u64) -> u64 {
     const LONG_STEPS: [u64; 10] = [60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
     let decimal = |power: u32| [1, 2, 5].map(|digit| digit * 10_u64.pow(power));
@@ -34,7 +34,7 @@ fn step(nanos: u64) -> u64 {
     steps.find(|step| *step >= nanos).unwrap_or_else(|| nanos.div_ceil(day) * day)
 }
 
-/// Time since a run's start in nanoseconds, of which 64 bits hold five centuries.
+/// A duration in nanoseconds; 64 bits hold five centuries.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,37 +1,37 @@
-//! What time is spent on, and sums of it.
+//! The categories of time, and sums per category.
 
 use std::ops::{AddAssign, Index, IndexMut};
 use std::time::Duration;
 
-/// What time is spent on.
+/// What a node spends time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// Waiting for inputs.
     Inputs,
-    /// Ready, with no reason heard why it did not start: the run's slots or its task were busy.
+    /// Ready, but not started: the run had no free slot, or its task was busy.
     Slot,
     /// Waiting for a slot of a limit.
     Limit,
-    /// The pause before another attempt.
+    /// The pause before a retry.
     Retry,
-    /// Standing in a pool's queue.
+    /// Waiting in the queue of a pool.
     Queue,
-    /// Carried out as a future, a task or a blocking call.
+    /// Running as a future, a task or a blocking call.
     Io,
-    /// Carried out in place or by a CPU pool.
+    /// Running on the run's own task or on a CPU pool.
     Cpu,
-    /// Events that would say are missing.
+    /// Not known, because events are missing.
     Unknown,
     /// Outside of any node.
     Outside,
 }
 
-/// Time by category.
+/// The time per category.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent([Duration; Category::ALL.len()]);
+pub struct TimeSpent([Duration; Category::ALL.len()]);
 
 impl Category {
-    /// All of them: waits, then work, then what is neither.
+    /// All categories: waits, then work, then the rest.
     pub const ALL: [Category; 9] = [
         Category::Inputs,
         Category::Slot,
@@ -44,14 +44,14 @@ impl Category {
         Category::Outside,
     ];
 
-    /// In words.
+    /// The category in words.
     pub fn label(self) -> &'static str {
         match self {
             Category::Inputs => "waiting for inputs",
-            Category::Slot => "waiting for a turn",
+            Category::Slot => "waiting for a free slot",
             Category::Limit => "waiting for a limit",
             Category::Retry => "waiting to retry",
-            Category::Queue => "in a pool's queue",
+            Category::Queue => "in the queue of a pool",
             Category::Io => "I/O",
             Category::Cpu => "CPU",
             Category::Unknown => "unknown (events missing)",
@@ -59,7 +59,7 @@ impl Category {
         }
     }
 
-    /// The class in style sheets, the key in traces.
+    /// The name of the category in style sheets and traces.
     pub(super) fn key(self) -> &'static str {
         match self {
             Category::Inputs => "inputs",
@@ -74,27 +74,27 @@ impl Category {
         }
     }
 
-    /// Whether a node in this state takes up a place among those in flight.
+    /// Whether a node that spends time on this is in flight.
     pub(super) fn is_in_flight(self) -> bool {
         matches!(self, Category::Queue | Category::Io | Category::Cpu)
     }
 }
 
-impl Spent {
-    pub(super) const ZERO: Spent = Spent([Duration::ZERO; Category::ALL.len()]);
+impl TimeSpent {
+    pub(super) const ZERO: TimeSpent = TimeSpent([Duration::ZERO; Category::ALL.len()]);
 
     /// The sum.
     pub fn total(&self) -> Duration {
         self.0.iter().sum()
     }
 
-    /// Each category that took any time.
+    /// The categories that took any time.
     pub fn parts(&self) -> impl Iterator<Item = (Category, Duration)> + '_ {
         Category::ALL.into_iter().map(|category| (category, self[category])).filter(|part| !part.1.is_zero())
     }
 }
 
-impl Index<Category> for Spent {
+impl Index<Category> for TimeSpent {
     type Output = Duration;
 
     fn index(&self, category: Category) -> &Duration {
@@ -102,14 +102,14 @@ impl Index<Category> for Spent {
     }
 }
 
-impl IndexMut<Category> for Spent {
+impl IndexMut<Category> for TimeSpent {
     fn index_mut(&mut self, category: Category) -> &mut Duration {
         &mut self.0[category as usize]
     }
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl AddAssign for TimeSpent {
+    fn add_assign(&mut self, other: TimeSpent) {
         for (sum, more) in self.0.iter_mut().zip(other.0) {
             *sum += more;
         }

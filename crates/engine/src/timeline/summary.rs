@@ -1,12 +1,12 @@
-//! The picture's head: what ran, how it ended, and where the time went, which is also the legend.
+//! The head of the picture: the run, how it ended, and a table of where the time went, which is also the legend.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use super::escape::{Markup, shorten};
 use super::svg::{Layout, Thousands, WIDTH};
-use super::{Category, Outcome, Timeline, scale};
-use crate::event::Ending;
+use super::{Category, NodeOutcome, Timeline, scale};
+use crate::event::RunEnding;
 
 const LEFT: usize = 24;
 const LINE: usize = 18;
@@ -25,7 +25,7 @@ pub(super) fn write(
     if timeline.lost > 0 {
         y += LINE;
         let lost = Thousands(timeline.lost);
-        let note = "events were lost before they were heard: some times are missing, others may be too long";
+        let note = "events were lost: some times are missing, others may be too long";
         writeln!(out, "<text class=\"warn\" x=\"{LEFT}\" y=\"{y}\">{lost} {note}</text>")?;
     }
     y += 28;
@@ -36,16 +36,16 @@ pub(super) fn write(
 
 /// `10 nodes, 8 finished, 2 failed; 63 ms; complete`.
 pub(super) fn facts(timeline: &Timeline) -> String {
-    let count = |wanted: fn(Outcome) -> bool| {
+    let count = |wanted: fn(NodeOutcome) -> bool| {
         timeline.tracks.iter().filter(|track| wanted(track.outcome)).count() as u64
     };
     let counts = [
-        (count(|outcome| outcome == Outcome::Finished), "finished"),
-        (count(|outcome| matches!(outcome, Outcome::FellBack(_))), "fell back"),
-        (count(|outcome| matches!(outcome, Outcome::Failed(_))), "failed"),
-        (count(|outcome| matches!(outcome, Outcome::Dropped(_))), "dropped"),
-        (count(|outcome| outcome == Outcome::Open), "under way"),
-        (count(|outcome| outcome == Outcome::Unheard), "never heard of"),
+        (count(|outcome| outcome == NodeOutcome::Finished), "finished"),
+        (count(|outcome| matches!(outcome, NodeOutcome::FellBack(_))), "fell back"),
+        (count(|outcome| matches!(outcome, NodeOutcome::Failed(_))), "failed"),
+        (count(|outcome| matches!(outcome, NodeOutcome::Dropped(_))), "dropped"),
+        (count(|outcome| outcome == NodeOutcome::Open), "not ended"),
+        (count(|outcome| outcome == NodeOutcome::NotStarted), "not started"),
     ];
     let counts: Vec<String> = counts
         .into_iter()
@@ -53,12 +53,12 @@ pub(super) fn facts(timeline: &Timeline) -> String {
         .map(|(count, what)| format!("{} {what}", Thousands(count)))
         .collect();
     let ending = match timeline.ending {
-        Some(Ending::Complete) => "complete",
-        Some(Ending::Failed) => "ended by a node's failure",
-        Some(Ending::Deadline) => "ended by its deadline",
-        Some(Ending::Cut) => "cut by the engine's shutdown",
-        Some(Ending::Dropped) => "dropped by its owner",
-        None => "no end heard",
+        Some(RunEnding::Complete) => "complete",
+        Some(RunEnding::Failed) => "stopped: a node failed",
+        Some(RunEnding::Deadline) => "stopped: the deadline passed",
+        Some(RunEnding::Cut) => "stopped: the engine shut down",
+        Some(RunEnding::Dropped) => "stopped: its future was dropped",
+        None => "not ended",
     };
     format!(
         "run {} · {} · {} nodes: {} · {ending}",
@@ -82,7 +82,7 @@ fn table(out: &mut String, timeline: &Timeline, top: usize) -> Result<usize, fmt
         top + 6
     )?;
     let mut y = top + 6;
-    let mut line = |swatch: &str, label: &str, on_path, over_all: &str| {
+    let mut line = |swatch: &str, label: &str, on_path, all_nodes: &str| {
         y += LINE;
         let share = share(timeline, on_path);
         writeln!(
@@ -90,28 +90,28 @@ fn table(out: &mut String, timeline: &Timeline, top: usize) -> Result<usize, fmt
             "{swatch}<text x=\"{0}\" y=\"{y}\">{label}</text>\
              <text class=\"num\" x=\"{ON_PATH}\" y=\"{y}\">{1}</text>\
              <text class=\"num\" x=\"{SHARE}\" y=\"{y}\">{share}</text>\
-             <text class=\"num muted\" x=\"{ALL}\" y=\"{y}\">{over_all}</text>",
+             <text class=\"num muted\" x=\"{ALL}\" y=\"{y}\">{all_nodes}</text>",
             LEFT + 24,
             shown(on_path),
         )
     };
     let mut row = top + 6;
     for category in Category::ALL {
-        let (on_path, over_all) = (timeline.on_path[category], timeline.over_all[category]);
-        if on_path.is_zero() && over_all.is_zero() {
+        let (on_path, all_nodes) = (timeline.on_path[category], timeline.all_nodes[category]);
+        if on_path.is_zero() && all_nodes.is_zero() {
             continue;
         }
         row += LINE;
         let key = category.key();
         let swatch =
             format!("<rect class=\"{key}\" x=\"{LEFT}\" y=\"{}\" width=\"14\" height=\"10\"/>", row - 9);
-        line(&swatch, category.label(), on_path, &shown(over_all))?;
+        line(&swatch, category.label(), on_path, &shown(all_nodes))?;
     }
-    line("", "the run", timeline.wall, "")?;
+    line("", "whole run", timeline.wall, "")?;
     Ok(row + LINE)
 }
 
-/// `time` in words, if there was any.
+/// `time` in words, or a dash.
 pub(super) fn shown(time: Duration) -> String {
     if time.is_zero() { "–".to_owned() } else { scale::words(time) }
 }
@@ -125,10 +125,10 @@ pub(super) fn share(timeline: &Timeline, time: Duration) -> String {
     }
 }
 
-/// What signs mean, as far as there are any; gives the lowest line.
+/// Explains the signs that the picture uses; returns the lowest line.
 fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> Result<usize, fmt::Error> {
     let x = WIDTH - 620;
-    let has = |wanted: fn(Outcome) -> bool| timeline.tracks.iter().any(|track| wanted(track.outcome));
+    let has = |wanted: fn(NodeOutcome) -> bool| timeline.tracks.iter().any(|track| wanted(track.outcome));
     let is_single = !matches!(layout, Layout::Blocks(_));
     let letter = |class: &str, sign: &str| format!("<text class=\"{class}\" x=\"7\">{sign}</text>");
     let swatch = |class: &str| format!("<rect class=\"{class}\" y=\"-9\" width=\"14\" height=\"10\"/>");
@@ -136,16 +136,16 @@ fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> 
                   <rect class=\"io\" x=\"7\" y=\"-9\" width=\"7\" height=\"10\"/>";
     let signs = [
         (is_single, swatch("edge"), "on the critical path"),
-        (!is_single, shades.to_owned(), "how busy the slots of a row were, and mostly with what"),
-        (has(|outcome| outcome == Outcome::Open), swatch("io open"), "under way at the end"),
-        (is_single && has(|outcome| matches!(outcome, Outcome::Failed(_))), letter("bad", "×"), "failed"),
+        (!is_single, shades.to_owned(), "darker: slots busier; colour: what most of the time went to"),
+        (has(|outcome| outcome == NodeOutcome::Open), swatch("io open"), "not ended when the run ended"),
+        (is_single && has(|outcome| matches!(outcome, NodeOutcome::Failed(_))), letter("bad", "×"), "failed"),
         (
-            is_single && has(|outcome| matches!(outcome, Outcome::FellBack(_))),
+            is_single && has(|outcome| matches!(outcome, NodeOutcome::FellBack(_))),
             letter("soft", "!"),
-            "a stand-in took its place",
+            "failed, fallback used",
         ),
         (
-            matches!(layout, Layout::Rows) && has(|outcome| matches!(outcome, Outcome::Dropped(_))),
+            matches!(layout, Layout::Rows) && has(|outcome| matches!(outcome, NodeOutcome::Dropped(_))),
             letter("gone", "–"),
             "dropped",
         ),

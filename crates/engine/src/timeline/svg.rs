@@ -1,6 +1,6 @@
 //! The picture: a summary that is also the legend, an axis, the critical path, then the lanes.
 //!
-//! What lies along the axis is placed in percent of a nested `svg`, so that a page zooms by setting one width.
+//! Positions along the axis are in percent of a nested `svg`, so that a page zooms by setting one width.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::{Timeline, scale, summary};
 use crate::graph::NodeId;
 
 pub(super) const WIDTH: usize = 1200;
-/// Room for the lanes' names.
+/// Room for the names of the lanes.
 pub(super) const GUTTER: usize = 180;
 pub(super) const PLOT_WIDTH: usize = 1000;
 const AXIS: usize = 22;
-/// Up to this many nodes each has a lane of its own.
+/// With at most this many nodes, each node has its own lane.
 const MAX_ROWS: usize = 40;
-/// More bars or lanes than this cannot be told apart and are merged.
+/// More bars or lanes than this cannot be distinguished and are merged.
 const MAX_BARS: usize = 2_000;
 const MAX_LANES: usize = 48;
 
@@ -27,13 +27,13 @@ pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> S
     canvas.write(title).expect("a String takes it all")
 }
 
-/// What the lanes are.
+/// The meaning of the lanes.
 pub(super) enum Layout {
-    /// A lane a node.
+    /// One lane per node.
     Rows,
-    /// A lane a slot, a bar an attempt.
+    /// One lane per slot, one bar per attempt.
     Slots(Lanes),
-    /// Some slots to a lane, some bars to a block.
+    /// Several slots per lane, several bars per block.
     Blocks(Lanes),
 }
 
@@ -50,7 +50,7 @@ impl Layout {
     }
 }
 
-/// Draws along the axis; heights count from the plot's upper edge.
+/// Draws the plot. Vertical positions count from its upper edge.
 pub(super) struct Canvas<'a> {
     pub(super) plot: String,
     pub(super) gutter: String,
@@ -121,7 +121,7 @@ impl Canvas<'_> {
         Ok(out)
     }
 
-    /// What stands left of a lane.
+    /// Writes a name left of a lane.
     pub(super) fn name_lane(&mut self, y: usize, class: &str, text: impl Display) -> fmt::Result {
         writeln!(
             self.gutter,
@@ -134,13 +134,13 @@ impl Canvas<'_> {
         Percent(at.as_secs_f64() / self.timeline.wall.max(Duration::from_nanos(1)).as_secs_f64() * 100.0)
     }
 
-    /// The width of a stretch: at least the least that is drawn at all.
+    /// The width of a span, at least the smallest width that is drawn.
     pub(super) fn width(&self, from: Duration, to: Duration) -> Percent {
         Percent(self.x(to - from).0.max(0.0001))
     }
 }
 
-/// A share of the plot's width.
+/// A percentage of the width of the plot.
 #[derive(Clone, Copy)]
 pub(super) struct Percent(pub(super) f64);
 

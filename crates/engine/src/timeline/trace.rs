@@ -1,7 +1,7 @@
-//! The trace: events as `chrome://tracing` and Perfetto read them.
+//! The trace, in the event format of `chrome://tracing` and Perfetto.
 //!
-//! Lane 0 has the critical path, with what each of its nodes spent time on below it; then come the lanes of the
-//! slots. Arrows lead along the path. Numbers are microseconds, to the nanosecond.
+//! Lane 0 shows the critical path, with the categories of each node below it. The other lanes are the slots. Arrows
+//! follow the path. Times are in microseconds with three decimals.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
@@ -26,7 +26,7 @@ struct Trace<'a> {
     on_path: Vec<bool>,
 }
 
-/// Lane 0 is the path's.
+/// Lane 0 is the critical path.
 const FIRST_SLOT: usize = 1;
 
 impl Trace<'_> {
@@ -93,7 +93,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// A complete event, left open for more fields.
+    /// Writes a complete event ("X") without its closing brace, so that fields can be added.
     fn slice(&mut self, name: &str, lane: usize, from: Duration, to: Duration) -> fmt::Result {
         write!(
             self.out,
@@ -118,7 +118,7 @@ impl Trace<'_> {
         self.out.write_str("}}")
     }
 
-    /// From the last bar of each node of the path to the first of the next.
+    /// Draws an arrow from the last bar of each node of the path to the first bar of the next node.
     fn arrows(&mut self, lanes: &Lanes) -> fmt::Result {
         let mut ends: Vec<Option<(&Bar, &Bar)>> = vec![None; self.timeline.tracks.len()];
         for bar in lanes.bars.iter().filter(|bar| self.on_path[bar.node.index()]) {
@@ -129,7 +129,7 @@ impl Trace<'_> {
             self.timeline.path.iter().filter_map(|node| ends[node.index()]).collect();
         for (id, pair) in drawn.windows(2).enumerate() {
             let (source, target) = (pair[0].1, pair[1].0);
-            // An arrow belongs to the slice that covers its time, which a slice's end does not.
+            // An arrow belongs to the slice that covers its time. A slice does not cover its own end.
             let inside = source.from.max(source.to.saturating_sub(Duration::from_nanos(1)));
             self.arrow("\"s\"", id, source.lane, inside)?;
             self.arrow("\"f\",\"bp\":\"e\"", id, target.lane, target.from)?;
@@ -146,7 +146,7 @@ impl Trace<'_> {
         )
     }
 
-    /// Nodes that ended without a start, as marks on the path's lane.
+    /// Marks nodes that ended without a start, on the lane of the path.
     fn without_bar(&mut self) -> fmt::Result {
         let timeline = self.timeline;
         for (node, track) in (0..).map(NodeId).zip(&timeline.tracks) {
@@ -164,7 +164,7 @@ impl Trace<'_> {
     }
 }
 
-/// A time in microseconds, exact.
+/// A duration in microseconds, exact to the nanosecond.
 struct Micros(Duration);
 
 impl Display for Micros {

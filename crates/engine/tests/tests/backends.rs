@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use anabranch_engine::event::{Heard, What};
+use anabranch_engine::event::{EventKind, ListenerItem};
 use anabranch_engine::limit::{Allowance, Bounds, Concurrency, LimitKey, Limits, Ramp};
 use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
@@ -108,7 +108,7 @@ impl Workload for Calls {
 
     fn step(&mut self, _: NodeId, _: Budget) -> Step<Self> {
         let (clock, backend) = (Arc::clone(&self.clock), Arc::clone(&self.backend));
-        let limit = self.limits.standing(self.key).limit;
+        let limit = self.limits.status(self.key).limit;
         let future: Boxed = Box::pin(async move {
             let taken = backend.lock().unwrap().take(clock.now(), limit);
             let _in_flight = InFlight(Arc::clone(&backend));
@@ -149,7 +149,7 @@ fn calls_on(
     let policies = Policies::uniform(policy);
     let options = Options { limits: Some(limits.clone()), seed, ..Options::default() };
     let result = sim.block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
-    let standing = limits.standing(key);
+    let standing = limits.status(key);
     assert_eq!((standing.in_flight, standing.waiting), (0, 0));
     result.map_err(|stopped| format!("{stopped:?}"))
 }
@@ -233,7 +233,7 @@ fn limit_after_deadlines(nature: Nature, runs: u64, deadline: Duration) -> u32 {
         let options = Options { limits: Some(limits.clone()), deadline, ..Options::default() };
         let _ = sim.block_on(engine.run(&dag, &policies, &mut work, &options).unwrap());
     }
-    limits.standing(key).limit
+    limits.status(key).limit
 }
 
 #[test]
@@ -262,19 +262,19 @@ fn what_a_limit_learned_is_heard_saved_and_gone_on_from() {
     let backend = Backend::new(Nature::Ceiling(30), 1);
     calls_on(&sim, &engine, (&limits, key), &backend, 3_000, 1).unwrap();
     let mut moves = std::iter::from_fn(|| listener.try_next()).filter_map(|heard| match heard {
-        Heard::Event(event) => match event.what {
-            What::Limit(heard, moved) if heard == key => Some(moved),
+        ListenerItem::Event(event) => match event.kind {
+            EventKind::Limit(heard, moved) if heard == key => Some(moved),
             _ => None,
         },
-        Heard::Lost(_) => None,
+        ListenerItem::Lost(_) => None,
     });
     let first = moves.next().unwrap();
     let last = moves.last().unwrap();
-    assert_eq!((first.from, last.to), (4, limits.standing(key).limit));
+    assert_eq!((first.from, last.to), (4, limits.status(key).limit));
     let learned = limits.save();
     assert_eq!((learned.len(), learned[0].0.as_str(), learned[0].1.limit), (1, "backend", last.to));
     let (again, key) = table();
-    assert_eq!(again.standing(key).limit, 4);
+    assert_eq!(again.status(key).limit, 4);
     again.load(&learned);
-    assert_eq!(again.standing(key).limit, last.to);
+    assert_eq!(again.status(key).limit, last.to);
 }

@@ -16,11 +16,11 @@ fn check_error(node_count: u32, edges: &[(u32, u32)], expected: Expect) {
 
 #[test]
 fn a_cycle_is_named() {
-    check_error(1, &[(0, 0)], expect!["these nodes wait for each other in a circle: #0 -> #0"]);
+    check_error(1, &[(0, 0)], expect!["these nodes wait for each other in a cycle: #0 -> #0"]);
     check_error(
         5,
         &[(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)],
-        expect!["these nodes wait for each other in a circle: #1 -> #2 -> #3 -> #1"],
+        expect!["these nodes wait for each other in a cycle: #1 -> #2 -> #3 -> #1"],
     );
 }
 
@@ -31,7 +31,7 @@ fn a_long_cycle_is_shortened() {
         1000,
         &edges,
         expect![
-            "these nodes wait for each other in a circle: #0 -> #1 -> #2 -> #3 -> #4 -> #5 -> #6 -> #7 -> #8 -> #9 -> #10 -> #11 -> (988 more) -> #0"
+            "these nodes wait for each other in a cycle: #0 -> #1 -> #2 -> #3 -> #4 -> #5 -> #6 -> #7 -> #8 -> #9 -> #10 -> #11 -> (988 more) -> #0"
         ],
     );
 }

@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use anabranch_engine::admission::{Drained, Refused};
+use anabranch_engine::admission::{DrainReport, Refused};
 use anabranch_engine::{Config, Engine, Options, Report, Stopped};
 use anabranch_testkit::Sim;
 use expect_test::expect;
@@ -36,11 +36,11 @@ fn poll_into<F: Future>(
     }
 }
 
-fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>, Drained, u128) {
+fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>, DrainReport, u128) {
     drain_within(script, Duration::from_millis(grace_ms))
 }
 
-fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<Broken>>, Drained, u128) {
+fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<Broken>>, DrainReport, u128) {
     let script = Script::parse(script);
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
@@ -65,14 +65,14 @@ fn refused(engine: &Engine) -> Option<Refused> {
 fn a_drain_may_wait_for_ever() {
     let (result, drained, took) = drain_within("slow: io 1000", Duration::MAX);
     assert_eq!((result.unwrap().finished, took), (1, 1000));
-    assert_eq!(drained, Drained { finished: 1, cut: vec![], stuck: vec![] });
+    assert_eq!(drained, DrainReport { finished: 1, cut: vec![], stuck: vec![] });
 }
 
 #[test]
 fn a_run_that_ends_within_the_grace_period_is_not_cut() {
     let (result, drained, took) = drain_beside("a: io 30; b: cpu 20 <- a", 100);
     assert_eq!(result.unwrap().finished, 2);
-    assert_eq!(drained, Drained { finished: 1, cut: vec![], stuck: vec![] });
+    assert_eq!(drained, DrainReport { finished: 1, cut: vec![], stuck: vec![] });
     assert_eq!(took, 50, "the drain does not wait out its grace");
 }
 
@@ -82,7 +82,7 @@ fn drain_order_stop_admitting_then_finish_then_cut_then_report() {
         drain_beside("quick: io 10; slow: io 500; task: spawn 500; job: cpu 500 <- quick", 50);
     expect!["the engine shut down with [#1, #2, #3] still to finish"]
         .assert_eq(&result.unwrap_err().to_string());
-    expect![[r#"Drained { finished: 0, cut: [(RunId(0), "feed")], stuck: [] }"#]]
+    expect![[r#"DrainReport { finished: 0, cut: [(RunId(0), "feed")], stuck: [] }"#]]
         .assert_eq(&format!("{drained:?}"));
     assert_eq!(took, 50);
 }
@@ -105,5 +105,5 @@ fn draining_an_idle_engine_ends_at_once() {
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
     let drained = sim.block_on(engine.drain(Duration::from_secs(3600)));
-    assert_eq!(drained, Drained { finished: 0, cut: vec![], stuck: vec![] });
+    assert_eq!(drained, DrainReport { finished: 0, cut: vec![], stuck: vec![] });
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use anabranch_engine::event::{Ending, Heard, Listener, What};
+use anabranch_engine::event::{EventKind, Listener, ListenerItem, RunEnding};
 use anabranch_engine::{Config, Engine, Options};
 use anabranch_testkit::Sim;
 
@@ -22,8 +22,8 @@ fn run(sim: &Sim, engine: &Engine, script: &str) {
 fn heard(listener: &mut Listener) -> Vec<String> {
     std::iter::from_fn(|| listener.try_next())
         .map(|heard| match heard {
-            Heard::Event(event) => format!("{:?}", event.what),
-            Heard::Lost(count) => format!("lost {count}"),
+            ListenerItem::Event(event) => format!("{:?}", event.kind),
+            ListenerItem::Lost(count) => format!("lost {count}"),
         })
         .collect()
 }
@@ -83,7 +83,10 @@ fn a_dropped_run_says_so_and_a_dropped_listener_hears_nothing() {
     let script = Script::parse("a: io 5");
     let mut player = Player::new(&script, engine.clock());
     drop(engine.run(&script.dag, &script.policies, &mut player, &Options::default()).unwrap());
-    assert_eq!(heard(&mut listener).last().unwrap(), &format!("{:?}", What::RunEnded(Ending::Dropped)));
+    assert_eq!(
+        heard(&mut listener).last().unwrap(),
+        &format!("{:?}", EventKind::RunEnded(RunEnding::Dropped))
+    );
     drop(listener);
     run(&sim, &engine, "a");
 }
@@ -104,7 +107,7 @@ fn a_listener_can_wait_for_what_comes_next() {
         })
         .await
     });
-    assert!(matches!(first, Heard::Event(event) if event.what == What::RunStarted(1)));
+    assert!(matches!(first, ListenerItem::Event(event) if event.kind == EventKind::RunStarted(1)));
 }
 
 /// Drops a listener when woken, as the last waker of a task does.

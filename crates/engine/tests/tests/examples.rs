@@ -15,7 +15,7 @@ fn quotes_asks_a_hundred_shops_under_a_limit_and_draws_the_timeline() {
     assert_eq!(best, "best: Some(901), 2 fell back");
     assert_eq!(sim.settle(), Leftovers { tasks: 0, jobs: 0 });
     assert!(page.contains("<title>quotes for request 7f3a</title>"));
-    for text in ["shop 13", "shop 99", "best", "fell back after its timeout"] {
+    for text in ["shop 13", "shop 99", "best", "fell back because of its timeout"] {
         assert!(page.contains(text), "{text}");
     }
 }

@@ -205,7 +205,7 @@ enum Asking {
     Gone,
 }
 
-impl limit::Customer for Asker {
+impl limit::SlotReceiver for Asker {
     fn granted(&self, permit: limit::Permit) {
         let mut state = self.state.lock().unwrap();
         if matches!(*state, Asking::Waiting) {
@@ -226,26 +226,26 @@ impl limit::Customer for Asker {
 fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &AtomicUsize) {
     let asker =
         Arc::new(Asker { state: shuttle::sync::Mutex::new(Asking::Waiting), thread: thread::current() });
-    let permit = match limits.ask(key, 0, || Arc::clone(&asker) as Arc<dyn limit::Customer>) {
-        limit::Asked::Granted(permit) => Some(permit),
-        limit::Asked::Queued(place) if !patient => {
+    let permit = match limits.ask(key, 0, || Arc::clone(&asker) as Arc<dyn limit::SlotReceiver>) {
+        limit::SlotReply::Granted(permit) => Some(permit),
+        limit::SlotReply::Queued(place) if !patient => {
             let state = std::mem::replace(&mut *asker.state.lock().unwrap(), Asking::Gone);
             drop(place);
             drop(state);
             None
         }
-        limit::Asked::Queued(place) => Some(wait_for_slot(&asker, place)),
+        limit::SlotReply::Queued(place) => Some(wait_for_slot(&asker, place)),
     };
     if let Some(mut permit) = permit {
         assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "two hold the only slot");
         thread::yield_now();
         running.fetch_sub(1, Ordering::SeqCst);
         permit.call_made = true;
-        permit.end(limit::Ended::with(limit::Verdict::Done));
+        permit.end(limit::CallEnd::with(limit::CallOutcome::Answered));
     }
 }
 
-fn wait_for_slot(asker: &Asker, place: limit::Place) -> limit::Permit {
+fn wait_for_slot(asker: &Asker, place: limit::QueuePlace) -> limit::Permit {
     loop {
         let mut state = asker.state.lock().unwrap();
         if let Asking::Granted(_) = *state
@@ -286,8 +286,8 @@ fn a_limit_grants_every_patient_asker_one_at_a_time_and_ends_empty() {
             asker.join().unwrap();
         }
         for key in [key, parent] {
-            let standing = limits.standing(key);
-            assert_eq!((standing.in_flight, standing.waiting), (0, 0));
+            let status = limits.status(key);
+            assert_eq!((status.in_flight, status.waiting), (0, 0));
         }
     });
 }

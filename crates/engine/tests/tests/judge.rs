@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::event::{Heard, Listener, Place, Reason, Wait, What};
+use anabranch_engine::event::{EventKind, FailureReason, Listener, ListenerItem, Placement, WaitReason};
 use anabranch_engine::{Budget, Edge, Failure, Graph, NodeId, OnError, Report, Stopped};
 
 use crate::sim::{Broken, Case};
@@ -16,7 +16,7 @@ pub(crate) struct Judge<'a> {
     nodes: Vec<Seen>,
     pub(crate) drops_asked: HashSet<NodeId>,
     first_failure: Option<NodeId>,
-    events: Vec<(Instant, What)>,
+    events: Vec<(Instant, EventKind)>,
 }
 
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ struct Seen {
 enum Fate {
     Open,
     Pausing,
-    InFlight(Instant, Place),
+    InFlight(Instant, Placement),
     Finished,
     Failed,
     Dropped,
@@ -60,7 +60,7 @@ impl<'a> Judge<'a> {
             let input = &self.nodes[input.index()];
             assert!(
                 edge == Edge::After || input.finished || input.handed_on,
-                "{node} needs what has not finished"
+                "{node} needs a node that has not finished"
             );
         });
     }
@@ -113,8 +113,8 @@ impl<'a> Judge<'a> {
 
     pub(crate) fn hear(&mut self, listener: &mut Listener) {
         while let Some(heard) = listener.try_next() {
-            let Heard::Event(event) = heard else { panic!("the listener was given enough room") };
-            self.events.push((event.at, event.what));
+            let ListenerItem::Event(event) = heard else { panic!("the listener was given enough room") };
+            self.events.push((event.at, event.kind));
         }
     }
 
@@ -141,9 +141,9 @@ impl<'a> Judge<'a> {
     }
 
     /// What was heard, by the time since the first event.
-    pub(crate) fn into_events(self) -> Vec<(Duration, What)> {
+    pub(crate) fn into_events(self) -> Vec<(Duration, EventKind)> {
         let first = self.events.first().map(|(at, _)| *at);
-        self.events.iter().map(|(at, what)| (*at - first.expect("there is one"), *what)).collect()
+        self.events.iter().map(|(at, kind)| (*at - first.expect("there is one"), *kind)).collect()
     }
 
     fn complete(&self, fates: &[Fate], report: Report) {
@@ -163,40 +163,40 @@ impl<'a> Judge<'a> {
     fn replay(&mut self) -> Vec<Fate> {
         let mut fates = vec![Fate::Open; self.nodes.len()];
         let events = self.events.clone();
-        for (at, what) in &events {
-            match *what {
-                What::RunStarted(count) => assert_eq!(count as usize, fates.len()),
-                What::RunEnded(_) | What::Running(_) | What::Limit(..) => {}
-                What::Waiting(node, Wait::Retry) => {
+        for (at, kind) in &events {
+            match *kind {
+                EventKind::RunStarted(count) => assert_eq!(count as usize, fates.len()),
+                EventKind::RunEnded(_) | EventKind::Running(_) | EventKind::Limit(..) => {}
+                EventKind::Waiting(node, WaitReason::Retry) => {
                     assert!(matches!(fates[node.index()], Fate::InFlight(..)));
                     assert!(self.case.policies[node.index()].retry.is_some());
                     fates[node.index()] = Fate::Pausing;
                 }
-                What::Waiting(node, Wait::Limit) => {
+                EventKind::Waiting(node, WaitReason::Limit) => {
                     assert!(self.case.policies[node.index()].limit.is_some());
                     assert!(matches!(fates[node.index()], Fate::Open | Fate::Pausing));
                 }
-                What::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
-                What::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
-                What::FellBack(node, reason) => {
+                EventKind::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
+                EventKind::Finished(node) => self.replay_end(&mut fates, node, *at, Fate::Finished),
+                EventKind::FellBack(node, reason) => {
                     self.is_late_as_told(&fates, node, *at, reason);
                     if fates[node.index()] == Fate::Open {
                         self.may_start(&fates, node);
                     }
                     fates[node.index()] = Fate::Finished;
                 }
-                What::Failed(node, reason) => {
+                EventKind::Failed(node, reason) => {
                     self.is_late_as_told(&fates, node, *at, reason);
                     if !self.goes_on_without(node) {
                         self.first_failure.get_or_insert(node);
                     } else if matches!(fates[node.index()], Fate::Open | Fate::Pausing) {
-                        assert!(self.may_start(&fates, node), "only what could start can be too late for it");
+                        assert!(self.may_start(&fates, node), "only a node that could start can be too late");
                         fates[node.index()] = Fate::Failed;
                         continue;
                     }
                     self.replay_end(&mut fates, node, *at, Fate::Failed);
                 }
-                What::Dropped(node) => self.replay_drop(&mut fates, node),
+                EventKind::Dropped(node) => self.replay_drop(&mut fates, node),
             }
         }
         fates
@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
         may
     }
 
-    fn replay_start(&self, fates: &mut [Fate], node: NodeId, at: Instant, place: Place) {
+    fn replay_start(&self, fates: &mut [Fate], node: NodeId, at: Instant, place: Placement) {
         assert!(self.may_start(fates, node), "{node} started before its inputs ended as its edges ask");
         let gated = |node: NodeId| {
             let policy = &self.case.policies[node.index()];
@@ -232,7 +232,8 @@ impl<'a> Judge<'a> {
         self.respects_turn(fates, node);
         fates[node.index()] = Fate::InFlight(at, place);
         self.respects_limits(fates);
-        let in_flight = |fate: &&Fate| matches!(fate, Fate::InFlight(_, place) if *place != Place::Inline);
+        let in_flight =
+            |fate: &&Fate| matches!(fate, Fate::InFlight(_, place) if *place != Placement::Inline);
         assert!(fates.iter().filter(in_flight).count() <= self.case.options.in_flight, "too many in flight");
     }
 
@@ -261,7 +262,7 @@ impl<'a> Judge<'a> {
             Fate::InFlight(began, place) => {
                 let timeout = self.case.policies[node.index()].timeout;
                 let late = timeout.is_some_and(|timeout| at > began + timeout);
-                assert!(!late || place == Place::Inline, "{node} ended after its timeout");
+                assert!(!late || place == Placement::Inline, "{node} ended after its timeout");
             }
             other => panic!("{node} ended as {fate:?} but was {other:?}"),
         }
@@ -269,16 +270,16 @@ impl<'a> Judge<'a> {
     }
 
     /// A timeout is told when the node's own time is over, and a deadline when the run's is: never one for the other.
-    fn is_late_as_told(&self, fates: &[Fate], node: NodeId, at: Instant, reason: Reason) {
+    fn is_late_as_told(&self, fates: &[Fate], node: NodeId, at: Instant, reason: FailureReason) {
         let policy = &self.case.policies[node.index()];
         match reason {
-            Reason::Timeout => {
+            FailureReason::Timeout => {
                 let Fate::InFlight(began, _) = fates[node.index()] else {
                     panic!("{node} was not in flight")
                 };
                 assert!(at >= began + policy.timeout.unwrap(), "{node} timed out before its timeout");
             }
-            Reason::Deadline => {
+            FailureReason::Deadline => {
                 let deadline = self.case.options.deadline.expect("the run has a deadline");
                 assert!(
                     policy.on_error == OnError::Fallback,
@@ -286,7 +287,7 @@ impl<'a> Judge<'a> {
                 );
                 assert!(at + LONGEST_RESERVE >= deadline, "{node} met the deadline long before it");
             }
-            Reason::Error | Reason::Panic | Reason::Abandoned => {}
+            FailureReason::Error | FailureReason::Panic | FailureReason::Abandoned => {}
         }
     }
 

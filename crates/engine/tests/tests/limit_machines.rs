@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_engine::clock::{Clock, SystemClock};
 use anabranch_engine::limit::{
-    Adaptive, Bounds, Call, Error as LimitError, Learned, Moved, Ramp, Verdict, Why,
+    Adaptive, Bounds, Call, CallOutcome, ChangeReason, Error as LimitError, LearnedLimit, LimitChange, Ramp,
 };
 use expect_test::{Expect, expect};
 
@@ -41,8 +41,8 @@ fn with_ceiling(
     ceiling: &dyn Fn(Duration) -> u32,
 ) -> Vec<Ended> {
     play(limit, seed, calls, &mut |rng, Arrival { at, served }| match served < ceiling(at) {
-        true => (Verdict::Done, service.mul_f64(spread.draw(rng))),
-        false => (Verdict::Refused, refusal),
+        true => (CallOutcome::Answered, service.mul_f64(spread.draw(rng))),
+        false => (CallOutcome::Refused, refusal),
     })
 }
 
@@ -145,10 +145,10 @@ fn with_knee(
             }
         };
         if takes > knee.timeout {
-            return (Verdict::TimedOut, knee.timeout);
+            return (CallOutcome::TimedOut, knee.timeout);
         }
         work.push((at + takes / 2, service.as_secs_f64() / full));
-        (Verdict::Done, takes)
+        (CallOutcome::Answered, takes)
     });
     let end = ended[ended.len() - 1].at;
     let used: f64 = work.iter().filter(|(at, _)| (from..end).contains(at)).map(|(_, work)| work).sum();
@@ -223,12 +223,12 @@ fn falls_to_the_least_when_calls_only_time_out_and_stays_there() {
     for seed in SEEDS {
         let dies = Duration::from_secs(20 * (seed % 2));
         let ended = play(&mut up_to(100), seed, 4000, &mut |rng, Arrival { at, .. }| match at < dies {
-            true => (Verdict::Done, BASE.mul_f64(Spread::Half.draw(rng))),
-            false => (Verdict::TimedOut, TIMEOUT.mul_f64(Spread::Half.draw(rng))),
+            true => (CallOutcome::Answered, BASE.mul_f64(Spread::Half.draw(rng))),
+            false => (CallOutcome::TimedOut, TIMEOUT.mul_f64(Spread::Half.draw(rng))),
         });
         let dead = ended.iter().position(|end| end.at >= dies + BASE * 2).unwrap();
-        let moves: Vec<Moved> = ended[dead..].iter().filter_map(|end| end.moved).collect();
-        assert!(moves.iter().all(|moved| moved.to < moved.from), "seed {seed}: {moves:?}");
+        let moves: Vec<LimitChange> = ended[dead..].iter().filter_map(|end| end.change).collect();
+        assert!(moves.iter().all(|change| change.to < change.from), "seed {seed}: {moves:?}");
         assert_eq!(ended[3999].limit, 1, "seed {seed}");
     }
 }
@@ -238,8 +238,8 @@ fn a_rare_timeout_costs_little() {
     for spread in [Spread::Half, Spread::Heavy, Spread::Exponential] {
         for seed in SEEDS {
             let ended = play(&mut up_to(100), seed, 15_000, &mut |rng, _| match rng.within(0..200) {
-                0 => (Verdict::TimedOut, TIMEOUT),
-                _ => (Verdict::Done, BASE.mul_f64(spread.draw(rng))),
+                0 => (CallOutcome::TimedOut, TIMEOUT),
+                _ => (CallOutcome::Answered, BASE.mul_f64(spread.draw(rng))),
             });
             let mean = mean_limit(&ended[3000..]);
             assert!(mean >= 80.0, "seed {seed}, {spread:?}: {mean}");
@@ -253,7 +253,7 @@ fn noise_does_not_lower_it() {
         [4, 20, 100, 400].into_iter().flat_map(|max| crossed([Spread::Half, Spread::Heavy], SEEDS, max))
     {
         let ended = play(&mut up_to(max), seed, 12_000, &mut |rng, _| {
-            (Verdict::Done, BASE.mul_f64(spread.draw(rng)))
+            (CallOutcome::Answered, BASE.mul_f64(spread.draw(rng)))
         });
         let least = least_limit(&ended[5000..]);
         assert!(f64::from(least) >= 0.7 * f64::from(max), "seed {seed}, {spread:?}, {max}: {least}");
@@ -267,7 +267,7 @@ fn returns_when_slowness_is_not_of_its_making() {
             let mut limit = Adaptive::new(Bounds { min: 1, max: 100, start: 100, ramp: Ramp::One }).unwrap();
             let ended = play(&mut limit, seed, 25_000, &mut |rng, Arrival { at, .. }| {
                 let kind = if at.as_secs() / 100 % 2 == 0 { 1.0 } else { 4.0 };
-                (Verdict::Done, BASE.mul_f64(kind * spread.draw(rng)))
+                (CallOutcome::Answered, BASE.mul_f64(kind * spread.draw(rng)))
             });
             let mean = mean_limit(&ended[4000..]);
             assert!(mean >= 90.0, "seed {seed}, {spread:?}: {mean}");
@@ -281,7 +281,7 @@ fn learns_that_calls_have_become_quick() {
         let mut limit = up_to(20);
         play(&mut limit, seed, 4000, &mut |rng, Arrival { at, .. }| {
             let kind = if at.as_secs() < 60 { 4.0 } else { 1.0 };
-            (Verdict::Done, BASE.mul_f64(kind * Spread::Half.draw(rng)))
+            (CallOutcome::Answered, BASE.mul_f64(kind * Spread::Half.draw(rng)))
         });
         let latency = limit.save().latency.unwrap();
         assert!((BASE.mul_f64(0.8)..BASE.mul_f64(1.1)).contains(&latency), "seed {seed}: {latency:?}");
@@ -290,14 +290,14 @@ fn learns_that_calls_have_become_quick() {
 
 #[test]
 fn does_not_grow_unless_it_is_used() {
-    for verdict in [Verdict::Done, Verdict::Failed] {
+    for outcome in [CallOutcome::Answered, CallOutcome::Failed] {
         for in_flight in [1, 6] {
             let mut limit = up_to(100);
             let mut now = SystemClock.now();
             for _ in 0..10_000 {
                 let call = Call { began: now, in_flight };
                 now += BASE;
-                assert_eq!(limit.ended(now, call, in_flight, verdict), None);
+                assert_eq!(limit.ended(now, call, in_flight, outcome), None);
             }
         }
     }
@@ -308,7 +308,7 @@ fn a_failure_without_meaning_changes_nothing() {
     let mut limit = up_to(100);
     let call = Call { began: SystemClock.now(), in_flight: 8 };
     for _ in 0..1000 {
-        assert_eq!(limit.ended(call.began + BASE, call, 8, Verdict::Failed), None);
+        assert_eq!(limit.ended(call.began + BASE, call, 8, CallOutcome::Failed), None);
     }
 }
 
@@ -317,10 +317,10 @@ fn a_burst_of_refusals_counts_once() {
     let mut limit = Adaptive::new(Bounds { min: 1, max: 100, start: 100, ramp: Ramp::Double }).unwrap();
     let began = SystemClock.now();
     let refuse = |limit: &mut Adaptive, began, level, in_flight| {
-        limit.ended(began + millis(20), Call { began, in_flight: level }, in_flight, Verdict::Refused)
+        limit.ended(began + millis(20), Call { began, in_flight: level }, in_flight, CallOutcome::Refused)
     };
     let moves: Vec<_> = (1..=60).filter_map(|level| refuse(&mut limit, began, level, 101 - level)).collect();
-    assert_eq!(moves, [Moved { from: 100, to: 75, why: Why::Refused }]);
+    assert_eq!(moves, [LimitChange { from: 100, to: 75, reason: ChangeReason::Refused }]);
     assert_eq!(refuse(&mut limit, began + millis(21), 75, 75).unwrap().to, 56);
 }
 
@@ -344,7 +344,7 @@ fn goes_on_from_what_was_stored() {
 fn what_was_stored_is_kept_within_bounds() {
     let mut limit = Adaptive::new(Bounds { min: 2, max: 10, start: 4, ramp: Ramp::One }).unwrap();
     let load = |limit: &mut Adaptive, stored| {
-        limit.load(Learned { limit: stored, ceiling: None, latency: None });
+        limit.load(LearnedLimit { limit: stored, ceiling: None, latency: None });
         limit.limit()
     };
     assert_eq!([0, 5, 400].map(|stored| load(&mut limit, stored)), [2, 5, 10]);
@@ -358,10 +358,10 @@ fn check_bounds((min, start, max): (u32, u32, u32), expected: Expect) {
 #[test]
 fn bounds_are_checked() {
     check_bounds((1, 1, 1), expect!["fine"]);
-    check_bounds((0, 1, 1), expect!["`min` is 0; a limit needs at least 1"]);
-    check_bounds((1, 0, 1), expect!["`start` is 0; a limit needs at least 1"]);
-    check_bounds((1, 1, 0), expect!["`max` is 0; a limit needs at least 1"]);
-    check_bounds((5, 7, 4), expect!["`min` is 5, above `max`, which is 4"]);
-    check_bounds((5, 4, 9), expect!["`min` is 5, above `start`, which is 4"]);
-    check_bounds((1, 10, 9), expect!["`start` is 10, above `max`, which is 9"]);
+    check_bounds((0, 1, 1), expect!["`min` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((1, 0, 1), expect!["`start` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((1, 1, 0), expect!["`max` is 0, so no call could ever be made; set a larger value"]);
+    check_bounds((5, 7, 4), expect!["`min` is 5 and `max` is 4; `min` must not be the larger one"]);
+    check_bounds((5, 4, 9), expect!["`min` is 5 and `start` is 4; `min` must not be the larger one"]);
+    check_bounds((1, 10, 9), expect!["`start` is 10 and `max` is 9; `start` must not be the larger one"]);
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Ending, Event, Heard, Place, RunId, What};
-use anabranch_engine::metrics::{Metrics, Snapshot, Times};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, Placement, RunEnding, RunId};
+use anabranch_engine::metrics::{DurationStats, Metrics, Snapshot};
 use expect_test::{Expect, expect};
 
 use crate::alloc;
@@ -12,7 +12,7 @@ use crate::tape::{at, tape};
 
 fn fed(events: &str) -> Snapshot {
     let mut metrics = Metrics::new();
-    tape(events).iter().for_each(|heard| metrics.hear(heard));
+    tape(events).iter().for_each(|heard| metrics.record(heard));
     metrics.snapshot()
 }
 
@@ -89,7 +89,7 @@ fn the_text_is_what_prometheus_reads() {
         # HELP x_runs_started_total Runs that were admitted.
         # TYPE x_runs_started_total counter
         x_runs_started_total{host="a\"b\\c\nd"} 1
-        # HELP x_runs_ended_total Runs that ended, by how.
+        # HELP x_runs_ended_total Runs that ended, by how they ended.
         # TYPE x_runs_ended_total counter
         x_runs_ended_total{host="a\"b\\c\nd",ending="complete"} 1
         x_runs_ended_total{host="a\"b\\c\nd",ending="failed"} 0
@@ -135,21 +135,21 @@ fn assert_valid(text: &str) {
 }
 
 #[test]
-#[should_panic = "`9a` is not a name"]
+#[should_panic = "`9a` is not a valid name"]
 fn a_bad_name_is_refused() {
     fed("").render("x", &[("9a", "")]);
 }
 
-fn event(run: u64, millis: f64, what: What) -> Heard {
-    Heard::Event(Event { run: RunId(run), at: at(millis), what })
+fn event(run: u64, millis: f64, kind: EventKind) -> ListenerItem {
+    ListenerItem::Event(Event { run: RunId(run), at: at(millis), kind })
 }
 
 #[test]
 fn percentiles_are_right_to_a_hundredth() {
     let mut metrics = Metrics::new();
     for node in 0..1_000 {
-        metrics.hear(&event(0, 0.0, What::Started(NodeId(node), Place::Future)));
-        metrics.hear(&event(0, f64::from(node + 1), What::Finished(NodeId(node))));
+        metrics.record(&event(0, 0.0, EventKind::Started(NodeId(node), Placement::Future)));
+        metrics.record(&event(0, f64::from(node + 1), EventKind::Finished(NodeId(node))));
     }
     let (_, times) = &metrics.snapshot().node_times[1];
     let near = |time: Duration, millis: f64| (time.as_secs_f64() * 1e3 / millis - 1.0).abs() < 0.011;
@@ -158,7 +158,7 @@ fn percentiles_are_right_to_a_hundredth() {
     assert_eq!(times.count, 1000);
     let whole: f64 = times.sum.as_secs_f64();
     assert!((whole - 500.5).abs() < 1e-6, "{whole}");
-    let second = Times::BOUNDS.iter().position(|bound| *bound == Duration::from_secs(1)).unwrap();
+    let second = DurationStats::BOUNDS.iter().position(|bound| *bound == Duration::from_secs(1)).unwrap();
     assert_eq!(times.within[second], 1000);
 }
 
@@ -166,7 +166,7 @@ fn percentiles_are_right_to_a_hundredth() {
 fn after_a_loss_what_stays_silent_is_forgotten() {
     let mut metrics = Metrics::new();
     let mut feed = |events: &str| {
-        tape(events).iter().for_each(|heard| metrics.hear(heard));
+        tape(events).iter().for_each(|heard| metrics.record(heard));
         let snapshot = metrics.snapshot();
         (snapshot.runs_open, snapshot.in_flight)
     };
@@ -186,24 +186,24 @@ fn after_a_loss_what_stays_silent_is_forgotten() {
 fn memory_has_a_bound_however_many_ends_are_missing() {
     let mut metrics = Metrics::new();
     for node in 0..300_000 {
-        metrics.hear(&event(0, 0.0, What::Started(NodeId(node), Place::Future)));
+        metrics.record(&event(0, 0.0, EventKind::Started(NodeId(node), Placement::Future)));
     }
     for run in 0..100_000 {
-        metrics.hear(&event(run, 0.0, What::RunStarted(1)));
+        metrics.record(&event(run, 0.0, EventKind::RunStarted(1)));
     }
     let snapshot = metrics.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.runs_open), (131_072, 65_536));
     assert_eq!(snapshot.untimed, 300_000 - 131_072 + 100_000 - 65_536);
     for run in 0..100_000 {
-        metrics.hear(&event(run, 1.0, What::RunEnded(Ending::Cut)));
+        metrics.record(&event(run, 1.0, EventKind::RunEnded(RunEnding::Cut)));
     }
     let snapshot = metrics.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.runs_open), (0, 0));
     let mut short_run = |run| {
-        metrics.hear(&event(run, 2.0, What::RunStarted(1)));
-        metrics.hear(&event(run, 2.0, What::Started(NodeId(0), Place::Inline)));
-        metrics.hear(&event(run, 2.0, What::Finished(NodeId(0))));
-        metrics.hear(&event(run, 2.0, What::RunEnded(Ending::Complete)));
+        metrics.record(&event(run, 2.0, EventKind::RunStarted(1)));
+        metrics.record(&event(run, 2.0, EventKind::Started(NodeId(0), Placement::Inline)));
+        metrics.record(&event(run, 2.0, EventKind::Finished(NodeId(0))));
+        metrics.record(&event(run, 2.0, EventKind::RunEnded(RunEnding::Complete)));
     };
     short_run(0);
     let ((), steady) = alloc::count_of(|| (1..1_000).for_each(short_run));

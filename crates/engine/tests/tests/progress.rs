@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Event, Heard, Place, RunId, What};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, Placement, RunId};
 use anabranch_engine::progress::Progress;
 use expect_test::{Expect, expect};
 
@@ -11,7 +11,7 @@ use crate::tape::{at, tape};
 
 fn fed(events: &str) -> Progress {
     let mut progress = Progress::default();
-    tape(events).iter().for_each(|heard| progress.hear(heard));
+    tape(events).iter().for_each(|heard| progress.record(heard));
     progress
 }
 
@@ -27,16 +27,16 @@ fn check(events: &str, now: f64, expected: Expect) {
 /// A run of `total` nodes of which `ended` ended, one each 10 ms, and some are in flight.
 fn running(total: u32, ended: u32, in_flight: u32) -> (Progress, f64) {
     let mut progress = Progress::default();
-    let mut hear = |millis: f64, what| {
-        progress.hear(&Heard::Event(Event { run: RunId(0), at: at(millis), what }));
+    let mut hear = |millis: f64, kind| {
+        progress.record(&ListenerItem::Event(Event { run: RunId(0), at: at(millis), kind }));
     };
-    hear(0.0, What::RunStarted(total));
+    hear(0.0, EventKind::RunStarted(total));
     for node in 0..ended {
-        hear(f64::from(node) * 10.0, What::Started(NodeId(node), Place::Future));
-        hear(f64::from(node + 1) * 10.0, What::Finished(NodeId(node)));
+        hear(f64::from(node) * 10.0, EventKind::Started(NodeId(node), Placement::Future));
+        hear(f64::from(node + 1) * 10.0, EventKind::Finished(NodeId(node)));
     }
     for node in ended..ended + in_flight {
-        hear(f64::from(ended) * 10.0, What::Started(NodeId(node), Place::Future));
+        hear(f64::from(ended) * 10.0, EventKind::Started(NodeId(node), Placement::Future));
     }
     (progress, f64::from(ended) * 10.0)
 }
@@ -48,12 +48,12 @@ fn each_node_is_counted_where_it_stands() {
     check(
         "0 run 4; 0 a start future; 0 b limit",
         1500.0,
-        expect!["------------------------------  0/4  0%  1 in flight  1 on limits  0/s  1.5s"],
+        expect!["------------------------------  0/4  0%  1 running  1 waiting for a limit  0/s  1.5s"],
     );
     check(
         "0 run 4; 0 a start future; 500 a retry; 500 b start pool; 700 b running",
         1000.0,
-        expect!["------------------------------  0/4  0%  1 in flight  1 to retry  0/s  1.0s"],
+        expect!["------------------------------  0/4  0%  1 running  1 waiting to retry  0/s  1.0s"],
     );
     check(
         "0 run 6; 0 a start future; 9 a fail error; 9 b drop; 9 c fallback deadline; 20 d start future; 99 d done",
@@ -74,7 +74,7 @@ fn a_run_that_stops_early_leaves_nodes_behind() {
     check(
         "0 run 9; 0 a start future; 0 b start future; 0 c limit; 30 a fail error; 30 end failed",
         40.0,
-        expect!["###---------------------------  1/9  11%  1 failed  8 cut  in 30ms"],
+        expect!["###---------------------------  1/9  11%  1 failed  8 not ended  in 30ms"],
     );
 }
 
@@ -82,13 +82,13 @@ fn a_run_that_stops_early_leaves_nodes_behind() {
 fn several_runs_add_up() {
     let events =
         "0 run 10; @1 0 run 5; 0 a start future; @1 0 a start future; @1 50 a done; 100 b start future";
-    check(events, 1000.0, expect!["##----------------------------  1/15  6%  2 in flight  1.0/s  eta 14s"]);
-    let tally = fed(events).tally();
-    assert_eq!((tally.total, tally.finished, tally.in_flight, tally.remaining()), (15, 1, 2, 14));
+    check(events, 1000.0, expect!["##----------------------------  1/15  6%  2 running  1.0/s  eta 14s"]);
+    let counts = fed(events).counts();
+    assert_eq!((counts.total, counts.finished, counts.in_flight, counts.remaining()), (15, 1, 2, 14));
     check(
         &format!("{events}; 2000 end cut; @1 3000 a done"),
         3000.0,
-        expect!["##----------------------------  1/15  6%  10 cut  0.3/s  eta 13s"],
+        expect!["##----------------------------  1/15  6%  10 not ended  0.3/s  eta 13s"],
     );
 }
 
@@ -97,12 +97,12 @@ fn losses_are_told_and_a_run_whose_start_was_lost_grows() {
     check(
         "lost 12; 0 c done; 5 e start future",
         1000.0,
-        expect!["######------------------------  1/5  20%  1 in flight  12 events lost  1.0/s  eta 4.2s"],
+        expect!["######------------------------  1/5  20%  1 running  12 events lost  1.0/s  eta 4.2s"],
     );
     check(
         "lost 12; 0 c done; 5 e start future; 7 end complete",
         1000.0,
-        expect!["######------------------------  1/5  20%  4 cut  12 events lost  in 7ms"],
+        expect!["######------------------------  1/5  20%  4 not ended  12 events lost  in 7ms"],
     );
 }
 
@@ -114,10 +114,10 @@ fn what_matters_most_stays_longest() {
         writeln!(lines, "{width:3} |{}", progress.line(width, at(now))).unwrap();
     }
     expect![[r#"
-        100 |###############---------------  512/1000  51%  12 in flight  100/s  eta 4.9s
-         80 |###############---------------  512/1000  51%  12 in flight  100/s  eta 4.9s
-         60 |#######-------  512/1000  51%  12 in flight  100/s  eta 4.9s
-         50 |#####------  512/1000  51%  12 in flight  eta 4.9s
+        100 |###############---------------  512/1000  51%  12 running  100/s  eta 4.9s
+         80 |###############---------------  512/1000  51%  12 running  100/s  eta 4.9s
+         60 |########--------  512/1000  51%  12 running  100/s  eta 4.9s
+         50 |######-------  512/1000  51%  12 running  eta 4.9s
          40 |#######--------  512/1000  51%  eta 4.9s
          30 |512/1000  51%  100/s  eta 4.9s
          20 |512/1000  51%  100/s
@@ -129,8 +129,8 @@ fn what_matters_most_stays_longest() {
 fn huge_numbers_fit_too() {
     let mut progress = Progress::default();
     for run in 0..4 {
-        let what = What::RunStarted(500_000_000 / 1000);
-        progress.hear(&Heard::Event(Event { run: RunId(run), at: at(0.0), what }));
+        let kind = EventKind::RunStarted(500_000_000 / 1000);
+        progress.record(&ListenerItem::Event(Event { run: RunId(run), at: at(0.0), kind }));
     }
     for width in 20..60 {
         assert!(progress.line(width, at(1.0)).len() <= width);
@@ -150,6 +150,6 @@ fn the_rate_follows_the_last_seconds_and_a_stall_shows() {
 #[test]
 fn a_percentage_is_not_rounded_up_to_the_end() {
     let (progress, now) = running(1000, 999, 1);
-    expect!["###############-  999/1000  99%  1 in flight  100/s  eta 9ms"]
+    expect!["#################-  999/1000  99%  1 running  100/s  eta 9ms"]
         .assert_eq(&progress.line(60, at(now)));
 }

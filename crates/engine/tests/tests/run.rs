@@ -142,8 +142,8 @@ fn cost_decides_between_inline_and_pool_and_the_threshold_is_a_runs_own() {
         let mut player = Player::new(&script, engine.clock());
         sim.block_on(engine.run(&script.dag, &script.policies, &mut player, &options).unwrap()).unwrap();
         let mut places = Vec::new();
-        while let Some(anabranch_engine::event::Heard::Event(event)) = listener.try_next() {
-            if let anabranch_engine::event::What::Started(node, place) = event.what {
+        while let Some(anabranch_engine::event::ListenerItem::Event(event)) = listener.try_next() {
+            if let anabranch_engine::event::EventKind::Started(node, place) = event.kind {
                 places.push(format!("{} {place:?}", script.name(node)));
             }
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use anabranch_engine::event::{Heard, Listener, What};
+use anabranch_engine::event::{EventKind, Listener, ListenerItem};
 use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::policy::{SerialKey, StepKind};
 use anabranch_engine::retry::{Classified, Retry, Severity};
@@ -356,7 +356,7 @@ fn play_on(
     let leftovers = sim.settle();
     assert_eq!((leftovers.tasks, leftovers.jobs), (0, 0), "left behind");
     for key in keys {
-        let standing = limits.standing(key);
+        let standing = limits.status(key);
         assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
     }
     Played { result, calls, timeline: timeline(&script, &mut listener, began), took }
@@ -377,14 +377,14 @@ fn timeline(script: &Script, listener: &mut Listener, began: Instant) -> String 
     };
     let mut starts = Vec::new();
     while let Some(heard) = listener.try_next() {
-        let Heard::Event(event) = heard else { panic!("lost events") };
+        let ListenerItem::Event(event) = heard else { panic!("lost events") };
         let at = (event.at - began).as_millis();
-        match event.what {
-            What::Started(node, _) => starts.push((node, at)),
-            What::Finished(node) => end(node, at, ""),
-            What::Failed(node, _) => end(node, at, " failed"),
-            What::FellBack(node, _) => end(node, at, " fell back"),
-            What::Dropped(node) => end(node, at, " dropped"),
+        match event.kind {
+            EventKind::Started(node, _) => starts.push((node, at)),
+            EventKind::Finished(node) => end(node, at, ""),
+            EventKind::Failed(node, _) => end(node, at, " failed"),
+            EventKind::FellBack(node, _) => end(node, at, " fell back"),
+            EventKind::Dropped(node) => end(node, at, " dropped"),
             _ => {}
         }
     }

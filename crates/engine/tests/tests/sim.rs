@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_engine::event::What;
+use anabranch_engine::event::EventKind;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::policy::{SerialKey, StepKind};
 use anabranch_engine::retry::{Classified, Retry, Severity};
@@ -311,7 +311,7 @@ impl Workload for Actor<'_> {
 }
 
 /// Runs the case of `seed`; its events, by the time since the first.
-fn run_case(seed: u64) -> Vec<(Duration, What)> {
+fn run_case(seed: u64) -> Vec<(Duration, EventKind)> {
     let mut rng = Rng::new(seed);
     let sim = Sim::new(rng.bits());
     let engine = sim.engine(&Config::default());
@@ -332,7 +332,7 @@ fn run_case(seed: u64) -> Vec<(Duration, What)> {
     // A run that is over leaves nothing behind: no task, no place among the active, and late results fall silent.
     assert_eq!(sim.leftovers().tasks, 0, "tasks left behind");
     for (key, _) in &case.limits {
-        let standing = case.options.limits.as_ref().unwrap().standing(*key);
+        let standing = case.options.limits.as_ref().unwrap().status(*key);
         assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
     }
     let drained = sim.block_on(engine.drain(Duration::ZERO));

@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Ending, Event, Heard, Place, Reason, RunId, Wait, What};
+use anabranch_engine::event::{
+    Event, EventKind, FailureReason, ListenerItem, Placement, RunEnding, RunId, WaitReason,
+};
 
 #[allow(clippy::disallowed_methods, reason = "any instant will do to count from")]
 pub(crate) fn zero() -> Instant {
@@ -18,12 +20,12 @@ pub(crate) fn at(millis: f64) -> Instant {
     zero() + Duration::from_secs_f64(millis / 1e3)
 }
 
-pub(crate) fn tape(text: &str) -> Vec<Heard> {
+pub(crate) fn tape(text: &str) -> Vec<ListenerItem> {
     let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
     entries.map(entry).collect()
 }
 
-fn entry(text: &str) -> Heard {
+fn entry(text: &str) -> ListenerItem {
     let mut words = text.split_whitespace().peekable();
     let mut run = RunId(0);
     if let Some(number) = words.peek().and_then(|word| word.strip_prefix('@')) {
@@ -32,15 +34,15 @@ fn entry(text: &str) -> Heard {
     }
     let words: Vec<&str> = words.collect();
     if let ["lost", count] = words[..] {
-        return Heard::Lost(count.parse().unwrap());
+        return ListenerItem::Lost(count.parse().unwrap());
     }
-    let what = match words[1..] {
-        ["run", count] => What::RunStarted(count.parse().unwrap()),
-        ["end", how] => What::RunEnded(ending(how)),
+    let kind = match words[1..] {
+        ["run", count] => EventKind::RunStarted(count.parse().unwrap()),
+        ["end", how] => EventKind::RunEnded(ending(how)),
         [name, ref verb @ ..] => of_node(node(name), verb),
         [] => panic!("`{text}` says nothing"),
     };
-    Heard::Event(Event { run, at: at(words[0].parse().unwrap()), what })
+    ListenerItem::Event(Event { run, at: at(words[0].parse().unwrap()), kind })
 }
 
 fn node(name: &str) -> NodeId {
@@ -50,49 +52,49 @@ fn node(name: &str) -> NodeId {
     }
 }
 
-fn of_node(node: NodeId, verb: &[&str]) -> What {
+fn of_node(node: NodeId, verb: &[&str]) -> EventKind {
     match *verb {
-        ["limit"] => What::Waiting(node, Wait::Limit),
-        ["retry"] => What::Waiting(node, Wait::Retry),
-        ["start", place] => What::Started(node, self::place(place)),
-        ["running"] => What::Running(node),
-        ["done"] => What::Finished(node),
-        ["fallback", why] => What::FellBack(node, reason(why)),
-        ["fail", why] => What::Failed(node, reason(why)),
-        ["drop"] => What::Dropped(node),
+        ["limit"] => EventKind::Waiting(node, WaitReason::Limit),
+        ["retry"] => EventKind::Waiting(node, WaitReason::Retry),
+        ["start", place] => EventKind::Started(node, self::place(place)),
+        ["running"] => EventKind::Running(node),
+        ["done"] => EventKind::Finished(node),
+        ["fallback", why] => EventKind::FellBack(node, reason(why)),
+        ["fail", why] => EventKind::Failed(node, reason(why)),
+        ["drop"] => EventKind::Dropped(node),
         _ => panic!("unknown verb {verb:?}"),
     }
 }
 
-fn place(word: &str) -> Place {
+fn place(word: &str) -> Placement {
     match word {
-        "inline" => Place::Inline,
-        "future" => Place::Future,
-        "spawned" => Place::Spawned,
-        "pool" => Place::Pool,
-        "blocking" => Place::Blocking,
+        "inline" => Placement::Inline,
+        "future" => Placement::Future,
+        "spawned" => Placement::Spawned,
+        "pool" => Placement::Pool,
+        "blocking" => Placement::Blocking,
         _ => panic!("unknown place `{word}`"),
     }
 }
 
-fn reason(word: &str) -> Reason {
+fn reason(word: &str) -> FailureReason {
     match word {
-        "error" => Reason::Error,
-        "panic" => Reason::Panic,
-        "timeout" => Reason::Timeout,
-        "deadline" => Reason::Deadline,
-        "abandoned" => Reason::Abandoned,
+        "error" => FailureReason::Error,
+        "panic" => FailureReason::Panic,
+        "timeout" => FailureReason::Timeout,
+        "deadline" => FailureReason::Deadline,
+        "abandoned" => FailureReason::Abandoned,
         _ => panic!("unknown reason `{word}`"),
     }
 }
 
-fn ending(word: &str) -> Ending {
+fn ending(word: &str) -> RunEnding {
     match word {
-        "complete" => Ending::Complete,
-        "failed" => Ending::Failed,
-        "deadline" => Ending::Deadline,
-        "cut" => Ending::Cut,
-        "dropped" => Ending::Dropped,
+        "complete" => RunEnding::Complete,
+        "failed" => RunEnding::Failed,
+        "deadline" => RunEnding::Deadline,
+        "cut" => RunEnding::Cut,
+        "dropped" => RunEnding::Dropped,
         _ => panic!("unknown ending `{word}`"),
     }
 }

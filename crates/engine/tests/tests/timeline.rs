@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anabranch_engine::event::RunId;
-use anabranch_engine::timeline::{Error as TimelineError, Spent, Timeline};
+use anabranch_engine::timeline::{Error as TimelineError, TimeSpent, Timeline};
 use anabranch_engine::{Dag, NodeId};
 use expect_test::{Expect, expect};
 
@@ -32,7 +32,7 @@ pub(crate) fn words(timeline: &Timeline, name: &dyn Fn(NodeId) -> String) -> Str
     out
 }
 
-fn parts(spent: Spent) -> String {
+fn parts(spent: TimeSpent) -> String {
     let parts: Vec<String> =
         spent.parts().map(|(category, time)| format!(" {category:?} {}", time.as_millis())).collect();
     parts.join(",")
@@ -134,7 +134,7 @@ fn a_run_that_was_cut_ends_its_path_with_what_was_under_way() {
             a 0/0/10 Finished: Io 10
             b 10/10/? Open: Inputs 10, Cpu 38
             c 0/0/12 Finished: Io 12
-            d ?/?/? Unheard:
+            d ?/?/? NotStarted:
             a > b in 48: Io 10, Cpu 38"#]],
     );
     check(
@@ -160,7 +160,7 @@ fn a_run_still_open_is_told_as_far_as_it_got_and_other_runs_are_left_out() {
         a in 4: Io 4"#]]
     .assert_eq(&words(&timeline, &letter));
     hold(&timeline);
-    assert!(timeline.svg("", &letter).contains("no end heard"));
+    assert!(timeline.svg("", &letter).contains("not ended"));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn lost_events_leave_gaps_that_are_called_so() {
         "a; b <- a; c <- b; d",
         "lost 4; 10 d start pool; 12 b done; 12 c start future; lost 3; 30 d running; 33 d done",
         expect![[r#"
-            a ?/?/? Unheard:
+            a ?/?/? NotStarted:
             b ?/?/2 Finished: Unknown 2
             c 2/2/? Open: Inputs 2, Io 21
             d 0/0/23 Finished: Queue 20, Cpu 3
@@ -194,8 +194,11 @@ fn what_is_not_this_graphs_run_is_refused() {
     let new = |graph: &str, run, events| {
         Timeline::new(RunId(run), &Script::parse(graph).dag, &tape(events)).err().unwrap()
     };
-    assert_eq!(new("a", 7, "0 run 1"), TimelineError::Unheard(RunId(7)));
+    assert_eq!(new("a", 7, "0 run 1"), TimelineError::NoEvents(RunId(7)));
     let error = new("a; b", 0, "0 run 3");
-    assert_eq!(error.to_string(), "the events are of a graph of at least 3 nodes, not of this one of 2");
-    assert_eq!(new("a", 0, "0 e done"), TimelineError::OtherGraph { told: 5, node_count: 1 });
+    assert_eq!(
+        error.to_string(),
+        "the events are of a graph of at least 3 nodes, this one has 2; pass the run's graph"
+    );
+    assert_eq!(new("a", 0, "0 e done"), TimelineError::OtherGraph { at_least: 5, node_count: 1 });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::event::{Heard, What};
+use anabranch_engine::event::{EventKind, ListenerItem};
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits, Quota, Rate};
 use anabranch_engine::{Config, Options};
 use anabranch_testkit::{Rng, Sim};
@@ -237,8 +237,8 @@ fn starts_of_two(first: &str, second: &str, allowance: Allowance) -> String {
     a.unwrap();
     b.unwrap();
     let mut starts = Vec::new();
-    while let Some(Heard::Event(event)) = listener.try_next() {
-        if let What::Started(node, _) = event.what {
+    while let Some(ListenerItem::Event(event)) = listener.try_next() {
+        if let EventKind::Started(node, _) = event.kind {
             starts.push((event.at, scripts[event.run.0 as usize].name(node).to_owned()));
         }
     }
@@ -275,7 +275,7 @@ fn starts_of_all(scripts: &[String], limit: u32, seed: u64) -> Vec<usize> {
     }));
     let events = std::iter::from_fn(|| listener.try_next());
     let starts = events.filter_map(|heard| match heard {
-        Heard::Event(event) if matches!(event.what, What::Started(..)) => {
+        ListenerItem::Event(event) if matches!(event.kind, EventKind::Started(..)) => {
             Some((event.at, event.run.0 as usize))
         }
         _ => None,
@@ -407,8 +407,8 @@ fn a_dropped_run_leaves_no_place_and_no_slot_and_the_next_is_served() {
     let ((), result) = sim.block_on(both(hog, waiting));
     assert_eq!(result.unwrap().finished, 1);
     assert_eq!((engine.clock().now() - began).as_millis(), 25);
-    let standing = limits.standing(key);
-    assert_eq!((standing.in_flight, standing.waiting), (0, 0));
+    let status = limits.status(key);
+    assert_eq!((status.in_flight, status.waiting), (0, 0));
 }
 
 #[test]
@@ -416,10 +416,13 @@ fn limits_that_nothing_could_pass_are_refused() {
     let limits = Limits::new(Sim::new(1).clock());
     assert_eq!(
         limits.add("x", fixed(0)).unwrap_err().to_string(),
-        "`concurrency` is 0; a limit needs at least 1"
+        "`concurrency` is 0, so no call could ever be made; set a larger value"
     );
     limits.add("x", fixed(1)).unwrap();
-    assert_eq!(limits.add("x", fixed(1)).unwrap_err().to_string(), "a limit named `x` is there already");
+    assert_eq!(
+        limits.add("x", fixed(1)).unwrap_err().to_string(),
+        "this table already has a limit named `x`; names must be unique"
+    );
 }
 
 #[test]
@@ -435,7 +438,7 @@ fn a_policy_that_names_a_limit_of_no_table_is_refused() {
         let refused = engine.run(&script.dag, &script.policies, &mut player, &options).err().unwrap();
         assert_eq!(
             refused.to_string(),
-            "a policy names limit 0, which is not in `limits` of the run's options"
+            "a policy names limit 0, which is not in `limits` of the run's options; add it to that table first"
         );
     }
 }

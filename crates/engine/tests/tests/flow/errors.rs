@@ -132,7 +132,7 @@ fn a_refusal_has_the_label() {
     let world = World::new();
     world.sim.block_on(world.engine.drain(Duration::ZERO));
     let text = world.run(Flow::new(format!("feed {}", "7f3a"))).err().unwrap().to_string();
-    assert_eq!(text, "flow `feed 7f3a` was refused: the engine is draining and takes no new runs");
+    assert_eq!(text, "flow `feed 7f3a` was refused: the engine is shutting down and accepts no new runs");
 }
 
 #[test]

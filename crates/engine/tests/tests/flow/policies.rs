@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch_engine::event::Ending;
+use anabranch_engine::event::RunEnding;
 use anabranch_engine::limit::{Allowance, Limits};
 use anabranch_engine::retry::{ClassifiedError, Retry, Severity};
 use anabranch_engine::workload::BoxError;
@@ -129,8 +129,8 @@ fn a_trace_has_the_names_however_the_flow_ends() {
         assert!(texts.iter().all(|text| text.as_ref().unwrap().contains("nap")));
         trace.timeline(|timeline| (timeline.ending(), timeline.wall().as_millis())).unwrap()
     };
-    assert_eq!(ending(|_| (), 1_000), (Some(Ending::Complete), 10));
-    assert_eq!(ending(|_| (), 4), (Some(Ending::Dropped), 4));
+    assert_eq!(ending(|_| (), 1_000), (Some(RunEnding::Complete), 10));
+    assert_eq!(ending(|_| (), 4), (Some(RunEnding::Dropped), 4));
     let fail = |flow: &mut Flow| drop(flow.node::<()>("bad").future((), |()| async { Err("no".into()) }));
-    assert_eq!(ending(fail, 1_000), (Some(Ending::Failed), 0));
+    assert_eq!(ending(fail, 1_000), (Some(RunEnding::Failed), 0));
 }

@@ -123,9 +123,14 @@ fn check_rate(amount: u64, per: Duration, burst: u64, expected: Expect) {
 #[test]
 fn rates_are_checked() {
     check_rate(1, Duration::from_nanos(1), 1, expect!["fine"]);
-    check_rate(0, MINUTE, 1, expect!["`amount` is 0; a limit needs at least 1"]);
-    check_rate(1, Duration::ZERO, 1, expect!["`per` is 0; a limit needs at least 1"]);
-    check_rate(1, MINUTE, 0, expect!["`burst` is 0; a limit needs at least 1"]);
+    check_rate(0, MINUTE, 1, expect!["`amount` is 0, so no call could ever be made; set a larger value"]);
+    check_rate(
+        1,
+        Duration::ZERO,
+        1,
+        expect!["`per` is 0, so no call could ever be made; set a larger value"],
+    );
+    check_rate(1, MINUTE, 0, expect!["`burst` is 0, so no call could ever be made; set a larger value"]);
 }
 
 fn rates() -> impl Strategy<Value = Rate> {

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock, SystemClock};
-use anabranch_engine::limit::{Adaptive, Call, Moved, Verdict};
+use anabranch_engine::limit::{Adaptive, Call, CallOutcome, LimitChange};
 use anabranch_testkit::Rng;
 
 /// What a backend does with one call: how it ends, and after how long.
-pub(super) type Backend<'a> = dyn FnMut(&mut Rng, Arrival) -> (Verdict, Duration) + 'a;
+pub(super) type Backend<'a> = dyn FnMut(&mut Rng, Arrival) -> (CallOutcome, Duration) + 'a;
 
 /// A call that reaches a backend.
 pub(super) struct Arrival {
@@ -22,15 +22,15 @@ pub(super) struct Arrival {
 /// The end of a call.
 pub(super) struct Ended {
     pub(super) at: Duration,
-    pub(super) verdict: Verdict,
+    pub(super) outcome: CallOutcome,
     /// After it.
     pub(super) limit: u32,
-    pub(super) moved: Option<Moved>,
+    pub(super) change: Option<LimitChange>,
 }
 
 struct Flight {
     call: Call,
-    verdict: Verdict,
+    outcome: CallOutcome,
 }
 
 /// Makes so many calls; returns their ends.
@@ -43,19 +43,19 @@ pub(super) fn play(limit: &mut Adaptive, seed: u64, calls: usize, backend: &mut 
     let mut ended = Vec::with_capacity(calls);
     while ended.len() < calls {
         while in_flight < limit.limit() {
-            let (verdict, takes) = backend(&mut rng, Arrival { at: now - start, served });
+            let (outcome, takes) = backend(&mut rng, Arrival { at: now - start, served });
             in_flight += 1;
-            served += u32::from(verdict != Verdict::Refused);
+            served += u32::from(outcome != CallOutcome::Refused);
             ends.push(Reverse((now + takes, flights.len())));
-            flights.push(Flight { call: Call { began: now, in_flight }, verdict });
+            flights.push(Flight { call: Call { began: now, in_flight }, outcome });
         }
         let Reverse((at, number)) = ends.pop().unwrap();
-        let Flight { call, verdict } = flights[number];
+        let Flight { call, outcome } = flights[number];
         now = at;
-        let moved = limit.ended(now, call, in_flight, verdict);
+        let change = limit.ended(now, call, in_flight, outcome);
         in_flight -= 1;
-        served -= u32::from(verdict != Verdict::Refused);
-        ended.push(Ended { at: now - start, verdict, limit: limit.limit(), moved });
+        served -= u32::from(outcome != CallOutcome::Refused);
+        ended.push(Ended { at: now - start, outcome, limit: limit.limit(), change });
     }
     ended
 }
@@ -88,7 +88,7 @@ impl Spread {
 }
 
 pub(super) fn refused_share(ended: &[Ended]) -> f64 {
-    let refused = ended.iter().filter(|end| end.verdict == Verdict::Refused).count();
+    let refused = ended.iter().filter(|end| end.outcome == CallOutcome::Refused).count();
     refused as f64 / ended.len() as f64
 }
 
@@ -104,5 +104,5 @@ pub(super) fn least_limit(ended: &[Ended]) -> u32 {
 }
 
 pub(super) fn timeouts(ended: &[Ended]) -> usize {
-    ended.iter().filter(|end| end.verdict == Verdict::TimedOut).count()
+    ended.iter().filter(|end| end.outcome == CallOutcome::TimedOut).count()
 }

@@ -201,7 +201,7 @@ fn case(seed: u64) {
     }
     sim.block_on(all(futures));
     for key in keys {
-        let standing = table.standing(key);
+        let standing = table.status(key);
         assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
     }
     assert_eq!((town.flights.open(), town.flights.waiters()), (0, 0), "flights left");

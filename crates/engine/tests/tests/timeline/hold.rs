@@ -3,19 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anabranch_engine::timeline::{Spent, Timeline};
+use anabranch_engine::timeline::{TimeSpent, Timeline};
 
 use super::number;
 
 pub(crate) fn hold(timeline: &Timeline) {
     assert_eq!(timeline.on_path().total(), timeline.wall(), "the path's time is the run's");
-    let mut over_all = Spent::default();
+    let mut all_nodes = TimeSpent::default();
     for track in timeline.tracks() {
-        over_all += track.spent;
+        all_nodes += track.spent;
         let until = track.ended.unwrap_or(timeline.wall());
         assert!(track.spent.total() == until || track.spent.total().is_zero(), "a node's time has no gap");
     }
-    assert_eq!(over_all, timeline.over_all());
+    assert_eq!(all_nodes, timeline.all_nodes());
     well_nested(&timeline.trace(&number));
     assert_markup(&timeline.svg("title", &number));
 }

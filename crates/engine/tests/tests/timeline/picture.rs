@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_engine::NodeId;
-use anabranch_engine::event::{Event, Heard, RunId, What};
+use anabranch_engine::event::{Event, EventKind, ListenerItem, RunId};
 use anabranch_engine::timeline::Timeline;
 use expect_test::expect;
 
@@ -54,7 +54,11 @@ fn the_axis_has_round_marks_from_nanoseconds_to_days() {
     let marks = |nanos: u64| {
         let mut heard = tape("0 run 1; 0 a start future");
         let end = zero() + Duration::from_nanos(nanos);
-        heard.push(Heard::Event(Event { run: RunId(0), at: end, what: What::Finished(NodeId(0)) }));
+        heard.push(ListenerItem::Event(Event {
+            run: RunId(0),
+            at: end,
+            kind: EventKind::Finished(NodeId(0)),
+        }));
         let svg = Timeline::new(RunId(0), &Script::parse("a").dag, &heard).unwrap().svg("", &letter);
         let axis = svg.split("class=\"axis\"").nth(1).unwrap().split("</g>").next().unwrap();
         let texts: Vec<&str> = axis
@@ -101,7 +105,7 @@ fn a_picture_of_three_nodes() {
         0 to 10 ms: finished
         I/O: 10 ms</title><rect class="io b" x="0%" y="28" width="100%" height="22"/><rect class="edge" x="0%" y="28" width="100%" height="22"/><text class="t" x="0%" dx="5" y="43" data-zoom="0.0">a</text></g>
         <g><title>c (#2)
-        10 ms to 10 ms: failed: its own error
+        10 ms to 10 ms: failed because of an error
         waiting for inputs: 10 ms</title><rect class="cpu n" x="100%" y="28" width="0.0001%" height="22"/></g>
         <line class="link" x1="100%" x2="100%" y1="75" y2="119"/>
         <g><title>a (#0)
@@ -109,12 +113,12 @@ fn a_picture_of_three_nodes() {
         I/O: 10 ms</title><rect class="io b" x="0%" y="68" width="100%" height="14"/><rect class="edge" x="0%" y="68" width="100%" height="14"/></g>
         <g><title>b (#1)
         4 ms to 8 ms: finished
-        waiting for a turn: 2 ms
+        waiting for a free slot: 2 ms
         waiting for a limit: 2 ms
-        in a pool&#39;s queue: 1 ms
+        in the queue of a pool: 1 ms
         CPU: 3 ms</title><rect class="slot" x="0%" y="95" width="20%" height="4"/><rect class="limit" x="20%" y="95" width="20%" height="4"/><rect class="queue b" x="40%" y="93" width="10%" height="8"/><rect class="cpu b" x="50%" y="90" width="30%" height="14"/></g>
         <g><title>c (#2)
-        10 ms to 10 ms: failed: its own error
+        10 ms to 10 ms: failed because of an error
         waiting for inputs: 10 ms</title><rect class="cpu n" x="100%" y="112" width="0.0001%" height="14"/><rect class="edge" x="100%" y="112" width="0.0001%" height="14"/><text class="bad" x="100%" dx="-8" y="124">×</text></g>
         </svg></svg>
         </svg>"#]].assert_eq(&plot.join("\n"));

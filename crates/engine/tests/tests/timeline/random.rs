@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_engine::event::{Event, Heard, Place, Reason, RunId, Wait, What};
+use anabranch_engine::event::{Event, EventKind, FailureReason, ListenerItem, Placement, RunId, WaitReason};
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{Config, Dag, Edge, NodeId, Options};
 use anabranch_testkit::{Rng, Sim};
@@ -13,7 +13,7 @@ use super::words;
 use crate::script::{Player, Script, listen};
 use crate::tape::at;
 
-fn played(text: &str, in_flight: usize, deadline: Option<u64>) -> (Script, Vec<Heard>) {
+fn played(text: &str, in_flight: usize, deadline: Option<u64>) -> (Script, Vec<ListenerItem>) {
     let script = Script::parse(text);
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
@@ -26,10 +26,10 @@ fn played(text: &str, in_flight: usize, deadline: Option<u64>) -> (Script, Vec<H
     (script, heard)
 }
 
-fn run_of(heard: &[Heard]) -> RunId {
+fn run_of(heard: &[ListenerItem]) -> RunId {
     match heard[0] {
-        Heard::Event(event) => event.run,
-        Heard::Lost(_) => panic!("lost events"),
+        ListenerItem::Event(event) => event.run,
+        ListenerItem::Lost(_) => panic!("lost events"),
     }
 }
 
@@ -60,7 +60,7 @@ fn whatever_a_simulated_run_does_its_path_adds_up() {
         for _ in 0..count / 5 {
             heard.remove(rng.within(0..heard.len() as u64) as usize);
         }
-        heard.insert(0, Heard::Lost(count / 5));
+        heard.insert(0, ListenerItem::Lost(count / 5));
         if let Ok(timeline) = Timeline::new(run, &script.dag, &heard) {
             hold(&timeline);
         }
@@ -96,24 +96,27 @@ fn no_order_of_events_is_too_odd() {
         let edges: Vec<_> =
             pairs.filter(|_| rng.percent(30)).map(|(a, b)| (NodeId(a), NodeId(b), Edge::Needs)).collect();
         let graph = Dag::new(node_count, &edges).unwrap();
-        let heard: Vec<Heard> = (0..rng.within(1..30)).map(|_| random_event(&mut rng, node_count)).collect();
+        let heard: Vec<ListenerItem> =
+            (0..rng.within(1..30)).map(|_| random_event(&mut rng, node_count)).collect();
         if let Ok(timeline) = Timeline::new(RunId(0), &graph, &heard) {
             hold(&timeline);
         }
     }
 }
 
-fn random_event(rng: &mut Rng, node_count: u32) -> Heard {
+fn random_event(rng: &mut Rng, node_count: u32) -> ListenerItem {
     let node = NodeId(rng.within(0..u64::from(node_count)) as u32);
-    let what = match rng.within(0..10) {
-        0 => What::RunStarted(node_count),
-        1 => What::Waiting(node, *rng.choose(&[Wait::Limit, Wait::Retry])),
-        2..5 => What::Started(node, *rng.choose(&[Place::Inline, Place::Future, Place::Pool])),
-        5 => What::Running(node),
-        6 => What::Finished(node),
-        7 => What::Failed(node, Reason::Error),
-        8 => What::Dropped(node),
-        _ => return Heard::Lost(1),
+    let kind = match rng.within(0..10) {
+        0 => EventKind::RunStarted(node_count),
+        1 => EventKind::Waiting(node, *rng.choose(&[WaitReason::Limit, WaitReason::Retry])),
+        2..5 => {
+            EventKind::Started(node, *rng.choose(&[Placement::Inline, Placement::Future, Placement::Pool]))
+        }
+        5 => EventKind::Running(node),
+        6 => EventKind::Finished(node),
+        7 => EventKind::Failed(node, FailureReason::Error),
+        8 => EventKind::Dropped(node),
+        _ => return ListenerItem::Lost(1),
     };
-    Heard::Event(Event { run: RunId(0), at: at(rng.within(0..50) as f64), what })
+    ListenerItem::Event(Event { run: RunId(0), at: at(rng.within(0..50) as f64), kind })
 }
