@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use crate::failure::Failure;
 use crate::out;
 use crate::recipe::{StoreOptions, runtime, size, unopened};
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
@@ -50,7 +51,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        runtime()?.block_on(self.serve())
+        wait::on(&runtime()?, Box::pin(self.serve()))
     }
 
     async fn serve(self) -> Result<(), Failure> {
