@@ -5,7 +5,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
 use crate::log::LogOption;
-use crate::{demo, plan, recipe, serve};
+use crate::{completions, demo, man, out, plan, recipe, serve};
 
 /// What the help pages of commands that open no store end with.
 pub(crate) const EXIT_CODES: &str =
@@ -19,7 +19,7 @@ been acknowledged was lost (the log says what).";
 /// Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs are there.
 #[derive(Parser)]
 #[command(name = "anabranch", version, max_term_width = 100, after_help = STORE_EXIT_CODES)]
-#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Log lines on stderr: text or json, a level (off, error, warn, info, debug), or both: json,debug. The level is
     /// warn if not given, and info for `serve`.
@@ -50,6 +50,15 @@ enum Noun {
     Serve(serve::Serve),
     /// Runs an example feed on embedded data, shows what ran in parallel, and recipes computed once.
     Demo(demo::Demo),
+    /// Prints the completions for a shell.
+    #[command(after_help = completions::HELP)]
+    Completions(completions::Completions),
+    /// Prints a manual page, or writes all of them.
+    #[command(after_help = man::HELP)]
+    Man(man::Man),
+    /// Prints the version.
+    #[command(after_help = EXIT_CODES)]
+    Version,
 }
 
 /// Reads the command line. Help goes to stdout and is no failure.
@@ -69,6 +78,9 @@ impl Cli {
             Noun::Recipe(verb) => verb.run(),
             Noun::Serve(serve) => serve.run(),
             Noun::Demo(demo) => demo.run(),
+            Noun::Completions(completions) => completions.run(),
+            Noun::Man(man) => man.run(),
+            Noun::Version => out::data(concat!("anabranch ", env!("CARGO_PKG_VERSION"), "\n")),
         }
     }
 }

@@ -7,10 +7,13 @@ mod failure;
 mod log;
 mod out;
 mod table;
+mod wait;
 mod demo;
 mod plan;
 mod recipe;
 mod serve;
+mod completions;
+mod man;
 mod worker;
 
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::failure::Failure;
 use crate::out;
 use crate::recipe::{StoreOptions, runtime, unopened};
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
@@ -51,7 +52,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        runtime()?.block_on(self.serve())
+        wait::on(&runtime()?, Box::pin(self.serve()))
     }
 
     async fn serve(self) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -362,8 +363,18 @@ impl Plan {
         Ok(self.engine.compiled(&origin.text, FilesFrom::Kept(&origin.files), Asking::All)?.0)
     }
 
-    /// Answers a request in a special manner.
-    pub(crate) async fn run_as(
+    /// Answers a request in a special manner. In a box, so that it is compiled here, once and with this crate's
+    /// optimisation, and not in each crate that waits for an answer.
+    pub(crate) fn run_as<'a>(
+        &'a self,
+        request: Request,
+        options: &'a RunOptions,
+        manner: &'a mut Manner,
+    ) -> Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>> {
+        Box::pin(self.run_here(request, options, manner))
+    }
+
+    async fn run_here(
         &self,
         request: Request,
         options: &RunOptions,

@@ -57,17 +57,27 @@ impl Service {
                 accepted = listener.accept(), if room => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let closing = self.shared.closing.subscribe();
-                    let (builder, router, clock) = (builder.clone(), router.clone(), Arc::clone(&clock));
-                    connections.spawn(connection(builder, stream, router, closing, clock));
-                }
+                Ok((stream, _)) => self.take(stream, &mut connections, &builder, &router, &clock),
                 // Out of files, mostly: to try again at once would only burn the processor.
                 Err(_) => clock.sleep_until(clock.now() + BREATH).await,
             }
         }
         drop(listener);
         self.rest(connections, &*clock).await
+    }
+
+    /// Not a part of `serve`, which is compiled where it is called: connections are with the optimisation of this crate.
+    fn take(
+        &self,
+        stream: TcpStream,
+        connections: &mut JoinSet<()>,
+        builder: &Builder<TokioExecutor>,
+        router: &Router,
+        clock: &Arc<dyn Clock>,
+    ) {
+        let closing = self.shared.closing.subscribe();
+        let (builder, router, clock) = (builder.clone(), router.clone(), Arc::clone(clock));
+        connections.spawn(connection(builder, stream, router, closing, clock));
     }
 
     async fn rest(&self, mut connections: JoinSet<()>, clock: &dyn Clock) -> Served {

@@ -51,20 +51,16 @@ impl Service {
 
     /// All calls of gRPC and HTTP.
     pub fn router(&self) -> Router {
-        use CompressionEncoding::{Gzip, Zstd};
+        use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
         let deriva = DerivaServer::new(OfDeriva(Arc::clone(&self.shared)))
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
-            .accept_compressed(Zstd)
-            .send_compressed(Gzip)
-            .send_compressed(Zstd);
+            .send_compressed(Gzip);
         let recipes = RecipesServer::new(OfRecipes(Arc::clone(&self.shared)))
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
-            .accept_compressed(Zstd)
-            .send_compressed(Gzip)
-            .send_compressed(Zstd);
+            .send_compressed(Gzip);
         let reflection = || {
             tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS)
         };

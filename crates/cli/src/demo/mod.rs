@@ -18,6 +18,7 @@ use crate::args::EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
 use crate::plan::{ledger, table};
+use crate::wait;
 
 macro_rules! example {
     ($path:literal) => {
@@ -69,9 +70,7 @@ struct Ran {
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(Box::pin(self.show()))
+        wait::here(Box::pin(self.show()))
     }
 
     async fn show(self) -> Result<(), Failure> {

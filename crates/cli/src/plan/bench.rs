@@ -10,6 +10,7 @@ use anabranch_plan::{Engine, Reason, Request};
 use anabranch_text::{count, duration};
 use clap::Args;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Builder;
 
 use super::from::{self, From, Rows};
 use super::load::{Load, Outcome, Until};
@@ -17,6 +18,7 @@ use super::request;
 use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
 use crate::out;
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 Closed loop: --concurrency askers, each asking again as soon as it has its answer.
@@ -129,14 +131,10 @@ impl Bench {
         let workers = self.workers.unwrap_or(default);
         // With one thread nothing that is waited for has to wake another one.
         let runtime = match workers {
-            1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-            workers => {
-                let mut builder = tokio::runtime::Builder::new_multi_thread();
-                builder.worker_threads(workers.into()).enable_all().build()
-            }
+            1 => wait::runtime(&mut Builder::new_current_thread())?,
+            workers => wait::runtime(Builder::new_multi_thread().worker_threads(workers.into()))?,
         };
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        let measured = runtime.block_on(self.measure(concurrency, workers))?;
+        let measured = wait::on(&runtime, Box::pin(self.measure(concurrency, workers)))?;
         match self.json {
             true => out::data(&format!("{}\n", self.as_json(&measured)))?,
             false => out::data(&self.text(&measured))?,

@@ -9,6 +9,7 @@ use super::threads::whole;
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
+use crate::wait;
 
 /// Lists captures.
 #[derive(Args)]
@@ -28,15 +29,13 @@ const PAGE: u64 = 100;
 
 impl Captures {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(async {
+        wait::here(Box::pin(async {
             let store = self.store.open_old()?;
             match &self.set {
                 Some(set) => self.list(&store, set).await,
                 None => sets(&store).await,
             }
-        })
+        }))
     }
 
     async fn list(&self, store: &Store, set: &str) -> Result<(), Failure> {

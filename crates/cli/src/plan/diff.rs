@@ -13,6 +13,7 @@ use super::threads::whole;
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 Each capture is answered again by both plans, from what it holds: other fields, shorter lists and other
@@ -52,9 +53,7 @@ const PAGE: usize = 100;
 
 impl Diff {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(self.compare())
+        wait::here(Box::pin(self.compare()))
     }
 
     async fn compare(self) -> Result<(), Failure> {

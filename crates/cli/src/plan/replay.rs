@@ -9,6 +9,7 @@ use super::capture::{StoreAt, address};
 use super::run::{ledger, table};
 use crate::failure::Failure;
 use crate::out;
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 stdout: the answer, the same bytes as when it was captured. What a captured request failed with is on
@@ -38,9 +39,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(self.answer())
+        wait::here(Box::pin(self.answer()))
     }
 
     async fn answer(self) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one
@@ -59,16 +60,14 @@ impl Run {
 
     /// Answers the request, and captures it.
     pub(super) fn run_and(self, keep: Option<Keep>) -> Result<(), Failure> {
-        // One request has nothing to share threads with: what it waits for wakes the thread it waits on.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
         if let Some(file) = &self.trace {
             kind_of(file)?;
             if keep.is_some() {
                 return Err(Failure::Wrong("--trace: a request is captured or traced, not both".to_owned()));
             }
         }
-        runtime.block_on(self.answer(keep))
+        // One request has nothing to share threads with: what it waits for wakes the thread it waits on.
+        wait::here(Box::pin(self.answer(keep)))
     }
 
     async fn answer(self, keep: Option<Keep>) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use clap::Args;
 use super::from::data_file;
 use crate::failure::Failure;
 use crate::out;
+use crate::wait;
 
 /// Fills a Redis.
 #[derive(Args)]
@@ -32,13 +33,10 @@ impl Seed {
         for DataFile { file, pattern } in &self.data {
             data.add_file(file, pattern.as_deref())?;
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        let keys = runtime.block_on(async {
+        let keys = wait::here(Box::pin(async {
             let redis = Redis::new(config, Arc::new(SystemClock));
-            seed(&data, &redis).await
-        });
-        let keys = keys.map_err(|error| Failure::Failed(Box::new(error)))?;
+            seed(&data, &redis).await.map_err(|error| Failure::Failed(Box::new(error)))
+        }))?;
         out::note(&format!("wrote {keys} keys to {}", host_of(&self.redis)));
         Ok(())
     }

@@ -13,6 +13,7 @@ use super::build::Build;
 use super::from::Rows;
 use crate::failure::Failure;
 use crate::out;
+use crate::wait;
 
 /// How often the files are looked at. Not by notifications: those miss network folders and containers.
 const EVERY: Duration = Duration::from_millis(200);
@@ -23,17 +24,16 @@ struct Watched(BTreeMap<PathBuf, Vec<SourceFile>>);
 
 /// Builds, and goes on until it is stopped.
 pub(super) fn run(build: &Build) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
+    let runtime = wait::runtime(&mut tokio::runtime::Builder::new_current_thread())?;
     let mut begun = false;
     loop {
         // What the registry says is in everything, so that it is all begun anew.
         let registry = looks(build.from.settings_files());
         match build.from.engine(None, Rows::Unneeded) {
-            Ok(engine) => runtime.block_on(watch(build, &engine, &registry, &mut begun))?,
+            Ok(engine) => wait::on(&runtime, Box::pin(watch(build, &engine, &registry, &mut begun)))?,
             Err(failure) => {
                 failure.report();
-                runtime.block_on(until(|| changed(&registry)));
+                wait::on(&runtime, Box::pin(until(|| changed(&registry))));
             }
         }
         out::note("the registry or the project changed");

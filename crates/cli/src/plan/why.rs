@@ -13,6 +13,7 @@ use super::request;
 use super::threads::Threads;
 use crate::failure::Failure;
 use crate::out;
+use crate::wait;
 
 pub(super) const HELP: &str = "\
 The request is answered once more, as `plan run` would, and the row is followed through it: the node
@@ -71,9 +72,7 @@ pub(crate) struct Why {
 
 impl Why {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))?;
-        runtime.block_on(self.tell())
+        wait::here(Box::pin(self.tell()))
     }
 
     async fn tell(self) -> Result<(), Failure> {

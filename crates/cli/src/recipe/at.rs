@@ -12,6 +12,7 @@ use clap::Args;
 use super::backend::Backend;
 use super::options::StoreOptions;
 use crate::failure::Failure;
+use crate::wait;
 
 /// Where recipes are kept.
 #[derive(Args)]
@@ -56,20 +57,19 @@ impl At {
         missing: Missing,
         work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        runtime()?.block_on(async {
-            let backend = self.open(missing).await?;
-            let result = work(&backend).await;
-            let closed = backend.close().await;
-            let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
-            match result {
-                // Nobody reads the output any more, which is fine; a loss is not.
-                Err(Failure::Unheard) => checked.and(Err(Failure::Unheard)),
-                result => {
-                    let value = result?;
-                    closed.and(checked).map(|()| value)
-                }
+        let runtime = runtime()?;
+        let backend = wait::on(&runtime, Box::pin(self.open(missing)))?;
+        let result = wait::on(&runtime, Box::pin(work(&backend)));
+        let closed = wait::on(&runtime, Box::pin(backend.close()));
+        let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
+        match result {
+            // Nobody reads the output any more, which is fine; a loss is not.
+            Err(Failure::Unheard) => checked.and(Err(Failure::Unheard)),
+            result => {
+                let value = result?;
+                closed.and(checked).map(|()| value)
             }
-        })
+        }
     }
 
     /// Whether a server is named.
@@ -118,8 +118,7 @@ impl At {
 
 /// What commands run on: the thread of the command itself may wait for files, these do not.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(|error| Failure::of(format!("no event loop: {error}")))
+    wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))
 }
 
 async fn connect(url: &str) -> Result<Client, Failure> {

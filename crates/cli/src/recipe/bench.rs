@@ -1,5 +1,6 @@
 //! `anabranch recipe bench`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch_content::Address;
@@ -13,6 +14,7 @@ use super::{runtime, show};
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
+use crate::wait;
 
 /// Measures in a store of its own.
 #[derive(Args)]
@@ -31,12 +33,7 @@ const TOGETHER: usize = 64;
 impl Bench {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let folder = Scratch::new()?;
-        let rows = runtime()?.block_on(async {
-            let executor = Executor::open(&folder.0, Functions::builtin()).await?;
-            let rows = measure(&executor, self.count).await;
-            executor.store().clone().close().await?;
-            rows
-        })?;
+        let rows = wait::on(&runtime()?, Box::pin(measure_in(&folder.0, self.count)))?;
         if self.json {
             let one =
                 |(what, took): &(&str, Duration)| json!({"what": what, "micros": micros(*took, self.count)});
@@ -52,6 +49,13 @@ impl Bench {
 
 fn micros(took: Duration, count: u32) -> f64 {
     took.as_secs_f64() * 1e6 / f64::from(count)
+}
+
+async fn measure_in(folder: &Path, count: u32) -> Result<Vec<(&'static str, Duration)>, Failure> {
+    let executor = Executor::open(folder, Functions::builtin()).await?;
+    let rows = measure(&executor, count).await;
+    executor.store().clone().close().await?;
+    rows
 }
 
 async fn measure(executor: &Executor, count: u32) -> Result<Vec<(&'static str, Duration)>, Failure> {

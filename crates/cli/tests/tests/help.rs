@@ -13,11 +13,15 @@ fn help_goes_to_stdout() {
         Usage: anabranch [OPTIONS] <COMMAND>
 
         Commands:
-          plan    Ranking plans: rows from sources, expressions, filters, sorts
-          recipe  Recipes: functions of blobs and of each other, computed once and kept
-          serve   Serves a store over gRPC and HTTP
-          demo    Runs an example feed on embedded data, shows what ran in parallel, and recipes computed
-                  once
+          plan         Ranking plans: rows from sources, expressions, filters, sorts
+          recipe       Recipes: functions of blobs and of each other, computed once and kept
+          serve        Serves a store over gRPC and HTTP
+          demo         Runs an example feed on embedded data, shows what ran in parallel, and recipes
+                       computed once
+          completions  Prints the completions for a shell
+          man          Prints a manual page, or writes all of them
+          version      Prints the version
+          help         Print this message or the help of the given subcommand(s)
 
         Options:
               --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or

@@ -19,5 +19,6 @@ mod recipe_served;
 mod redis;
 mod run;
 mod scaffold;
+mod shipped;
 mod soak;
 mod why;

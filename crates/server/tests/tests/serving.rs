@@ -81,14 +81,12 @@ async fn compression_for_those_who_ask() {
     let server = Server::start().await;
     let text = vec![b'a'; 60_000];
     let put = PutLeafRequest { data: text.clone().into() };
-    for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Zstd] {
-        let mut client =
-            DerivaClient::new(server.channel().await).send_compressed(encoding).accept_compressed(encoding);
-        let addr = client.put_leaf(put.clone()).await.unwrap().into_inner().addr;
-        let answer = client.get(GetRequest { addr }).await.unwrap();
-        assert!(answer.metadata().get("grpc-encoding").is_some(), "{encoding:?}");
-        assert_eq!(answer.into_inner().message().await.unwrap().unwrap().chunk, text);
-    }
+    let gzip = CompressionEncoding::Gzip;
+    let mut client = DerivaClient::new(server.channel().await).send_compressed(gzip).accept_compressed(gzip);
+    let addr = client.put_leaf(put.clone()).await.unwrap().into_inner().addr;
+    let answer = client.get(GetRequest { addr }).await.unwrap();
+    assert!(answer.metadata().get("grpc-encoding").is_some());
+    assert_eq!(answer.into_inner().message().await.unwrap().unwrap().chunk, text);
     let mut plain = DerivaClient::new(server.channel().await);
     let addr = plain.put_leaf(put).await.unwrap().into_inner().addr;
     let answer = plain.get(GetRequest { addr }).await.unwrap();
@@ -100,7 +98,7 @@ async fn compression_for_those_who_ask() {
 async fn compressed_messages_have_the_same_bound() {
     let settings = Settings { message_most: 100_000, ..Settings::default() };
     let server = Server::with(anabranch_recipe::Functions::builtin(), settings).await;
-    let mut client = DerivaClient::new(server.channel().await).send_compressed(CompressionEncoding::Zstd);
+    let mut client = DerivaClient::new(server.channel().await).send_compressed(CompressionEncoding::Gzip);
     let large = PutLeafRequest { data: vec![0; 50_000_000].into() };
     let refused = client.put_leaf(large).await.unwrap_err();
     assert!(matches!(refused.code(), Code::OutOfRange | Code::ResourceExhausted), "{refused:?}");
