@@ -9,13 +9,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use cluster::RedisCluster;
 pub use fake::{Conversation, FakeServer};
 pub use proxy::DelayProxy;
+
+/// So long no server takes for anything, however busy the machine is. Only a failing test waits as long.
+const HANGS: Duration = Duration::from_secs(120);
 
 /// A `redis-server` of its own, on a free port of this machine; it ends with its owner.
 pub struct RedisServer {
@@ -110,7 +113,8 @@ impl RedisServer {
             .spawn()
             .expect("redis-server is needed: `./dev test` installs it");
         self.child = Some(child);
-        for _ in 0..1_000 {
+        let patience = Patience::new();
+        while patience.is_left() {
             if command(self.port, &["PING"]).is_ok_and(|reply| !reply.contains("LOADING")) {
                 return true;
             }
@@ -131,6 +135,20 @@ impl Drop for RedisServer {
     }
 }
 
+/// How long another process is waited for.
+struct Patience(Instant);
+
+#[allow(clippy::disallowed_methods, reason = "another process is waited for, and it knows no clock of ours")]
+impl Patience {
+    fn new() -> Patience {
+        Patience(Instant::now() + HANGS)
+    }
+
+    fn is_left(&self) -> bool {
+        Instant::now() < self.0
+    }
+}
+
 /// A little time for another process.
 #[allow(clippy::disallowed_methods, reason = "another process is waited for, and it knows no clock of ours")]
 fn pause() {
@@ -144,7 +162,7 @@ fn free_port() -> u16 {
 /// Has the server at `port` do a command.
 fn command(port: u16, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(HANGS))?;
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
         text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
