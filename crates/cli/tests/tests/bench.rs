@@ -100,20 +100,28 @@ fn goodput_is_what_comes_by_the_deadline() {
 
 #[test]
 fn what_would_be_late_under_load_is_refused() {
-    let project = slow_project("overload", 20);
-    let text = std::fs::read_to_string(&project).unwrap();
-    std::fs::write(&project, text + "max_inflight = 2\n").unwrap();
-    let args = ["plan", "bench", "trending", "--project", &project, "--rate", "300", "--duration", "1500ms"];
-    let args: Vec<&str> =
-        args.iter().copied().chain(["--deadline-ms", "300", "--warmup", "0", "--json"]).collect();
-    let said = anabranch(&args, "");
-    let measured: serde_json::Value =
-        serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()));
-    // Two trips of 20 ms at a time are enough for 25 requests a second or so, not for 300; on a busy machine for less.
-    let [all, refused, answered, late] =
-        ["iterations", "refused", "answered", "late"].map(|name| measured[name].as_u64().unwrap());
-    assert_eq!((all, refused + answered + late), (450, 450), "{measured}");
-    assert!(refused > 0, "{measured}");
+    let mut tries = Vec::new();
+    // Two trips of 20 ms at a time are enough for 25 requests a second or so, not for 300. A machine that is too busy
+    // to ask in time is given more of it.
+    for slower in [1, 4, 16] {
+        let project = slow_project("overload", 20 * slower);
+        let text = std::fs::read_to_string(&project).unwrap();
+        std::fs::write(&project, text + "max_inflight = 2\n").unwrap();
+        let [rate, duration, deadline] =
+            [(300 / slower).to_string(), format!("{}ms", 1500 * slower), (300 * slower).to_string()];
+        let args =
+            ["plan", "bench", "trending", "--project", &project, "--rate", &rate, "--duration", &duration];
+        let args = [&args[..], &["--deadline-ms", &deadline, "--warmup", "0", "--json"]].concat();
+        let said = anabranch(&args, "");
+        let measured: serde_json::Value =
+            serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()));
+        assert!(measured["iterations"].as_u64() > Some(400), "{measured}");
+        if measured["refused"].as_u64() > Some(100) {
+            return;
+        }
+        tries.push(measured);
+    }
+    panic!("{tries:#?}");
 }
 
 #[test]
