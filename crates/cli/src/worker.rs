@@ -8,8 +8,9 @@ use anabranch_plan_ts::Worker;
 /// The argument that asks for it; nothing that a person would type.
 const ARGUMENT: &str = "__run-plan-code";
 
-/// How long a plan's code may take in all, however it spends the time.
-const WALL: Duration = Duration::from_secs(10);
+/// When the process is killed, should it block. Its CPU time is bounded to a few seconds, which take minutes at the
+/// lowest priority on a busy machine.
+const WALL: Duration = Duration::from_secs(900);
 
 /// Whether this process is one.
 pub(crate) fn is_asked_for() -> bool {

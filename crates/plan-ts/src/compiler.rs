@@ -14,7 +14,7 @@ use crate::make::make;
 use crate::sources::{ENDING, SourceFile, Sources, look};
 use crate::surface;
 
-/// How long a plan's code may run, and how much memory it may take.
+/// The CPU time and the memory that a plan's code may use.
 const TIME: Duration = Duration::from_secs(2);
 const MEMORY: usize = 64 << 20;
 

@@ -18,7 +18,7 @@ pub(crate) struct Job {
     pub(crate) endpoints: Vec<EndpointName>,
     /// The ops, as methods.
     pub(crate) methods: Vec<Method>,
-    /// How long the code may run.
+    /// The CPU time that the code may use.
     pub(crate) time_ms: u64,
     /// How much memory it may take, in bytes.
     pub(crate) memory: usize,

@@ -17,7 +17,7 @@ const STACK: usize = 256 << 20;
 /// What the process takes beside the plan's memory: the program itself, the parser's, and the answer in the making.
 const MEMORY: u64 = 1 << 30;
 
-/// What it computes beside the plan's time.
+/// The CPU time of the process beside the code's own: to parse and rewrite the sources, and to write the answer.
 const TIME: Duration = Duration::from_secs(2);
 
 /// Runs the code of one plan: the job comes on the standard input, and goes to the standard output.

@@ -6,16 +6,21 @@
 //!   the connections to a server slow.
 //! - [`tsc()`]: the TypeScript type checker.
 //! - [`Rng`]: seeded random numbers.
+//! - [`thread_cpu_time`] and [`patient`]: for claims that must hold on a busy machine.
 
 #![allow(clippy::unwrap_used, reason = "an error in a test tool should stop the test")]
 
+mod cpu;
+mod patient;
 mod rng;
 mod sim;
 mod disk;
 mod redis;
 mod tsc;
 
+pub use cpu::thread_cpu_time;
 pub use disk::{CallCounts, Crash, CrashDisk};
+pub use patient::patient;
 pub use redis::{Connection, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
 pub use sim::{Leftovers, Sim, spend};

@@ -23,7 +23,7 @@ Each NAME.plan.ts becomes NAME.plan.json beside it, or in --out; a file that say
 is left alone, and one that was not built by a compiler is never overwritten without --force.
 Everything that is wrong is told at once, with its line. Plans may import from \"anabranch\" and
 from files of the plan folder. Their code runs in a process of its own that can open nothing, for
-at most 2 s and 64 MiB.
+at most 2 s of CPU time and 64 MiB.
 
   anabranch plan build                 all plans of the plan folder
   anabranch plan build feed --watch    again whenever it changes, or what it imports, or the registry

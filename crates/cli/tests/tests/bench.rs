@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::binary::{anabranch, examples, scratch};
+use crate::binary::{anabranch, patient_examples, scratch};
 
 fn bench(args: &[&str]) -> serde_json::Value {
     let args: Vec<&str> = ["plan", "bench", "feed", "--json"].iter().chain(args).copied().collect();
@@ -54,7 +54,7 @@ fn requests_come_from_a_file_in_turn() {
 
 #[test]
 fn errors_are_counted_and_not_fatal() {
-    let registry = examples().join("registry");
+    let registry = patient_examples().join("registry");
     let args = ["plan", "bench", "home", "--redis", "127.0.0.1:1", "--registry", registry.to_str().unwrap()];
     let args: Vec<&str> =
         args.iter().copied().chain(["--requests", "5", "--warmup", "0", "--json"]).collect();
@@ -66,7 +66,7 @@ fn errors_are_counted_and_not_fatal() {
 
 /// A folder of its own with the examples' project, in which each trip takes this long, a few at a time.
 fn slow_project(name: &str, delay_ms: u32) -> String {
-    let [folder, examples] = [scratch(name), examples()];
+    let (folder, examples) = (scratch(name), patient_examples());
     let text = format!(
         "[plan]\nregistry = {:?}\nplans = {:?}\nenv = \"dev\"\n[plan.endpoints.ep_0001]\nsource = \"memory\"\n\
          data = [{:?}]\ndelay_ms = {delay_ms}\n",
@@ -100,18 +100,28 @@ fn goodput_is_what_comes_by_the_deadline() {
 
 #[test]
 fn what_would_be_late_under_load_is_refused() {
-    let project = slow_project("overload", 5);
-    let text = std::fs::read_to_string(&project).unwrap();
-    std::fs::write(&project, text + "max_inflight = 2\n").unwrap();
-    let args = ["plan", "bench", "trending", "--project", &project, "--rate", "1000", "--duration", "1500ms"];
-    let args: Vec<&str> =
-        args.iter().copied().chain(["--deadline-ms", "60", "--warmup", "0", "--json"]).collect();
-    let said = anabranch(&args, "");
-    let measured: serde_json::Value =
-        serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()));
-    // Two trips of 5 ms at a time are enough for a hundred requests a second or so, not for a thousand.
-    assert!(measured["refused"].as_u64() > Some(100), "{measured}");
-    assert!(measured["goodput_rps"].as_f64() > Some(20.0), "{measured}");
+    let mut tries = Vec::new();
+    // Two trips of 20 ms at a time are enough for 25 requests a second or so, not for 300. A machine that is too busy
+    // to ask in time is given more of it.
+    for slower in [1, 4, 16] {
+        let project = slow_project("overload", 20 * slower);
+        let text = std::fs::read_to_string(&project).unwrap();
+        std::fs::write(&project, text + "max_inflight = 2\n").unwrap();
+        let [rate, duration, deadline] =
+            [(300 / slower).to_string(), format!("{}ms", 1500 * slower), (300 * slower).to_string()];
+        let args =
+            ["plan", "bench", "trending", "--project", &project, "--rate", &rate, "--duration", &duration];
+        let args = [&args[..], &["--deadline-ms", &deadline, "--warmup", "0", "--json"]].concat();
+        let said = anabranch(&args, "");
+        let measured: serde_json::Value =
+            serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()));
+        assert!(measured["iterations"].as_u64() > Some(400), "{measured}");
+        if measured["refused"].as_u64() > Some(100) {
+            return;
+        }
+        tries.push(measured);
+    }
+    panic!("{tries:#?}");
 }
 
 #[test]

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use anabranch_testkit::patient;
 
 /// What a command said, and its exit code.
 pub(crate) struct Said {
@@ -43,15 +46,38 @@ pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> Said {
     }
 }
 
-/// Runs `anabranch` in the examples' folder, where the project file is.
+/// Runs `anabranch` in a copy of the examples' folder, where the project file is. In the copy no plan runs out of time,
+/// however busy the machine is.
 pub(crate) fn anabranch(args: &[&str], stdin: &str) -> Said {
-    in_folder(&examples(), args, stdin)
+    in_folder(patient_examples(), args, stdin)
+}
+
+/// The examples, with ten minutes for everything that has a time limit.
+pub(crate) fn patient_examples() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = scratch("patient_examples");
+        for part in ["", "plans", "registry"] {
+            std::fs::create_dir_all(folder.join(part)).unwrap();
+            for entry in std::fs::read_dir(examples().join(part)).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_file() {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let name = Path::new(part).join(path.file_name().unwrap());
+                    std::fs::write(folder.join(name), patient(&text)).unwrap();
+                }
+            }
+        }
+        let built = in_folder(&folder, &["plan", "build"], "");
+        assert_eq!(built.code, 0, "{}", built.stderr);
+        folder
+    })
 }
 
 impl Said {
     /// All of it, without the machine's paths.
     pub(crate) fn shown(&self) -> String {
-        self.without(&[(&root(), "ROOT")])
+        self.without(&[(patient_examples(), "ROOT/examples/plans"), (&root(), "ROOT")])
     }
 
     /// The same, of a command about this folder.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use expect_test::{expect, expect_file};
 
-use crate::binary::{Said, anabranch, examples, in_folder, scratch};
+use crate::binary::{Said, examples, in_folder, scratch};
 
 /// A project of its own with these plan files, on the examples' registry and data.
 fn project(test: &str, files: &[(&str, &str)]) -> PathBuf {
@@ -47,8 +47,8 @@ fn the_examples_are_as_they_are_built() {
         stderr: 10 plans up to date
         exit 0
     "#]]
-    .assert_eq(&anabranch(&["plan", "build", "--check"], "").shown());
-    let types = anabranch(&["plan", "types", "--check"], "");
+    .assert_eq(&in_folder(&examples(), &["plan", "build", "--check"], "").shown());
+    let types = in_folder(&examples(), &["plan", "types", "--check"], "");
     assert_eq!(types.code, 0, "{}", types.shown());
 }
 
@@ -247,7 +247,7 @@ impl Watching {
     fn until(&self, end: &str) {
         let mut seen = Vec::new();
         while seen.last().is_none_or(|line: &String| !line.contains(end)) {
-            let line = self.lines.recv_timeout(Duration::from_secs(60));
+            let line = self.lines.recv_timeout(Duration::from_secs(600));
             seen.push(line.unwrap_or_else(|_| panic!("no `{end}` in {seen:#?}")));
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::binary::{Said, anabranch, examples, in_folder, scratch};
+use crate::binary::{Said, anabranch, in_folder, patient_examples, scratch};
 
 /// A folder for a store that is not there yet.
 fn fresh(test: &str) -> PathBuf {
@@ -31,7 +31,7 @@ fn with_store(store: &Path, args: &[&str]) -> Said {
 
 /// The example feed, changed, in a file.
 fn changed(folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> String {
-    let text = std::fs::read_to_string(examples().join("plans/feed.plan.json")).unwrap();
+    let text = std::fs::read_to_string(patient_examples().join("plans/feed.plan.json")).unwrap();
     let mut plan: Value = serde_json::from_str(&text).unwrap();
     plan["plan_name"] = json!(name);
     change(&mut plan);
@@ -264,7 +264,7 @@ fn plans_are_compared_on_captures() {
 #[test]
 fn requests_of_a_load_are_captured_as_the_project_says() {
     let folder = fresh("capture_bench");
-    let example = examples();
+    let example = patient_examples();
     let path = |name: &str| example.join(name).to_str().unwrap().to_owned();
     let project = |captures: &str| {
         let text = format!(

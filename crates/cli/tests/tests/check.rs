@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::binary::{anabranch, scratch};
+use crate::binary::{anabranch, examples, in_folder, scratch};
 
 #[test]
 fn the_examples_are_fine() {
@@ -21,8 +21,8 @@ fn the_examples_are_fine() {
         viewer_filter    fine        2      1
         exit 0
     "#]]
-    .assert_eq(&anabranch(&["plan", "list"], "").shown());
-    let said = anabranch(&["plan", "check", "feed", "trending", "new_faces", "home"], "");
+    .assert_eq(&in_folder(&examples(), &["plan", "list"], "").shown());
+    let said = in_folder(&examples(), &["plan", "check", "feed", "trending", "new_faces", "home"], "");
     expect![[r#"
         stderr: feed: fine
         stderr: trending: fine

@@ -1,22 +1,16 @@
 //! `demo`.
 
-use std::time::Duration;
-
-use anabranch_engine::clock::{Clock as _, SystemClock};
 use expect_test::expect;
 
 use crate::binary::{in_folder, scratch};
 
 #[test]
-fn the_demo_shows_parallel_branches_within_seconds() {
+fn the_demo_shows_parallel_branches() {
     let folder = scratch("demo");
     let file = folder.join("feed.html");
     let _ = std::fs::remove_file(&file);
-    let began = SystemClock.now();
     let said = in_folder(&folder, &["demo", "--out", file.to_str().unwrap()], "");
-    let took = SystemClock.now() - began;
     assert_eq!(said.code, 0, "{}", said.shown());
-    assert!(took < Duration::from_secs(5), "it took {took:?}");
     let page = std::fs::read_to_string(&file).unwrap();
     assert!(page.contains("more_details (lookup)"));
     // What depends on the time it took is left out.

@@ -2,11 +2,12 @@
 
 use expect_test::{expect, expect_file};
 
-use crate::binary::{anabranch, scratch};
+use crate::binary::{anabranch, examples, in_folder, scratch};
 
 #[test]
 fn as_text() {
-    expect_file!["explain_feed.txt"].assert_eq(&anabranch(&["plan", "explain", "feed"], "").shown());
+    expect_file!["explain_feed.txt"]
+        .assert_eq(&in_folder(&examples(), &["plan", "explain", "feed"], "").shown());
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn gates_are_shown() {
         longest way, 2 trips: followed (follow) -> posts (media)
         exit 0
     "#]]
-    .assert_eq(&anabranch(&["plan", "explain", "home", "--inline-threshold", "0"], "").shown());
+    .assert_eq(&in_folder(&examples(), &["plan", "explain", "home", "--inline-threshold", "0"], "").shown());
 }
 
 #[test]

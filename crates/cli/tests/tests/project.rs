@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::binary::{Said, examples, in_folder, scratch};
+use crate::binary::{Said, in_folder, patient_examples, scratch};
 use crate::recipe::timeless;
 
 const REQUEST: &str = r#"{"user_id": 7, "request_id": "r"}"#;
@@ -10,7 +10,7 @@ const REQUEST: &str = r#"{"user_id": 7, "request_id": "r"}"#;
 /// Runs the example `new_faces` below a folder with this project file.
 fn run(test: &str, endpoints: &str) -> Said {
     let folder = scratch(test);
-    let path = |name: &str| examples().join(name).to_str().unwrap().to_owned();
+    let path = |name: &str| patient_examples().join(name).to_str().unwrap().to_owned();
     let (registry, plans, data) = (path("registry"), path("plans"), path("data.json"));
     let text =
         format!("[plan]\nregistry = '{registry}'\nplans = '{plans}'\n{endpoints}").replace("DATA", &data);

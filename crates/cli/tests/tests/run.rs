@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::binary::{anabranch, examples, in_folder, root, scratch};
+use crate::binary::{anabranch, examples, in_folder, patient_examples, root, scratch};
 
 const REQUEST: &str = r#"{"user_id": 7, "request_id": "r1"}"#;
 
@@ -121,7 +121,7 @@ fn the_answer_is_one_line_of_json() {
 
 #[test]
 fn a_file_needs_no_project() {
-    let examples = examples();
+    let examples = patient_examples();
     let path = |name: &str| examples.join(name).to_str().unwrap().to_owned();
     let (plan, registry, data) = (path("plans/feed.plan.json"), path("registry"), path("data.json"));
     let args = ["plan", "run", &plan, "--registry", &registry, "--data", &data];
@@ -168,7 +168,7 @@ fn a_bad_request_is_answered_on_stdout() {
 
 #[test]
 fn without_rows_there_is_a_warning() {
-    let examples = examples();
+    let examples = patient_examples();
     let (plan, registry) = (examples.join("plans/new_faces.plan.json"), examples.join("registry"));
     let args = ["plan", "run", plan.to_str().unwrap(), "--registry", registry.to_str().unwrap(), "--table"];
     expect![[r#"

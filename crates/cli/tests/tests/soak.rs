@@ -85,10 +85,12 @@ async fn set_up(client: &Client, rng: &mut Rng) -> Vec<(Address, String)> {
 }
 
 impl Soak {
-    /// The server of this life or the next, once the given one does not answer; nothing at the end.
+    /// The server of the next life, once this one does not answer; nothing at the end. A server that was only too busy
+    /// to answer lives on: after a while it is asked again.
+    #[allow(clippy::disallowed_methods, reason = "real sockets need a real bound")]
     async fn next(&self, life: &mut watch::Receiver<Option<Client>>) -> Option<Client> {
         // Whoever sends outlives all who wait.
-        let _ = life.changed().await;
+        let _ = tokio::time::timeout(Duration::from_secs(10), life.changed()).await;
         life.borrow_and_update().clone()
     }
 

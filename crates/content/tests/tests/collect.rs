@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_content::{
@@ -304,27 +305,34 @@ fn collections_race_with_everything_else() {
             Config { packed_most: 600, segment_bytes: 16 << 10, recent_bytes: 8 << 10, ..Config::default() };
         let store =
             Store::in_memory(Config { cache_bytes: 0, touch_after: Duration::ZERO, ..config }).unwrap();
+        // Each goes on until the others have done enough.
+        let (removed, callers_left) = (AtomicU64::new(0), AtomicU32::new(4));
         let callers = (0..4).map(|seed| {
-            let store = store.clone();
+            let (store, removed, callers_left) = (store.clone(), &removed, &callers_left);
             async move {
                 let mut rng = Rng::new(seed);
-                for _ in 0..400 {
+                for round in 0..20_000 {
+                    if round >= 400 && removed.load(Ordering::Relaxed) > 100 {
+                        break;
+                    }
                     hold_and_look(&store, &mut rng).await;
                 }
+                callers_left.fetch_sub(1, Ordering::Relaxed);
             }
         });
         let collector = async {
-            let mut removed = 0;
-            for round in 0..60 {
+            let mut round = 0;
+            while callers_left.load(Ordering::Relaxed) > 0 {
                 let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
-                removed += store.collect(terms).await.unwrap().blobs;
+                removed.fetch_add(store.collect(terms).await.unwrap().blobs, Ordering::Relaxed);
                 if round % 10 == 0 {
                     store.clean().await.unwrap();
                 }
+                round += 1;
             }
-            removed
         };
-        let (_, removed) = tokio::join!(futures_util::future::join_all(callers), collector);
+        tokio::join!(futures_util::future::join_all(callers), collector);
+        let removed = removed.into_inner();
         assert!(removed > 100, "only {removed} blobs were collected: the race was none");
     });
 }

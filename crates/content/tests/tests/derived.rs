@@ -147,7 +147,7 @@ impl Asked {
     fn wait_beyond(&self, count: u64) {
         let (asked, changed) = &*self.0;
         let waited = changed
-            .wait_timeout_while(asked.lock().unwrap(), Duration::from_secs(20), |asked| *asked <= count);
+            .wait_timeout_while(asked.lock().unwrap(), Duration::from_secs(120), |asked| *asked <= count);
         assert!(!waited.unwrap().1.timed_out(), "nobody asked for the time");
     }
 }

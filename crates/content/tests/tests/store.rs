@@ -228,6 +228,6 @@ async fn scrubs_take_turns() {
         }
         store.scrub(Scrub { bytes_per_second: None }).await.unwrap()
     };
-    let scrubbed = tokio::time::timeout(Duration::from_secs(60), others).await.expect("it hangs");
+    let scrubbed = tokio::time::timeout(Duration::from_secs(600), others).await.expect("it hangs");
     assert_eq!((scrubbed.records >= 64, scrubbed.damaged.len()), (true, 0));
 }

@@ -59,13 +59,17 @@ pub struct Uses<'f> {
 
 /// Reads the values of inputs when their node starts.
 pub trait Read: Send + 'static {
+    /// The values that the node's closure gets.
     type Values;
+    /// Takes or clones them.
     fn read(&mut self, values: &mut Values) -> Self::Values;
 }
 
 /// Reads one value, if it is there.
 pub trait ReadOne: Send + 'static {
+    /// The value that the node's closure gets.
     type Value;
+    /// Takes or clones it; `None` if the input failed or was dropped.
     fn read_one(&mut self, values: &mut Values) -> Option<Self::Value>;
 }
 

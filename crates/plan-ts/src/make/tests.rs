@@ -168,7 +168,7 @@ fn errors_of_running_code_are_where_they_come_from() {
     check(
         &[("a", "import './b'; definePlan({ build: (ctx) => ctx.viewer() })"), ("b", "for (;;) {}")],
         expect![[r#"
-        b `for`: the plan's code took longer than 1 s (is there a loop without end? It was seen last here)
+        b `for`: the plan's code used more than 1 s of CPU time (is there a loop that never ends, here or in the lines below?)
     "#]],
     );
 }

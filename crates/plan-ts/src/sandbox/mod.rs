@@ -27,7 +27,7 @@ use crate::surface::ROOT;
 const STACK: usize = 4 << 20;
 const STACK_BESIDE: usize = 4 << 20;
 
-/// What the prelude may take once the code has ended, to say what it recorded.
+/// Memory and CPU time for the prelude once the code has ended, to write down what it recorded.
 const GRACE_MEMORY: usize = 64 << 20;
 const GRACE_TIME: Duration = Duration::from_millis(500);
 
@@ -211,8 +211,8 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     };
     let message = value.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
     let (what, help) = if late {
-        let what = format!("the plan's code took longer than {} s", job.time_ms as f64 / 1000.0);
-        (Some(what), Some("is there a loop without end? It was seen last here"))
+        let what = format!("the plan's code used more than {} s of CPU time", job.time_ms as f64 / 1000.0);
+        (Some(what), Some("is there a loop that never ends, here or in the lines below?"))
     } else if waiting {
         (Some("the plan's code waits for something that never comes".to_owned()), None)
     } else if message == "out of memory" {
@@ -238,7 +238,7 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     prelude.get::<_, Function<'_>>("ended")?.call((value, what, help))
 }
 
-/// Ends the code when its time is over. It is the time that the thread computes, so that a busy machine ends nothing.
+/// Ends the code when it has used up its CPU time. Wall time would make a plan fail because the machine is busy.
 struct Watch(Rc<Limit>);
 
 struct Limit {
@@ -248,14 +248,14 @@ struct Limit {
 
 impl Watch {
     fn new(runtime: &Runtime, time: Duration) -> Watch {
-        let limit = Rc::new(Limit { end: Cell::new(computed() + time), over: Cell::new(false) });
+        let limit = Rc::new(Limit { end: Cell::new(cpu_time() + time), over: Cell::new(false) });
         let watched = limit.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || watched.check())));
         Watch(limit)
     }
 
     fn start(&self, time: Duration) {
-        self.0.end.set(computed() + time);
+        self.0.end.set(cpu_time() + time);
         self.0.over.set(false);
     }
 
@@ -266,15 +266,15 @@ impl Watch {
 
 impl Limit {
     fn check(&self) -> bool {
-        self.over.set(self.over.get() || computed() >= self.end.get());
+        self.over.set(self.over.get() || cpu_time() >= self.end.get());
         self.over.get()
     }
 }
 
-/// How long this thread has computed.
-fn computed() -> Duration {
+/// The CPU time that this thread has used.
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).expect("the time that a thread computed is not negative")
+    Duration::try_from(time).expect("CPU time is not negative")
 }
 
 /// Finds modules in the program, and nowhere else.

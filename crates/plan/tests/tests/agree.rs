@@ -11,7 +11,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Value, json};
 
-use crate::sources::{clock, fetch, fields, redis, show};
+use crate::sources::{HANGS, clock, fetch, fields, redis, show};
 
 fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -112,7 +112,9 @@ async fn all_sources_agree() {
         seed(&data, &many).await.unwrap();
         let memory = Memory::new("ep_test", data, clock());
         let web = serve(&json);
-        let http = Http::new(HttpConfig::new(format!("http://127.0.0.1:{}/read", web.port())), clock());
+        let mut config = HttpConfig::new(format!("http://127.0.0.1:{}/read", web.port()));
+        config.response_timeout = HANGS;
+        let http = Http::new(config, clock());
         for (pattern, read) in reads() {
             let ids = proptest::collection::vec(0..9i64, 0..6).new_tree(&mut runner).unwrap().current();
             let keys = Keys::Ids(ids);

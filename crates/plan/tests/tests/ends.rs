@@ -11,7 +11,7 @@ use anabranch_plan::sources::{
 };
 use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request};
 use anabranch_rows::Key;
-use anabranch_testkit::{FakeServer, Sim};
+use anabranch_testkit::{FakeServer, Sim, thread_cpu_time};
 use futures_util::future::{Either, join_all, select};
 use serde_json::{Value, json};
 
@@ -113,13 +113,13 @@ async fn a_failure_does_not_wait_for_a_busy_core() {
     let nodes = [
         node("source", "test::fixed_source", &[], json!({"row_count": 3})),
         node("fails", "test::sleep", &["source"], json!({"duration_ms": 10, "fail_after_sleep": true})),
-        node("busy", "test::busy_cpu", &["source"], json!({"busy_wait_ms": 60_000})),
+        node("busy", "test::busy_cpu", &["source"], json!({"busy_wait_ms": 600_000})),
         node("all", "core::concat", &["fails"], json!({"rhs": "busy"})),
     ];
     let plan = plan(&engine, &nodes, "all", json!({}));
     let start = clock().now();
     assert!(plan.run(Request::new(1, engine.registries())).await.is_err());
-    assert!(clock().now() - start < Duration::from_secs(30));
+    assert!(clock().now() - start < Duration::from_secs(300));
 }
 
 /// Two nodes that read the same beside each other, and one behind them.
@@ -222,11 +222,7 @@ async fn one_worker_keeps_the_commands_of_many_requests_in_flight() {
         }
         talk.command();
     });
-    let patient = RedisConfig {
-        response_timeout: Duration::from_secs(30),
-        max_inflight: 1_000,
-        ..config(server.port())
-    };
+    let patient = RedisConfig { max_inflight: 1_000, ..config(server.port()) };
     let source: Arc<dyn Source> = Arc::new(Redis::new(patient, clock()));
     let engine = Engine::load(Config::new(registries(), vec![Arc::clone(&source), source])).unwrap();
     let plan = plan(
@@ -245,15 +241,15 @@ async fn one_worker_keeps_the_commands_of_many_requests_in_flight() {
     assert_eq!(server.connections(), 2);
 }
 
-/// Loads a plan with these nodes, of which the last is the output, and says how long it took.
+/// Loads a plan with these nodes, of which the last is the output, and says how much CPU time it took.
 fn load(nodes: &[Value]) -> Duration {
     let sim = Sim::new(1);
     let engine = engine(&sim, Arc::new(Slow::new(sim.clock())));
     let never = json!({"op": "const_bool", "value": false});
-    let start = clock().now();
+    let start = thread_cpu_time();
     let last = nodes[nodes.len() - 1]["node_id"].as_str().unwrap().to_owned();
     plan(&engine, nodes, &last, json!({"pred_table": {"never": never}}));
-    clock().now() - start
+    thread_cpu_time() - start
 }
 
 #[test]

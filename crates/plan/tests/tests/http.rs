@@ -8,13 +8,17 @@ use anabranch_testkit::FakeServer;
 use expect_test::{Expect, expect};
 use futures_util::future::join_all;
 
-use crate::sources::{ask, clock, country, fetch, fields, show, users};
+use crate::sources::{HANGS, ask, clock, country, fetch, fields, show, users};
 
 fn http(server: &FakeServer) -> Http {
+    http_within(HANGS, server)
+}
+
+fn http_within(response_timeout: Duration, server: &FakeServer) -> Http {
     let mut config = HttpConfig::new(format!("http://127.0.0.1:{}/read", server.port()));
     config.endpoint = "ep_http".into();
     config.max_bytes = 1_000;
-    config.response_timeout = Duration::from_millis(300);
+    config.response_timeout = response_timeout;
     Http::new(config, clock())
 }
 
@@ -142,7 +146,7 @@ async fn a_server_that_is_gone_silent_or_breaks_off() {
     assert!(told.starts_with("no connection to ep_http"), "{told}");
 
     let silent = FakeServer::start(|talk| while talk.http_request().is_some() {});
-    let told = ask(&http(&silent), &users(), &country(), &[1]).await;
+    let told = ask(&http_within(Duration::from_millis(300), &silent), &users(), &country(), &[1]).await;
     assert_eq!(told, "ep_http did not answer within 300ms");
 
     let half = FakeServer::start(|talk| {

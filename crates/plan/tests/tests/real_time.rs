@@ -1,7 +1,8 @@
-//! Deadlines in real time. Claims on time are met by one of a few tries, since the machine may be busy.
+//! Deadlines in real time, on a machine that may be busy: what must be ended early would take minutes, and what must
+//! be punctual is measured beside a timer.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
@@ -15,9 +16,11 @@ use serde_json::{Value, json};
 
 use crate::naive::world::registries;
 
-const TRIES: u32 = 5;
-
 fn engine(delay: Duration) -> Engine {
+    engine_with(delay, Chained::default())
+}
+
+fn engine_with(delay: Duration, chained: Chained) -> Engine {
     let data = MemoryData::from_json("data", r#"{"lists": {"follow:1": [2, 3], "media:1": [4]}}"#).unwrap();
     let fault = Fault { delay, ..Fault::default() };
     let memory = Memory::new("ep_0001", Arc::new(data), Arc::new(SystemClock)).with_fault("media:", fault);
@@ -25,7 +28,7 @@ fn engine(delay: Duration) -> Engine {
     let mut config = Config::new(registries(), vec![Arc::clone(&source), source]);
     // With one thread, a job that runs on after its time is in the way of all others.
     config.runs.cpu_threads = 1;
-    config.ops.add(Chained);
+    config.ops.add(chained);
     Engine::load(config).unwrap()
 }
 
@@ -34,24 +37,22 @@ fn plan(engine: &Engine, nodes: Value, output: &str) -> Plan {
     engine.compile(&plan.to_string(), Path::new(".")).unwrap()
 }
 
-/// Runs a plan within so many milliseconds; how that went, and how long it took.
-async fn run(plan: &Plan, deadline: u64) -> (Result<Answer, Error>, Duration) {
+/// What a test is about takes far less, however busy the machine is.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Deadlines that nothing meets, and work that must be ended before its time: both are over after `SOON`.
+const FAR_MS: u64 = 120_000;
+const LONG_MS: u64 = 300_000;
+
+/// Runs a plan within so many milliseconds.
+async fn run(plan: &Plan, deadline: u64) -> Result<Answer, Error> {
     let start = SystemClock.now();
     let deadline = Some(start + Duration::from_millis(deadline));
     let options = RunOptions { deadline, ..RunOptions::default() };
     let answer = plan.run_with(Request::new(1, plan.engine().registries()), &options).await;
-    (answer, SystemClock.now() - start)
-}
-
-/// The shortest of a few tries.
-async fn best(plan: &Plan, deadline: u64, check: impl Fn(Result<Answer, Error>)) -> Duration {
-    let mut least = Duration::MAX;
-    for _ in 0..TRIES {
-        let (answer, took) = run(plan, deadline).await;
-        check(answer);
-        least = least.min(took);
-    }
-    least
+    let took = SystemClock.now() - start;
+    assert!(took < SOON, "it took {took:?}");
+    answer
 }
 
 #[tokio::test]
@@ -60,17 +61,17 @@ async fn a_failure_beside_a_long_sleep_is_told_at_once() {
         {"node_id": "source", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},
         {"node_id": "fails", "op": "test::sleep", "inputs": ["source"],
          "params": {"duration_ms": 5, "fail_after_sleep": true}},
-        {"node_id": "sleeps", "op": "test::sleep", "inputs": ["source"], "params": {"duration_ms": 800}},
+        {"node_id": "sleeps", "op": "test::sleep", "inputs": ["source"], "params": {"duration_ms": LONG_MS}},
         {"node_id": "all", "op": "core::concat", "inputs": ["fails"], "params": {"rhs": "sleeps"}},
     ]);
     let plan = plan(&engine(Duration::ZERO), nodes, "all");
-    let took = best(&plan, 5_000, |answer| assert!(matches!(answer, Err(Error::Node { .. })))).await;
-    assert!(took < Duration::from_millis(20), "{took:?}");
+    let answer = run(&plan, FAR_MS).await;
+    assert!(matches!(answer, Err(Error::Node { .. })), "{:?}", answer.err());
 }
 
 fn busy(guard: Value) -> Value {
     let mut busy = json!({"node_id": "busy", "op": "test::busy_cpu", "inputs": ["source"],
-                          "params": {"busy_wait_ms": 600}});
+                          "params": {"busy_wait_ms": LONG_MS}});
     busy.as_object_mut().unwrap().extend(guard.as_object().unwrap().clone());
     json!([
         {"node_id": "source", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},
@@ -88,39 +89,35 @@ async fn a_busy_core_is_free_again_when_the_time_is_over() {
     ]);
     let short = plan(&engine, short, "busy");
     let failing = plan(&engine, busy(json!({})), "few");
-    let falling_back = plan(&engine, busy(json!({"fallback": "pass"})), "few");
-    let took = best(&failing, 50, |answer| assert!(matches!(answer, Err(Error::Deadline { .. })))).await;
-    assert!(took < Duration::from_millis(60), "{took:?}");
-    let took = best(&falling_back, 50, |answer| {
-        let answer = answer.unwrap();
+    let falling_back = plan(&engine, busy(json!({"timeout_ms": 50, "fallback": "pass"})), "few");
+    for _ in 0..3 {
+        let answer = run(&failing, 50).await;
+        assert!(matches!(answer, Err(Error::Deadline { .. })), "{:?}", answer.err());
+        // The one thread of the pool takes the next job, not minutes later.
+        run(&short, FAR_MS).await.unwrap();
+        let answer = run(&falling_back, FAR_MS).await.unwrap();
         let entry = &answer.ledger[0];
         assert_eq!(
             (entry.node.as_str(), entry.reason, entry.fallback.as_str()),
             ("busy", Reason::Timeout, "pass")
         );
         assert_eq!(answer.candidates().count(), 2);
-    })
-    .await;
-    assert!(took < Duration::from_millis(60), "{took:?}");
-    // The one thread of the pool takes the next job at once, not 550 ms later.
-    let mut least = Duration::MAX;
-    for _ in 0..TRIES {
-        run(&falling_back, 50).await.0.unwrap();
-        let (answer, took) = run(&short, 5_000).await;
-        answer.unwrap();
-        least = least.min(took);
+        run(&short, FAR_MS).await.unwrap();
     }
-    assert!(least < Duration::from_millis(30), "{least:?}");
 }
 
 /// An op that is busy for a while, in one go with those before and behind it.
-struct Chained;
+#[derive(Default)]
+struct Chained {
+    /// When each of them began.
+    begun: Arc<Mutex<Vec<Instant>>>,
+}
 
 static CHAINED: Spec = Spec {
     name: "test::chained",
     doc: "The rows of its input, after so many milliseconds of work.",
     inputs: 1,
-    params: &[ParamSpec::required("millis", ParamKind::Int(1, 60_000), "how long")],
+    params: &[ParamSpec::required("millis", ParamKind::Int(1, LONG_MS as i64), "how long")],
     writes: Effect::Keys(&[]),
     contract: Contract::SameRows,
     mark: Mark::Auto,
@@ -134,8 +131,10 @@ impl Op for Chained {
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
         let time = Duration::from_millis(node.int("millis")? as u64);
+        let begun = Arc::clone(&self.begun);
         Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
             Form::compute(1e6, move |inputs, _, check| {
+                begun.lock().unwrap().push(SystemClock.now());
                 let until = SystemClock.now() + time;
                 while SystemClock.now() < until {
                     if check.should_stop() {
@@ -148,26 +147,36 @@ impl Op for Chained {
     }
 }
 
-#[tokio::test]
-async fn the_node_of_a_chain_that_is_late_is_named() {
+/// Who is named when a chain is late, if its second node began long before that.
+async fn late_chain(timeout: u64) -> Option<Vec<String>> {
+    let chained = Chained::default();
+    let begun = Arc::clone(&chained.begun);
     let nodes = json!([
         {"node_id": "source", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},
         {"node_id": "short", "op": "test::chained", "inputs": ["source"], "params": {"millis": 1}},
-        {"node_id": "long", "op": "test::chained", "inputs": ["short"], "params": {"millis": 60000}},
+        {"node_id": "long", "op": "test::chained", "inputs": ["short"], "params": {"millis": LONG_MS}},
         {"node_id": "few", "op": "core::take", "inputs": ["long"], "params": {"count": 2}},
-        {"node_id": "region", "op": "core::timeout", "inputs": ["few"], "params": {}, "timeout_ms": 200,
+        {"node_id": "region", "op": "core::timeout", "inputs": ["few"], "params": {}, "timeout_ms": timeout,
          "fallback": "empty"},
     ]);
-    let plan = plan(&engine(Duration::ZERO), nodes, "region");
-    let mut named = Vec::new();
-    for _ in 0..TRIES {
-        let answer = run(&plan, 60_000).await.0.unwrap();
-        named.push(answer.ledger[0].node.clone());
-        if answer.ledger.len() == 1 && answer.ledger[0].node == "long" {
+    let plan = plan(&engine_with(Duration::ZERO, chained), nodes, "region");
+    let start = SystemClock.now();
+    let answer = run(&plan, FAR_MS).await.unwrap();
+    let second = *begun.lock().unwrap().get(1)?;
+    let in_time = second - start < Duration::from_millis(timeout / 2);
+    in_time.then(|| answer.ledger.iter().map(|entry| entry.node.clone()).collect())
+}
+
+#[tokio::test]
+async fn the_node_of_a_chain_that_is_late_is_named() {
+    // On a busy machine the time may be over before the second node begins.
+    for timeout in (0..9).map(|doubled| 100 << doubled) {
+        if let Some(named) = late_chain(timeout).await {
+            assert_eq!(named, ["long"]);
             return;
         }
     }
-    panic!("the late node is `long`, not {named:?}");
+    panic!("the chain never came to its second node");
 }
 
 /// How late the answers of degraded requests are, and how late timers set to the same times are: the worst but one in
@@ -180,8 +189,11 @@ async fn lateness(plan: &Plan, rounds: usize, at_once: usize) -> (Duration, Dura
             let answer = async {
                 let options = RunOptions { deadline: Some(due), ..RunOptions::default() };
                 let request = Request::new(1, plan.engine().registries());
-                let answer = plan.run_with(request, &options).await.unwrap();
-                assert_eq!(answer.ledger.len(), 1);
+                match plan.run_with(request, &options).await {
+                    Ok(answer) => assert_eq!(answer.ledger.len(), 1),
+                    // The machine was too busy for what is left to do after the fallback.
+                    Err(error) => assert!(matches!(error, Error::Deadline { .. }), "{error}"),
+                }
                 late(due)
             };
             let timer = async {
@@ -219,7 +231,8 @@ async fn degraded_answers_come_as_punctually_as_timers() {
     ]);
     let plan = plan(&engine(Duration::from_secs(60)), nodes, "few");
     let mut tries = Vec::new();
-    for _ in 0..TRIES {
+    let end = SystemClock.now() + 2 * SOON;
+    while tries.len() < 5 || SystemClock.now() < end {
         let (answers, timers) = lateness(&plan, 40, 25).await;
         tries.push((answers, timers));
         if answers <= timers + Duration::from_millis(2) {

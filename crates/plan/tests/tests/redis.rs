@@ -13,7 +13,7 @@ use anabranch_testkit::{Connection, FakeServer, RedisServer};
 use expect_test::{Expect, expect};
 use futures_util::future::join_all;
 
-use crate::sources::{ask, clock, config, country, fetch, fields, redis, show, until, users};
+use crate::sources::{Ahead, HANGS, ask, clock, config, country, fetch, fields, redis, show, until, users};
 
 const DATA: &str = r#"{
   "hashes": {"user:1": {"country": "US", "age": "x"}, "user:2": {"country": "CA"}, "user:3": {"country": "UK"}},
@@ -104,10 +104,13 @@ async fn a_killed_server_is_an_error_and_a_new_one_an_answer() {
 
 #[tokio::test]
 async fn a_restart_between_two_trips_goes_unnoticed() {
-    let (mut server, redis) = seeded().await;
+    let (mut server, _) = seeded().await;
     server.command(&["SAVE"]);
+    let time = Ahead::default();
+    let redis = Redis::new(config(server.port()), Arc::new(time.clone()));
+    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
     // Longer than a connection must live for its end not to count as a failure.
-    clock().sleep_until(clock().now() + Duration::from_millis(2_100)).await;
+    time.forward(Duration::from_secs(3));
     server.restart();
     assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
 }
@@ -116,9 +119,9 @@ async fn a_restart_between_two_trips_goes_unnoticed() {
 async fn a_late_reply_never_answers_a_later_question() {
     let (server, _) = seeded().await;
     let quick =
-        RedisConfig { response_timeout: Duration::from_millis(50), connections: 1, ..config(server.port()) };
+        RedisConfig { response_timeout: Duration::from_millis(200), connections: 1, ..config(server.port()) };
     let redis = Redis::new(quick, clock());
-    assert_eq!(ask(&redis, &users(), &country(), &[1]).await, r#""US""#);
+    until(&redis, &country(), &[1], r#""US""#).await;
     server.pause();
     let bound = redis.bind(&users(), &country());
     let reply = fetch(&bound, Keys::Ids(vec![1])).await;
@@ -145,11 +148,18 @@ async fn a_server_that_stays_silent_gets_another_connection() {
         }
         answer_all(talk);
     });
-    let quick = Duration::from_millis(50);
-    let redis =
-        Redis::new(RedisConfig { response_timeout: quick, connections: 1, ..config(silent.port()) }, clock());
+    let quick =
+        RedisConfig { response_timeout: Duration::from_millis(100), connections: 1, ..config(silent.port()) };
+    let time = Ahead::default();
+    let redis = Redis::new(quick, Arc::new(time.clone()));
+    let bound = redis.bind(&users(), &country());
+    for wait in [0, 2] {
+        time.forward(Duration::from_secs(wait));
+        let reply = fetch(&bound, Keys::Ids(vec![1])).await;
+        assert!(matches!(reply, Err(Error::Timeout { .. })), "{reply:?}");
+        assert_eq!(silent.connections(), 1, "it is given up after a while, not at once");
+    }
     until(&redis, &country(), &[1], r#""US""#).await;
-    assert_eq!(silent.connections(), 2);
 }
 
 fn answer_all(talk: &mut Connection) {
@@ -286,6 +296,7 @@ async fn logs_in() {
     let login = |url: &str| {
         let mut config = RedisConfig::parse_url(url).unwrap();
         config.endpoint = "ep_test".into();
+        (config.connect_timeout, config.response_timeout) = (HANGS, HANGS);
         Redis::new(config, clock())
     };
     let redis = login(&format!("redis://:open%20sesame@{address}/3"));
@@ -331,6 +342,8 @@ async fn encrypts() {
     let authorities = std::fs::read(&certificate).unwrap();
     let mut config = RedisConfig {
         endpoint: "ep_test".into(),
+        connect_timeout: HANGS,
+        response_timeout: HANGS,
         ..RedisConfig::parse_url(&format!("rediss://127.0.0.1:{free}")).unwrap()
     };
     let distrusted = ask(&Redis::new(config.clone(), clock()), &users(), &country(), &[1]).await;

@@ -1,9 +1,10 @@
 //! What the tests of sources share: reads, and replies as text.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use anabranch_engine::clock::{Clock, SystemClock};
+use anabranch_engine::clock::{Clock, Sleep, SystemClock};
 use anabranch_plan::sources::{
     Bound, Data, Error, Fetch, Field, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Reply,
     Source,
@@ -12,6 +13,33 @@ use anabranch_rows::{Column, Key, Kind};
 
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
+}
+
+/// So long nothing in these tests takes, however busy the machine is. Only a failing test waits as long.
+pub(crate) const HANGS: Duration = Duration::from_secs(120);
+
+/// The machine's clock, which a test can put forward: for what needs time to pass, and nothing else.
+#[derive(Clone, Default)]
+pub(crate) struct Ahead(Arc<AtomicU64>);
+
+impl Ahead {
+    pub(crate) fn forward(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::SeqCst);
+    }
+
+    fn by(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Instant {
+        SystemClock.now() + self.by()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        SystemClock.sleep_until(at - self.by())
+    }
 }
 
 /// A read of fields: names and kinds.
@@ -36,11 +64,11 @@ pub(crate) fn memory(json: &str) -> Memory {
     Memory::new("ep_test", Arc::new(MemoryData::from_json("data.json", json).unwrap()), clock())
 }
 
-/// A Redis on this machine that answers soon or not at all.
+/// A Redis on this machine, which answers in the end.
 pub(crate) fn config(port: u16) -> RedisConfig {
     let mut config = RedisConfig::new("127.0.0.1", port);
     config.endpoint = "ep_test".into();
-    config.response_timeout = Duration::from_millis(500);
+    (config.connect_timeout, config.response_timeout) = (HANGS, HANGS);
     config
 }
 
@@ -103,15 +131,15 @@ fn value(column: &Column, row: usize) -> String {
     }
 }
 
-/// Asks again and again, for up to ten seconds, until the answer is `wanted`.
+/// Asks again and again until the answer is `wanted`.
 pub(crate) async fn until(source: &dyn Source, read: &Read, ids: &[i64], wanted: &str) {
-    let mut last = String::new();
-    for _ in 0..1_000 {
-        last = ask(source, &users(), read, ids).await;
+    let end = clock().now() + HANGS;
+    loop {
+        let last = ask(source, &users(), read, ids).await;
         if last == wanted {
             return;
         }
+        assert!(clock().now() < end, "still: {last}");
         clock().sleep_until(clock().now() + Duration::from_millis(10)).await;
     }
-    panic!("still: {last}");
 }

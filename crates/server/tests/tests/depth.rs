@@ -31,8 +31,8 @@ async fn chains_of_any_depth_in_linear_time() {
     let client = server.client().await;
     let clock = server.executor.engine().clock();
     let mut took = Vec::new();
-    for depth in [50, 1_000, 10_000, 100_000] {
-        let text = format!("below {depth}");
+    for (turn, depth) in [50, 1_000, 10_000, 100_000, 10_000].into_iter().enumerate() {
+        let text = format!("below {depth}, {turn}");
         let leaf = client.put(text.clone()).await.unwrap().address;
         let tip = chain(&client, leaf, depth).await;
         let began = clock.now();
@@ -41,8 +41,9 @@ async fn chains_of_any_depth_in_linear_time() {
         assert_eq!(got.source, Source::Computed(depth as u32));
         assert_eq!(got.bytes().await.unwrap(), text);
     }
-    // Ten times as deep takes ten times as long; a hundred times, were it quadratic. The machine may be busy.
-    assert!(took[3] < took[2] * 40 + Duration::from_millis(500), "{took:?}");
+    // Ten times as deep takes ten times as long; a hundred times, were it quadratic. The machine may be busy for a
+    // part of the time.
+    assert!(took[3] < took[2].max(took[4]) * 40 + Duration::from_millis(500), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! A Redis Cluster of local servers.
 
-use super::{RedisServer, command, free_port, pause};
+use super::{StartLimit, RedisServer, command, free_port, pause};
 
 /// The number of hash slots in every Redis Cluster.
 const SLOTS: usize = 16_384;
@@ -15,7 +15,16 @@ impl RedisCluster {
     pub fn start(nodes: usize) -> RedisCluster {
         let start = |_| {
             let bus = free_port().to_string();
-            RedisServer::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus])
+            // On a busy machine servers hear from each other late, and are not down for that.
+            let patient = ["--cluster-node-timeout", "100000"];
+            RedisServer::start_with(&[
+                "--cluster-enabled",
+                "yes",
+                "--cluster-port",
+                &bus,
+                patient[0],
+                patient[1],
+            ])
         };
         let cluster = RedisCluster { nodes: (0..nodes).map(start).collect() };
         for (at, node) in cluster.nodes.iter().enumerate() {
@@ -88,7 +97,7 @@ impl RedisCluster {
 
     fn migrate(&self, key: &str, from: usize, to: usize) {
         let port = self.nodes[to].port().to_string();
-        self.nodes[from].command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+        self.nodes[from].command(&["MIGRATE", "127.0.0.1", &port, key, "0", "100000"]);
     }
 
     /// Waits until every server knows all other servers and all slots.
@@ -100,7 +109,8 @@ impl RedisCluster {
             let all = self.nodes.iter().all(|other| slots.contains(&other.port().to_string()));
             info.contains("cluster_state:ok") && info.contains(&known) && all
         };
-        for _ in 0..3_000 {
+        let limit = StartLimit::new();
+        while limit.is_left() {
             if self.nodes.iter().all(is_ready) {
                 return;
             }

@@ -9,13 +9,16 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use cluster::RedisCluster;
 pub use fake::{Connection, FakeServer};
 pub use proxy::DelayProxy;
+
+/// No server takes longer than this to become ready, however busy the machine is.
+const LONGEST_START: Duration = Duration::from_secs(120);
 
 /// A `redis-server` process on a free local port. Dropping it kills the process.
 pub struct RedisServer {
@@ -110,7 +113,8 @@ impl RedisServer {
             .spawn()
             .expect("redis-server is on the path; `./dev test` installs it");
         self.child = Some(child);
-        for _ in 0..1_000 {
+        let limit = StartLimit::new();
+        while limit.is_left() {
             if command(self.port, &["PING"]).is_ok_and(|reply| !reply.contains("LOADING")) {
                 return true;
             }
@@ -131,6 +135,20 @@ impl Drop for RedisServer {
     }
 }
 
+/// The end of the time that another process has to become ready.
+struct StartLimit(Instant);
+
+#[allow(clippy::disallowed_methods, reason = "it waits for another process, which has a real clock")]
+impl StartLimit {
+    fn new() -> StartLimit {
+        StartLimit(Instant::now() + LONGEST_START)
+    }
+
+    fn is_left(&self) -> bool {
+        Instant::now() < self.0
+    }
+}
+
 /// Waits 10 ms before another attempt.
 #[allow(clippy::disallowed_methods, reason = "it waits for another process, which has a real clock")]
 fn pause() {
@@ -144,7 +162,7 @@ fn free_port() -> u16 {
 /// Sends a command to the server at `port`.
 fn command(port: u16, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(HANGS))?;
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
         text.push_str(&format!("${}\r\n{word}\r\n", word.len()));

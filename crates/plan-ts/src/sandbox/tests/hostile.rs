@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{check, check_inside, job, recorded, recorded_of, told};
+use super::{check, check_inside, hasty, job, recorded, recorded_of, told};
 use crate::job::Job;
 
 /// What code makes of itself: it ends in a text, or an error.
@@ -230,9 +230,9 @@ fn what_has_no_end_is_ended() {
             "const e = new Error('x'); Object.defineProperty(e, 'message', {{ get() {{ {endless} }} }}); throw e"
         ),
     ] {
-        let told = told(&recorded(&code));
+        let told = told(&recorded_of(&hasty(), &code));
         assert!(
-            told.contains("longer than 0.2 s")
+            told.contains("more than 0.2 s of CPU time")
                 || told.contains("cannot be shown")
                 || told.contains("an object"),
             "{code}: {told}"
@@ -254,8 +254,8 @@ fn what_is_too_large_is_ended() {
         "'x'.repeat(1e7).normalize('NFKD')",
         "definePlan({ s: 'x'.repeat(2 ** 24), build: (ctx) => ctx.viewer({ s: 'x'.repeat(2 ** 24) }) })",
     ] {
-        let told = told(&recorded(code));
-        let ends = ["of memory", "string too long", "invalid", "longer than"];
+        let told = told(&recorded_of(&hasty(), code));
+        let ends = ["of memory", "string too long", "invalid", "of CPU time"];
         assert!(ends.iter().any(|end| told.contains(end)), "{code}: {told}");
     }
 }
@@ -270,8 +270,8 @@ fn recursion_without_end_is_ended() {
         "const p = new Proxy({}, { get: (_, name, self) => self[name] }); p.x",
         "let r = '(?:'.repeat(100000) + ')'.repeat(100000); new RegExp(r)",
     ] {
-        let told = told(&recorded(code));
-        let ends = ["stack", "of memory", "longer than"];
+        let told = told(&recorded_of(&hasty(), code));
+        let ends = ["stack", "of memory", "of CPU time"];
         assert!(ends.iter().any(|end| told.contains(end)), "{code}: {told}");
     }
 }
@@ -299,15 +299,15 @@ fn a_plan_has_bounds() {
     );
     assert_eq!(many.faults[0].what, "a plan has at most 10000 nodes");
     assert_eq!((many.faults[0].site, many.plan.unwrap().nodes.len()), (Some(10_000), 10_000));
-    let patient = Job { time_ms: 10_000, memory: 256 << 20, ..job() };
+    let roomy = Job { memory: 256 << 20, ..job() };
     let faults = recorded_of(
-        &patient,
+        &roomy,
         "definePlan({ build(ctx) { for (let i = 0; i < 5000; i++) __ab_get(i, Key, 'nope' + i); return ctx.viewer() } })",
     );
     assert_eq!(faults.faults.len(), 1001);
     assert_eq!(faults.faults[1000].what, "more than 1000 faults: the rest is not told");
     let wide = recorded_of(
-        &patient,
+        &roomy,
         "let o = [1]; for (let i = 0; i < 40; i++) o = [o, o]; definePlan({ build: (ctx) => ctx.viewer({ o }) })",
     );
     assert_eq!(wide.faults[0].what, "the options of a plan have at most 300000 values");

@@ -34,10 +34,15 @@ fn job() -> Job {
             method("test::fixed_source", "test", "fixedSource", false),
             method("test::sleep", "test", "sleep", true),
         ],
-        time_ms: 200,
+        time_ms: 60_000,
         memory: 16 << 20,
         ..Job::default()
     }
+}
+
+/// A job with little time, for code that does not end.
+fn hasty() -> Job {
+    Job { time_ms: 200, ..job() }
 }
 
 fn recorded(code: &str) -> Recorded {
