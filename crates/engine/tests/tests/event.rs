@@ -120,8 +120,9 @@ impl Wake for DropsListener {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the test joins the thread")]
 fn a_waker_may_drop_its_listener() {
-    // On a thread of its own: were the listeners' lock held, it would wait for itself.
+    // On its own thread, so that the test fails instead of hanging if the lock of the listeners is still held.
     let (done, ended) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let sim = Sim::new(1);
