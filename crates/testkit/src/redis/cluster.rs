@@ -1,6 +1,6 @@
 //! A Redis Cluster of local servers.
 
-use super::{StartLimit, RedisServer, command, free_port, pause};
+use super::{RedisServer, StartLimit, command, free_port, pause};
 
 /// The number of hash slots in every Redis Cluster.
 const SLOTS: usize = 16_384;

@@ -162,7 +162,7 @@ fn free_port() -> u16 {
 /// Sends a command to the server at `port`.
 fn command(port: u16, words: &[&str]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(HANGS))?;
+    stream.set_read_timeout(Some(LONGEST_START))?;
     let mut text = format!("*{}\r\n", words.len());
     for word in words {
         text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
