@@ -241,9 +241,9 @@ fn wrong_options_name_the_choices() {
         "#]],
     );
     check(
-        &["serve", "--quota", "10 GB"],
+        &["serve", "--quota", "10 gb"],
         expect![[r#"
-            stderr: error: invalid value '10 GB' for '--quota <SIZE>': a size looks like 512MiB, 10GiB, 10GB or 1048576; units are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
+            stderr: error: invalid value '10 gb' for '--quota <SIZE>': a size looks like 512MiB, 1.5GiB, 10GB or 1048576; units are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
             stderr:
             stderr: For more information, try '--help'.
             exit 2

@@ -382,9 +382,8 @@ fn whole_files() {
         "imports",
         "",
         expect![[r#"
-        error: a.plan.ts: the file defines no plan
-          help: write `export default definePlan({ name: "..", build: (ctx) => .. })`
-    "#]],
+            error: a.plan.ts: the file defines no plan (write `export default definePlan({ name: "..", build: (ctx) => .. })`)
+        "#]],
     );
     check_file(
         "imports",
