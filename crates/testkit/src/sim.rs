@@ -2,7 +2,7 @@
 
 mod job;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,6 +28,7 @@ pub struct Sim {
     world: Arc<World>,
     /// Jobs that have begun, by number.
     jobs: RefCell<BTreeMap<u64, RunningJob>>,
+    jobs_begun: Cell<usize>,
 }
 
 /// What is still around in a simulation.
@@ -89,7 +90,11 @@ impl Sim {
         };
         let threads = || Mutex::new(Threads { count: 2, ..Threads::default() });
         let pools = [threads(), threads(), threads()];
-        Sim { world: Arc::new(World { state: Mutex::new(state), pools }), jobs: RefCell::default() }
+        Sim {
+            world: Arc::new(World { state: Mutex::new(state), pools }),
+            jobs: RefCell::default(),
+            jobs_begun: Cell::new(0),
+        }
     }
 
     /// An engine that lives in this simulation.
@@ -150,6 +155,11 @@ impl Sim {
         Leftovers { jobs: jobs.sum(), tasks: self.world.lock().tasks.iter().flatten().count() }
     }
 
+    /// The number of jobs that threads of the pools have taken so far.
+    pub fn jobs_begun(&self) -> usize {
+        self.jobs_begun.get()
+    }
+
     /// Moves time to the next entry of the agenda and does it; `false` when there is none.
     fn advance(&self) -> bool {
         let mut state = self.world.lock();
@@ -160,6 +170,7 @@ impl Sim {
             Action::Wake(waker) => waker.wake(),
             Action::TakeTask(pool) => {
                 if let Some(task) = self.world.take_task(pool) {
+                    self.jobs_begun.update(|count| count + 1);
                     self.resume(pool, arrival, RunningJob::new(task));
                 }
             }

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_engine::Check;
 use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
-    Answer, Config, Contract, Effect, Engine, Error, Form, LedgerEntry, Mark, Node, Op, ParamKind, ParamSpec,
-    Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
+    Answer, Call, Compute, Config, Contract, Effect, Engine, Error, Form, Inputs, LedgerEntry, Mark, Node,
+    Op, OpError, ParamKind, ParamSpec, Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
 };
+use anabranch_rows::Rows;
 use anabranch_testkit::{Sim, spend};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -51,11 +53,22 @@ impl Op for Spend {
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
         let time = millis(node.int("millis")? as u64);
         Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
-            Form::compute(1e6, move |inputs, _, _| {
-                spend(time);
-                Ok(inputs[0].clone().unwrap())
-            })
+            Form::Compute(Arc::new(Spends(time)))
         }))
+    }
+}
+
+/// Takes this much virtual time, however few the rows are.
+struct Spends(Duration);
+
+impl Compute for Spends {
+    fn cost(&self, _rows: usize) -> Duration {
+        self.0
+    }
+
+    fn run(&self, inputs: &Inputs, _: &Call, _: &Check<'_>) -> Result<Rows, OpError> {
+        spend(self.0);
+        Ok(inputs[0].clone().unwrap())
     }
 }
 

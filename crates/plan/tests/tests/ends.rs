@@ -203,10 +203,9 @@ fn much_work_goes_to_the_pool_wherever_its_rows_come_from() {
     ];
     let half =
         json!({"op": "mul", "a": {"op": "key_ref", "key_id": 1}, "b": {"op": "const_number", "value": 0.5}});
-    let (answer, took) = run(&sim, &plan(&engine, &nodes, "best", json!({"expr_table": {"half": half}})));
+    let (answer, _) = run(&sim, &plan(&engine, &nodes, "best", json!({"expr_table": {"half": half}})));
     assert_eq!(answer.unwrap().outputs[0].ids().collect::<Vec<_>>(), [1_000_000, 999_999, 999_998]);
-    // In this world only what is done on a pool takes time.
-    assert!(took > Duration::from_micros(500), "{took:?}");
+    assert!(sim.jobs_begun() > 0, "a million rows were scored in place");
 }
 
 /// The commands of a hundred and more requests are all sent before the first is answered, from one thread.
