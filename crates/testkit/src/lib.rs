@@ -6,7 +6,7 @@
 //!   the connections to a server slow.
 //! - [`tsc()`]: the TypeScript type checker.
 //! - [`Rng`]: seeded random numbers.
-//! - [`thread_cpu_time`] and [`patient`]: for claims that must hold on a busy machine.
+//! - [`thread_cpu_time`] and [`patient()`]: for claims that must hold on a busy machine.
 
 #![allow(clippy::unwrap_used, reason = "an error in a test tool should stop the test")]
 
