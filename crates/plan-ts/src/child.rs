@@ -138,12 +138,12 @@ mod tests {
         }
     }
 
-    /// What comes of a shell in place of a worker, if it ends by itself.
+    /// The result of a shell in place of a worker. The shell ends by itself.
     fn check(script: &str, expect: Expect) {
         check_within(Duration::from_secs(600), script, expect);
     }
 
-    /// What comes of a shell that would never end.
+    /// The result of a shell that would never end.
     fn check_killed(script: &str) {
         check_within(Duration::from_millis(500), script, expect!["the plan's code did not end within 0.5 s"]);
     }

@@ -1,6 +1,6 @@
 //! Plans and registries that never run out of time.
 
-/// What stands before a time limit, in plans as TypeScript and as JSON, and in registries.
+/// The texts before the number of a time limit, in TypeScript plans, JSON plans and registries.
 const LIMITS: [&str; 7] = [
     "timeoutMs: ",
     "deadlineMs: ",

@@ -1,4 +1,4 @@
-//! What is shipped beside the binary: completions, manual pages, and the archive with all of it.
+//! The files that are shipped with the binary: completions, manual pages, and the archive of all of them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

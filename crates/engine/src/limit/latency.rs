@@ -80,7 +80,7 @@ impl Window {
         (self.in_flight as f64 / f64::from(self.calls)).round() as u32
     }
 
-    /// Whether it has a whole round of `limit` calls, and enough of them to know their mean.
+    /// The window is full: it has a whole round of `limit` calls, and enough of them to know their mean.
     pub(super) fn is_full(&self, limit: u32) -> bool {
         self.calls >= limit.max(MIN_CALLS)
             && (self.calls >= MAX_CALLS || self.error() <= MAX_RELATIVE_ERROR * self.mean)

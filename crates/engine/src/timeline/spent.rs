@@ -3,7 +3,7 @@
 use std::ops::{AddAssign, Index, IndexMut};
 use std::time::Duration;
 
-/// What a node spends time on.
+/// A use of time by a node: running, waiting for inputs, for a limit or for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// Waiting for inputs.
@@ -74,7 +74,7 @@ impl Category {
         }
     }
 
-    /// Whether a node that spends time on this is in flight.
+    /// True for the uses of time by nodes in flight.
     pub(super) fn is_in_flight(self) -> bool {
         matches!(self, Category::Queue | Category::Io | Category::Cpu)
     }
