@@ -270,6 +270,8 @@ fn pins_memos_and_names_outlive_a_restart() {
         assert_eq!(source(&executor, computed).await, Source::Memo);
         assert_eq!(get(&executor, computed).await.unwrap(), "kept");
         assert_eq!(executor.store().pins(None, 10).await.unwrap(), [computed]);
+        // Nothing writes into the folder any more when it is removed.
+        executor.store().clone().close().await.unwrap();
     });
     assert_eq!(world.calls(), 1);
     std::fs::remove_dir_all(&folder).unwrap();
