@@ -1,0 +1,311 @@
+//! The typed configuration.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anabranch_model::{ModelConfig, Provider};
+use anabranch_sampler::{Convert, Sampler};
+use anabranch_template::Template;
+use anabranch_value::Value;
+
+/// A checked configuration. Names refer to columns that exist, templates compile, and there is no cycle.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The name for messages and metadata, usually the file's stem.
+    pub name: String,
+    /// In the order of the file.
+    pub columns: Vec<Column>,
+    pub models: Vec<ModelConfig>,
+    pub providers: Vec<Provider>,
+    pub seed: Option<SeedConfig>,
+    pub constraints: Vec<Constraint>,
+    pub processors: Vec<ProcessorConfig>,
+    pub run: RunOptions,
+    /// The file's text, kept beside the output.
+    pub source: Arc<str>,
+}
+
+/// One column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    /// Left out of the output.
+    pub drop: bool,
+    pub skip: Option<Skip>,
+    /// Skipped as well if a column that it reads was skipped.
+    pub propagate_skip: bool,
+    pub on_error: OnRowError,
+    pub kind: ColumnKind,
+    /// `file:line:col` of the column, for messages at run time.
+    pub place: String,
+}
+
+/// When a cell is skipped, and what it holds then.
+#[derive(Clone, Debug)]
+pub struct Skip {
+    pub when: TemplateText,
+    pub value: Value,
+}
+
+/// What becomes of a row whose cell failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRowError {
+    /// The row is left out of the output; the errors table has it.
+    #[default]
+    DropRow,
+    /// The cell is null; the errors table has it.
+    KeepNull,
+    /// The build ends.
+    FailRun,
+}
+
+/// A compiled template with its place in the file.
+#[derive(Clone)]
+pub struct TemplateText {
+    pub template: Arc<Template>,
+    pub source: Arc<str>,
+    /// `file:line:col` of the text.
+    pub place: String,
+}
+
+impl std::fmt::Debug for TemplateText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.source)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum ColumnKind {
+    Sampler(SamplerColumn),
+    Llm(LlmColumn),
+    Expression { expr: TemplateText, dtype: Dtype },
+    Validation(ValidationColumn),
+    Embedding { target_column: String, model_alias: String },
+    Custom(CustomColumn),
+}
+
+#[derive(Clone, Debug)]
+pub struct SamplerColumn {
+    pub sampler: Sampler,
+    /// Bare expressions over other sampler and seed columns, each with the sampler that applies where it is true; the last
+    /// true one wins.
+    pub conditional: Vec<(TemplateText, Sampler)>,
+    pub convert_to: Option<Convert>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LlmColumn {
+    pub prompt: TemplateText,
+    pub system_prompt: Option<TemplateText>,
+    pub model_alias: String,
+    pub with_trace: Trace,
+    pub extract_reasoning_content: bool,
+    pub output: LlmOutput,
+}
+
+#[derive(Clone, Debug)]
+pub enum LlmOutput {
+    Text,
+    Code { lang: CodeLang },
+    /// A JSON schema.
+    Structured { schema: Value },
+    Judge { scores: Vec<Score> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Score {
+    pub name: String,
+    pub description: String,
+    /// Options (whole numbers or text) with their descriptions.
+    pub options: Vec<(Value, String)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    #[default]
+    None,
+    LastMessage,
+    AllMessages,
+}
+
+/// A language as the configuration names it, for instance `python` or `sql:ansi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeLang(pub &'static str);
+
+impl CodeLang {
+    /// All languages.
+    pub const ALL: [&'static str; 21] = [
+        "bash", "c", "cobol", "cpp", "csharp", "go", "java", "javascript", "kotlin", "python", "ruby", "rust", "scala",
+        "swift", "typescript", "sql:sqlite", "sql:tsql", "sql:bigquery", "sql:mysql", "sql:postgres", "sql:ansi",
+    ];
+
+    /// The language of this name.
+    pub fn new(name: &str) -> Option<CodeLang> {
+        CodeLang::ALL.into_iter().find(|known| *known == name).map(CodeLang)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dtype {
+    Int,
+    Float,
+    #[default]
+    Str,
+    Bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct ValidationColumn {
+    pub target_columns: Vec<String>,
+    pub batch_size: usize,
+    pub validator: Validator,
+}
+
+#[derive(Clone, Debug)]
+pub enum Validator {
+    Code { lang: CodeLang },
+    Remote(RemoteValidator),
+}
+
+#[derive(Clone, Debug)]
+pub struct RemoteValidator {
+    pub endpoint_url: String,
+    pub output_schema: Option<Value>,
+    pub timeout: std::time::Duration,
+    pub max_retries: u32,
+    pub retry_backoff: f64,
+    pub max_parallel_requests: u32,
+}
+
+/// A column that a program outside fills.
+#[derive(Clone, Debug)]
+pub struct CustomColumn {
+    pub worker: WorkerConfig,
+    /// The name of the function in the worker.
+    pub function: String,
+    pub params: Value,
+    pub required_columns: Vec<String>,
+    pub side_effect_columns: Vec<String>,
+    pub model_aliases: Vec<String>,
+    /// A row group at a time instead of a row.
+    pub full_column: bool,
+    pub stateful: bool,
+}
+
+/// How to reach the program of a custom column.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WorkerConfig {
+    /// A child process that speaks JSON lines on stdin and stdout.
+    Command { command: Vec<String> },
+    /// An HTTP endpoint.
+    Http { url: String },
+}
+
+#[derive(Clone, Debug)]
+pub struct SeedConfig {
+    pub source: SeedSource,
+    pub order: SeedOrder,
+    pub selection: Option<SeedSelection>,
+}
+
+#[derive(Clone, Debug)]
+pub enum SeedSource {
+    /// A file, or a pattern with `*` in its last part.
+    Local { path: PathBuf },
+    Directory { path: PathBuf, file_pattern: String, recursive: bool },
+    FileContents { path: PathBuf, file_pattern: String, recursive: bool, encoding: String },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeedOrder {
+    #[default]
+    Ordered,
+    Shuffle,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeedSelection {
+    /// Rows, both inclusive.
+    IndexRange { start: u64, end: u64 },
+    /// One of several equal blocks; the last takes the remainder.
+    Partition { index: u64, num_partitions: u64 },
+}
+
+/// A condition that sampled rows satisfy.
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    pub target_column: String,
+    pub operator: Comparison,
+    pub rhs: ConstraintRhs,
+    pub place: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+#[derive(Clone, Debug)]
+pub enum ConstraintRhs {
+    Number(f64),
+    Column(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct ProcessorConfig {
+    pub name: String,
+    pub kind: ProcessorKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum ProcessorKind {
+    /// Column names; `*` and `?` match as in file names.
+    DropColumns { column_names: Vec<String> },
+    SchemaTransform { template: TransformNode },
+}
+
+/// A JSON value whose texts are templates.
+#[derive(Clone, Debug)]
+pub enum TransformNode {
+    Text(TemplateText),
+    List(Vec<TransformNode>),
+    Map(Vec<(String, TransformNode)>),
+    Fixed(Value),
+}
+
+/// How a build runs. The names and defaults are those of DataDesigner's run configuration where it has them.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Rows per row group.
+    pub buffer_size: u64,
+    pub max_concurrent_row_groups: usize,
+    pub max_in_flight_tasks: usize,
+    pub max_conversation_restarts: u32,
+    pub max_conversation_correction_steps: u32,
+    pub preserve_dropped_columns: bool,
+    pub disable_early_shutdown: bool,
+    pub shutdown_error_rate: f64,
+    pub shutdown_error_window: u32,
+    /// Retries of a cell after a transient failure.
+    pub max_retries: u32,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            buffer_size: 1000,
+            max_concurrent_row_groups: 3,
+            max_in_flight_tasks: 1024,
+            max_conversation_restarts: 5,
+            max_conversation_correction_steps: 0,
+            preserve_dropped_columns: true,
+            disable_early_shutdown: false,
+            shutdown_error_rate: 0.5,
+            shutdown_error_window: 50,
+            max_retries: 4,
+        }
+    }
+}

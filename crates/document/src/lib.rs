@@ -1,0 +1,1 @@
+//! TOML, YAML and JSON files as trees that know where everything stands.
