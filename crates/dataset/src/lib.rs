@@ -5,11 +5,26 @@ mod column_type;
 mod fault;
 pub mod generator;
 pub mod processor;
+mod errors;
+mod progress;
+mod program;
+mod grid;
+mod job;
+pub mod output;
+mod error;
+mod run;
+mod build;
+mod dataset;
 
+pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
 pub use column_type::ColumnType;
 pub use config::Config;
+pub use dataset::{BuildOptions, ColumnSettings, Dataset};
+pub use error::Error;
+pub use errors::RowError;
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;
 #[doc(inline)]
 pub use processor::Processor;
+pub use progress::{ColumnSnapshot, Progress, Snapshot};

@@ -4,11 +4,20 @@ use anabranch_value::Value;
 
 use crate::column_type::ColumnType;
 use crate::fault::Fault;
+use crate::generator::Output;
 
 /// Changes rows at fixed points of a build. Each method has a default that changes nothing.
 pub trait Processor: Send + Sync + 'static {
     /// The name in the configuration.
     fn name(&self) -> &str;
+
+    /// When it is called.
+    fn points(&self) -> Points;
+
+    /// The columns that [`before_batch`](Self::before_batch) adds, so that others can read them.
+    fn adds(&self) -> Vec<Output> {
+        Vec::new()
+    }
 
     /// Called when the columns from samplers and seeds are there, before all others. May add and remove rows.
     fn before_batch(&self, table: Table) -> Result<Table, Fault> {
@@ -20,10 +29,24 @@ pub trait Processor: Send + Sync + 'static {
         Ok(table)
     }
 
+    /// A table that is written beside the rows of a complete group, in a folder with the processor's name.
+    fn extract(&self, table: &Table) -> Result<Option<Table>, Fault> {
+        let _ = table;
+        Ok(None)
+    }
+
     /// Called with the whole dataset when all row groups are written. May add and remove rows.
     fn after_generation(&self, table: Table) -> Result<Table, Fault> {
         Ok(table)
     }
+}
+
+/// When a processor is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Points {
+    pub before_batch: bool,
+    pub after_batch: bool,
+    pub after_generation: bool,
 }
 
 /// Rows in memory, by column.
@@ -40,4 +63,33 @@ pub struct TableColumn {
     pub name: String,
     pub column_type: ColumnType,
     pub values: Vec<Value>,
+}
+
+impl Table {
+    /// A row as a map from column names to values.
+    pub fn row(&self, row: usize) -> Value {
+        Value::map(self.columns.iter().map(|column| (column.name.as_str(), column.values[row].clone())))
+    }
+
+    /// Adds the rows of a table with the same columns.
+    pub(crate) fn append(&mut self, more: Table) {
+        self.ids.extend(more.ids);
+        if self.columns.is_empty() {
+            self.columns = more.columns;
+            return;
+        }
+        for (column, more) in self.columns.iter_mut().zip(more.columns) {
+            column.values.extend(more.values);
+        }
+    }
+
+    /// Some of the rows.
+    pub(crate) fn slice(&self, rows: std::ops::Range<usize>) -> Table {
+        let column = |column: &TableColumn| TableColumn {
+            values: column.values[rows.clone()].to_vec(),
+            name: column.name.clone(),
+            column_type: column.column_type.clone(),
+        };
+        Table { ids: self.ids[rows.clone()].to_vec(), columns: self.columns.iter().map(column).collect() }
+    }
 }

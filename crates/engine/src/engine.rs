@@ -13,7 +13,7 @@ use crate::policy::Policies;
 use crate::pool::Pool;
 use crate::run::Run;
 use crate::seams::Seams;
-use crate::tasks::TokioTasks;
+use crate::tasks::{Tasks, TokioTasks};
 use crate::threads;
 use crate::workload::Workload;
 
@@ -68,6 +68,11 @@ impl Engine {
             Class::Latency => &self.seams.latency,
             Class::Batch => &self.seams.batch,
         }
+    }
+
+    /// Spawns futures outside of a run. Dropping the guard that it returns aborts the future.
+    pub fn tasks(&self) -> &Arc<dyn Tasks> {
+        &self.seams.tasks
     }
 
     /// A job whose expected cost is at most this runs on the run's own task.

@@ -58,12 +58,14 @@ pub enum OnError {
     Fallback,
 }
 
-/// The policies of a graph: node `n` has entry `n % len`.
+/// The policies of a graph: node `n` has entry `n % len`, or one of a few entries of its own in front.
 ///
 /// One entry serves all nodes of a graph. One entry per column serves a grid that is numbered row by row.
 #[derive(Clone, Debug)]
 pub struct Policies {
     entries: Box<[Policy]>,
+    /// The number of entries in front that do not repeat.
+    head: usize,
     /// The highest limit that a policy names.
     highest_limit: Option<LimitKey>,
 }
@@ -71,7 +73,7 @@ pub struct Policies {
 impl Policies {
     /// The same policy for all nodes.
     pub fn uniform(policy: Policy) -> Policies {
-        Policies { highest_limit: policy.limit, entries: Box::new([policy]) }
+        Policies { highest_limit: policy.limit, entries: Box::new([policy]), head: 0 }
     }
 
     /// One policy per node, repeating from the start when there are more nodes than policies. An empty list, which
@@ -84,18 +86,37 @@ impl Policies {
     /// assert_eq!(policies.of(NodeId(3)), &isolate);
     /// ```
     pub fn repeating(policies: Vec<Policy>) -> Policies {
-        if policies.is_empty() {
-            return Policies::default();
+        Policies::repeating_after(Vec::new(), policies)
+    }
+
+    /// One policy for each of the first nodes (`head`), then those of `policies` repeating: for a grid that is numbered
+    /// row by row behind some nodes of the whole grid.
+    ///
+    /// ```
+    /// use anabranch_engine::{NodeId, OnError, Policies, Policy};
+    /// let isolate = Policy { on_error: OnError::Isolate, ..Policy::default() };
+    /// let policies = Policies::repeating_after(vec![Policy::default()], vec![isolate, Policy::default()]);
+    /// assert_eq!(policies.of(NodeId(3)), &isolate);
+    /// ```
+    pub fn repeating_after(head: Vec<Policy>, policies: Vec<Policy>) -> Policies {
+        let mut entries = head;
+        let head = entries.len();
+        entries.extend(policies);
+        if entries.len() == head {
+            entries.push(Policy::default());
         }
-        let highest_limit = policies.iter().filter_map(|policy| policy.limit).max();
-        Policies { entries: policies.into(), highest_limit }
+        let highest_limit = entries.iter().filter_map(|policy| policy.limit).max();
+        Policies { entries: entries.into(), head, highest_limit }
     }
 
     /// The policy of `node`.
     #[inline]
     pub fn of(&self, node: NodeId) -> &Policy {
         let (number, count) = (node.index(), self.entries.len());
-        if number < count { &self.entries[number] } else { &self.entries[number % count] }
+        if number < count {
+            return &self.entries[number];
+        }
+        &self.entries[self.head + (number - self.head) % (count - self.head)]
     }
 
     pub(crate) fn highest_limit(&self) -> Option<LimitKey> {

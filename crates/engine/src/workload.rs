@@ -72,6 +72,8 @@ pub enum Cost {
     About(Duration),
     /// Not known: the job always goes to a pool.
     Unknown,
+    /// The job waits, for a file or another process: it goes to the blocking pool.
+    Blocks,
 }
 
 impl<W: Workload> Step<W> {

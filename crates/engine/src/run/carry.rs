@@ -72,7 +72,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     fn place(&self, policy: &Policy, cost: Cost) -> Placement {
         match (policy.step, cost) {
             (StepKind::Inline, _) => Placement::Inline,
-            (StepKind::Blocking, _) => Placement::Blocking,
+            (StepKind::Blocking, _) | (_, Cost::Blocks) => Placement::Blocking,
             (StepKind::Auto | StepKind::Spawned, Cost::About(cost))
                 if cost <= self.terms.inline_threshold =>
             {

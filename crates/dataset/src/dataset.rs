@@ -1,0 +1,176 @@
+//! A dataset that can be built: generators, processors and options.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::limit::{LimitKey, Limits};
+use anabranch_engine::retry::Retry;
+use anabranch_engine::{Engine, Policy};
+
+use crate::build::Build;
+use crate::config::{OnRowError, RunOptions, Skip};
+use crate::error::Error;
+use crate::generator::Generator;
+use crate::job;
+use crate::output::{Folder, ModelMetadata};
+use crate::processor::Processor;
+use crate::program::TaskSpec;
+
+/// A dataset that can be built: generators, processors and options.
+///
+/// ```
+/// use anabranch_dataset::generator::{Cells, Contract, Grain, Output, Row, Work};
+/// use anabranch_dataset::{ColumnSettings, ColumnType, Dataset, Generator};
+/// use anabranch_engine::{Config, Engine};
+/// use anabranch_value::Value;
+///
+/// struct Square(Contract);
+///
+/// impl Generator for Square {
+///     fn contract(&self) -> &Contract {
+///         &self.0
+///     }
+///
+///     fn cell(&self, row: Row<'_>) -> Work<Cells> {
+///         Work::Ready(Ok([Value::Int((row.id * row.id) as i64)].into_iter().collect()))
+///     }
+/// }
+///
+/// let fills = vec![Output { name: "square".to_owned(), column_type: ColumnType::Int }];
+/// let square = Square(Contract { grain: Grain::Cell, reads: Vec::new(), fills, stateful: false });
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// let preview = runtime.block_on(async {
+///     let engine = Engine::new(&Config::default())?;
+///     let mut dataset = Dataset::new("squares", &engine);
+///     dataset.column(square, ColumnSettings::default());
+///     Ok::<_, Box<dyn std::error::Error>>(dataset.preview(4)?.preview().await?)
+/// })?;
+/// assert_eq!(preview.rows.columns[0].values, [0, 1, 4, 9].map(Value::Int));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Dataset {
+    pub(crate) name: String,
+    /// The text of the configuration, if there is one.
+    pub(crate) source: Arc<str>,
+    pub(crate) engine: Engine,
+    pub(crate) limits: Limits,
+    pub(crate) tasks: Vec<TaskSpec>,
+    pub(crate) processors: Vec<Arc<dyn Processor>>,
+    /// The columns of the rows in order; those that are not named here follow.
+    pub(crate) order: Vec<String>,
+    /// The columns that are written apart.
+    pub(crate) dropped: Vec<String>,
+    pub(crate) run: RunOptions,
+    pub(crate) seed: u64,
+    pub(crate) usage: Usage,
+}
+
+/// Tells what each model was used for so far.
+pub(crate) type Usage = Arc<dyn Fn() -> BTreeMap<String, ModelMetadata> + Send + Sync>;
+
+/// What is built: how many rows, and where to.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    pub rows: u64,
+    /// The output folder.
+    pub out: PathBuf,
+    /// Removes the dataset that is in the folder.
+    pub replace: bool,
+}
+
+/// How the cells of a column are scheduled, and what becomes of those that fail.
+#[derive(Clone, Debug)]
+pub struct ColumnSettings {
+    /// When a cell is skipped. Default: never.
+    pub skip: Option<Skip>,
+    /// Skipped as well if a column that it reads was skipped. Default: yes.
+    pub propagate_skip: bool,
+    /// Default: the row is dropped.
+    pub on_error: OnRowError,
+    /// A limit of [`Dataset::limits`] that each cell counts against. Default: none.
+    pub limit: Option<LimitKey>,
+    /// How often a cell is retried after a transient failure. Default: not at all.
+    pub retry: Option<Retry>,
+    /// The longest time for one try. Default: none.
+    pub timeout: Option<Duration>,
+    /// Runs before the processors that see a row group first, as samplers and seeds do. Default: no.
+    pub is_initial: bool,
+}
+
+impl Default for ColumnSettings {
+    fn default() -> ColumnSettings {
+        ColumnSettings {
+            skip: None,
+            propagate_skip: true,
+            on_error: OnRowError::default(),
+            limit: None,
+            retry: None,
+            timeout: None,
+            is_initial: false,
+        }
+    }
+}
+
+impl Dataset {
+    /// A dataset without columns.
+    pub fn new(name: impl Into<String>, engine: &Engine) -> Dataset {
+        Dataset {
+            name: name.into(),
+            source: "".into(),
+            engine: engine.clone(),
+            limits: Limits::new(Arc::clone(engine.clock())),
+            tasks: Vec::new(),
+            processors: Vec::new(),
+            order: Vec::new(),
+            dropped: Vec::new(),
+            run: RunOptions::default(),
+            seed: 0,
+            usage: Arc::new(BTreeMap::new),
+        }
+    }
+
+    /// Adds the columns of a generator.
+    pub fn column(&mut self, generator: impl Generator, settings: ColumnSettings) {
+        self.shared_column(Arc::new(generator), settings);
+    }
+
+    pub(crate) fn shared_column(&mut self, generator: Arc<dyn Generator>, settings: ColumnSettings) {
+        let ColumnSettings { skip, propagate_skip, on_error, limit, retry, timeout, is_initial } = settings;
+        let policy = Policy { limit, retry, timeout, ..Policy::default() };
+        self.tasks.push(TaskSpec { generator, skip, propagate_skip, on_error, policy, is_initial });
+    }
+
+    /// Adds a processor. Processors are called in the order in which they were added.
+    pub fn processor(&mut self, processor: impl Processor) {
+        self.processors.push(Arc::new(processor));
+    }
+
+    /// How the build runs.
+    pub fn run_options(&mut self) -> &mut RunOptions {
+        &mut self.run
+    }
+
+    /// The limits that columns can count against.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Leaves columns out of the rows; they are written apart.
+    pub fn drop_columns(&mut self, names: impl IntoIterator<Item = String>) {
+        self.dropped.extend(names);
+    }
+
+    /// A build of rows in memory, as one row group: for a look before the real thing.
+    pub fn preview(self, rows: u64) -> Result<Build, Error> {
+        Build::new(self, rows, None)
+    }
+
+    /// A build into a folder.
+    pub async fn build(self, options: BuildOptions) -> Result<Build, Error> {
+        let BuildOptions { rows, out, replace } = options;
+        let folder = job::blocking(&self.engine, move || Folder::create(&out, replace)).await??;
+        Build::new(self, rows, Some(folder))
+    }
+}

@@ -1,0 +1,33 @@
+//! Why a build did not end well.
+
+use anabranch_engine::admission::Refused;
+use anabranch_text::Problems;
+
+use crate::fault::Fault;
+use crate::output::FileError;
+
+/// Why a build did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration is wrong.
+    #[error("the configuration has {} errors", .0.errors.len())]
+    Config(Problems),
+    /// A cell failed in a column that ends the build with it (`on_error: fail_run`).
+    #[error("column `{column}`{}: {failure}", .row.map_or_else(String::new, |row| format!(", row {row}")))]
+    Column { column: String, row: Option<u64>, failure: String },
+    /// A processor failed.
+    #[error("processor `{name}`: {}", .fault.message)]
+    Processor { name: String, fault: Fault },
+    /// A model, a seed or a worker could not be set up.
+    #[error("{0}")]
+    Setup(String),
+    /// A file could not be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The engine has too many runs, or shuts down.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The engine was shut down.
+    #[error("the engine was shut down before the build ended")]
+    Stopped,
+}

@@ -1,0 +1,371 @@
+//! What the nodes of a row group do.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use anabranch_engine::workload::BoxFuture;
+use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Instead, Job, NodeId, Step, Workload};
+use anabranch_template::{Bounds, is_true};
+use anabranch_value::Value;
+
+use super::{Grid, HeadNode, Place, RowValues};
+use crate::config::OnRowError;
+use crate::errors::RowError;
+use crate::fault::Fault;
+use crate::generator::{BoxWork, Cells, Row, Rows, Work};
+use crate::program::{Program, ProgramColumn, SkipRule, Stage, Task};
+use crate::progress::Progress;
+
+/// One row group under way.
+pub(crate) struct GroupRun<'p> {
+    stage: &'p Stage,
+    columns: &'p [ProgramColumn],
+    grid: Grid<'p>,
+    /// The group's number, from 0.
+    group: u64,
+    values: RowValues,
+    errors: Vec<RowError>,
+    /// The rows of each batch task under way, by its number among the head nodes.
+    batches: Vec<BatchRows>,
+    /// How often each node was started.
+    tries: Vec<u8>,
+    scratch: Vec<Value>,
+    progress: Arc<Progress>,
+}
+
+/// The rows of a batch task under way.
+#[derive(Clone, Default)]
+struct BatchRows {
+    rows: Vec<u32>,
+    /// Rows whose skip condition failed.
+    faults: Vec<(u32, Fault)>,
+}
+
+/// What a node ended with.
+pub(crate) enum Outcome {
+    Cells(Cells),
+    Batch(Vec<Result<Cells, Fault>>),
+    Skipped,
+    /// The node failed, and its column keeps rows that have no value.
+    Failed(Fault),
+    /// A turn was taken or passed on.
+    Turn,
+}
+
+impl<'p> GroupRun<'p> {
+    /// A group whose columns from samplers and seeds are in `values`.
+    pub(crate) fn new(
+        program: &'p Program,
+        stage: &'p Stage,
+        group: u64,
+        values: RowValues,
+        progress: Arc<Progress>,
+    ) -> GroupRun<'p> {
+        let grid = stage.grid(values.rows());
+        let nodes = anabranch_engine::Graph::node_count(&grid) as usize;
+        GroupRun {
+            stage,
+            columns: &program.columns,
+            grid,
+            group,
+            values,
+            errors: Vec::new(),
+            batches: vec![BatchRows::default(); stage.layout.head.len()],
+            tries: vec![0; nodes],
+            scratch: Vec::new(),
+            progress,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.values.rows()
+    }
+
+    /// The values and errors of a group that has ended.
+    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>) {
+        (self.values, self.errors)
+    }
+
+    /// The task of a node, and its row if it is a cell's.
+    pub(crate) fn describe(&self, node: NodeId) -> (Option<&'p Task>, Option<u64>) {
+        match self.grid.place(node) {
+            Place::Head(head) => match self.stage.layout.head[head].node {
+                HeadNode::Batch(task) => (Some(&self.stage.tasks[task]), None),
+                HeadNode::Enter(_) | HeadNode::Leave(_) => (None, None),
+            },
+            Place::Cell { row, cell } => (Some(self.task_of(cell).1), Some(self.values.ids[row])),
+        }
+    }
+
+    fn task_of(&self, cell: usize) -> (usize, &'p Task) {
+        let number = self.stage.layout.cells[cell].task;
+        (number, &self.stage.tasks[number])
+    }
+
+    /// Whether the cell is skipped: because a column that it reads was, or by its own condition.
+    fn is_skipped(&self, row: usize, task: &Task) -> Result<bool, Fault> {
+        if task.propagate.iter().any(|column| self.values.is_skipped(row, *column)) {
+            return Ok(true);
+        }
+        let Some(SkipRule { when, reads, .. }) = &task.skip else { return Ok(false) };
+        let values: Vec<Value> = reads.iter().map(|column| self.values.get(row, *column).clone()).collect();
+        match when.template.evaluate(&values, Bounds::default()) {
+            Ok(Value::Text(text)) => Ok(text_is_true(&text)),
+            Ok(value) => Ok(is_true(&value)),
+            Err(error) => Err(Fault::permanent("skip", format!("{}: {error}", when.place))),
+        }
+    }
+
+    /// Fills a skipped cell.
+    fn skip(&mut self, row: usize, task: usize) {
+        let task_of = &self.stage.tasks[task];
+        let value = task_of.skip.as_ref().map_or(Value::Null, |skip| skip.value.clone());
+        for (index, column) in task_of.fills.iter().enumerate() {
+            let value = if index == 0 { value.clone() } else { Value::Null };
+            self.values.set(row, *column, value);
+            self.values.mark_skipped(row, *column);
+        }
+        self.progress.skipped(task_of.counter);
+    }
+
+    fn start_cell(&mut self, row: usize, cell: usize) -> Step<Self> {
+        let (_, task) = self.task_of(cell);
+        if task.may_skip() {
+            match self.is_skipped(row, task) {
+                Ok(false) => {}
+                Ok(true) => return Step::Ready(Ok(Outcome::Skipped)),
+                Err(fault) => return Step::Ready(Err(fault)),
+            }
+        }
+        self.scratch.clear();
+        self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
+        match task.generator.cell(Row { id: self.values.ids[row], values: &self.scratch }) {
+            Work::Ready(result) => Step::Ready(result.map(Outcome::Cells)),
+            Work::Future(future) => Step::Future(StepFuture::Cell(future)),
+            Work::Job(job, cost) => Step::Job(StepJob::Cell(job), cost),
+            Work::Blocking(job) => Step::Job(StepJob::Cell(job), Cost::Blocks),
+        }
+    }
+
+    fn start_batch(&mut self, head: usize, number: usize) -> Step<Self> {
+        let task = &self.stage.tasks[number];
+        let (mut kept, mut skipped, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        for row in self.values.kept() {
+            match if task.may_skip() { self.is_skipped(row, task) } else { Ok(false) } {
+                Ok(false) => kept.push(row as u32),
+                Ok(true) => skipped.push(row),
+                Err(fault) => faults.push((row as u32, fault)),
+            }
+        }
+        skipped.into_iter().for_each(|row| self.skip(row, number));
+        let fails_run = task.on_error == OnRowError::FailRun;
+        if fails_run && let Some((_, fault)) = faults.pop() {
+            return Step::Ready(Err(fault));
+        }
+        let rows = self.gather(&kept, task);
+        let is_empty = kept.is_empty();
+        self.batches[head] = BatchRows { rows: kept, faults };
+        if is_empty {
+            return Step::Ready(Ok(Outcome::Batch(Vec::new())));
+        }
+        match task.generator.batch(rows) {
+            Work::Ready(result) => Step::Ready(result.and_then(|rows| batch_outcome(rows, fails_run))),
+            Work::Future(future) => Step::Future(StepFuture::Batch(future, fails_run)),
+            Work::Job(job, cost) => Step::Job(StepJob::Batch(job, fails_run), cost),
+            Work::Blocking(job) => Step::Job(StepJob::Batch(job, fails_run), Cost::Blocks),
+        }
+    }
+
+    fn gather(&self, rows: &[u32], task: &Task) -> Rows {
+        let column = |column: &usize| rows.iter().map(|row| self.values.get(*row as usize, *column).clone()).collect();
+        Rows {
+            group: self.group,
+            ids: rows.iter().map(|row| self.values.ids[*row as usize]).collect(),
+            columns: task.reads.iter().map(column).collect(),
+        }
+    }
+
+    fn keep(&mut self, row: usize, number: usize, cells: Cells, drops: &mut Drops) {
+        let task = &self.stage.tasks[number];
+        if cells.len() != task.fills.len() {
+            let what = format!("the generator gave {} values for {} columns", cells.len(), task.fills.len());
+            return self.fault(row, number, Fault::permanent("internal", what), drops);
+        }
+        for (column, value) in task.fills.iter().zip(cells) {
+            match self.columns[*column].column_type.fit(value) {
+                Ok(value) => self.values.set(row, *column, value),
+                Err(what) => {
+                    let what = format!("column `{}`: {what}", self.columns[*column].name);
+                    return self.fault(row, number, Fault::permanent("type", what), drops);
+                }
+            }
+        }
+        self.progress.finished(task.counter);
+    }
+
+    /// A cell has no value: its column's policy says what becomes of the row.
+    fn fault(&mut self, row: usize, number: usize, fault: Fault, drops: &mut Drops) {
+        if self.values.is_dropped(row) {
+            return;
+        }
+        let task = &self.stage.tasks[number];
+        self.progress.failed(task.counter, &fault);
+        let keeps_row = task.on_error == OnRowError::KeepNull;
+        self.errors.push(RowError::new(self.values.ids[row], &task.name, fault, keeps_row));
+        if keeps_row {
+            return;
+        }
+        self.values.drop_row(row);
+        self.progress.dropped_row();
+        for cell in 0..self.stage.layout.cells.len() {
+            drops.push(self.grid.cell(row, cell));
+        }
+    }
+
+    fn end_batch(&mut self, head: usize, number: usize, results: Vec<Result<Cells, Fault>>, drops: &mut Drops) {
+        let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
+        faults.into_iter().for_each(|(row, fault)| self.fault(row as usize, number, fault, drops));
+        if rows.len() != results.len() {
+            let what = format!("the generator gave {} results for {} rows", results.len(), rows.len());
+            let fault = Fault::permanent("internal", what);
+            return rows.iter().for_each(|row| self.fault(*row as usize, number, fault.clone(), drops));
+        }
+        for (row, result) in rows.into_iter().zip(results) {
+            // A row may have been dropped by another column meanwhile.
+            if self.values.is_dropped(row as usize) {
+                continue;
+            }
+            match result {
+                Ok(cells) => self.keep(row as usize, number, cells, drops),
+                Err(fault) => self.fault(row as usize, number, fault, drops),
+            }
+        }
+    }
+
+    fn fault_of(&self, node: NodeId, failure: &Failure<Fault>) -> Fault {
+        let tries = u32::from(self.tries[node.index()]).max(1);
+        match failure {
+            Failure::Error(fault) => Fault { attempts: fault.attempts.max(tries), ..fault.clone() },
+            Failure::Timeout(_) => Fault { attempts: tries, ..Fault::permanent("timeout", failure.to_string()) },
+            Failure::Panic(_) => Fault { attempts: tries, ..Fault::permanent("panic", failure.to_string()) },
+            Failure::Deadline | Failure::Abandoned => {
+                Fault { attempts: tries, ..Fault::permanent("stopped", failure.to_string()) }
+            }
+        }
+    }
+
+    fn end_with_fault(&mut self, node: NodeId, fault: Fault, drops: &mut Drops) {
+        match self.grid.place(node) {
+            Place::Cell { row, cell } => self.fault(row, self.task_of(cell).0, fault, drops),
+            Place::Head(head) => {
+                if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
+                    let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
+                    faults.into_iter().for_each(|(row, fault)| self.fault(row as usize, number, fault, drops));
+                    rows.iter().for_each(|row| self.fault(*row as usize, number, fault.clone(), drops));
+                }
+            }
+        }
+    }
+}
+
+impl Workload for GroupRun<'_> {
+    type Value = Outcome;
+    type Error = Fault;
+    type Future = StepFuture;
+    type Job = StepJob;
+
+    fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
+        let tries = &mut self.tries[node.index()];
+        *tries = tries.saturating_add(1);
+        match self.grid.place(node) {
+            Place::Cell { row, cell } => self.start_cell(row, cell),
+            Place::Head(head) => match self.stage.layout.head[head].node {
+                HeadNode::Batch(task) => self.start_batch(head, task),
+                HeadNode::Enter(task) => Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.group))),
+                HeadNode::Leave(task) => {
+                    self.stage.tasks[task].turns.leave(self.group);
+                    Step::Ready(Ok(Outcome::Turn))
+                }
+            },
+        }
+    }
+
+    fn finish(&mut self, node: NodeId, outcome: Outcome, drops: &mut Drops) {
+        match (self.grid.place(node), outcome) {
+            (_, Outcome::Turn) => {}
+            (_, Outcome::Failed(fault)) => self.end_with_fault(node, fault, drops),
+            (Place::Cell { row, cell }, Outcome::Skipped) => self.skip(row, self.task_of(cell).0),
+            (Place::Cell { row, cell }, Outcome::Cells(cells)) => self.keep(row, self.task_of(cell).0, cells, drops),
+            (Place::Head(head), Outcome::Batch(results)) => {
+                if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
+                    self.end_batch(head, number, results, drops);
+                }
+            }
+            (Place::Head(_), Outcome::Cells(_) | Outcome::Skipped) | (Place::Cell { .. }, Outcome::Batch(_)) => {
+                unreachable!("a node ends with an outcome of its own kind")
+            }
+        }
+    }
+
+    fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
+        let fault = self.fault_of(node, &failure);
+        self.end_with_fault(node, fault, drops);
+    }
+
+    fn fallback(&mut self, node: NodeId, failure: &Failure<Fault>) -> Instead<Outcome> {
+        Instead::Value(Outcome::Failed(self.fault_of(node, failure)))
+    }
+}
+
+/// The asynchronous work of a node.
+pub(crate) enum StepFuture {
+    Cell(BoxFuture<Cells, Fault>),
+    /// With whether a failed row fails the run.
+    Batch(BoxFuture<Vec<Result<Cells, Fault>>, Fault>, bool),
+    Turn(BoxFuture<(), Fault>),
+}
+
+impl Future for StepFuture {
+    type Output = Result<Outcome, Fault>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            StepFuture::Cell(future) => future.as_mut().poll(cx).map_ok(Outcome::Cells),
+            StepFuture::Batch(future, fails_run) => {
+                future.as_mut().poll(cx).map(|result| result.and_then(|rows| batch_outcome(rows, *fails_run)))
+            }
+            StepFuture::Turn(future) => future.as_mut().poll(cx).map_ok(|()| Outcome::Turn),
+        }
+    }
+}
+
+/// The synchronous work of a node.
+pub(crate) enum StepJob {
+    Cell(BoxWork<Cells>),
+    /// With whether a failed row fails the run.
+    Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
+}
+
+impl Job<Outcome, Fault> for StepJob {
+    fn run(self, _: Option<Outcome>, check: &Check<'_>) -> Result<Outcome, Fault> {
+        match self {
+            StepJob::Cell(job) => job(check).map(Outcome::Cells),
+            StepJob::Batch(job, fails_run) => job(check).and_then(|rows| batch_outcome(rows, fails_run)),
+        }
+    }
+}
+
+/// The outcome of a batch, or its first fault if that fails the run.
+fn batch_outcome(rows: Vec<Result<Cells, Fault>>, fails_run: bool) -> Result<Outcome, Fault> {
+    if fails_run && let Some(Err(fault)) = rows.iter().find(|row| row.is_err()) {
+        return Err(fault.clone());
+    }
+    Ok(Outcome::Batch(rows))
+}
+
+/// Whether a rendered condition means yes. A template of several parts renders to text.
+fn text_is_true(text: &str) -> bool {
+    let text = text.trim();
+    !(text.is_empty() || ["false", "none", "0"].iter().any(|no| text.eq_ignore_ascii_case(no)))
+}

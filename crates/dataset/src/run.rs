@@ -1,0 +1,245 @@
+//! Runs the row groups of a program: several at a time, in order of admission, each on a task of its own.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anabranch_engine::limit::Limits;
+use anabranch_engine::options::Class;
+use anabranch_engine::tasks::AbortOnDrop;
+use anabranch_engine::{Engine, Options, Stopped};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::errors::RowError;
+use crate::fault::Fault;
+use crate::grid::{GroupRun, RowValues};
+use crate::job;
+use crate::output::{Folder, GroupFiles};
+use crate::processor::{Processor, Table, TableColumn};
+use crate::program::Program;
+use crate::progress::Progress;
+
+/// What all row groups share.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) program: Program,
+    pub(crate) limits: Limits,
+    pub(crate) processors: Vec<Arc<dyn Processor>>,
+    pub(crate) progress: Arc<Progress>,
+    /// The columns of the rows, in order.
+    pub(crate) kept: Vec<usize>,
+    /// The columns that are written apart.
+    pub(crate) dropped: Vec<usize>,
+    /// Whether those are written at all.
+    pub(crate) preserve_dropped: bool,
+    pub(crate) tasks_in_flight: usize,
+    pub(crate) seed: u64,
+    /// `None`: rows stay in memory.
+    pub(crate) folder: Option<Folder>,
+}
+
+/// The rows of a dataset by groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Groups {
+    pub(crate) rows: u64,
+    pub(crate) size: u64,
+    pub(crate) at_once: usize,
+}
+
+/// What became of a row group.
+pub(crate) struct GroupEnd {
+    pub(crate) group: u64,
+    pub(crate) rows: u64,
+    pub(crate) errors: Vec<RowError>,
+    /// The rows themselves, if there is no folder.
+    pub(crate) files: Option<GroupFiles>,
+}
+
+impl Groups {
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.div_ceil(self.size)
+    }
+
+    fn ids(&self, group: u64) -> std::ops::Range<u64> {
+        let start = group * self.size;
+        start..(start + self.size).min(self.rows)
+    }
+}
+
+/// Runs all row groups. `ended` is called with each in order of its number.
+pub(crate) async fn run_groups(
+    shared: &Arc<Shared>,
+    groups: Groups,
+    mut ended: impl FnMut(GroupEnd) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut active: VecDeque<(oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop)> = VecDeque::new();
+    let mut next = 0;
+    loop {
+        while next < groups.count() && active.len() < groups.at_once {
+            active.push_back(spawn(shared, next, groups.ids(next)));
+            next += 1;
+        }
+        let Some((result, _task)) = active.front_mut() else { return Ok(()) };
+        let end = result.await.unwrap_or(Err(Error::Stopped))?;
+        active.pop_front();
+        ended(end)?;
+    }
+}
+
+/// Starts a row group on a task of its own, so that groups use several cores.
+fn spawn(
+    shared: &Arc<Shared>,
+    group: u64,
+    ids: std::ops::Range<u64>,
+) -> (oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop) {
+    let (sender, receiver) = oneshot::channel();
+    let own = Arc::clone(shared);
+    let task = shared.engine.tasks().spawn(Box::pin(async move {
+        // Nobody waits if the build ended meanwhile.
+        let _ = sender.send(run_group(&own, group, ids).await);
+    }));
+    (receiver, task)
+}
+
+async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) -> Result<GroupEnd, Error> {
+    let program = &shared.program;
+    let mut values = RowValues::new(ids.collect(), program.columns.len(), program.may_skip);
+    let mut errors = Vec::new();
+    for number in 0..program.stages.len() {
+        if number > 0 {
+            values = before_batch(shared, group, values).await?;
+        }
+        values = run_stage(shared, number, group, values, &mut errors).await?;
+    }
+    errors.sort_by_key(|error| error.row);
+    let shared_too = Arc::clone(shared);
+    let end = job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
+    shared.progress.wrote_group(end.rows);
+    Ok(end)
+}
+
+async fn run_stage(
+    shared: &Arc<Shared>,
+    number: usize,
+    group: u64,
+    values: RowValues,
+    errors: &mut Vec<RowError>,
+) -> Result<RowValues, Error> {
+    let stage = &shared.program.stages[number];
+    let mut work = GroupRun::new(&shared.program, stage, group, values, Arc::clone(&shared.progress));
+    let grid = stage.grid(work.rows());
+    let options = Options {
+        label: format!("row group {group}").into(),
+        class: Class::Batch,
+        in_flight: shared.tasks_in_flight,
+        limits: Some(shared.limits.clone()),
+        seed: shared.seed ^ group,
+        ..Options::default()
+    };
+    let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
+    match result {
+        Ok(_) => {}
+        Err(Stopped::Node { node, failure }) => {
+            let (task, row) = work.describe(node);
+            let column = task.map_or_else(String::new, |task| task.name.clone());
+            return Err(Error::Column { column, row, failure: failure.to_string() });
+        }
+        Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
+    }
+    let (values, more) = work.into_parts();
+    errors.extend(more);
+    Ok(values)
+}
+
+/// Lets processors change a group before its main columns: they see the rows that are there, and may add and remove some.
+async fn before_batch(shared: &Arc<Shared>, group: u64, mut values: RowValues) -> Result<RowValues, Error> {
+    let columns: Vec<usize> = (0..shared.program.columns.len()).collect();
+    let table = take_table(shared, &mut values, &columns);
+    let shared_too = Arc::clone(shared);
+    let table = job::blocking(&shared.engine, move || {
+        let processors = shared_too.processors.iter().filter(|processor| processor.points().before_batch);
+        let mut table = table;
+        for processor in processors {
+            table = processor.before_batch(table).map_err(processor_error(&**processor))?;
+        }
+        Ok::<Table, Error>(table)
+    })
+    .await??;
+    restore(shared, group, table)
+}
+
+/// A changed table as the values of a group, with a number for each row that was added.
+fn restore(shared: &Shared, group: u64, table: Table) -> Result<RowValues, Error> {
+    let added = (0..).map(|number| ADDED_ROWS | group << 24 | number);
+    let ids: Vec<u64> = table.ids.iter().zip(added).map(|(id, added)| id.unwrap_or(added)).collect();
+    let program = &shared.program;
+    let mut values = RowValues::new(ids, program.columns.len(), program.may_skip);
+    for TableColumn { name, values: column, .. } in table.columns {
+        let Some(number) = program.column(&name) else {
+            return Err(Error::Processor { name, fault: Fault::permanent("processor", "the column is not declared") });
+        };
+        if column.len() != values.rows() {
+            let what = format!("the column has {} values for {} rows", column.len(), values.rows());
+            return Err(Error::Processor { name, fault: Fault::permanent("processor", what) });
+        }
+        column.into_iter().enumerate().for_each(|(row, value)| values.set(row, number, value));
+    }
+    Ok(values)
+}
+
+/// The numbers of rows that processors add begin here.
+const ADDED_ROWS: u64 = 1 << 62;
+
+fn processor_error(processor: &dyn Processor) -> impl FnOnce(Fault) -> Error {
+    let name = processor.name().to_owned();
+    move |fault| Error::Processor { name, fault }
+}
+
+/// Moves the kept rows of some columns out of the values.
+fn take_table(shared: &Shared, values: &mut RowValues, columns: &[usize]) -> Table {
+    let kept: Vec<usize> = values.kept().collect();
+    let column = |number: &usize| TableColumn {
+        name: shared.program.columns[*number].name.clone(),
+        column_type: shared.program.columns[*number].column_type.clone(),
+        values: kept.iter().map(|row| values.take(*row, *number)).collect(),
+    };
+    let columns = columns.iter().map(column).collect();
+    Table { ids: kept.iter().map(|row| Some(values.ids[*row])).collect(), columns }
+}
+
+/// Runs the processors of a complete group and writes it.
+fn finish_group(
+    shared: &Shared,
+    group: u64,
+    mut values: RowValues,
+    errors: Vec<RowError>,
+) -> Result<GroupEnd, Error> {
+    let all: Vec<usize> = shared.kept.iter().chain(&shared.dropped).copied().collect();
+    let mut table = take_table(shared, &mut values, &all);
+    let count = table.ids.len();
+    let mut processed = Vec::new();
+    for processor in &shared.processors {
+        if let Some(beside) = processor.extract(&table).map_err(processor_error(&**processor))? {
+            processed.push((processor.name().to_owned(), beside));
+        }
+        if processor.points().after_batch {
+            table = processor.after_batch(table).map_err(processor_error(&**processor))?;
+            if table.ids.len() != count {
+                let what = format!("it must keep the number of rows: {count} became {}", table.ids.len());
+                return Err(processor_error(&**processor)(Fault::permanent("processor", what)));
+            }
+        }
+    }
+    let dropped: Vec<&str> = shared.dropped.iter().map(|column| &*shared.program.columns[*column].name).collect();
+    let (apart, kept) = table.columns.into_iter().partition(|column| dropped.contains(&&*column.name));
+    let rows = Table { ids: table.ids, columns: kept };
+    let apart: Vec<TableColumn> = apart;
+    let dropped = (shared.preserve_dropped && !apart.is_empty()).then(|| Table { ids: rows.ids.clone(), columns: apart });
+    let files = GroupFiles { rows, dropped, processed, errors };
+    let errors = files.errors.clone();
+    let Some(folder) = &shared.folder else {
+        return Ok(GroupEnd { group, rows: count as u64, errors, files: Some(files) });
+    };
+    folder.write_group(group, &files)?;
+    Ok(GroupEnd { group, rows: count as u64, errors, files: None })
+}
