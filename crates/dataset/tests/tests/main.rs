@@ -1,0 +1,6 @@
+//! Tests of datasets.
+
+mod kit;
+mod processors;
+mod rows;
+mod schedule;
