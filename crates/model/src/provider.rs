@@ -1,8 +1,11 @@
 //! Models and providers, as a configuration names them.
 
+use std::fmt;
 use std::time::Duration;
 
-use anabranch_value::{Map, Value};
+use anabranch_value::Map;
+
+use crate::error::Error;
 
 /// A model under the alias that columns use.
 #[derive(Clone, Debug)]
@@ -35,6 +38,7 @@ pub enum Generation {
     Embedding(EmbeddingParams),
 }
 
+/// The parameters of a chat model.
 #[derive(Clone, Debug, Default)]
 pub struct ChatParams {
     pub temperature: Option<Number>,
@@ -50,12 +54,14 @@ pub enum Number {
     Choice { values: Vec<f64>, weights: Option<Vec<f64>> },
 }
 
+/// The parameters of an embedding model.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddingParams {
     pub encoding_format: EncodingFormat,
     pub dimensions: Option<u32>,
 }
 
+/// How vectors are written in a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EncodingFormat {
     #[default]
@@ -64,7 +70,7 @@ pub enum EncodingFormat {
 }
 
 /// A server that has models.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Provider {
     pub name: String,
     /// The base URL, for instance `https://api.openai.com/v1`.
@@ -75,6 +81,22 @@ pub struct Provider {
     pub extra_headers: Vec<(String, String)>,
 }
 
+/// Without the values of headers, which may be secrets.
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.extra_headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Provider")
+            .field("name", &self.name)
+            .field("endpoint", &self.endpoint)
+            .field("kind", &self.kind)
+            .field("api_key", &self.api_key)
+            .field("extra_body", &self.extra_body)
+            .field("extra_headers", &headers)
+            .finish()
+    }
+}
+
+/// The protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
     OpenAi,
@@ -86,8 +108,30 @@ pub enum ProviderKind {
 pub struct ApiKey(String);
 
 impl ApiKey {
+    /// A key, or the name of the environment variable that holds it.
     pub fn new(key: impl Into<String>) -> ApiKey {
         ApiKey(key.into())
+    }
+
+    /// The key to send: the value of the environment variable of that name if `lookup` knows it, else the text itself. A
+    /// text that can only be a variable's name is an error then.
+    pub fn resolve(
+        &self,
+        provider: &str,
+        lookup: impl FnOnce(&str) -> Option<String>,
+    ) -> Result<ApiKey, Error> {
+        match lookup(&self.0) {
+            Some(key) if key.trim().is_empty() => Err(Error::Setup(format!(
+                "the environment variable `{}` is empty: it should hold the API key of provider `{provider}`",
+                self.0
+            ))),
+            Some(key) => Ok(ApiKey(key.trim().to_owned())),
+            None if is_variable_name(&self.0) => Err(Error::Setup(format!(
+                "the environment variable `{}` is not set: it should hold the API key of provider `{provider}`",
+                self.0
+            ))),
+            None => Ok(self.clone()),
+        }
     }
 
     /// The secret itself, for a request's header.
@@ -96,11 +140,14 @@ impl ApiKey {
     }
 }
 
-impl std::fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(..)")
     }
 }
 
-#[allow(dead_code)]
-type Unused = Value;
+/// Whether a text looks like `OPENAI_API_KEY`.
+fn is_variable_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}

@@ -1,0 +1,152 @@
+//! Conversations: a request is repeated until the reply fits.
+
+use std::sync::Arc;
+
+use anabranch_value::Value;
+
+use crate::error::{Error, shorten};
+use crate::reply::{self, ReplyProblem};
+use crate::request::{ChatReply, ChatRequest, Finish, Message, Model, Role, Usage};
+
+/// How often a reply that does not fit is asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// Corrections within a conversation: the model sees its reply and what is wrong with it.
+    pub corrections: u32,
+    /// New conversations after the first.
+    pub restarts: u32,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { corrections: 1, restarts: 5 }
+    }
+}
+
+/// A value that fits, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Conversed<T> {
+    pub value: T,
+    /// The reply that fits.
+    pub reply: ChatReply,
+    /// The tokens of all calls.
+    pub usage: Usage,
+    /// Calls that were made, at least 1.
+    pub calls: u32,
+    /// The messages of the last conversation, with the reply that fits.
+    pub trace: Vec<TraceMessage>,
+}
+
+/// A message of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceMessage {
+    pub role: Role,
+    pub content: Arc<str>,
+    pub reasoning: Option<Arc<str>>,
+}
+
+impl TraceMessage {
+    /// The message as `{role, content: [{type, text}], reasoning_content}`; the last only if there is any.
+    pub fn to_value(&self) -> Value {
+        let block = Value::map([("type", Value::from("text")), ("text", Arc::clone(&self.content).into())]);
+        let mut parts = vec![("role", Value::from(self.role.as_str())), ("content", Value::list([block]))];
+        if let Some(reasoning) = &self.reasoning {
+            parts.push(("reasoning_content", Arc::clone(reasoning).into()));
+        }
+        Value::map(parts)
+    }
+}
+
+/// Asks a model until `check` accepts a reply. Errors of the transport are returned at once.
+///
+/// Each restart has a `sample` of its own, so that a model that is deterministic in it does not repeat itself.
+pub async fn converse<T>(
+    model: &dyn Model,
+    request: ChatRequest,
+    check: impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send,
+    turns: Turns,
+) -> Result<Conversed<T>, Error> {
+    let (mut calls, mut usage) = (0_u32, Usage::default());
+    let mut last = ReplyProblem(String::new());
+    for restart in 0..=turns.restarts {
+        let mut messages: Vec<Message> = request.messages.to_vec();
+        let mut trace: Vec<TraceMessage> = messages.iter().map(|message| traced(message, None)).collect();
+        for correction in 0..=turns.corrections {
+            let mut call =
+                if correction == 0 { request.clone() } else { request.with_messages(messages.clone()) };
+            call.sample = request.sample ^ (u64::from(restart) << 56);
+            let reply = model.chat(call).await?;
+            calls += 1;
+            usage += reply.usage;
+            let said = Message::assistant(Arc::clone(&reply.text));
+            trace.push(traced(&said, reply.reasoning.clone()));
+            match check(&reply) {
+                Ok(value) => return Ok(Conversed { value, reply, usage, calls, trace }),
+                Err(problem) => last = enriched(problem, &reply),
+            }
+            // An empty message is refused by some servers.
+            if correction < turns.corrections && !reply.text.trim().is_empty() {
+                let correction = Message::user(correction_text(&last));
+                trace.push(traced(&correction, None));
+                messages.extend([said, correction]);
+            }
+        }
+    }
+    let identity = model.identity();
+    let endpoint = format!("{}/{}", identity.provider, identity.model).into();
+    Err(Error::ReplyFormat { endpoint, attempts: calls, problem: shorten(&last.0) })
+}
+
+fn traced(message: &Message, reasoning: Option<Arc<str>>) -> TraceMessage {
+    TraceMessage { role: message.role, content: Arc::clone(&message.text), reasoning }
+}
+
+/// A cut-off reply says so, because the way out is another one.
+fn enriched(problem: ReplyProblem, reply: &ChatReply) -> ReplyProblem {
+    match reply.finish {
+        Finish::Length => {
+            let spent = reply.usage.output_tokens;
+            ReplyProblem(format!("the reply is cut off after {spent} tokens (raise `max_tokens`): {problem}"))
+        }
+        _ => problem,
+    }
+}
+
+fn correction_text(problem: &ReplyProblem) -> String {
+    format!("This reply cannot be used: {problem}.\n\nSend the whole reply again with this put right.")
+}
+
+/// What is added to a prompt for a reply that follows a schema.
+pub fn structured_suffix(schema: &Value) -> String {
+    format!(
+        "\n\nReply with one JSON value and nothing else, inside a ```json code block. The value must be valid under this \
+         JSON schema:\n<response_schema>\n{}\n</response_schema>",
+        schema.to_json()
+    )
+}
+
+/// What is added to a judge's prompt; `schema` is that of [`crate::judge::schema`].
+pub fn judge_suffix(scores: &[crate::judge::Score], schema: &Value) -> String {
+    let mut text =
+        String::from("\n\nJudge by these scores. Give your reasoning first, then choose one option each.\n");
+    for score in scores {
+        text.push_str(&format!("\n- `{}`: {}\n", score.name, score.description));
+        for (option, meaning) in &score.options {
+            text.push_str(&format!("  - {}: {meaning}\n", option.to_json()));
+        }
+    }
+    text.push_str(&structured_suffix(schema));
+    text
+}
+
+/// What is added to a prompt for a reply that is code.
+pub fn code_suffix(language: &str) -> String {
+    let tag = reply::tag(language);
+    let dialect = match language.split_once(':') {
+        Some((_, dialect)) => format!("{tag} (dialect: {dialect})"),
+        None => tag.to_owned(),
+    };
+    format!(
+        "\n\nWrite the code in {dialect}. Reply with one ```{tag} code block that contains all of the code."
+    )
+}

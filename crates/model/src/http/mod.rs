@@ -1,0 +1,201 @@
+//! The HTTP client of all models: pooled connections, TLS, proxies, and bounds on time and size.
+
+mod connect;
+mod tls;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::clock::Clock;
+use futures_util::future::{Either, select};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::{Request, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::error::Error;
+use connect::Dial;
+
+/// How servers are reached.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    pub proxy: ProxySettings,
+    /// A PEM file with certificates that are trusted beside those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// The longest time for a connection to be made.
+    pub connect_timeout: Duration,
+    /// Idle connections that are kept per server. It should not be below the largest `max_parallel_requests`.
+    pub max_idle: usize,
+    /// The longest reply in bytes.
+    pub max_reply_bytes: usize,
+}
+
+impl Default for HttpSettings {
+    fn default() -> HttpSettings {
+        HttpSettings {
+            proxy: ProxySettings::default(),
+            ca_file: None,
+            connect_timeout: Duration::from_secs(10),
+            max_idle: 256,
+            max_reply_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Proxies, in the form of the environment variables of these names. `None` means none.
+#[derive(Clone, Default)]
+pub struct ProxySettings {
+    /// `HTTP_PROXY`: for servers without TLS.
+    pub http: Option<String>,
+    /// `HTTPS_PROXY`: for servers with TLS.
+    pub https: Option<String>,
+    /// `NO_PROXY`: hosts, domains and address ranges that are reached directly, separated by commas.
+    pub no: Option<String>,
+}
+
+/// Without the proxies' addresses, which may contain passwords.
+impl std::fmt::Debug for ProxySettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProxySettings")
+            .field("http", &self.http.is_some())
+            .field("https", &self.https.is_some())
+            .field("no", &self.no)
+            .finish()
+    }
+}
+
+impl ProxySettings {
+    /// The settings that `lookup` finds under the usual names of environment variables, in capitals or not.
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> ProxySettings {
+        let find = |name: &str| {
+            let found = lookup(name).or_else(|| lookup(&name.to_ascii_lowercase()));
+            found.filter(|value| !value.trim().is_empty())
+        };
+        let all = find("ALL_PROXY");
+        ProxySettings {
+            http: find("HTTP_PROXY").or_else(|| all.clone()),
+            https: find("HTTPS_PROXY").or(all),
+            no: find("NO_PROXY"),
+        }
+    }
+
+    fn matcher(&self) -> Matcher {
+        let value = |setting: &Option<String>| setting.clone().unwrap_or_default();
+        Matcher::builder().http(value(&self.http)).https(value(&self.https)).no(value(&self.no)).build()
+    }
+}
+
+/// A pool of connections, shared by all models. Clones share it.
+#[derive(Clone)]
+pub struct HttpClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client<HttpsConnector<Dial>, Full<Bytes>>,
+    proxies: Arc<Matcher>,
+    clock: Arc<dyn Clock>,
+    max_reply_bytes: usize,
+}
+
+/// One POST of a JSON text.
+pub(crate) struct Call {
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    pub(crate) timeout: Duration,
+}
+
+/// A server's answer, whatever its status.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl HttpClient {
+    /// A client that reaches servers as `settings` say. Connections are made when they are needed.
+    pub fn new(settings: &HttpSettings, clock: Arc<dyn Clock>) -> Result<HttpClient, Error> {
+        let proxies = Arc::new(settings.proxy.matcher());
+        let tls = tls::config(settings.ca_file.as_deref())?;
+        let dial = Dial::new(settings.connect_timeout, &tls, Arc::clone(&proxies));
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(dial);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(90))
+            .pool_max_idle_per_host(settings.max_idle)
+            .build(connector);
+        let max_reply_bytes = settings.max_reply_bytes;
+        Ok(HttpClient { shared: Arc::new(Shared { client, proxies, clock, max_reply_bytes }) })
+    }
+
+    /// Posts a call and reads the whole answer, within the call's time.
+    pub(crate) async fn post(&self, call: Call) -> Result<Answer, Error> {
+        let Call { endpoint, uri, headers, body, timeout } = call;
+        let clock = &self.shared.clock;
+        let too_late = clock.sleep_until(clock.now() + timeout);
+        let exchange = Box::pin(self.shared.exchange(&endpoint, uri, headers, body));
+        match select(exchange, too_late).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(Error::Timeout { endpoint: Arc::clone(&endpoint), after: timeout }),
+        }
+    }
+}
+
+impl Shared {
+    async fn exchange(
+        &self,
+        endpoint: &Arc<str>,
+        uri: Uri,
+        headers: HeaderMap,
+        body: String,
+    ) -> Result<Answer, Error> {
+        let no_connection = |cause: String| Error::Connection { endpoint: Arc::clone(endpoint), cause };
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = hyper::Method::POST;
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if uri.scheme_str() == Some("http")
+            && let Some(auth) = self.proxies.intercept(&uri).and_then(|proxy| proxy.basic_auth().cloned())
+        {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, auth);
+        }
+        *request.uri_mut() = uri;
+        let response = self.client.request(request).await.map_err(|error| no_connection(chain(&error)))?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, self.max_reply_bytes).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                let limit = anabranch_text::size::format(self.max_reply_bytes as u64);
+                let found = format!("it is longer than {limit}");
+                Error::Malformed { endpoint: Arc::clone(endpoint), found }
+            } else {
+                no_connection(format!("the reply broke off: {}", chain(&*error)))
+            }
+        })?;
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes() })
+    }
+}
+
+/// An error and its causes, at most eight, each said once.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let mut text = String::new();
+    for cause in causes.take(8) {
+        let cause = cause.to_string();
+        if !text.ends_with(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    crate::error::shorten(&text)
+}
