@@ -5,6 +5,9 @@ mod column_type;
 mod fault;
 pub mod generator;
 pub mod processor;
+pub mod post;
+pub mod seed;
+pub mod validation;
 
 pub use column_type::ColumnType;
 pub use config::Config;
