@@ -7,6 +7,7 @@ pub mod generator;
 pub mod processor;
 pub mod post;
 pub mod seed;
+pub mod custom;
 pub mod validation;
 
 pub use column_type::ColumnType;
