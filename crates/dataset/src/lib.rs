@@ -15,6 +15,10 @@ mod error;
 mod run;
 mod build;
 mod dataset;
+pub mod post;
+pub mod seed;
+pub mod custom;
+pub mod validation;
 
 pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
 pub use column_type::ColumnType;

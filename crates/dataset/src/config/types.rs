@@ -8,6 +8,8 @@ use anabranch_sampler::{Convert, Sampler};
 use anabranch_template::Template;
 use anabranch_value::Value;
 
+use crate::column_type::ColumnType;
+
 /// A checked configuration. Names refer to columns that exist, templates compile, and there is no cycle.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -190,6 +192,10 @@ pub struct CustomColumn {
     /// A row group at a time instead of a row.
     pub full_column: bool,
     pub stateful: bool,
+    /// The types of the column and its side-effect columns; one that is not named holds JSON of any shape.
+    pub column_types: Vec<(String, ColumnType)>,
+    /// The longest silence of a call, 10 minutes unless set.
+    pub timeout: std::time::Duration,
 }
 
 /// How to reach the program of a custom column.

@@ -1,0 +1,234 @@
+//! Columns that a language model writes: text, code, structured values, scores of a judge.
+
+use std::sync::Arc;
+
+use anabranch_model::conversation::{
+    Conversed, TraceMessage, Turns, code_suffix, converse, judge_suffix, structured_suffix,
+};
+use anabranch_model::judge::{self, Score};
+use anabranch_model::reply::{self, ReplyProblem};
+use anabranch_model::{ChatReply, ChatRequest, Format, Message, Schema};
+use anabranch_sampler::ColumnKey;
+use anabranch_template::Bounds;
+use anabranch_value::Value;
+
+use super::expression::template_fault;
+use super::model_call::{ModelCall, model_fault};
+use crate::column_type::ColumnType;
+use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
+use crate::fault::Fault;
+use crate::generator::{Cells, Contract, Generator, Grain, Output, Row, Work};
+
+/// A column that a language model writes.
+pub(crate) struct Llm {
+    contract: Contract,
+    prompt: Prompt,
+    system: Option<Prompt>,
+    call: ModelCall,
+    /// The random numbers of sampling parameters.
+    key: ColumnKey,
+    /// Tells the samples of this column from those of others.
+    salt: u64,
+    form: Arc<Form>,
+    turns: Turns,
+    trace: Trace,
+    has_reasoning: bool,
+}
+
+/// A template with the places of its variables among the columns that are read.
+struct Prompt {
+    template: TemplateText,
+    reads: Vec<usize>,
+}
+
+/// The form of a reply: the end of the prompt, and what is read out of the reply.
+struct Form {
+    suffix: String,
+    format: Option<Format>,
+    reader: Reader,
+}
+
+enum Reader {
+    Text,
+    Code(&'static str),
+    Structured(Schema),
+    Judge(Vec<Score>),
+}
+
+impl Llm {
+    pub(crate) fn new(name: &str, column: &LlmColumn, call: ModelCall, turns: Turns, seed: u64) -> Result<Llm, String> {
+        let (form, column_type) = Form::new(name, &column.output)?;
+        let mut reads: Vec<String> = Vec::new();
+        let mut place = |template: &TemplateText| Prompt {
+            reads: template.template.variables().iter().map(|name| position(&mut reads, name)).collect(),
+            template: template.clone(),
+        };
+        let prompt = place(&column.prompt);
+        let system = column.system_prompt.as_ref().map(place);
+        let mut fills = vec![Output { name: name.to_owned(), column_type }];
+        if column.with_trace != Trace::None {
+            fills.push(Output { name: format!("{name}__trace"), column_type: trace_type() });
+        }
+        if column.extract_reasoning_content {
+            fills.push(Output { name: format!("{name}__reasoning_content"), column_type: ColumnType::Text });
+        }
+        let salt = blake3::hash(name.as_bytes());
+        Ok(Llm {
+            contract: Contract { grain: Grain::Cell, reads, fills, stateful: false },
+            prompt,
+            system,
+            call,
+            key: ColumnKey::new(seed, name),
+            salt: u64::from_le_bytes(salt.as_bytes()[..8].try_into().expect("a hash has 32 bytes")) >> 8 << 8,
+            form: Arc::new(form),
+            turns,
+            trace: column.with_trace,
+            has_reasoning: column.extract_reasoning_content,
+        })
+    }
+
+    fn request(&self, row: Row<'_>) -> Result<ChatRequest, Fault> {
+        let mut messages = Vec::with_capacity(2);
+        if let Some(system) = &self.system {
+            messages.push(Message::system(self.render(system, row)?));
+        }
+        let mut prompt = self.render(&self.prompt, row)?;
+        prompt.push_str(&self.form.suffix);
+        messages.push(Message::user(prompt));
+        let mut stream = self.key.stream(row.id, 0);
+        Ok(ChatRequest {
+            sampling: self.call.params.resolve(|| stream.unit()),
+            format: self.form.format.clone(),
+            sample: self.salt ^ row.id,
+            ..ChatRequest::new(messages)
+        })
+    }
+
+    fn render(&self, prompt: &Prompt, row: Row<'_>) -> Result<String, Fault> {
+        let values: Vec<Value> = prompt.reads.iter().map(|read| row.values[*read].clone()).collect();
+        let template = &prompt.template;
+        let text = template.template.render(&values, Bounds::default());
+        let text = text.map_err(|error| template_fault(template, &error))?;
+        if !text.trim().is_empty() {
+            return Ok(text);
+        }
+        let empty = template.template.variables().iter().zip(&values).filter_map(|(name, value)| {
+            let why = match value {
+                Value::Null => "null",
+                Value::Text(text) if text.trim().is_empty() => "empty text",
+                Value::List(list) if list.is_empty() => "an empty list",
+                Value::Map(map) if map.is_empty() => "an empty map",
+                _ => return None,
+            };
+            Some(format!("`{name}` is {why}"))
+        });
+        let empty: Vec<String> = empty.collect();
+        let why = if empty.is_empty() { String::new() } else { format!(": {}", empty.join(", ")) };
+        Err(Fault::permanent("empty_prompt", format!("{}: the prompt rendered to nothing{why}", template.place)))
+    }
+}
+
+impl Generator for Llm {
+    fn contract(&self) -> &Contract {
+        &self.contract
+    }
+
+    fn cell(&self, row: Row<'_>) -> Work<Cells> {
+        let request = match self.request(row) {
+            Ok(request) => request,
+            Err(fault) => return Work::Ready(Err(fault)),
+        };
+        let (model, form, turns) = (Arc::clone(&self.call.model), Arc::clone(&self.form), self.turns);
+        let (trace, has_reasoning) = (self.trace, self.has_reasoning);
+        Work::future(async move {
+            let conversed = converse(&*model, request, |reply| form.read(reply), turns).await;
+            let conversed = conversed.map_err(|error| model_fault(&error))?;
+            Ok(cells(conversed, trace, has_reasoning))
+        })
+    }
+}
+
+fn cells(conversed: Conversed<Value>, trace: Trace, has_reasoning: bool) -> Cells {
+    let Conversed { value, reply, trace: messages, .. } = conversed;
+    let mut cells = Cells::new();
+    cells.push(value);
+    let shown = match trace {
+        Trace::None => None,
+        Trace::LastMessage => Some(&messages[messages.len().saturating_sub(1)..]),
+        Trace::AllMessages => Some(&messages[..]),
+    };
+    cells.extend(shown.map(|messages| Value::list(messages.iter().map(TraceMessage::to_value))));
+    if has_reasoning {
+        cells.push(reply.reasoning.map_or(Value::Null, Value::from));
+    }
+    cells
+}
+
+impl Form {
+    fn new(name: &str, output: &LlmOutput) -> Result<(Form, ColumnType), String> {
+        Ok(match output {
+            LlmOutput::Text => (Form { suffix: String::new(), format: None, reader: Reader::Text }, ColumnType::Text),
+            LlmOutput::Code { lang } => {
+                let form = Form { suffix: code_suffix(lang.0), format: None, reader: Reader::Code(lang.0) };
+                (form, ColumnType::Text)
+            }
+            LlmOutput::Structured { schema } => {
+                let compiled = Schema::new(schema).map_err(|error| format!("column `{name}`: output_format: {error}"))?;
+                let form = Form {
+                    suffix: structured_suffix(schema),
+                    format: Some(Format { name: name.into(), schema: schema.clone() }),
+                    reader: Reader::Structured(compiled),
+                };
+                (form, ColumnType::of_schema(schema))
+            }
+            LlmOutput::Judge { scores } => {
+                let scores: Vec<Score> = scores
+                    .iter()
+                    .map(|score| Score {
+                        name: score.name.clone(),
+                        description: score.description.clone(),
+                        options: score.options.clone(),
+                    })
+                    .collect();
+                let schema = judge::schema(&scores);
+                let form = Form {
+                    suffix: judge_suffix(&scores, &schema),
+                    format: Some(Format { name: name.into(), schema: schema.clone() }),
+                    reader: Reader::Judge(scores),
+                };
+                (form, ColumnType::of_schema(&schema))
+            }
+        })
+    }
+
+    fn read(&self, reply: &ChatReply) -> Result<Value, ReplyProblem> {
+        match &self.reader {
+            Reader::Text => Ok(reply.text.trim().into()),
+            Reader::Code(lang) => reply::code(&reply.text, lang).map(Value::from),
+            Reader::Structured(schema) => {
+                let value = reply::json(&reply.text)?;
+                schema.fit(value).map_err(|problems| {
+                    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                    ReplyProblem(problems.join("; "))
+                })
+            }
+            Reader::Judge(scores) => judge::read(scores, &reply::json(&reply.text)?),
+        }
+    }
+}
+
+/// The messages of a conversation, as DataDesigner stores them.
+fn trace_type() -> ColumnType {
+    let text = |name: &str| (name.to_owned(), ColumnType::Text);
+    let block = ColumnType::Struct(vec![text("type"), text("text")]);
+    let content = ("content".to_owned(), ColumnType::List(Box::new(block)));
+    ColumnType::List(Box::new(ColumnType::Struct(vec![text("role"), content, text("reasoning_content")])))
+}
+
+/// The place of a name in a list, which it is added to if it is new.
+fn position(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}

@@ -1,0 +1,49 @@
+//! Validation columns: a verdict per row about the code or the values of other columns.
+//!
+//! Code is checked by `ruff` or `sqlfluff` if they are on the path, else by a parser; the verdict's field `validator`
+//! says which. A remote validator gets records over HTTP. Every row has its own verdict: a dropped row is simply not
+//! there, and a batch that fails costs its own rows only.
+
+mod child;
+mod code;
+mod python;
+mod remote;
+mod schema;
+mod sql;
+mod tools;
+
+use std::sync::Arc;
+
+use anabranch_engine::clock::Clock;
+
+pub use tools::Tools;
+
+use crate::config::{ValidationColumn, Validator};
+use crate::generator::Generator;
+use crate::post::Post;
+
+/// What validators use besides their configuration.
+#[derive(Clone)]
+pub struct Services {
+    pub tools: Tools,
+    pub post: Arc<dyn Post>,
+    /// The clock of pauses and timeouts of remote calls.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The generator of a validation column. The message of an error names the way out.
+pub fn generator(
+    name: &str,
+    column: &ValidationColumn,
+    services: &Services,
+) -> Result<Box<dyn Generator>, String> {
+    if column.target_columns.is_empty() || column.batch_size == 0 {
+        return Err(format!("the validation column `{name}` needs a target column and a batch size of at least 1"));
+    }
+    match &column.validator {
+        Validator::Code { lang } => Ok(Box::new(code::CodeGenerator::new(name, column, *lang, &services.tools)?)),
+        Validator::Remote(remote) => {
+            Ok(Box::new(remote::RemoteGenerator::new(name, column, remote.clone(), services)))
+        }
+    }
+}
