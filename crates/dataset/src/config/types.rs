@@ -8,6 +8,7 @@ use anabranch_sampler::{Convert, Sampler};
 use anabranch_template::Template;
 use anabranch_value::Value;
 
+use super::run_options::RunOptions;
 use crate::column_type::ColumnType;
 
 /// A checked configuration. Names refer to columns that exist, templates compile, and there is no cycle.
@@ -23,8 +24,21 @@ pub struct Config {
     pub constraints: Vec<Constraint>,
     pub processors: Vec<ProcessorConfig>,
     pub run: RunOptions,
+    /// The names of the seed's columns, as the seed has them; `None` if there is no seed, or nobody opened it.
+    pub seed_columns: Option<Vec<String>>,
+    /// Environment variables that providers take their keys from and that are not set; only of providers that columns
+    /// use.
+    pub missing_keys: Vec<MissingKey>,
     /// The file's text, kept beside the output.
     pub source: Arc<str>,
+}
+
+/// A provider without the key that it asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingKey {
+    pub provider: String,
+    /// The environment variable that is not set.
+    pub variable: String,
 }
 
 /// One column.
@@ -108,10 +122,16 @@ pub struct LlmColumn {
 #[derive(Clone, Debug)]
 pub enum LlmOutput {
     Text,
-    Code { lang: CodeLang },
+    Code {
+        lang: CodeLang,
+    },
     /// A JSON schema.
-    Structured { schema: Value },
-    Judge { scores: Vec<Score> },
+    Structured {
+        schema: Value,
+    },
+    Judge {
+        scores: Vec<Score>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -137,8 +157,27 @@ pub struct CodeLang(pub &'static str);
 impl CodeLang {
     /// All languages.
     pub const ALL: [&'static str; 21] = [
-        "bash", "c", "cobol", "cpp", "csharp", "go", "java", "javascript", "kotlin", "python", "ruby", "rust", "scala",
-        "swift", "typescript", "sql:sqlite", "sql:tsql", "sql:bigquery", "sql:mysql", "sql:postgres", "sql:ansi",
+        "bash",
+        "c",
+        "cobol",
+        "cpp",
+        "csharp",
+        "go",
+        "java",
+        "javascript",
+        "kotlin",
+        "python",
+        "ruby",
+        "rust",
+        "scala",
+        "swift",
+        "typescript",
+        "sql:sqlite",
+        "sql:tsql",
+        "sql:bigquery",
+        "sql:mysql",
+        "sql:postgres",
+        "sql:ansi",
     ];
 
     /// The language of this name.
@@ -217,9 +256,20 @@ pub struct SeedConfig {
 #[derive(Clone, Debug)]
 pub enum SeedSource {
     /// A file, or a pattern with `*` in its last part.
-    Local { path: PathBuf },
-    Directory { path: PathBuf, file_pattern: String, recursive: bool },
-    FileContents { path: PathBuf, file_pattern: String, recursive: bool, encoding: String },
+    Local {
+        path: PathBuf,
+    },
+    Directory {
+        path: PathBuf,
+        file_pattern: String,
+        recursive: bool,
+    },
+    FileContents {
+        path: PathBuf,
+        file_pattern: String,
+        recursive: bool,
+        encoding: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -269,8 +319,12 @@ pub struct ProcessorConfig {
 #[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// Column names; `*` and `?` match as in file names.
-    DropColumns { column_names: Vec<String> },
-    SchemaTransform { template: TransformNode },
+    DropColumns {
+        column_names: Vec<String>,
+    },
+    SchemaTransform {
+        template: TransformNode,
+    },
 }
 
 /// A JSON value whose texts are templates.
@@ -280,38 +334,4 @@ pub enum TransformNode {
     List(Vec<TransformNode>),
     Map(Vec<(String, TransformNode)>),
     Fixed(Value),
-}
-
-/// How a build runs. The names and defaults are those of DataDesigner's run configuration where it has them.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Rows per row group.
-    pub buffer_size: u64,
-    pub max_concurrent_row_groups: usize,
-    pub max_in_flight_tasks: usize,
-    pub max_conversation_restarts: u32,
-    pub max_conversation_correction_steps: u32,
-    pub preserve_dropped_columns: bool,
-    pub disable_early_shutdown: bool,
-    pub shutdown_error_rate: f64,
-    pub shutdown_error_window: u32,
-    /// Retries of a cell after a transient failure.
-    pub max_retries: u32,
-}
-
-impl Default for RunOptions {
-    fn default() -> RunOptions {
-        RunOptions {
-            buffer_size: 1000,
-            max_concurrent_row_groups: 3,
-            max_in_flight_tasks: 1024,
-            max_conversation_restarts: 5,
-            max_conversation_correction_steps: 0,
-            preserve_dropped_columns: true,
-            disable_early_shutdown: false,
-            shutdown_error_rate: 0.5,
-            shutdown_error_window: 50,
-            max_retries: 4,
-        }
-    }
 }

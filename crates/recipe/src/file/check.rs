@@ -1,7 +1,8 @@
 //! Whether functions are known and take what recipes give them, before anything is computed.
 
+use anabranch_document::Notes;
+
 use super::order::params;
-use super::problem::Notes;
 use super::read::{Call, Entry, What};
 use crate::executor::UnknownFunction;
 use crate::function::{Fault, Function};

@@ -17,8 +17,6 @@
 //! # Ok::<(), anabranch_recipe::Problems>(())
 //! ```
 
-mod tree;
-mod problem;
 mod read;
 mod order;
 mod check;
@@ -26,6 +24,7 @@ mod check;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anabranch_document::{Format, Limits, Notes, Table, Tree};
 use anabranch_text::{Problem, Problems, size};
 use bytes::Bytes;
 
@@ -33,8 +32,6 @@ use crate::executor::{Draft, Ref, UnknownFunction};
 use crate::recipe::{FunctionId, Params};
 use crate::registry::Functions;
 use anabranch_content::Address;
-
-use problem::Notes;
 
 /// What a recipe file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,8 +155,7 @@ impl RecipeFile {
         known: &(&Functions, UnknownFunction),
     ) -> Result<RecipeFile, Problems> {
         let mut notes = Notes::new(name, text);
-        let table = tree::parse(text, format, &mut notes);
-        let entries = read::entries(table, folder, &mut notes);
+        let entries = read::entries(table(format, &mut notes), folder, &mut notes);
         check::calls(&entries, known.0, known.1, &mut notes);
         let file = order::linked(&entries, &mut notes);
         notes.none_or(file)
@@ -190,5 +186,27 @@ impl RecipeFile {
             params: recipe.params.clone(),
         };
         self.recipes.iter().map(draft).collect()
+    }
+}
+
+/// The table that the file is.
+fn table(format: FileFormat, notes: &mut Notes<'_>) -> Table {
+    let format = match format {
+        FileFormat::Toml => Format::Toml,
+        FileFormat::Yaml => Format::Yaml,
+    };
+    let limits = Limits { bytes: FILE_MOST as usize, ..Limits::default() };
+    let Some(root) = anabranch_document::parse(format, limits, notes) else { return Table::new() };
+    match root.value {
+        Tree::Table(mut table) => {
+            table.sort_by_key(|(key, _)| key.at.start);
+            table
+        }
+        Tree::Null => Table::new(),
+        other => {
+            let what = format!("a recipe file is a table, this is {}", other.kind());
+            notes.note(&root.at, what, "write `blob:` and `recipe:` with entries below them");
+            Table::new()
+        }
     }
 }

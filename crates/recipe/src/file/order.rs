@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use anabranch_document::Notes;
 use anabranch_engine::Dag;
 use anabranch_text::{circle, quote};
 
-use super::problem::Notes;
 use super::read::{Call, Entry, Input, What};
 use super::{FileBlob, FileInput, FileRecipe, RecipeFile};
 use crate::recipe::Params;

@@ -3,13 +3,11 @@
 use std::path::Path;
 
 use anabranch_content::{Address, Value};
-use anabranch_text::quote;
+use anabranch_document::{Key, Node, Notes, Span, Table, Tree};
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
 use super::FileBytes;
-use super::problem::{Notes, Span};
-use super::tree::{Key, Node, Table, Tree};
 use crate::recipe::FunctionId;
 
 /// A blob or a recipe, as it is declared.
@@ -52,7 +50,7 @@ pub(super) fn entries(table: Table, folder: &Path, notes: &mut Notes<'_>) -> Vec
             "blob" => true,
             "recipe" => false,
             other => {
-                unknown(&key.at, other, &["blob", "recipe"], "a recipe file", notes);
+                notes.unknown(&key.at, other, &["blob", "recipe"], "a recipe file");
                 continue;
             }
         };
@@ -90,7 +88,7 @@ fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What
             continue;
         }
         if !["text", "file", "base64", "hex"].contains(&field.name.as_str()) {
-            unknown(&field.at, &field.name, &["text", "file", "base64", "hex", "ref"], "a blob", notes);
+            notes.unknown(&field.at, &field.name, &["text", "file", "base64", "hex", "ref"], "a blob");
             continue;
         }
         count += 1;
@@ -98,9 +96,8 @@ fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What
             let what = format!("`{}` has its bytes twice", key.name);
             notes.note(&field.at, what, format!("give one of {WAYS}"));
         }
-        let at = node.at.clone();
-        if let Some(text) = as_text(node, &field.name, notes) {
-            found = bytes(&field.name, text, &at, folder, notes);
+        if let Some(text) = notes.as_text(&node, &field.name) {
+            found = bytes(&field.name, text, &node.at, folder, notes);
         }
     }
     if count == 0 {
@@ -109,11 +106,11 @@ fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What
     (What::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
 }
 
-fn bytes(how: &str, text: String, at: &Span, folder: &Path, notes: &mut Notes<'_>) -> Option<FileBytes> {
+fn bytes(how: &str, text: &str, at: &Span, folder: &Path, notes: &mut Notes<'_>) -> Option<FileBytes> {
     match how {
-        "text" => Some(FileBytes::Here(text.into())),
+        "text" => Some(FileBytes::Here(text.to_owned().into())),
         "file" => {
-            let path = folder.join(&text);
+            let path = folder.join(text);
             let problem = match std::fs::metadata(&path) {
                 Ok(found) if found.is_file() => return Some(FileBytes::At(path)),
                 Ok(_) => "not a file".to_owned(),
@@ -126,7 +123,7 @@ fn bytes(how: &str, text: String, at: &Span, folder: &Path, notes: &mut Notes<'_
             );
             None
         }
-        how => decoded(how, &text, at, notes).map(FileBytes::Here),
+        how => decoded(how, text, at, notes).map(FileBytes::Here),
     }
 }
 
@@ -151,9 +148,8 @@ fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<Stri
         match field.name.as_str() {
             "function" => {
                 has_function = true;
-                let at = node.at.clone();
-                let text = as_text(node, "function", notes);
-                call.function = text.and_then(|text| as_function(&text, at, notes));
+                let text = notes.as_text(&node, "function");
+                call.function = text.and_then(|text| as_function(text, node.at.clone(), notes));
             }
             "inputs" => {
                 call.at = node.at.clone();
@@ -162,7 +158,7 @@ fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<Stri
             "params" => params(node, &mut call, notes),
             "ref" => reference = as_reference(key, node, notes),
             other => {
-                unknown(&field.at, other, &["function", "inputs", "params", "ref"], "a recipe", notes);
+                notes.unknown(&field.at, other, &["function", "inputs", "params", "ref"], "a recipe");
             }
         }
     }
@@ -194,17 +190,16 @@ fn inputs(node: Node, call: &mut Call, notes: &mut Notes<'_>) {
         }
     };
     for item in items {
-        let at = item.at.clone();
-        let Some(text) = as_text(item, "an input", notes) else {
+        let Some(text) = notes.as_text(&item, "an input") else {
             call.whole = false;
             continue;
         };
         let input = match (text.strip_prefix(REFERENCE), text.parse()) {
             (Some(name), _) => Input::Reference(name.to_owned()),
             (None, Ok(address)) => Input::Address(address),
-            (None, Err(_)) => Input::Named(text),
+            (None, Err(_)) => Input::Named(text.to_owned()),
         };
-        call.inputs.push((at, input));
+        call.inputs.push((item.at, input));
     }
 }
 
@@ -238,9 +233,9 @@ fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
                 Value::Map(table.into_iter().map(entry).collect::<Option<_>>()?)
             }
         },
-        Tree::Other(what) => {
-            let help = if what == "null" { "leave it out instead" } else { "write it as text, in quotes" };
-            notes.note(&node.at, format!("a parameter cannot be {what}"), help);
+        other @ (Tree::Null | Tree::Big(_) | Tree::Other(_)) => {
+            let help = if other.is_null() { "leave it out instead" } else { "write it as text, in quotes" };
+            notes.note(&node.at, format!("a parameter cannot be {}", other.kind()), help);
             return None;
         }
     })
@@ -282,28 +277,9 @@ fn as_reference(key: &Key, node: Node, notes: &mut Notes<'_>) -> Option<String> 
 }
 
 fn as_table(node: Node, name: &str, holds: &str, notes: &mut Notes<'_>) -> Option<Table> {
+    notes.as_table(&node, &format!("`{name}`"), holds)?;
     match node.value {
         Tree::Table(table) => Some(table),
-        other => {
-            notes.hint(&node.at, format!("`{name}` holds {holds}, this is {}", other.kind()), None);
-            None
-        }
+        _ => None,
     }
-}
-
-fn as_text(node: Node, name: &str, notes: &mut Notes<'_>) -> Option<String> {
-    match node.value {
-        Tree::Text(text) => Some(text),
-        other => {
-            let what = format!("`{name}` is text, this is {}", other.kind());
-            notes.note(&node.at, what.replace("`an input`", "an input"), "put it in quotes");
-            None
-        }
-    }
-}
-
-fn unknown(at: &Span, name: &str, known: &[&str], of: &str, notes: &mut Notes<'_>) {
-    let near = notes.did_you_mean(name, known.iter().copied());
-    let help = near.unwrap_or_else(|| format!("it has {}", known.join(", ")));
-    notes.note(at, format!("{of} has no {}", quote(name)), help);
 }
