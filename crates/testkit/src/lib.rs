@@ -4,6 +4,7 @@
 //! - [`CrashDisk`]: a disk in memory that loses unsynced data in a crash, and fails as a test tells it to.
 //! - [`RedisServer`], [`RedisCluster`]: real Redis servers. [`FakeServer`] answers from a script, and [`DelayProxy`] makes
 //!   the connections to a server slow.
+//! - [`ModelServer`]: a scripted server of language models, with latency, limits and faults.
 //! - [`tsc()`]: the TypeScript type checker.
 //! - [`Rng`]: seeded random numbers.
 //! - [`thread_cpu_time`] and [`patient()`]: for claims that must hold on a busy machine.
@@ -16,10 +17,12 @@ mod rng;
 mod sim;
 mod disk;
 mod redis;
+mod model_server;
 mod tsc;
 
 pub use cpu::thread_cpu_time;
 pub use disk::{CallCounts, Crash, CrashDisk};
+pub use model_server::{ModelCall, ModelFault, ModelFaultKind, ModelScript, ModelServer, ReplyScript};
 pub use patient::patient;
 pub use redis::{Connection, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;
