@@ -19,6 +19,11 @@ pub mod post;
 pub mod seed;
 pub mod custom;
 pub mod validation;
+mod processors;
+mod columns;
+mod ask;
+mod models;
+mod setup;
 
 pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
 pub use column_type::ColumnType;
@@ -31,4 +36,6 @@ pub use fault::Fault;
 pub use generator::Generator;
 #[doc(inline)]
 pub use processor::Processor;
+pub use models::ModelSource;
+pub use setup::{Loaded, Sources};
 pub use progress::{ColumnSnapshot, Progress, Snapshot};

@@ -7,9 +7,9 @@ mod model_call;
 mod samplers;
 mod seed;
 
-pub(crate) use embedding::Embedding;
+pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;
-pub(crate) use model_call::ModelCall;
+pub(crate) use model_call::{Counted, ModelCall, model_fault};
 pub(crate) use samplers::Samplers;
 pub(crate) use seed::SeedColumns;

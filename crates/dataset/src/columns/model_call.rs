@@ -20,6 +20,8 @@ pub(crate) struct ModelCall {
     pub(crate) params: ChatParams,
     /// The limit that all calls to the model count against.
     pub(crate) limit: LimitKey,
+    /// Requests in flight at the same time.
+    pub(crate) parallel: u32,
 }
 
 /// A model that counts its calls and tokens.
@@ -76,7 +78,7 @@ impl Model for Counted {
 }
 
 /// An error of a model as the fault of a cell.
-pub(super) fn model_fault(error: &Error) -> Fault {
+pub(crate) fn model_fault(error: &Error) -> Fault {
     Fault {
         class: error.class().into(),
         message: error.to_string(),

@@ -287,7 +287,7 @@ impl Generator for Samplers {
         let job = move |check: &anabranch_engine::Check<'_>| {
             let mut results = Vec::with_capacity(rows.ids.len());
             for (row, id) in rows.ids.iter().enumerate() {
-                if row % 64 == 0 && check.is_stopped() {
+                if row % 64 == 0 && check.should_stop() {
                     return Err(Fault::permanent("stopped", "the build ended"));
                 }
                 let read: Vec<&Value> = rows.columns.iter().map(|column| &column[row]).collect();
@@ -319,7 +319,7 @@ fn column_type(field: FieldType) -> ColumnType {
         FieldType::Text => ColumnType::Text,
         FieldType::Int => ColumnType::Int,
         FieldType::Float => ColumnType::Float,
-        FieldType::Any => ColumnType::Json,
+        FieldType::Bool => ColumnType::Bool,
         FieldType::Struct(fields) => ColumnType::Struct(
             fields.iter().map(|(name, field)| ((*name).to_owned(), column_type(*field))).collect(),
         ),

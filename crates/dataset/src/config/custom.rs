@@ -1,5 +1,7 @@
 //! Columns that a program outside fills.
 
+use std::time::Duration;
+
 use anabranch_document::{Fields, Notes};
 use anabranch_text::quote;
 use anabranch_value::Value;
@@ -8,6 +10,7 @@ use super::column::Parts;
 use super::derived::{target_reference, url};
 use super::types::{CustomColumn, WorkerConfig};
 use super::value;
+use crate::column_type::ColumnType;
 
 /// Reads what is special about a custom column.
 pub(super) fn column(
@@ -30,6 +33,8 @@ pub(super) fn column(
     }
     let model_aliases = fields.texts("model_aliases", notes).unwrap_or_default();
     let stateful = fields.bool("stateful", notes).unwrap_or(false);
+    let column_types = column_types(fields, notes);
+    let timeout = timeout(fields, notes);
     let worker = match fields.get("worker") {
         Some(_) => worker(fields, notes),
         None => {
@@ -54,8 +59,52 @@ pub(super) fn column(
         model_aliases: names(model_aliases),
         full_column,
         stateful,
+        column_types,
+        timeout,
     })
 }
+
+/// The types of the filled columns, by name: `int`, `float`, `str`, `bool`, `json`, or `list[..]` of one of them.
+fn column_types(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Vec<(String, ColumnType)> {
+    let Some(node) = fields.get("column_types") else { return Vec::new() };
+    let Some(table) = notes.as_table(node, "column_types", "types by column name") else { return Vec::new() };
+    let mut types = Vec::new();
+    for (key, node) in table {
+        let Some(word) = notes.as_text(node, &key.name) else { continue };
+        match column_type(word) {
+            Some(column_type) => types.push((key.name.clone(), column_type)),
+            None => {
+                let what = format!("{} is not a type", quote(word));
+                notes.note(&node.at, what, "write int, float, str, bool, json, or list[int] and the like");
+            }
+        }
+    }
+    types
+}
+
+fn column_type(word: &str) -> Option<ColumnType> {
+    Some(match word {
+        "int" => ColumnType::Int,
+        "float" => ColumnType::Float,
+        "str" => ColumnType::Text,
+        "bool" => ColumnType::Bool,
+        "json" => ColumnType::Json,
+        other => ColumnType::List(Box::new(column_type(other.strip_prefix("list[")?.strip_suffix(']')?)?)),
+    })
+}
+
+/// The longest silence of a call, in seconds.
+fn timeout(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Duration {
+    let Some(at) = fields.get("timeout").map(|node| node.at.clone()) else { return DEFAULT_TIMEOUT };
+    let Some(seconds) = fields.float("timeout", notes) else { return DEFAULT_TIMEOUT };
+    if !(0.001..=86_400.0).contains(&seconds) {
+        notes.hint(&at, format!("`timeout` is between 0.001 and 86400 seconds, this is {seconds}"), None);
+        return DEFAULT_TIMEOUT;
+    }
+    Duration::from_secs_f64(seconds)
+}
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
 fn worker(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<WorkerConfig> {
     let node = fields.get("worker")?;

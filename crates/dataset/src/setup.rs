@@ -1,0 +1,255 @@
+//! From a configuration to a dataset that can be built.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::Engine;
+use anabranch_engine::retry::Retry;
+use anabranch_model::conversation::Turns;
+
+use crate::ask::ModelQuestions;
+use crate::columns::{Counted, Embedding, Expression, Llm, Samplers, SeedColumns};
+use crate::config::{Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, read_file};
+use crate::custom::{self, WorkerOptions};
+use crate::dataset::{ColumnSettings, Dataset};
+use crate::error::Error;
+use crate::models::{ModelSource, Models};
+use crate::post::Post;
+use crate::processors::{SchemaTransform, matches};
+use crate::seed::Seed;
+use crate::validation::{self, Services, Tools};
+
+/// Where a dataset is described.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The configuration.
+    pub config: PathBuf,
+    /// A file with `model_configs` and `providers`, for configurations that have none.
+    pub models: Option<PathBuf>,
+    /// A file with run options.
+    pub run: Option<PathBuf>,
+    /// Seeds all random values. The same seed gives the same samples and prompts.
+    pub seed: u64,
+}
+
+/// A configuration with its seed opened.
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Vec<Problem>,
+    seed_rows: Option<Arc<Seed>>,
+    seed: u64,
+    /// The folder that relative paths start at.
+    folder: PathBuf,
+}
+
+impl Loaded {
+    /// Reads and checks a configuration, and opens its seed. Blocks.
+    pub fn read(sources: &Sources) -> Result<Loaded, Problems> {
+        let text = read_file(&sources.config)?;
+        let file = |path: &Option<PathBuf>| -> Result<Option<(String, String)>, Problems> {
+            path.as_ref().map(|path| Ok((path.display().to_string(), read_file(path)?))).transpose()
+        };
+        let (models, run) = (file(&sources.models)?, file(&sources.run)?);
+        let folder = sources.config.parent().unwrap_or(Path::new("")).to_owned();
+        let mut seed_rows = None;
+        let mut open = |config: &crate::config::SeedConfig| {
+            let seed = Seed::open(config, &seed_folder(config, &folder), sources.seed).map_err(|error| error.to_string())?;
+            let names = seed.columns().iter().map(|(name, _)| name.clone()).collect();
+            seed_rows = Some(Arc::new(seed));
+            Ok(names)
+        };
+        let environment = |name: &str| std::env::var(name).ok();
+        let mut setting = Setting {
+            models: models.as_ref().map(|(name, text)| (&**name, &**text)),
+            run: run.as_ref().map(|(name, text)| (&**name, &**text)),
+            seed_columns: Some(&mut open),
+            environment: Some(&environment),
+        };
+        let (config, warnings) = Config::parse(&sources.config.display().to_string(), &text, &mut setting)?;
+        Ok(Loaded { config, warnings, seed_rows, seed: sources.seed, folder })
+    }
+}
+
+/// Relative paths of a seed start at the working folder, as DataDesigner has it, or else at the configuration's folder.
+fn seed_folder(config: &crate::config::SeedConfig, folder: &Path) -> PathBuf {
+    use crate::config::SeedSource;
+    let (SeedSource::Local { path } | SeedSource::Directory { path, .. } | SeedSource::FileContents { path, .. }) =
+        &config.source;
+    let here = path.parent().unwrap_or(path);
+    if path.exists() || (path.to_string_lossy().contains('*') && here.exists() && !folder.join(here).exists()) {
+        return PathBuf::new();
+    }
+    folder.to_owned()
+}
+
+impl Dataset {
+    /// The dataset that a configuration describes. `post` makes the requests of remote validators and custom columns.
+    pub fn from_config(
+        loaded: &Loaded,
+        engine: &Engine,
+        models: &ModelSource,
+        post: &Arc<dyn Post>,
+    ) -> Result<Dataset, Error> {
+        let config = &loaded.config;
+        let mut dataset = Dataset::new(config.name.clone(), engine);
+        dataset.source = Arc::clone(&config.source);
+        dataset.run = config.run.clone();
+        dataset.seed = loaded.seed;
+        let calls = Models::connect(config, models, &dataset)?;
+        dataset.add_initial(loaded)?;
+        for column in &config.columns {
+            dataset.add_column(loaded, column, &calls, post)?;
+        }
+        dataset.add_custom(loaded, &calls, post);
+        dataset.add_processors(config);
+        dataset.set_order(loaded);
+        let used: Vec<(String, Arc<Counted>)> =
+            calls.by_alias.iter().map(|(alias, call)| (alias.clone(), Arc::clone(&call.model))).collect();
+        dataset.usage = Arc::new(move || {
+            used.iter().map(|(alias, model)| (alias.clone(), model.metadata())).collect::<BTreeMap<_, _>>()
+        });
+        Ok(dataset)
+    }
+
+    /// Adds the columns of the seed and of all samplers, which every row starts with.
+    fn add_initial(&mut self, loaded: &Loaded) -> Result<(), Error> {
+        let initial = ColumnSettings { is_initial: true, ..ColumnSettings::default() };
+        if let Some(seed) = &loaded.seed_rows {
+            self.column(SeedColumns::new(Arc::clone(seed)), initial.clone());
+        }
+        let samplers: Vec<(&str, &SamplerColumn)> = loaded
+            .config
+            .columns
+            .iter()
+            .filter_map(|column| match &column.kind {
+                ColumnKind::Sampler(sampler) => Some((&*column.name, sampler)),
+                _ => None,
+            })
+            .collect();
+        if !samplers.is_empty() {
+            let samplers = Samplers::new(&samplers, &loaded.config.constraints, loaded.seed).map_err(Error::Setup)?;
+            self.column(samplers, initial);
+        }
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        loaded: &Loaded,
+        column: &Column,
+        calls: &Models,
+        post: &Arc<dyn Post>,
+    ) -> Result<(), Error> {
+        let settings = ColumnSettings {
+            skip: column.skip.clone(),
+            propagate_skip: column.propagate_skip,
+            on_error: column.on_error,
+            ..ColumnSettings::default()
+        };
+        let run = &loaded.config.run;
+        let retry = Retry { rounds: run.max_retries, base: Duration::from_millis(500), longest: Duration::from_secs(30) };
+        match &column.kind {
+            ColumnKind::Sampler(_) | ColumnKind::Custom(_) => {}
+            ColumnKind::Expression { expr, dtype } => {
+                self.column(Expression::new(&column.name, expr.clone(), *dtype), settings);
+            }
+            ColumnKind::Llm(llm) => {
+                let call = calls.get(&llm.model_alias)?.clone();
+                let turns = Turns {
+                    corrections: run.max_conversation_correction_steps,
+                    restarts: run.max_conversation_restarts,
+                };
+                let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
+                let llm = Llm::new(&column.name, llm, call, turns, loaded.seed).map_err(Error::Setup)?;
+                self.column(llm, settings);
+            }
+            ColumnKind::Embedding { target_column, model_alias } => {
+                let call = calls.get(model_alias)?;
+                let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
+                let embedding = Embedding::new(&column.name, target_column, call, call.parallel as usize);
+                self.column(embedding, settings);
+            }
+            ColumnKind::Validation(validation) => {
+                let services = Services {
+                    tools: Tools::on_path(),
+                    post: Arc::clone(post),
+                    clock: Arc::clone(self.engine.clock()),
+                };
+                let validation = validation::generator(&column.name, validation, &services).map_err(Error::Setup)?;
+                self.shared_column(validation.into(), settings);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all custom columns together: those with the same command share a worker.
+    fn add_custom(&mut self, loaded: &Loaded, calls: &Models, post: &Arc<dyn Post>) {
+        let custom: Vec<(&Column, &crate::config::CustomColumn)> = loaded
+            .config
+            .columns
+            .iter()
+            .filter_map(|column| match &column.kind {
+                ColumnKind::Custom(custom) => Some((column, custom)),
+                _ => None,
+            })
+            .collect();
+        if custom.is_empty() {
+            return;
+        }
+        let questions = ModelQuestions::new(calls.by_alias.clone(), loaded.seed);
+        let options = WorkerOptions::new(
+            loaded.folder.clone(),
+            Arc::clone(self.engine.clock()),
+            Arc::clone(post),
+            Arc::new(questions),
+        );
+        let named: Vec<(&str, &crate::config::CustomColumn)> =
+            custom.iter().map(|(column, custom)| (&*column.name, *custom)).collect();
+        let retries = loaded.config.run.max_retries;
+        let retry = Retry { rounds: retries, base: Duration::from_millis(200), longest: Duration::from_secs(10) };
+        for (generator, (column, _)) in custom::generators(&named, &options).into_iter().zip(&custom) {
+            let settings = ColumnSettings {
+                skip: column.skip.clone(),
+                propagate_skip: column.propagate_skip,
+                on_error: column.on_error,
+                retry: Some(retry),
+                ..ColumnSettings::default()
+            };
+            self.shared_column(generator.into(), settings);
+        }
+    }
+
+    fn add_processors(&mut self, config: &Config) {
+        for processor in &config.processors {
+            match &processor.kind {
+                ProcessorKind::DropColumns { column_names } => {
+                    let names = self.column_names();
+                    let dropped = names.into_iter().filter(|name| column_names.iter().any(|pattern| matches(pattern, name)));
+                    self.dropped.extend(dropped);
+                }
+                ProcessorKind::SchemaTransform { template } => {
+                    self.processor(SchemaTransform::new(&processor.name, template));
+                }
+            }
+        }
+        self.dropped.extend(config.columns.iter().filter(|column| column.drop).map(|column| column.name.clone()));
+    }
+
+    fn column_names(&self) -> Vec<String> {
+        let fills = self.tasks.iter().flat_map(|task| &task.generator.contract().fills);
+        fills.map(|fill| fill.name.clone()).collect()
+    }
+
+    /// Columns of the seed first, then as the configuration has them, each with its side effects behind it.
+    fn set_order(&mut self, loaded: &Loaded) {
+        if let Some(seed) = &loaded.seed_rows {
+            self.order.extend(seed.columns().iter().map(|(name, _)| name.clone()));
+        }
+        for column in &loaded.config.columns {
+            self.order.push(column.name.clone());
+            self.order.extend(column.side_effects());
+        }
+    }
+}
