@@ -27,7 +27,31 @@ fn numbers_and_text() {
     out += &check("str", 12);
     out += &check("str", true);
     out += &check("int", Value::list([]));
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        0
+        2
+        2
+        0
+        3
+        1000000000000000000
+        1e+19 cannot be converted to int: it does not fit into 64 bits
+        nan cannot be converted to int: it is not finite
+        8
+        `many` cannot be converted to int: it is not a number
+        null
+        3.0
+        3.0
+        1.0
+        "3.0"
+        "0.1"
+        "1e+16"
+        "1.5e-05"
+        "-0.0"
+        "123456789.125"
+        "12"
+        "True"
+        a list cannot be converted to int: it is not a number
+    "#]].assert_eq(&out);
 }
 
 #[test]
@@ -37,5 +61,11 @@ fn dates() {
     out += &check("%d %b %Y", 5);
     out += &check("%K", "2024-05-31");
     out += &check("date", "2024-05-31");
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        "31 May 2024"
+        `soon` cannot be converted to a formatted date: it is not a date
+        5 cannot be converted to a formatted date: it is not a date
+        `convert_to`: unknown directive %K; use %Y %m %d %H %M %S %j %B %A or %%
+        `convert_to`: expected int, float, str or a date format such as %Y-%m-%d, found `date`
+    "#]].assert_eq(&out);
 }

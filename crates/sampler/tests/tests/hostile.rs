@@ -69,7 +69,32 @@ fn refused_parameters() {
         timedelta(0, 5, TimeUnit::Month),
         timedelta(0, u64::MAX, TimeUnit::Second),
     ]);
-    expect![""].assert_eq(&found);
+    expect![[r#"
+        `values`: the list is empty; give at least one value
+        `values`: expected text and numbers, found null
+        `values`: expected text and finite numbers, found NaN
+        `weights`: expected one weight per value, found 1 weights for 2 values
+        `weights`: all are 0; give at least one value a weight above 0
+        `weights`: expected finite numbers from 0 up, found -1
+        `weights`: expected finite numbers from 0 up, found inf
+        `values`: no lists; give one list per value of the category
+        `values.a`: the list is empty; give at least one value
+        `low`: expected at most `high` (0), found 1; swap the two
+        `low`: expected a finite number, found NaN
+        `high`: too far from `low`; the difference must be a finite number
+        `stddev`: expected a number from 0 up, found -1
+        `p`: expected a probability from 0 to 1, found 1.5
+        `p`: expected a probability from 0 to 1, found NaN
+        `n`: expected at most 9007199254740992, found 18446744073709551615
+        `mean`: expected at most 1e15, found 1000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        `mean`: expected a number from 0 up, found -1
+        `start`: `yesterday` is not a date; write it as 2024-05-31 or 2024-05-31T14:30:00
+        `end`: expected a time after `start` (2024-01-01), found 2024-01-01
+        `start`: `2024-02-30` is not a date; write it as 2024-05-31 or 2024-05-31T14:30:00
+        `dt_max`: expected more than `dt_min` (5), found 5
+        `unit`: a timedelta has no months or years; use D, h, m or s
+        `dt_max`: expected at most 400000000000, found 18446744073709551615
+    "#]].assert_eq(&found);
 }
 
 #[test]
@@ -98,7 +123,27 @@ fn refused_distributions() {
     ] {
         let _ = writeln!(out, "{}", distribution(text).unwrap_err());
     }
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        `dist_name`: unknown distribution `normal`; near names are `norm`
+        `dist_name`: unknown distribution `gama`; near names are `gamma`, `dgamma`
+        `dist_name`: unknown distribution `weibull`; near names are `weibull_min`
+        `dist_params.a`: missing; `gamma` takes a, loc, scale
+        `dist_params.b`: unknown; `gamma` takes a, loc, scale
+        `dist_params.a`: given twice; remove one
+        `dist_params.a`: expected a finite number, found NaN
+        `dist_params.a`: expected a number above 0, found 0
+        `dist_params.scale`: expected a number above 0, found 0
+        `dist_params.loc`: expected a finite number, found inf
+        `dist_params.scale`: unknown; `poisson` takes mu, loc
+        `dist_params.loc`: expected a whole number, found 0.5
+        `dist_params`: `loguniform` needs a below b
+        `dist_params.b`: expected a number, found NaN
+        `dist_params`: `hypergeom` needs M from 1 to 1e9, and n and N at most M
+        `dist_params`: `hypergeom` needs M from 1 to 1e9, and n and N at most M
+        `dist_params.a`: expected a number above 1, found 1
+        `dist_params`: `randint` needs low below high (which is exclusive)
+        `dist_params.n`: expected a whole number from 0 up, found 1.5
+    "#]].assert_eq(&out);
 }
 
 /// Whatever the parameters, a draw ends and is a finite number or an error.
@@ -163,5 +208,13 @@ fn inputs_that_do_not_fit() {
         let fault = compile(sampler).sample(&mut key.stream(0, 0), input.as_ref()).unwrap_err();
         let _ = writeln!(out, "{fault}");
     }
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        the value of column `parent` is missing
+        the value of column `parent` is `b`, for which `values` of the subcategory has no list; add one
+        the value of column `parent` is `None`, for which `values` of the subcategory has no list; add one
+        the value of column `start` is missing
+        the value of column `start` is a whole number, not a date; refer to a datetime column
+        the value of column `start` is `soon`, which is not a date; refer to a datetime column
+        the value of column `start` plus the sampled time is after the year 9999; use a smaller `dt_max`
+    "#]].assert_eq(&out);
 }

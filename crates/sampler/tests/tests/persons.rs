@@ -137,7 +137,7 @@ fn a_city_without_a_table() {
     let mut params = person("en_US");
     params.cities = vec!["Atlantis".to_owned()];
     let warnings = Sampler::Person(params.clone()).check().unwrap();
-    expect![""].assert_eq(&warnings.join("\n"));
+    expect!["`city`: `Atlantis` is not in the built-in table, so persons there have no postcode, district, region or state; near names are Atlanta"].assert_eq(&warnings.join("\n"));
     let value = &all(&params, 1)[0];
     assert_eq!(text(value, "city"), "Atlantis");
     assert_eq!(value.get("postcode"), Some(&Value::Null));
@@ -154,7 +154,20 @@ fn locales_without_a_table() {
         let found = found.map_or_else(|fault| fault.to_string(), |warnings| warnings.join("; "));
         out += &format!("{locale}: {found}\n");
     }
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        en-us: 
+        fr_CA: `locale`: no built-in table of persons for fr_CA; the one for fr_FR is used
+        es_AR: `locale`: no built-in table of persons for es_AR; the one for es_MX is used
+        es: `locale`: no built-in table of persons for es; the one for es_ES is used
+        zh_TW: `locale`: no built-in table of persons for zh_TW; the one for zh_CN is used
+        no_NO: `locale`: no built-in table of persons for no_NO; the one for sv_SE is used
+        hi_IN: `locale`: no built-in table of persons for hi_IN; the one for hi_Deva_IN is used
+        fi_FI: `locale`: no built-in table of persons for fi_FI; the one for en_US is used
+        : `locale`: expected a locale such as en_US, found ``
+        english: `locale`: expected a locale such as en_US, found `english`
+        en__US: `locale`: expected a locale such as en_US, found `en__US`
+        x y: `locale`: expected a locale such as en_US, found `x y`
+    "#]].assert_eq(&out);
 }
 
 #[test]
@@ -185,5 +198,15 @@ fn filters_that_nobody_fits() {
     let compiled = compile(&Sampler::Person(params));
     let mut stream = anabranch_sampler::ColumnKey::new(1, "p").stream(0, 0);
     out += &format!("{}\n", compiled.sample(&mut stream, None).unwrap_err());
-    expect![""].assert_eq(&out);
+    expect![[r#"
+        `select_field_values.colour`: persons cannot be selected by this field; near names are country, county, city, locale
+        `select_field_values.persona`: persons cannot be selected by this field; near names are region
+        `select_field_values.state`: no person has `XX`; near values are TX, TX, TX, TX, TX
+        `select_field_values.marital_status`: no person has `single`; near values are widowed, divorced
+        `select_field_values.sex`: no person has `female`; near values are Female, Male
+        `age_range`: expected two ages in order, from 0 to 114, found [50, 20]
+        `age_range`: expected two ages in order, from 0 to 114, found [18, 200]
+        `select_field_values`: no city fits all of `city`, `district`, `region` and `state`
+        none of 5000 persons fits `select_field_values`; allow more values or widen `age_range`
+    "#]].assert_eq(&out);
 }
