@@ -20,6 +20,7 @@ pub enum Sampler {
     Person(Person),
 }
 
+/// A random identifier.
 #[derive(Clone, Debug, Default)]
 pub struct Uuid {
     pub prefix: Option<String>,
@@ -28,6 +29,7 @@ pub struct Uuid {
     pub uppercase: bool,
 }
 
+/// One of several values.
 #[derive(Clone, Debug)]
 pub struct Category {
     /// Text and numbers, at least one.
@@ -36,6 +38,7 @@ pub struct Category {
     pub weights: Option<Vec<f64>>,
 }
 
+/// One of several values that depend on another column's value.
 #[derive(Clone, Debug)]
 pub struct Subcategory {
     /// The column with the category.
@@ -44,6 +47,7 @@ pub struct Subcategory {
     pub values: Vec<(String, Vec<Value>)>,
 }
 
+/// A number between two others.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     pub low: f64,
@@ -51,6 +55,7 @@ pub struct Uniform {
     pub decimal_places: Option<u32>,
 }
 
+/// A normally distributed number.
 #[derive(Clone, Debug)]
 pub struct Gaussian {
     pub mean: f64,
@@ -65,6 +70,7 @@ pub struct Distribution {
     pub params: Vec<(String, f64)>,
 }
 
+/// A time between two others.
 #[derive(Clone, Debug)]
 pub struct Datetime {
     /// As written; [`Sampler::check`] parses it.
@@ -74,6 +80,7 @@ pub struct Datetime {
     pub unit: TimeUnit,
 }
 
+/// A time that lies a random while after another column's.
 #[derive(Clone, Debug)]
 pub struct Timedelta {
     pub dt_min: u64,
@@ -84,6 +91,7 @@ pub struct Timedelta {
     pub unit: TimeUnit,
 }
 
+/// The unit that times are truncated to or deltas count in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     Year,
@@ -94,6 +102,7 @@ pub enum TimeUnit {
     Second,
 }
 
+/// A made-up person: a map of fields.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub locale: String,
@@ -109,6 +118,7 @@ pub struct Person {
     pub from_faker: bool,
 }
 
+/// The sex of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sex {
     Male,
