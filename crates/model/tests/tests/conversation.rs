@@ -1,0 +1,126 @@
+//! Correction turns and restarts.
+
+use std::sync::{Arc, Mutex};
+
+use anabranch_engine::retry::{Classified, Severity};
+use anabranch_engine::workload::BoxFuture;
+use anabranch_model::conversation::{Turns, converse};
+use anabranch_model::reply::ReplyProblem;
+use anabranch_model::{
+    ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Finish, Identity, Message, Model, Usage,
+};
+use expect_test::expect;
+
+use crate::block_on;
+
+/// Answers `reply 0`, `reply 1`, ..., and keeps the requests.
+struct Counting {
+    identity: Identity,
+    requests: Mutex<Vec<ChatRequest>>,
+    fails_at: Option<usize>,
+}
+
+impl Counting {
+    fn new(fails_at: Option<usize>) -> Counting {
+        let identity = Identity { provider: "test".into(), model: "counting".into() };
+        Counting { identity, requests: Mutex::default(), fails_at }
+    }
+
+    /// The requests as roles and texts.
+    fn log(&self) -> String {
+        let requests = self.requests.lock().unwrap();
+        let line = |request: &ChatRequest| {
+            let messages = request
+                .messages
+                .iter()
+                .map(|message| format!("{}:{}", message.role.as_str(), message.text.replace('\n', " ")));
+            format!("{:x} {}", request.sample, messages.collect::<Vec<_>>().join(" | "))
+        };
+        requests.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Model for Counting {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
+        let mut requests = self.requests.lock().unwrap();
+        let number = requests.len();
+        requests.push(request);
+        let fails = self.fails_at == Some(number);
+        Box::pin(async move {
+            if fails {
+                return Err(Error::Timeout {
+                    endpoint: "test".into(),
+                    after: std::time::Duration::from_secs(1),
+                });
+            }
+            Ok(ChatReply {
+                text: format!("reply {number}").into(),
+                reasoning: Some("thinking".into()),
+                finish: if number == 3 { Finish::Length } else { Finish::Stop },
+                usage: Usage { input_tokens: 10, output_tokens: 1, cached_tokens: None },
+                bytes: 0,
+                demo: false,
+            })
+        })
+    }
+
+    fn embed(&self, _: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
+        Box::pin(async { Err(Error::Setup("no".to_owned())) })
+    }
+}
+
+fn accepts(wanted: usize) -> impl Fn(&ChatReply) -> Result<Arc<str>, ReplyProblem> + Send {
+    move |reply| {
+        let fits = *reply.text == format!("reply {wanted}");
+        if fits { Ok(Arc::clone(&reply.text)) } else { Err(ReplyProblem("not what was wanted".to_owned())) }
+    }
+}
+
+fn request() -> ChatRequest {
+    ChatRequest { sample: 7, ..ChatRequest::new([Message::system("s"), Message::user("p")]) }
+}
+
+#[test]
+fn corrections_come_before_restarts() {
+    let model = Counting::new(None);
+    let turns = Turns { corrections: 1, restarts: 1 };
+    let conversed = block_on(converse(&model, request(), accepts(3), turns)).unwrap();
+    assert_eq!((conversed.calls, conversed.usage.input_tokens, conversed.usage.output_tokens), (4, 40, 4));
+    expect![[r#"
+        7 system:s | user:p
+        7 system:s | user:p | assistant:reply 0 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right.
+        100000000000007 system:s | user:p
+        100000000000007 system:s | user:p | assistant:reply 2 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right."#]].assert_eq(&model.log());
+    let trace: Vec<String> = conversed.trace.iter().map(|message| message.to_value().to_json()).collect();
+    expect![[r#"
+        {"role":"system","content":[{"type":"text","text":"s"}]}
+        {"role":"user","content":[{"type":"text","text":"p"}]}
+        {"role":"assistant","content":[{"type":"text","text":"reply 2"}],"reasoning_content":"thinking"}
+        {"role":"user","content":[{"type":"text","text":"This reply cannot be used: not what was wanted.\n\nSend the whole reply again with this put right."}]}
+        {"role":"assistant","content":[{"type":"text","text":"reply 3"}],"reasoning_content":"thinking"}"#]].assert_eq(&trace.join("\n"));
+}
+
+#[test]
+fn a_reply_that_never_fits_is_a_permanent_failure() {
+    let model = Counting::new(None);
+    let turns = Turns { corrections: 1, restarts: 1 };
+    let error = block_on(converse(&model, request(), accepts(99), turns)).unwrap_err();
+    assert_eq!((error.class(), error.attempts(), error.severity()), ("reply_format", 4, Severity::Permanent));
+    expect!["test/counting: no reply of 4 calls fits: the reply is cut off after 1 tokens (raise `max_tokens`): not what was wanted"].assert_eq(&error.to_string());
+    let once = Turns { corrections: 0, restarts: 0 };
+    assert_eq!(
+        block_on(converse(&Counting::new(None), request(), accepts(9), once)).unwrap_err().attempts(),
+        1
+    );
+}
+
+#[test]
+fn errors_of_the_transport_end_it_at_once() {
+    let model = Counting::new(Some(1));
+    let error = block_on(converse(&model, request(), accepts(5), Turns::default())).unwrap_err();
+    assert_eq!((error.class(), model.requests.lock().unwrap().len()), ("timeout", 2));
+}
