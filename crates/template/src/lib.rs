@@ -1,84 +1,40 @@
 //! Jinja templates in bounded memory and time.
+//!
+//! A template is compiled once: minijinja parses it, and this crate turns the syntax tree into steps whose variables are
+//! slots. Anybody may write a template, so each step takes fuel for the bytes that it reads or makes, the memory that
+//! expressions and named values take is bounded, and so is the output.
+//!
+//! ```
+//! use anabranch_template::{Bounds, Template};
+//! use anabranch_value::Value;
+//! let template = Template::compile("{{ name|upper }}: {{ scores|join(', ') }}")?;
+//! assert_eq!(template.variables(), ["name", "scores"]);
+//! let values = [Value::from("Ada"), Value::list([Value::from(1), Value::from(2.5)])];
+//! assert_eq!(template.render(&values, Bounds::default())?, "ADA: 1, 2.5");
+//! # Ok::<(), anabranch_template::Error>(())
+//! ```
 
-use std::ops::Range;
+mod template;
+mod error;
+mod syntax;
+mod code;
+mod names;
+mod compile;
+mod expressions;
+mod calls;
+mod run;
+mod evaluate;
+mod work;
+mod kinds;
+mod operators;
+mod print;
+mod number_format;
+mod tests;
+mod filters;
+mod methods;
+mod json_path;
 
-use anabranch_value::Value;
-
-/// A compiled template.
-pub struct Template {
-    source: String,
-    variables: Vec<String>,
-}
-
-/// What a template may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Steps of the evaluator.
-    pub fuel: u64,
-    /// Bytes of the rendered text.
-    pub output_bytes: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds { fuel: 1_000_000, output_bytes: 4 << 20 }
-    }
-}
-
-/// What is wrong with a template, or went wrong in it.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
-    /// The bytes of the source that it is about.
-    pub place: Range<usize>,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl Template {
-    /// Compiles a template.
-    pub fn compile(source: &str) -> Result<Template, Error> {
-        let env = minijinja::Environment::new();
-        let parsed = env.template_from_str(source).map_err(|error| Error {
-            place: error.range().unwrap_or(0..0),
-            message: error.to_string(),
-        })?;
-        let mut variables: Vec<String> = parsed.undeclared_variables(false).into_iter().collect();
-        variables.sort();
-        Ok(Template { source: source.to_owned(), variables })
-    }
-
-    /// Compiles a bare expression, as between `{{` and `}}`.
-    pub fn expression(source: &str) -> Result<Template, Error> {
-        Template::compile(&format!("{{{{ {source} }}}}"))
-    }
-
-    /// The names that the template reads and does not define, in the order of first use.
-    pub fn variables(&self) -> &[String] {
-        &self.variables
-    }
-
-    /// The text that the template renders to, with one value per name in [`variables`](Self::variables).
-    pub fn render(&self, values: &[Value], bounds: Bounds) -> Result<String, Error> {
-        let _ = (values, bounds);
-        Ok(self.source.clone())
-    }
-
-    /// The value of a template that is a single expression, with its type; the rendered text of any other.
-    pub fn evaluate(&self, values: &[Value], bounds: Bounds) -> Result<Value, Error> {
-        self.render(values, bounds).map(Value::from)
-    }
-}
-
-/// Whether a value counts as true in a condition: not null, false, zero, or empty.
-pub fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(truth) => *truth,
-        Value::Int(int) => *int != 0,
-        Value::Float(float) => *float != 0.0,
-        Value::Text(text) => !text.is_empty(),
-        Value::List(list) => !list.is_empty(),
-        Value::Map(map) => !map.is_empty(),
-    }
-}
+pub use error::{Error, ErrorKind};
+pub use run::{Run, Sink};
+pub use template::{Bounds, Dialect, Template, filter_names, test_names};
+pub use work::{MEMORY_BYTES, is_true};

@@ -1,35 +1,22 @@
-//! Text out of a template and values.
-//!
-//! Anybody may send a template, so it runs in bounded memory and time whatever it says: it is read into steps
-//! ([`compile`]), each of which takes fuel for what it looks at ([`work`]); what expressions make is bounded, and has no
-//! name that more could be made of; what comes out is given as it comes ([`run`]).
-
-mod code;
-mod compile;
-mod evaluate;
-mod filters;
-mod kinds;
-mod operators;
-mod run;
-mod work;
+//! Text out of a template and values: the parameters of `template/1`, and its output in chunks. The template itself runs in
+//! bounded memory and time, whatever it says (`anabranch-template`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use anabranch_template::{Bounds, Dialect, Error, ErrorKind, Run, Sink, Template, filter_names, test_names};
+use anabranch_value::{Map, Value as Variable};
 use bytes::Bytes;
-use minijinja::Value as Variable;
 use serde_json::Value as Json;
 
-use self::evaluate::{Halt, Scope};
-use self::run::Run;
-use self::work::{MADE_MOST, Stop, Work};
 use super::parsed;
 use crate::Value;
 use crate::function::{Arity, Call, Chunks, Fault, Holds, Kernel, Out, Signature};
 use crate::functions::support::{MAX_BYTES, Streamed, signature, unlike};
-use crate::functions::text::{shown, text};
+use crate::functions::text::text;
 use crate::registry::{Functions, join};
 
-/// Steps that a template may take, if the recipe does not say.
+/// The steps that a template may take, if the recipe does not say.
 const FUEL: u64 = 1_000_000;
 
 /// The most steps that a recipe may allow.
@@ -65,8 +52,7 @@ fn described() -> Signature {
     .may("max_bytes", MAX_BYTES)
     // It is the template that costs, not the inputs.
     .nanos_per_kib(Signature::OPAQUE);
-    let filters: Vec<&str> = filters::FILTERS.iter().map(|filter| filter.name).collect();
-    let tests: Vec<&str> = kinds::TESTS.iter().map(|test| test.name).collect();
+    let (filters, tests) = (filter_names(Dialect::Plain), test_names(Dialect::Plain));
     let about = signature.about.to_mut();
     about.push_str(&format!(" Filters: {}. Tests: {}.", filters.join(", "), tests.join(", ")));
     signature.holds = Holds::Everything;
@@ -81,10 +67,11 @@ enum Format {
 }
 
 fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-    let source = Bytes::copy_from_slice(call.text("template")?.as_bytes());
+    let source = call.text("template")?;
     let fuel = call.number_or("fuel", 1..=FUEL_MOST, FUEL)?;
     let most = call.max_bytes()?;
-    let steps = compile::compile(&source).map_err(|halt| fault(&source, halt, fuel))?;
+    let template = Template::compile_as(source, Dialect::Plain)
+        .map_err(|error| Fault::param("template", error.located(source)))?;
     let format = match call.params.get("format") {
         None => Format::Text,
         Some(_) => match call.text("format")? {
@@ -97,25 +84,28 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     if let Some(name) = names.iter().find(|name| variables.contains_key(*name)) {
         return Err(Fault::param("names", format!("{name:?} is in `values`, too")));
     }
-    let scope = Scope { variables, loops: Vec::new() };
-    let run = Run { steps, at: 0, scope, work: Work { fuel, made: 0 }, given: 0, most };
+    let bounds = Bounds { fuel, output_bytes: usize::try_from(most).unwrap_or(usize::MAX) };
     let inputs = call.sizes.iter().map(|_| Chunks::new()).collect();
-    Ok(Box::new(Template { source, fuel, format, names, inputs, held: 0, run }))
+    let template = Arc::new(template);
+    Ok(Box::new(Rendering { template, bounds, most, format, names, variables, inputs, held: 0, run: None }))
 }
 
 /// A template that waits for its inputs, then runs.
-struct Template {
-    source: Bytes,
-    fuel: u64,
+struct Rendering {
+    template: Arc<Template>,
+    bounds: Bounds,
+    /// The most bytes of the output.
+    most: u64,
     format: Format,
     names: Vec<String>,
+    variables: BTreeMap<String, Variable>,
     inputs: Vec<Chunks>,
     /// Bytes of the inputs.
     held: u64,
-    run: Run,
+    run: Option<Run>,
 }
 
-impl Kernel for Template {
+impl Kernel for Rendering {
     fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
         self.held += chunk.len() as u64;
         if self.held > INPUTS_MOST {
@@ -132,51 +122,64 @@ impl Kernel for Template {
             Format::Json => Ok(of_json(parsed(index, &join(chunks))?)),
         };
         let inputs = self.inputs.drain(..).enumerate().map(read).collect::<Result<Vec<Variable>, Fault>>()?;
-        let variables = &mut self.run.scope.variables;
-        variables.extend(self.names.drain(..).zip(inputs.iter().cloned()));
-        variables.insert("inputs".to_owned(), Variable::from(inputs));
+        self.variables.extend(self.names.drain(..).zip(inputs.iter().cloned()));
+        self.variables.insert("inputs".to_owned(), Variable::from(inputs));
+        let values = self.template.variables().iter().map(|name| self.variables.get(name).cloned()).collect();
+        self.run = Some(Run::new(self.template.clone(), values, self.bounds));
         self.resume(out)
     }
 
     fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
-        let most = self.run.most;
-        self.run.go_on(out).map_err(|halt| match halt.stop {
-            Stop::Given => Fault::TooLarge { what: "the output", most },
-            _ => fault(&self.source, halt, self.fuel),
-        })
+        let Some(run) = &mut self.run else { return Ok(()) };
+        match run.go_on(&mut Chunked(out)) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                out.pause();
+                Ok(())
+            }
+            Err(error) => Err(self.fault(&error)),
+        }
     }
 }
 
-fn fault(source: &Bytes, halt: Halt, fuel: u64) -> Fault {
-    let Halt { place, stop } = halt;
-    let before = &source[..place.start.min(source.len())];
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let problem = match stop {
-        Stop::Wrong(problem) => problem,
-        Stop::Fuel => format!("more than {fuel} steps; `fuel` allows up to {FUEL_MOST}").into(),
-        Stop::Made => format!("makes more than {MADE_MOST} bytes on its way; make less of it at once").into(),
-        Stop::Given => "gives too much".into(),
-    };
-    let part = match source.get(place).map(String::from_utf8_lossy) {
-        Some(part) if !part.is_empty() => format!(", in {}", shown(&part)),
-        _ => String::new(),
-    };
-    Fault::param("template", format!("line {line}: {problem}{part}"))
+impl Rendering {
+    fn fault(&self, error: &Error) -> Fault {
+        match error.kind {
+            ErrorKind::Output => Fault::TooLarge { what: "the output", most: self.most },
+            ErrorKind::Fuel => Fault::param("template", format!("{error}; `fuel` allows up to {FUEL_MOST}")),
+            ErrorKind::Template | ErrorKind::Memory => Fault::param("template", error.to_string()),
+        }
+    }
 }
 
+/// The output of a template, in chunks.
+struct Chunked<'a>(&'a mut Out);
+
+impl Sink for Chunked<'_> {
+    fn write(&mut self, text: &str) {
+        self.0.write(text.as_bytes());
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.is_full()
+    }
+}
+
+/// JSON as a value of a template. The entries of a map are in the order of their names.
 fn of_json(value: Json) -> Variable {
     match value {
-        Json::Null => Variable::from(()),
+        Json::Null => Variable::Null,
         Json::Bool(value) => value.into(),
         Json::String(text) => text.into(),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => number.into(),
-            (None, Some(number)) => number.into(),
-            (None, None) => number.as_f64().expect("a number is one of the three").into(),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            None => number.as_f64().unwrap_or(f64::NAN).into(),
         },
-        Json::Array(values) => values.into_iter().map(of_json).collect(),
+        Json::Array(values) => Variable::list(values.into_iter().map(of_json)),
         Json::Object(values) => {
-            Variable::from_pairs(values.into_iter().map(|(key, value)| (key, of_json(value))))
+            let mut map: Map = values.into_iter().map(|(key, value)| (key.into(), of_json(value))).collect();
+            map.sort_keys();
+            map.into()
         }
     }
 }
@@ -214,30 +217,40 @@ fn values(call: &Call<'_>) -> Result<BTreeMap<String, Variable>, Fault> {
                 .iter()
                 .map(|(name, value)| Ok((name.clone(), variable(value)?)))
                 .collect::<Result<_, Fault>>()?;
-            let mut work = Work { fuel: u64::MAX, made: 0 };
-            match values.values().map(|value| work.weigh(value)).sum::<Result<usize, Stop>>() {
-                Ok(bytes) if bytes as u64 <= INPUTS_MOST => Ok(values),
-                _ => Err(Fault::TooLarge { what: "`values`", most: INPUTS_MOST }),
+            match values.values().map(weight).sum::<u64>() <= INPUTS_MOST {
+                true => Ok(values),
+                false => Err(Fault::TooLarge { what: "`values`", most: INPUTS_MOST }),
             }
         }
         Some(other) => Err(unlike("values", "a map", other)),
     }
 }
 
+/// The bytes of a value, about.
+fn weight(value: &Variable) -> u64 {
+    let inside = match value {
+        Variable::Text(text) => text.len() as u64,
+        Variable::List(values) => values.iter().map(weight).sum(),
+        Variable::Map(values) => values.iter().map(|(name, value)| name.len() as u64 + weight(value)).sum(),
+        _ => 0,
+    };
+    size_of::<Variable>() as u64 + inside
+}
+
 fn variable(value: &Value) -> Result<Variable, Fault> {
     match value {
-        Value::Null => Ok(Variable::from(())),
+        Value::Null => Ok(Variable::Null),
         Value::Bool(value) => Ok((*value).into()),
         Value::Int(value) => Ok((*value).into()),
         Value::Float(value) => Ok((*value).into()),
-        Value::Text(value) => Ok(value.into()),
+        Value::Text(value) => Ok(value.as_str().into()),
         Value::List(values) => {
             values.iter().map(variable).collect::<Result<Vec<Variable>, Fault>>().map(Variable::from)
         }
         Value::Map(values) => values
             .iter()
-            .map(|(name, value)| Ok((name.clone(), variable(value)?)))
-            .collect::<Result<BTreeMap<String, Variable>, Fault>>()
+            .map(|(name, value)| Ok((name.as_str().into(), variable(value)?)))
+            .collect::<Result<Map, Fault>>()
             .map(Variable::from),
         Value::Bytes(_) | Value::Address(_) => Err(unlike("values", "something a template can show", value)),
     }
