@@ -1,5 +1,6 @@
 //! Tests of datasets.
 
+mod compat;
 mod kit;
 mod processors;
 mod rows;
