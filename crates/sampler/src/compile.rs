@@ -175,6 +175,16 @@ impl CompiledSampler {
     }
 }
 
+impl Subcategory {
+    /// The list for a value of the category, as a draw finds it.
+    pub fn list_for(&self, parent: &Value) -> Option<&[Value]> {
+        let text = value_text(parent);
+        let short = if let Value::Float(float) = parent { float.to_string() } else { text.clone() };
+        let list = |key: &str| self.values.iter().find(|(name, _)| name == key);
+        list(&text).or_else(|| list(&short)).map(|(_, values)| values.as_slice())
+    }
+}
+
 fn number(
     distribution: &CompiledDistribution,
     places: Option<u32>,

@@ -75,10 +75,13 @@ fn categories() {
 
 #[test]
 fn subcategories() {
-    let sampler = Sampler::Subcategory(Subcategory {
+    let params = Subcategory {
         category: "animal".to_owned(),
         values: vec![("cat".to_owned(), texts(&["tabby", "siamese"])), ("5".to_owned(), texts(&["five"]))],
-    });
+    };
+    assert_eq!(params.list_for(&Value::Float(5.0)), Some(texts(&["five"]).as_slice()));
+    assert_eq!(params.list_for(&"dog".into()), None);
+    let sampler = Sampler::Subcategory(params);
     assert_eq!(sampler.depends_on(), Some("animal"));
     expect![[r#"
         "siamese"

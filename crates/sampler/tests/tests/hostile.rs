@@ -94,7 +94,8 @@ fn refused_parameters() {
         `dt_max`: expected more than `dt_min` (5), found 5
         `unit`: a timedelta has no months or years; use D, h, m or s
         `dt_max`: expected at most 400000000000, found 18446744073709551615
-    "#]].assert_eq(&found);
+    "#]]
+    .assert_eq(&found);
 }
 
 #[test]
