@@ -89,6 +89,7 @@ impl std::fmt::Debug for TemplateText {
     }
 }
 
+/// What fills a column.
 #[derive(Clone, Debug)]
 pub enum ColumnKind {
     Sampler(SamplerColumn),
@@ -99,6 +100,7 @@ pub enum ColumnKind {
     Custom(CustomColumn),
 }
 
+/// A column of sampled values.
 #[derive(Clone, Debug)]
 pub struct SamplerColumn {
     pub sampler: Sampler,
@@ -108,6 +110,7 @@ pub struct SamplerColumn {
     pub convert_to: Option<Convert>,
 }
 
+/// A column that a chat model fills.
 #[derive(Clone, Debug)]
 pub struct LlmColumn {
     pub prompt: TemplateText,
@@ -118,6 +121,7 @@ pub struct LlmColumn {
     pub output: LlmOutput,
 }
 
+/// What a reply must be.
 #[derive(Clone, Debug)]
 pub enum LlmOutput {
     Text,
@@ -133,6 +137,7 @@ pub enum LlmOutput {
     },
 }
 
+/// One score of a judge.
 #[derive(Clone, Debug)]
 pub struct Score {
     pub name: String,
@@ -141,6 +146,7 @@ pub struct Score {
     pub options: Vec<(Value, String)>,
 }
 
+/// The messages of a call that are kept in a column beside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
     #[default]
@@ -185,6 +191,7 @@ impl CodeLang {
     }
 }
 
+/// The type of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dtype {
     Int,
@@ -194,6 +201,7 @@ pub enum Dtype {
     Bool,
 }
 
+/// A column that says whether values of others are valid.
 #[derive(Clone, Debug)]
 pub struct ValidationColumn {
     pub target_columns: Vec<String>,
@@ -201,12 +209,14 @@ pub struct ValidationColumn {
     pub validator: Validator,
 }
 
+/// What decides whether a value is valid.
 #[derive(Clone, Debug)]
 pub enum Validator {
     Code { lang: CodeLang },
     Remote(RemoteValidator),
 }
 
+/// A validator behind an HTTP endpoint.
 #[derive(Clone, Debug)]
 pub struct RemoteValidator {
     pub endpoint_url: String,
@@ -241,6 +251,7 @@ pub enum WorkerConfig {
     Http { url: String },
 }
 
+/// Rows that are there before anything is generated.
 #[derive(Clone, Debug)]
 pub struct SeedConfig {
     pub source: SeedSource,
@@ -248,6 +259,7 @@ pub struct SeedConfig {
     pub selection: Option<SeedSelection>,
 }
 
+/// Where a seed is.
 #[derive(Clone, Debug)]
 pub enum SeedSource {
     /// A file, or a pattern with `*` in its last part.
@@ -267,6 +279,7 @@ pub enum SeedSource {
     },
 }
 
+/// The order of a seed's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedOrder {
     #[default]
@@ -274,6 +287,7 @@ pub enum SeedOrder {
     Shuffle,
 }
 
+/// The part of a seed that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedSelection {
     /// Rows, both inclusive.
@@ -291,6 +305,7 @@ pub struct Constraint {
     pub place: String,
 }
 
+/// How a constraint compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Lt,
@@ -299,18 +314,21 @@ pub enum Comparison {
     Ge,
 }
 
+/// What a constraint compares with.
 #[derive(Clone, Debug)]
 pub enum ConstraintRhs {
     Number(f64),
     Column(String),
 }
 
+/// A processor under its name.
 #[derive(Clone, Debug)]
 pub struct ProcessorConfig {
     pub name: String,
     pub kind: ProcessorKind,
 }
 
+/// What a processor does.
 #[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// Column names; `*` and `?` match as in file names.

@@ -1,0 +1,3 @@
+//! Datasets.
+
+mod config;
