@@ -28,7 +28,7 @@ pub struct Config {
     /// Environment variables that providers take their keys from and that are not set; only of providers that columns
     /// use.
     pub missing_keys: Vec<MissingKey>,
-    /// The file's text, kept beside the output.
+    /// The file's text with secrets left out, kept beside the output.
     pub source: Arc<str>,
 }
 

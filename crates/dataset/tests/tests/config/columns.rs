@@ -61,7 +61,25 @@ fn problems_of_model_columns() {
   - text
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:7:6: column `a` needs `model_alias`
+            data.yaml:7:46: `prompt` is text, this is a number (put it in quotes)
+            data.yaml:7:61: `with_trace` is `none`, `last_message` or `all_messages`, this is `some`
+            data.yaml:8:74: `model_alias` is empty
+            data.yaml:8:89: there is no language `pyton` (did you mean `python`?)
+            data.yaml:9:98: `output_format` is a JSON schema, this is text (write `type: object` and `properties:` below it)
+            data.yaml:10:105: JSON schemas have no type `objekt` (did you mean `object`?)
+            data.yaml:10:113: `properties` of a JSON schema is not a list
+            data.yaml:11:86: a judge needs a score (give `name`, `description` and `options`)
+            data.yaml:12:122: a score needs an option (write `option: description` below it)
+            data.yaml:12:128: score `x` needs `description`
+            data.yaml:12:150: `a` is text, this is a number (put it in quotes)
+            data.yaml:13:28: there is no column type `llm-txt` (did you mean `llm-text`?)
+            data.yaml:14:46: the prompt is empty
+            data.yaml:14:93: `extract_reasoning_content` is `true` or `false`, this is text
+            data.yaml:15:6: column `i` needs `column_type`
+            data.yaml:16:6: a column needs `name`
+            data.yaml:17:5: a column is a table of fields, this is text"#]],
     );
 }
 
@@ -81,7 +99,14 @@ fn prompts_that_look_wrong_are_warned_about() {
   - {name: c, column_type: expression, expr: plain}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:7:46: the prompt of column `a` reads no column: every row asks the same (name columns in it as `{{ column }}`)
+            data.yaml:12:24: `{topic}` is sent to the model as it is (write `{{ topic }}` for the value of the column)
+            data.yaml:12:33: `{day}` is sent to the model as it is (write `{{ day }}` for the value of the column)
+            data.yaml:13:12: `{a}` is sent to the model as it is (write `{{ a }}` for the value of the column)
+            data.yaml:13:15: `{size}` is sent to the model as it is (write `{{ size }}` for the value of the column)
+            data.yaml:14:12: templates cannot read column `two words` by its name (letters, digits and `_` can be read, with no digit in front)
+            data.yaml:15:46: the expression is the same text in every row (expressions stand in double braces: `{{ price * 2 }}`)"#]],
     );
 }
 
@@ -132,7 +157,17 @@ fn expressions_have_types_and_skips_fit_them() {
   - {name: i, column_type: expression, expr: '{{ size }}', on_error: ignore}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:7:107: the value "many" does not fit `dtype: int`
+            data.yaml:8:108: `value` is text, a number, or true or false, this is a list
+            data.yaml:9:67: `dtype` is `int`, `float`, `str` or `bool`, this is `text`
+            data.yaml:10:46: the expression is empty
+            data.yaml:11:73: the condition reads no column (write it as `{{ column == "value" }}`)
+            data.yaml:12:67: `skip` needs `when`
+            data.yaml:12:77: `skip` has no `wen` (did you mean `when`?)
+            data.yaml:13:77: `skip.when` reads `g`, the column itself (it has no value before the column is filled; read another one)
+            data.yaml:14:64: samplers cannot be skipped (use `conditional_params`, or skip the columns that read it)
+            data.yaml:15:70: `on_error` is `drop_row`, `keep_null` or `fail_run`, this is `ignore`"#]],
     );
 }
 
@@ -163,13 +198,25 @@ fn validations_and_embeddings_are_checked() {
   - {name: f, column_type: embedding, target_column: topc, model_alias: e}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:8:57: column `sql` has code in `sql:ansi`, the validator is for `python` (use the same `code_lang` in both)
+            data.yaml:9:56: a validation needs a target column
+            data.yaml:9:112: there is no validator for `rust` (`python` and the dialects of SQL (`sql:ansi`) can be validated; use `remote` for others)
+            data.yaml:10:57: `target_columns` reads `sqll`, which is not a column (did you mean `sql`?)
+            data.yaml:10:80: there is no validator `cod` (did you mean `code`?)
+            data.yaml:11:120: `localhost` is not an address of HTTP (it begins with `http://` or `https://` and a host)
+            data.yaml:11:146: `retry_backoff` is between 1 and 1000, this is 0.5
+            data.yaml:11:151: a validator of type `remote` has no `retries` (it has validator_type, endpoint_url, output_schema, timeout, retry_backoff, max_retries, max_parallel_requests)
+            data.yaml:12:6: column `e` needs `validator_params`
+            data.yaml:13:54: `target_column` reads `topc`, which is not a column (did you mean `topic`?)"#]],
     );
     warned(
         &with(
             "  - {name: a, column_type: validation, target_columns: [topic], validator_type: code, validator_params: {code_lang: python}}\n",
         ),
-        &expect![""],
+        &expect![
+            "data.yaml:6:57: column `topic` is validated as code and is not of type `llm-code` (use `column_type: llm-code` for it)"
+        ],
     );
 }
 
@@ -205,6 +252,14 @@ fn custom_columns_name_their_worker() {
   - {name: d, column_type: custom, worker: {url: 'ftp://x'}, required_columns: [tpoic]}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:7:56: column `a` needs `worker` (a file holds no Python function; say what runs `make`: `worker:` and below it `command: [python3, make.py]`, or `url: http://localhost:8000`)
+            data.yaml:8:70: a worker has either `command` or `url` (keep one of them)
+            data.yaml:9:80: `command` is a program and its arguments: [python3, worker.py]
+            data.yaml:9:84: a worker has no `shell` (it has command, url)
+            data.yaml:9:116: `generation_strategy` is `cell_by_cell` or `full_column`, this is `rows`
+            data.yaml:10:6: column `d` needs `generator_function`
+            data.yaml:10:50: `ftp://x` is not an address of HTTP (it begins with `http://` or `https://` and a host)
+            data.yaml:10:81: `required_columns` reads `tpoic`, which is not a column (did you mean `topic`?)"#]],
     );
 }

@@ -29,7 +29,12 @@ fn both_roots_and_json_mean_the_same() {
 fn a_problem_is_shown_with_its_line() {
     let text = "columns:\n  - name: a\n    column_type: expression\n    expr: '{{ b }}'\n";
     let problems = parse(text).unwrap_err();
-    expect![""].assert_eq(&problems.errors[0].report("error").to_string());
+    expect![[r#"
+        error: data.yaml:4:15: `expr` reads `b`, which is not a column
+          4 |     expr: '{{ b }}'
+            |               ^
+          help: columns are a"#]]
+    .assert_eq(&problems.errors[0].report("error").to_string());
 }
 
 #[test]
@@ -40,12 +45,23 @@ colums: []
 columns: [{name: a, column_type: sampler, sampler_type: uuid, parms: {}}]
 seed: {}
 ",
-        &expect![""],
+        &expect![[r#"
+            data.yaml:2:1: a dataset configuration has no `colums` (did you mean `columns`?)
+            data.yaml:3:63: column `a` has no `parms` (did you mean `params`?)
+            data.yaml:4:1: a dataset configuration has no `seed` (it has library_version, columns, model_configs, providers, run, seed_config, constraints, processors, tool_configs, profilers)"#]],
     );
-    refused("data_designer: {columns: []}\nlibrary: 1\n", &expect![""]);
-    refused("- 1\n", &expect![""]);
-    refused("", &expect![""]);
-    refused("columns: []\n", &expect![""]);
+    refused(
+        "data_designer: {columns: []}\nlibrary: 1\n",
+        &expect![[r#"
+        data.yaml:1:26: there is no column (add one to `columns`, or a `seed_config`)
+        data.yaml:2:1: a dataset configuration has no `library` (it has data_designer, library_version, providers, run)"#]],
+    );
+    refused("- 1\n", &expect!["data.yaml:1:1: a dataset configuration is a table of fields, this is a list"]);
+    refused("", &expect!["data.yaml:1:1: a dataset configuration is a table of fields, this is null"]);
+    refused(
+        "columns: []\n",
+        &expect!["data.yaml:1:10: there is no column (add one to `columns`, or a `seed_config`)"],
+    );
 }
 
 #[test]
@@ -63,7 +79,15 @@ model_configs:
   - {alias: i, model: x, provider: openai, inference_parameters: {generation_type: image}}
 seed_config: {source: {seed_type: hf, path: datasets/x/y}}
 ",
-        &expect![""],
+        &expect![[r#"
+            data.yaml:3:28: columns of type `image` are not taken yet: cells hold no images (generate text instead, and make the images from it in a step of its own)
+            data.yaml:4:77: tools (MCP) are not taken yet: a model call has no tools (take `tool_alias` away, or run the tool before and bring its results in as a seed)
+            data.yaml:5:86: images, audio and video in prompts are not taken yet: prompts are text (take `multi_modal_context` away, or describe the media in a text column)
+            data.yaml:6:71: `allow_resize: true` is not taken yet: a column keeps the number of rows (take it away and change the number of rows in a processor or in the seed; steps between stages of a build come with a later version)
+            data.yaml:7:77: validators of type `local_callable` are not taken: a file holds no Python function (serve the function over HTTP and use `validator_type: remote`, or make it a `custom` column)
+            data.yaml:8:15: tools (MCP) are not taken yet: a model call has no tools (take `tool_configs` away, or run the tools before and bring their results in as a seed)
+            data.yaml:10:84: models of type `image` are not taken yet: cells hold no images (take the model away)
+            data.yaml:11:35: seeds of type `hf` are not taken: datasets of Hugging Face are not read over the network yet (download the files and use `seed_type: local`)"#]],
     );
     for word in ["df", "agent_rollout", "lokal"] {
         let text = format!("columns: []\nseed_config: {{source: {{seed_type: {word}, path: x}}}}\n");
@@ -84,7 +108,9 @@ profilers: []
     );
     warned(
         "columns: [{name: d, column_type: sampler, sampler_type: uuid}]\nprofilers: [{model_alias: x}]\n",
-        &expect![""],
+        &expect![
+            "data.yaml:2:1: `profilers` has no effect here (the report of a build shows all columns by itself)"
+        ],
     );
 }
 
@@ -99,9 +125,18 @@ fn run_options_are_read_and_checked() {
     assert_eq!(run.max_in_flight_tasks, 1024, "the default");
     refused(
         &with("run: {buffer_size: 0, max_retrys: 1, shutdown_error_rate: 2, disable_early_shutdown: 1}\n"),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:6:20: `buffer_size` is between 1 and 1000000, this is 0
+            data.yaml:6:23: `run` has no `max_retrys` (did you mean `max_retries`?)
+            data.yaml:6:59: `shutdown_error_rate` is between 0 and 1, this is 2
+            data.yaml:6:86: `disable_early_shutdown` is `true` or `false`, this is a number"#]],
     );
-    warned(&with("run: {otel_metrics_port: 9464, display_tui: true, async_trace: null}\n"), &expect![""]);
+    warned(
+        &with("run: {otel_metrics_port: 9464, display_tui: true, async_trace: null}\n"),
+        &expect![[r#"
+        data.yaml:6:7: `otel_metrics_port` has no effect here (a build opens no port)
+        data.yaml:6:32: `display_tui` has no effect here (the terminal shows progress by itself)"#]],
+    );
     // A file of its own, under the configuration's.
     let text = with("run: {buffer_size: 50}\n");
     let mut setting =
@@ -110,7 +145,8 @@ fn run_options_are_read_and_checked() {
     assert_eq!((config.run.buffer_size, config.run.max_retries), (50, 9));
     let mut setting = Setting { run: Some(("run.yaml", "bufer_size: 7\n")), ..Setting::default() };
     let problems = Config::parse("d.yaml", &text, &mut setting).unwrap_err();
-    expect![""].assert_eq(&problems.to_string());
+    expect!["run.yaml:1:1: a file of run options has no `bufer_size` (did you mean `buffer_size`?)"]
+        .assert_eq(&problems.to_string());
 }
 
 #[test]
@@ -146,13 +182,21 @@ seed_config:
   sampling_strategy: random
   selection_strategy: {index: 2, num_partitions: 2}
 ",
-        &expect![""],
+        &expect![[r#"
+            data.yaml:4:12: a seed's source needs `path`
+            data.yaml:5:22: `sampling_strategy` is `ordered` or `shuffle`, this is `random`
+            data.yaml:6:24: there is no block 2 of 2 (`index` counts from 0)"#]],
     );
     refused(
         "columns: []\nseed_config: {source: {path: x}, selection_strategy: {start: 9, end: 5}}\n",
-        &expect![""],
+        &expect![[r#"
+            data.yaml:2:24: a seed's source needs `seed_type`
+            data.yaml:2:55: `start` 9 is behind `end` 5"#]],
     );
-    warned("columns: []\nseed_config: {source: {seed_type: local, path: x.csv, extra: 1}}\n", &expect![""]);
+    warned(
+        "columns: []\nseed_config: {source: {seed_type: local, path: x.csv, extra: 1}}\n",
+        &expect!["data.yaml:2:55: a seed of type `local` has no `extra` (it is left out)"],
+    );
 }
 
 #[test]
@@ -171,10 +215,15 @@ seed_config: {source: {seed_type: local, path: qa.csv}}
             Err(problems) => problems.to_string(),
         }
     };
-    expect![""].assert_eq(&check(Ok(vec!["question", "answr"])));
-    expect![""].assert_eq(&check(Ok(vec!["question", "answer"])));
-    expect![""].assert_eq(&check(Ok(vec!["question", "answr", "a"])));
-    expect![""].assert_eq(&check(Err("no such file")));
+    expect![[r#"Some(["question", "answr"])"#]].assert_eq(&check(Ok(vec!["question", "answr"])));
+    expect!["data.yaml:2:71: `expr` reads `answr`, which is not a column (did you mean `answer`?)"]
+        .assert_eq(&check(Ok(vec!["question", "answer"])));
+    expect!["data.yaml:2:18: the seed has a column `a` as well (rename this one)"]
+        .assert_eq(&check(Ok(vec!["question", "answr", "a"])));
+    expect![
+        "data.yaml:3:48: the seed cannot be read: no such file (paths are relative to the current folder)"
+    ]
+    .assert_eq(&check(Err("no such file")));
 }
 
 #[test]
@@ -201,22 +250,33 @@ processors:
             "
 processors:
   - {name: less, processor_type: drop_columns, column_names: [tpoic, 'x*']}
-  - {name: less, processor_type: schema_transform, template: {a: '{{ tpic }}', b: '{{ }'}}
+  - {name: less, processor_type: schema_transform, template: {a: '{{ tpic }}'}}
   - {name: c, processor_type: schema_transform, template: text}
   - {name: d, processor_type: filter}
   - {name: ../e, processor_type: drop_columns}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:8:63: `tpoic` matches no column (did you mean `topic`?)
+            data.yaml:8:70: `x*` matches no column
+            data.yaml:9:12: processor `less` is there already (give one of them another name)
+            data.yaml:9:70: `template` reads `tpic`, which is not a column (did you mean `topic`?)
+            data.yaml:10:59: `template` is a table of the new columns, this is text
+            data.yaml:11:31: there is no processor `filter` (processors are drop_columns, schema_transform)
+            data.yaml:12:6: processor `../e` needs `column_names`
+            data.yaml:12:12: `../e` is not a name (it names a folder of the output)"#]],
     );
 }
 
 #[test]
 fn something_must_be_left() {
-    refused("columns: [{name: a, column_type: sampler, sampler_type: uuid, drop: true}]\n", &expect![""]);
+    refused(
+        "columns: [{name: a, column_type: sampler, sampler_type: uuid, drop: true}]\n",
+        &expect!["data.yaml:1:18: every column is dropped, nothing is left (keep one: `drop: false`)"],
+    );
     refused(
         &with("processors: [{name: all, processor_type: drop_columns, column_names: ['*']}]\n"),
-        &expect![""],
+        &expect!["data.yaml:3:12: every column is dropped, nothing is left (keep one: `drop: false`)"],
     );
 }
 
@@ -242,7 +302,13 @@ constraints:
   - {target_column: size, operator: lt, rhs: five, constraint_type: scalar_inequality}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:7:21: a constraint names `topic`, which is not a sampler of numbers (constraints compare sampled numbers)
+            data.yaml:8:38: `operator` is `lt`, `le`, `gt` or `ge`, this is `less`
+            data.yaml:9:21: a constraint names `sizes`, which is not a column (did you mean `size`?)
+            data.yaml:9:47: a constraint names `day`, which is not a sampler of numbers (constraints compare sampled numbers)
+            data.yaml:10:46: a constraint compares a column with itself (name another one)
+            data.yaml:11:46: `rhs` of a scalar constraint is a number, this is `five`"#]],
     );
 }
 
@@ -250,6 +316,7 @@ constraints:
 fn files_are_read_by_their_names() {
     let problems =
         |path: &str| lines(&Config::load(path.as_ref(), &mut Setting::default()).unwrap_err().errors);
-    expect![""].assert_eq(&problems("data.txt"));
+    expect!["data.txt: not a dataset configuration by its name (call it .yaml, .yml or .json)"]
+        .assert_eq(&problems("data.txt"));
     assert!(problems("none.yaml").starts_with("none.yaml: cannot be read"));
 }

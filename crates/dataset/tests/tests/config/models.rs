@@ -68,9 +68,32 @@ providers:
   - {name: p, endpoint: 'http://y'}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:8:36: there is no provider `opnai` (did you mean `openai`?)
+            data.yaml:9:36: alias `a` is there already (give one of them another alias)
+            data.yaml:9:80: `temperature` is between 0 and 2, this is 3
+            data.yaml:9:90: `top_p` is between 0 and 1, this is -1
+            data.yaml:9:106: `max_tokens` is between 1 and 4294967295, this is 0
+            data.yaml:9:132: `max_parallel_requests` is between 1 and 100000, this is 0
+            data.yaml:9:144: `timeout` is in seconds, more than 0 and at most 86400, this is 0
+            data.yaml:10:6: model `b` needs `model`
+            data.yaml:10:57: `inference_parameters` has no `temperatur` (did you mean `temperature`?)
+            data.yaml:11:118: `low` is less than `high`, these are 1 and 0.5
+            data.yaml:12:129: `temperature` is between 0 and 2, this is 5
+            data.yaml:12:142: there is one weight per value, none is negative, and one is more than 0
+            data.yaml:13:84: `generation_type` is `chat-completion`, `embedding` or `image`, this is `chat`
+            data.yaml:13:107: `encoding_format` is `float` or `base64`, this is `hex`
+            data.yaml:15:25: `localhost` is not an address of HTTP (it begins with `http://` or `https://` and a host)
+            data.yaml:15:51: `provider_type` is `openai` or `anthropic`, this is `azure`
+            data.yaml:16:37: provider `p` has no `key` (it has name, endpoint, provider_type, api_key, extra_body, extra_headers)
+            data.yaml:17:12: provider `p` is there already"#]],
     );
-    refused(&with("model_configs: [{alias: a, model: x}]\n"), &expect![""]);
+    refused(
+        &with("model_configs: [{alias: a, model: x}]\n"),
+        &expect![
+            "data.yaml:6:18: model `a` needs `provider` (nvidia, openai and openrouter are there; others go into `providers`)"
+        ],
+    );
     refused(
         &with(&format!(
             "{COLUMNS}model_configs:
@@ -78,7 +101,9 @@ providers:
   - {{alias: vectors, model: x, provider: openai, inference_parameters: {{temperature: 1}}}}
 "
         )),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:9:41: model `writer` is used for chat and has parameters for embeddings (give the embedding column a model of its own)
+            data.yaml:10:42: model `vectors` is used for embeddings and has parameters for chat (give the embedding column a model of its own)"#]],
     );
 }
 
@@ -111,6 +136,13 @@ default: q
         let mut setting = Setting { models: Some(("models.yaml", models)), ..Setting::default() };
         Config::parse("data.yaml", &text, &mut setting).unwrap_err().to_string()
     };
-    expect![""].assert_eq(&refused("model_configs: [{alias: vectors, model: e5, provider: opnrouter}]\n"));
-    expect![""].assert_eq(&refused("models: []\n"));
+    expect![[r#"
+        data.yaml:8:55: there is no provider `p` (declare it in `providers`, with `name` and `endpoint`)
+        models.yaml:1:55: there is no provider `opnrouter` (did you mean `openrouter`?)"#]]
+    .assert_eq(&refused("model_configs: [{alias: vectors, model: e5, provider: opnrouter}]\n"));
+    expect![[r#"
+        data.yaml:8:55: there is no provider `p` (declare it in `providers`, with `name` and `endpoint`)
+        models.yaml:1:1: a models file has no `models` (it has model_configs, providers, default)
+        models.yaml:1:1: the file has neither `model_configs` nor `providers` (it needs one of them)"#]]
+    .assert_eq(&refused("models: []\n"));
 }

@@ -77,7 +77,32 @@ columns:
   - {name: p, column_type: sampler}
   - {name: q, column_type: sampler, sampler_type: person_from_faker, params: {with_synthetic_personas: true}}
 ",
-        &expect![""],
+        &expect![[r#"
+            data.yaml:3:51: there is no sampler `categry` (did you mean `category`?)
+            data.yaml:4:78: `values` has no value
+            data.yaml:5:95: 2 values with 1 weight
+            data.yaml:6:95: the weights add up to 0
+            data.yaml:7:82: a value is text or a number, this is true or false (put it in quotes)
+            data.yaml:7:88: a value is text or a number, this is null (put it in quotes)
+            data.yaml:7:94: a value is text or a number, this is a list (put it in quotes)
+            data.yaml:8:69: a sampler of type `uniform` needs `high`
+            data.yaml:8:74: `low` is a number, this is text
+            data.yaml:8:77: a sampler of type `uniform` has no `hihg` (did you mean `high`?)
+            data.yaml:9:83: the parameters are of a sampler `gaussian`, the column has `uniform` (`sampler_type` can be left out of the parameters)
+            data.yaml:10:6: the sampler of column `h` needs `mean`
+            data.yaml:10:6: the sampler of column `h` needs `stddev`
+            data.yaml:11:73: `n` is 0 or more, this is -1
+            data.yaml:12:112: `unit` is `Y`, `M`, `D`, `h`, `m` or `s`, this is `w`
+            data.yaml:12:128: `int` is not a format of dates (write it as strftime has it: `%Y-%m-%d`)
+            data.yaml:13:71: `dt_max` is more than `dt_min`, these are 5 and 5
+            data.yaml:13:125: `unit` is `D`, `h`, `m` or `s`, this is `Y`
+            data.yaml:14:79: `age_range` is two ages between 0 and 114, the smaller first: [18, 65]
+            data.yaml:14:94: `sex` is `Male` or `Female`, this is `male` (did you mean `Male`?)
+            data.yaml:15:69: values of the sampler `uuid` are not converted
+            data.yaml:16:91: `convert_to` is `int`, `float` or `str` here, this is `integer`
+            data.yaml:17:103: `loc` is a number, this is text
+            data.yaml:18:6: column `p` needs `sampler_type`
+            data.yaml:19:79: a sampler of type `person_from_faker` has no `with_synthetic_personas` (it has sampler_type, locale, sex, city, age_range)"#]],
     );
 }
 
@@ -97,7 +122,13 @@ fn a_subcategory_has_a_list_for_each_value_of_its_category() {
   - {name: four, column_type: sampler, sampler_type: timedelta, params: {dt_min: 1, dt_max: 2, reference_column_name: size}}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:12:99: category `kind` has no such values: `d` (take these lists away, or add the values there)
+            data.yaml:12:99: values of category `kind` have no list: `c` (add a list for each)
+            data.yaml:13:99: `size` is not a sampler of type `category` (a subcategory follows a category)
+            data.yaml:14:87: `category` reads `knid`, which is not a column (did you mean `kind`?)
+            data.yaml:14:105: `a` has no value
+            data.yaml:15:119: `size` is not a sampler of type `datetime` (a timedelta is added to a datetime)"#]],
     );
 }
 
@@ -115,10 +146,15 @@ fn conditions_read_samplers() {
       text == 'x': {values: [c]}
       kind == 'x': {values: [c]}
       sizes > 5: {values: [c]}
-      size >: {values: [c]}
       size > 5: {low: 1, high: 2}
 ",
         ),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:13:7: a condition of a sampler reads `text`, which is not a sampler (samplers come first; conditions read samplers and columns of the seed)
+            data.yaml:14:7: a condition of `conditional_params` reads `kind`, the column itself (it has no value before the column is filled; read another one)
+            data.yaml:15:7: a condition of `conditional_params` reads `sizes`, which is not a column (did you mean `size`?)
+            data.yaml:16:18: a sampler of type `category` has no `low` (it has sampler_type, values, weights)
+            data.yaml:16:18: a sampler of type `category` needs `values`
+            data.yaml:16:26: a sampler of type `category` has no `high` (it has sampler_type, values, weights)"#]],
     );
 }
