@@ -1,6 +1,7 @@
 //! Tests of datasets.
 
 mod compat;
+mod config;
 mod kit;
 mod processors;
 mod rows;
