@@ -8,10 +8,9 @@ use anabranch_model::{EmbeddingParams, Generation};
 use anabranch_text::{Problem, Problems, quote};
 
 use super::draft::{Draft, DraftModel, DraftProvider};
-use super::models::{self, Environment};
 use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
-use super::{Setting, root, seed, structure};
+use super::{Environment, Setting, models, root, seed, structure};
 
 /// Reads and checks a configuration and the files beside it.
 pub(super) fn config(

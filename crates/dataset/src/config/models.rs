@@ -10,6 +10,7 @@ use anabranch_model::{
 use anabranch_text::quote;
 use anabranch_value::Map;
 
+use super::Environment;
 use super::derived::{url, whole};
 use super::draft::{Draft, DraftModel, DraftProvider};
 use super::value;
@@ -17,9 +18,6 @@ use super::value;
 /// The longest time for one call if none is configured, and the calls in flight at once.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_PARALLEL_REQUESTS: u32 = 4;
-
-/// Environment variables, by name.
-pub(super) type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Reads `model_configs`.
 pub(super) fn models(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {

@@ -9,7 +9,7 @@ use expect_test::expect;
 use super::parse;
 
 fn first_error(text: &str) -> String {
-    parse(text).unwrap_err().errors[0].to_string()
+    parse(text).expect_err("a problem").errors[0].to_string()
 }
 
 #[test]
