@@ -20,13 +20,19 @@ pub trait Generator: Send + Sync + 'static {
     /// Fills one row. Called for [`Grain::Cell`].
     fn cell(&self, row: Row<'_>) -> Work<Cells> {
         let _ = row;
-        Work::Ready(Err(Fault::permanent("internal", "the generator declares cells and has no form for them")))
+        Work::Ready(Err(Fault::permanent(
+            "internal",
+            "the generator declares cells and has no form for them",
+        )))
     }
 
     /// Fills the rows of a group: one result per row, in order. Called for [`Grain::Batch`].
     fn batch(&self, rows: Rows) -> Work<Vec<Result<Cells, Fault>>> {
         let _ = rows;
-        Work::Ready(Err(Fault::permanent("internal", "the generator declares batches and has no form for them")))
+        Work::Ready(Err(Fault::permanent(
+            "internal",
+            "the generator declares batches and has no form for them",
+        )))
     }
 }
 

@@ -108,10 +108,16 @@ pub struct LlmColumn {
 #[derive(Clone, Debug)]
 pub enum LlmOutput {
     Text,
-    Code { lang: CodeLang },
+    Code {
+        lang: CodeLang,
+    },
     /// A JSON schema.
-    Structured { schema: Value },
-    Judge { scores: Vec<Score> },
+    Structured {
+        schema: Value,
+    },
+    Judge {
+        scores: Vec<Score>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -137,8 +143,27 @@ pub struct CodeLang(pub &'static str);
 impl CodeLang {
     /// All languages.
     pub const ALL: [&'static str; 21] = [
-        "bash", "c", "cobol", "cpp", "csharp", "go", "java", "javascript", "kotlin", "python", "ruby", "rust", "scala",
-        "swift", "typescript", "sql:sqlite", "sql:tsql", "sql:bigquery", "sql:mysql", "sql:postgres", "sql:ansi",
+        "bash",
+        "c",
+        "cobol",
+        "cpp",
+        "csharp",
+        "go",
+        "java",
+        "javascript",
+        "kotlin",
+        "python",
+        "ruby",
+        "rust",
+        "scala",
+        "swift",
+        "typescript",
+        "sql:sqlite",
+        "sql:tsql",
+        "sql:bigquery",
+        "sql:mysql",
+        "sql:postgres",
+        "sql:ansi",
     ];
 
     /// The language of this name.
@@ -217,9 +242,20 @@ pub struct SeedConfig {
 #[derive(Clone, Debug)]
 pub enum SeedSource {
     /// A file, or a pattern with `*` in its last part.
-    Local { path: PathBuf },
-    Directory { path: PathBuf, file_pattern: String, recursive: bool },
-    FileContents { path: PathBuf, file_pattern: String, recursive: bool, encoding: String },
+    Local {
+        path: PathBuf,
+    },
+    Directory {
+        path: PathBuf,
+        file_pattern: String,
+        recursive: bool,
+    },
+    FileContents {
+        path: PathBuf,
+        file_pattern: String,
+        recursive: bool,
+        encoding: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -269,8 +305,12 @@ pub struct ProcessorConfig {
 #[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// Column names; `*` and `?` match as in file names.
-    DropColumns { column_names: Vec<String> },
-    SchemaTransform { template: TransformNode },
+    DropColumns {
+        column_names: Vec<String>,
+    },
+    SchemaTransform {
+        template: TransformNode,
+    },
 }
 
 /// A JSON value whose texts are templates.

@@ -75,9 +75,9 @@ impl Process {
         functions: Arc<[Function]>,
         clock: Arc<dyn Clock>,
     ) -> Result<(Arc<Process>, impl Future<Output = ()> + Send + use<>), Fault> {
-        let (program, arguments) = command
-            .split_first()
-            .ok_or_else(|| Fault::permanent("worker", "the command of the worker is empty: name a program"))?;
+        let (program, arguments) = command.split_first().ok_or_else(|| {
+            Fault::permanent("worker", "the command of the worker is empty: name a program")
+        })?;
         let mut start = Command::new(program);
         // A group of its own, so that whatever it starts ends with it.
         start.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
@@ -149,8 +149,9 @@ impl Process {
     }
 
     fn hear(&self, text: &str, functions: &[Function]) -> Result<(), Stop> {
-        let line: Line = serde_json::from_str(text)
-            .map_err(|error| Stop::Wrong(format!("a line that is not of the protocol ({error}): {}", quoted(text))))?;
+        let line: Line = serde_json::from_str(text).map_err(|error| {
+            Stop::Wrong(format!("a line that is not of the protocol ({error}): {}", quoted(text)))
+        })?;
         let mut calls = lock(&self.calls);
         calls.heard = self.clock.now();
         if line.ready == Some(true) {
@@ -165,7 +166,8 @@ impl Process {
             return Err(Stop::Wrong(format!("a line before it was ready: {}", quoted(text))));
         }
         let id = line.id.filter(|id| *id < calls.next);
-        let id = id.ok_or_else(|| Stop::Wrong(format!("a line without the id of a call: {}", quoted(text))))?;
+        let id =
+            id.ok_or_else(|| Stop::Wrong(format!("a line without the id of a call: {}", quoted(text))))?;
         if line.ask.is_none() {
             calls.answered += 1;
         }
@@ -231,8 +233,12 @@ impl Held {
         select(errors, clock.sleep_until(clock.now() + STDERR_WAIT)).await;
         let said = tail.describe();
         let fault = match stop {
-            Stop::Refused(problem) => Fault::permanent("worker", format!("the worker `{name}`: {problem}{said}")),
-            Stop::Wrong(problem) => Fault::transient("worker", format!("the worker `{name}` said {problem}{said}")),
+            Stop::Refused(problem) => {
+                Fault::permanent("worker", format!("the worker `{name}`: {problem}{said}"))
+            }
+            Stop::Wrong(problem) => {
+                Fault::transient("worker", format!("the worker `{name}` said {problem}{said}"))
+            }
             Stop::Closed => {
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
                 Fault::transient("worker", format!("the worker `{name}` ended ({status}){said}"))

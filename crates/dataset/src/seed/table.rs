@@ -132,10 +132,11 @@ fn unify(paths: &[PathBuf], mut files: Vec<FileTable>) -> Result<Table, Error> {
     for file in files {
         end += file.rows;
         ends.push(end);
-        let part = file.columns.into_iter().zip(&columns).map(|(column, (_, column_type))| match column.cells {
-            FileCells::Untyped(texts) => typed(texts, column_type),
-            FileCells::Typed(cells) => cells,
-        });
+        let part =
+            file.columns.into_iter().zip(&columns).map(|(column, (_, column_type))| match column.cells {
+                FileCells::Untyped(texts) => typed(texts, column_type),
+                FileCells::Typed(cells) => cells,
+            });
         parts.push(part.collect());
     }
     Ok(Table { columns, ends, parts })

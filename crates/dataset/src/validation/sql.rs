@@ -102,7 +102,8 @@ pub(super) fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
 fn syntax(dialect: Dialect, code: &str) -> Result<(), String> {
     let parser = dialect.parser();
     let tokens = Tokenizer::new(parser, code).tokenize_with_location().map_err(|error| error.to_string())?;
-    if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF)) {
+    if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF))
+    {
         return Err(EMPTY.into());
     }
     bounded(&tokens)?;
@@ -165,16 +166,31 @@ pub(super) fn lint(
         folder.write(&format!("row_{row}.sql"), code.as_ref().map_or("", |code| code))?;
     }
     let arguments = [
-        "lint", "--dialect", dialect.name(), "--format", "json", "--rules", "LT01", "--templater", "raw", "--nofail",
+        "lint",
+        "--dialect",
+        dialect.name(),
+        "--format",
+        "json",
+        "--rules",
+        "LT01",
+        "--templater",
+        "raw",
+        "--nofail",
         "--ignore-local-config",
-        "--disable-progress-bar", "--processes", "1", ".",
+        "--disable-progress-bar",
+        "--processes",
+        "1",
+        ".",
     ];
     let output = child::run(&tool.path, &arguments, folder.path(), tool.wall, check)?;
-    let reports: Vec<Report> = serde_json::from_str(&output)
-        .map_err(|error| Fault::transient("validator", format!("sqlfluff's output is not readable: {error}")))?;
+    let reports: Vec<Report> = serde_json::from_str(&output).map_err(|error| {
+        Fault::transient("validator", format!("sqlfluff's output is not readable: {error}"))
+    })?;
     let mut by_file: HashMap<String, Vec<String>> = HashMap::new();
     for report in reports {
-        let name = std::path::Path::new(&report.filepath).file_stem().map(|name| name.to_string_lossy().into_owned());
+        let name = std::path::Path::new(&report.filepath)
+            .file_stem()
+            .map(|name| name.to_string_lossy().into_owned());
         let errors = report.violations.into_iter().filter(|violation| violation.code == "PRS");
         let errors = errors.map(|violation| format!("PRS: {}", violation.description)).collect();
         by_file.insert(name.unwrap_or_default(), errors);
