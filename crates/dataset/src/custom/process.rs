@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use futures_util::future::{Either, join, pending, select};
+use futures_util::FutureExt;
+use futures_util::future::{Either, FusedFuture, join, pending, select};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -212,12 +213,13 @@ impl Drop for Held {
 
 impl Held {
     async fn drive(mut self, name: String, functions: Arc<[Function]>, pipes: Pipes) {
-        let Pipes { stdin, stdout, stderr, queue } = pipes;
+        // The queue is open until the calls can see why there is no answer.
+        let Pipes { stdin, stdout, stderr, mut queue } = pipes;
         let tail = Tail::default();
-        let mut errors = Box::pin(read_errors(stderr, &tail));
+        let mut errors = Box::pin(read_errors(stderr, &tail)).fuse();
         let stop = {
             let listen = Box::pin(listen(&self.process, stdout, &functions));
-            let others = Box::pin(join(write(stdin, queue, hello(&functions)), async {
+            let others = Box::pin(join(write(stdin, &mut queue, hello(&functions)), async {
                 (&mut errors).await;
                 pending::<()>().await;
             }));
@@ -230,7 +232,9 @@ impl Held {
         self.process.group.end();
         let status = self.child.wait().await;
         let clock = Arc::clone(&self.process.clock);
-        select(errors, clock.sleep_until(clock.now() + STDERR_WAIT)).await;
+        if !errors.is_terminated() {
+            select(errors, clock.sleep_until(clock.now() + STDERR_WAIT)).await;
+        }
         let said = tail.describe();
         let fault = match stop {
             Stop::Refused(problem) => {
@@ -269,7 +273,7 @@ async fn listen(process: &Process, stdout: ChildStdout, functions: &[Function]) 
 }
 
 /// Writes lines. A process that does not listen is noticed by its silence.
-async fn write(mut stdin: ChildStdin, mut queue: Receiver<String>, hello: String) {
+async fn write(mut stdin: ChildStdin, queue: &mut Receiver<String>, hello: String) {
     let mut next = Some(hello);
     while let Some(mut line) = next {
         line.push('\n');

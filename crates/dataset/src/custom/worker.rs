@@ -52,7 +52,7 @@ pub(super) struct Function {
 }
 
 /// A program that fills custom columns. Dropping it kills its process and everything that this started.
-pub struct Worker {
+pub(super) struct Worker {
     pub(super) config: WorkerConfig,
     pub(super) options: WorkerOptions,
     functions: Arc<[Function]>,

@@ -160,9 +160,7 @@ impl Shared {
         let verdicts = match (self.language, &self.tool) {
             (Language::Python, None) => codes.into_iter().map(python::parse).collect(),
             (Language::Python, Some(tool)) => python::lint(tool, &codes, check)?,
-            (Language::Sql(dialect), None) => {
-                codes.into_iter().map(|code| sql::parse(dialect, code)).collect()
-            }
+            (Language::Sql(dialect), None) => sql::parse_all(dialect, codes)?,
             (Language::Sql(dialect), Some(tool)) => sql::lint(tool, dialect, &codes, check)?,
         };
         Ok(verdicts.into_iter().map(Ok).collect())

@@ -22,6 +22,9 @@ const MAX_DEPTH: usize = 24;
 /// The most words and operators between two semicolons: a chain of operators becomes a tree as deep as the chain.
 const MAX_WORDS: usize = 4_000;
 
+/// The stack of the parser's thread, of which only the used part takes memory.
+const STACK: usize = 64 << 20;
+
 /// The message about code without a statement.
 const EMPTY: &str = "there is no statement";
 
@@ -90,8 +93,20 @@ fn verdict(messages: &[String], validator: &str) -> Value {
     ])
 }
 
+/// The verdicts of the parser. It and its trees recurse, so it has a thread with a stack for the deepest allowed code.
+pub(super) fn parse_all(dialect: Dialect, codes: Vec<Result<&str, String>>) -> Result<Vec<Value>, Fault> {
+    let fault = |problem: String| Fault::transient("validator", format!("the SQL parser {problem}"));
+    std::thread::scope(|threads| {
+        let thread = std::thread::Builder::new().name("sql-parser".into()).stack_size(STACK);
+        let parser =
+            thread.spawn_scoped(threads, || codes.into_iter().map(|code| parse(dialect, code)).collect());
+        let parser = parser.map_err(|error| fault(format!("could not be started: {error}")))?;
+        parser.join().map_err(|_| fault("panicked".into()))
+    })
+}
+
 /// The verdict of the parser.
-pub(super) fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
+fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
     let messages = match code {
         Ok(code) => syntax(dialect, code).err().into_iter().chain(scales(code)).collect(),
         Err(problem) => vec![problem],

@@ -107,7 +107,19 @@ async fn wrong_answers_fail_their_call_only() {
         r#"{"id":7,"values":{"c":7}}"#,
     ];
     let echo: String = answers.iter().map(|answer| format!("read x; echo '{answer}';")).collect();
-    check(shell(&format!("{READY} {echo} cat")), 7, expect![[r#""#]]).await;
+    check(
+        shell(&format!("{READY} {echo} cat")),
+        7,
+        expect![[r#"
+        Permanent x1 reply_format: the column `c` got text, which is not its type
+        Permanent x1 reply_format: the worker filled the column `d`: add it to `side_effect_columns`
+        Permanent x1 reply_format: the worker did not fill the column `c`
+        Permanent x1 reply_format: the answer has no "values"
+        Transient x1 valueerror: no
+        Permanent x1 custom: plain
+        7"#]],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -115,11 +127,16 @@ async fn declarations_are_checked() {
     let declared = |functions: &str| {
         shell(&format!("read hello; echo '{{\"ready\":true,\"functions\":{functions}}}'; cat"))
     };
-    check(declared(r#"{"g":{},"h":{}}"#), 1, expect![[r#""#]]).await;
-    check(declared(r#"{"f":{"required_columns":["z"]}}"#), 1, expect![[r#""#]]).await;
-    check(declared(r#"{"f":{"side_effect_columns":["z"]}}"#), 1, expect![[r#""#]]).await;
-    check(declared(r#"{"f":{"generation_strategy":"full_column"}}"#), 1, expect![[r#""#]]).await;
-    check(shell("read hello; echo '{\"error\":\"no module\"}'; cat"), 1, expect![[r#""#]]).await;
+    check(declared(r#"{"g":{},"h":{}}"#), 1, expect!["Permanent x1 worker: the worker `/bin/sh`: the worker has no function `f`, which the column `c` names; it has: g, h"]).await;
+    check(declared(r#"{"f":{"required_columns":["z"]}}"#), 1, expect!["Permanent x1 worker: the worker `/bin/sh`: the function `f` declares the required columns [z], and the column `c` has [a]: change one of them"]).await;
+    check(declared(r#"{"f":{"side_effect_columns":["z"]}}"#), 1, expect!["Permanent x1 worker: the worker `/bin/sh`: the function `f` declares the side-effect columns [z], and the column `c` has []: change one of them"]).await;
+    check(declared(r#"{"f":{"generation_strategy":"full_column"}}"#), 1, expect!["Permanent x1 worker: the worker `/bin/sh`: the function `f` declares the generation strategy full_column, and the column `c` has cell_by_cell: change one of them"]).await;
+    check(
+        shell("read hello; echo '{\"error\":\"no module\"}'; cat"),
+        1,
+        expect!["Permanent x1 worker: the worker `/bin/sh`: no module"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -143,7 +160,10 @@ async fn a_worker_that_always_dies_is_given_up() {
     for row in 0..3 {
         said.push(cell(&*generator, row, &[Value::Int(1)]).await);
     }
-    expect![[r#""#]].assert_eq(&said.join("\n"));
+    expect![[r#"
+        Transient x1 worker: the worker `/bin/sh` ended (exit status: 4)
+        Transient x1 worker: the worker `/bin/sh` ended (exit status: 4)
+        Permanent x1 worker: the worker `/bin/sh` ended (exit status: 4); it was started 2 times and is not started again (the last run answered 0 calls)"#]].assert_eq(&said.join("\n"));
     let generator = one(&custom(&["/nowhere/at/all"]), &options);
     expect!["Permanent x1 worker: the worker `/nowhere/at/all` could not be started: No such file or directory (os error 2)"]
         .assert_eq(&cell(&*generator, 0, &[Value::Int(1)]).await);
@@ -151,15 +171,25 @@ async fn a_worker_that_always_dies_is_given_up() {
 
 #[tokio::test]
 async fn hostile_output_is_bounded() {
-    check(shell("echo nonsense; exec sleep 100000"), 1, expect![[r#""#]]).await;
+    check(shell("echo nonsense; exec sleep 100000"), 1, expect!["Transient x1 worker: the worker `/bin/sh` said a line that is not of the protocol (expected ident at line 1 column 2): nonsense"]).await;
     check(
         shell(&format!("{READY} echo '{{\"id\":99,\"values\":{{}}}}'; exec sleep 100000")),
         1,
-        expect![[r#""#]],
+        expect![[r#"Transient x1 worker: the worker `/bin/sh` said a line without the id of a call: {"id":99,"values":{}}"#]],
     )
     .await;
-    check(shell(&format!("{READY} exec tr '\\0' 'x' < /dev/zero")), 1, expect![[r#""#]]).await;
-    check(shell(&format!("{READY} printf '\\377\\n'; exec sleep 100000")), 1, expect![[r#""#]]).await;
+    check(
+        shell(&format!("{READY} exec tr '\\0' 'x' < /dev/zero")),
+        1,
+        expect!["Transient x1 worker: the worker `/bin/sh` said a line of more than 16 MiB"],
+    )
+    .await;
+    check(
+        shell(&format!("{READY} printf '\\377\\n'; exec sleep 100000")),
+        1,
+        expect!["Transient x1 worker: the worker `/bin/sh` said a line that is not UTF-8"],
+    )
+    .await;
 }
 
 #[tokio::test]

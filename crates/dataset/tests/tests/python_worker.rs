@@ -139,7 +139,7 @@ async fn row_groups_and_typed_parameters() {
 async fn failures_are_told() {
     let Some(python) = Python::new() else { return };
     let leave = python.column("leave", "columns.py");
-    expect!["Permanent x1 systemexit: SystemExit: 3 (columns.py, line 49)"]
+    expect!["Permanent x1 systemexit: SystemExit: 3 (columns.py, line 44)"]
         .assert_eq(&cells(&*one(&leave, &options(Echo)), &["x"]).await);
     let missing = cells(&*one(&python.column("nope", "columns.py"), &options(Echo)), &["x"]).await;
     assert!(missing.contains("the worker has no function `nope`") && missing.contains("greet"), "{missing}");

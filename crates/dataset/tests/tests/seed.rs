@@ -90,12 +90,18 @@ fn json_values_keep_their_shape() {
             2.5 {"x":2,"y":null} null "{}" true
             null null [] null "t""#]],
     );
-    let array = expect![[r#"
-        a: Int, b: List(Json)
-        1 null
-        2 [1,"x"]"#]];
-    check_file("a.json", "[{\"a\": 1},\n {\"a\": 2, \"b\": [1, \"x\"]}]", array.clone());
-    check_file("a.json", "{\"a\": 1}\n{\"a\": 2, \"b\": [1, \"x\"]}", array);
+    let rows = "{\"a\": 1}\n{\"a\": 2, \"b\": [1, \"x\"]}";
+    let as_array = format!("[{}]", rows.replace('\n', ",\n"));
+    for text in [rows.to_owned(), as_array] {
+        check_file(
+            "a.json",
+            text,
+            expect![[r#"
+                a: Int, b: List(Json)
+                1 null
+                2 [1,"x"]"#]],
+        );
+    }
 }
 
 #[test]

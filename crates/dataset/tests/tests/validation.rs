@@ -87,7 +87,10 @@ async fn every_row_of_every_target_has_its_own_verdict() {
     let mut first = texts(&["x = 1", "x ="]);
     first.push(Value::Null);
     let second = texts(&["y =", "y = 2", "y = 3"]);
-    check_code("python", Tools::none(), 2, vec![first, second], expect![[r#""#]]).await;
+    check_code("python", Tools::none(), 2, vec![first, second], expect![[r#"
+        {"code":{"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"parser"},"other":{"is_valid":false,"python_linter_score":0.0,"python_linter_severity":"fatal","python_linter_messages":[{"type":"fatal","symbol":"syntax-error","line":1,"column":1,"message":"invalid syntax near `y =`"}],"validator":"parser"}}
+        {"code":{"is_valid":false,"python_linter_score":0.0,"python_linter_severity":"fatal","python_linter_messages":[{"type":"fatal","symbol":"syntax-error","line":1,"column":1,"message":"invalid syntax near `x =`"}],"validator":"parser"},"other":{"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"parser"}}
+        {"code":{"is_valid":false,"python_linter_score":0.0,"python_linter_severity":"fatal","python_linter_messages":[{"type":"fatal","symbol":"no-code","line":1,"column":1,"message":"expected code as text, found null"}],"validator":"parser"},"other":{"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"parser"}}"#]]).await;
 }
 
 #[tokio::test]
@@ -99,7 +102,12 @@ async fn sql_is_parsed_by_its_dialect() {
         "CREATE TABLE t (a DECIMAL(10), b DECIMAL(10, 2))",
         "SELECT (1",
     ];
-    check_code("sql:ansi", Tools::none(), 10, vec![texts(&codes)], expect![[r#""#]]).await;
+    check_code("sql:ansi", Tools::none(), 10, vec![texts(&codes)], expect![[r#"
+        {"is_valid":true,"error_messages":"","validator":"parser"}
+        {"is_valid":false,"error_messages":"sql parser error: Expected: an SQL statement, found: SELEC at Line: 1, Column: 1","validator":"parser"}
+        {"is_valid":false,"error_messages":"there is no statement","validator":"parser"}
+        {"is_valid":false,"error_messages":"line 1: `DECIMAL(10)` has no scale: write DECIMAL(precision, scale)","validator":"parser"}
+        {"is_valid":false,"error_messages":"sql parser error: Expected: ), found: EOF","validator":"parser"}"#]]).await;
     let special = texts(&["SELECT TOP 5 [a b] FROM t", "SELECT `a` FROM `p.d.t`", "SELECT a::int FROM t"]);
     for dialect in ["sql:tsql", "sql:bigquery", "sql:postgres"] {
         let lang = CodeLang::new(dialect).unwrap();
@@ -172,7 +180,12 @@ async fn the_verdicts_of_a_program_are_aligned_by_row() {
     let folder = Folder::new();
     let tools = Tools { ruff: Some(folder.script("ruff", RUFF)), ..Tools::none() };
     let codes = texts(&["a = 1\nb = 2", "bad", "c", "d", "bad = 1\nx = bad\ny\nz\nw\n"]);
-    check_code("python", tools, 2, vec![codes], expect![[r#""#]]).await;
+    check_code("python", tools, 2, vec![codes], expect![[r#"
+        {"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"ruff 9.8.7"}
+        {"is_valid":false,"python_linter_score":0.0,"python_linter_severity":"error","python_linter_messages":[{"type":"error","symbol":"F821","line":1,"column":2,"message":"bad"}],"validator":"ruff 9.8.7"}
+        {"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"ruff 9.8.7"}
+        {"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"ruff 9.8.7"}
+        {"is_valid":false,"python_linter_score":0.0,"python_linter_severity":"error","python_linter_messages":[{"type":"error","symbol":"F821","line":1,"column":2,"message":"bad"}],"validator":"ruff 9.8.7"}"#]]).await;
 }
 
 #[tokio::test]
@@ -189,7 +202,10 @@ async fn a_program_that_fails_or_hangs_costs_its_batch_only() {
     let generator = generator("verdict", &column, &services(tools)).unwrap();
     let rows = rows(vec![texts(&["boom", "hang", "fine"])]);
     let verdicts = shown(done(generator.batch(rows)).await.unwrap());
-    expect![[r#""#]].assert_eq(&folder.clean(verdicts));
+    expect![[r#"
+        Transient x1 validator: `ruff` gave no result: no memory
+        Transient x1 validator: `ruff` did not end within 0.3 s and was killed
+        {"is_valid":true,"python_linter_score":10.0,"python_linter_severity":"none","python_linter_messages":[],"validator":"ruff"}"#]].assert_eq(&folder.clean(verdicts));
 }
 
 /// Replies from a list, and the bodies that were posted.
@@ -256,7 +272,18 @@ async fn a_remote_validator_gets_batches() {
         reply(200, r#"{"data":[{"is_valid":true,"why":"x"},{"is_valid":false}]}"#),
         reply(200, r#"{"data":[{"is_valid":null}]}"#),
     ];
-    check_remote(remote(None), replies, expect![[r#""#]]).await;
+    check_remote(
+        remote(None),
+        replies,
+        expect![[r#"
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":3,"b":13}]}
+        {"is_valid":true,"why":"x"}
+        {"is_valid":false}
+        {"is_valid":null}
+        pauses []"#]],
+    )
+    .await;
 }
 
 /// DataDesigner fills a failed batch with nothing; here its rows have faults, and no other row has.
@@ -264,9 +291,33 @@ async fn a_remote_validator_gets_batches() {
 async fn a_remote_batch_that_fails_costs_its_rows_only() {
     let refused = Some(Err(PostError { message: "connection refused".into(), transient: true }));
     let replies = vec![reply(503, "busy"), refused, None, reply(200, r#"{"data":[{"is_valid":true}]}"#)];
-    check_remote(remote(None), replies, expect![[r#""#]]).await;
+    check_remote(
+        remote(None),
+        replies,
+        expect![[r#"
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":3,"b":13}]}
+        Permanent x3 remote_validator: the validator at http://v/check did not answer within 30 s
+        Permanent x3 remote_validator: the validator at http://v/check did not answer within 30 s
+        {"is_valid":true}
+        pauses [1, 2]"#]],
+    )
+    .await;
     let replies = vec![reply(400, "bad"), reply(200, r#"{"data":[]}"#)];
-    check_remote(remote(None), replies, expect![[r#""#]]).await;
+    check_remote(
+        remote(None),
+        replies,
+        expect![[r#"
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":3,"b":13}]}
+        Permanent x1 remote_validator: the validator at http://v/check answered with status 400: bad
+        Permanent x1 remote_validator: the validator at http://v/check answered with status 400: bad
+        Permanent x1 remote_validator: the validator at http://v/check answered 0 verdicts for 1 records
+        pauses []"#]],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -277,7 +328,13 @@ async fn remote_verdicts_fit_the_schema() {
         reply(200, r#"{"data":[{"is_valid":true,"score":1},{"is_valid":true,"score":"x"}]}"#),
         reply(200, r#"{"data":[{"score":2}]}"#),
     ];
-    check_remote(remote(Some(schema)), replies, expect![[r#""#]]).await;
+    check_remote(remote(Some(schema)), replies, expect![[r#"
+        {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
+        {"data":[{"a":3,"b":13}]}
+        {"is_valid":true,"score":1}
+        Permanent x1 remote_validator: the validator at http://v/check answered a verdict that does not fit `output_schema`: `score` is text, expected "number"
+        Permanent x1 remote_validator: the validator at http://v/check answered a verdict without `is_valid`: a map
+        pauses []"#]]).await;
 }
 
 #[tokio::test]
