@@ -105,7 +105,9 @@ impl Endpoint {
         for attempt in 1.. {
             let (fault, pause) = match self.attempt(&body).await {
                 Ok(reply) if reply.status == 200 => {
-                    return self.read(&reply, records.len()).map_err(|fault| Fault { attempts: attempt, ..fault });
+                    return self
+                        .read(&reply, records.len())
+                        .map_err(|fault| Fault { attempts: attempt, ..fault });
                 }
                 Ok(reply) => {
                     let said: String = String::from_utf8_lossy(&reply.body).chars().take(QUOTED).collect();
@@ -170,6 +172,9 @@ impl Endpoint {
 
     /// Retries are over when there is a fault, so that no more of them are made.
     fn fault(&self, message: String) -> Fault {
-        Fault::permanent("remote_validator", format!("the validator at {} {message}", self.config.endpoint_url))
+        Fault::permanent(
+            "remote_validator",
+            format!("the validator at {} {message}", self.config.endpoint_url),
+        )
     }
 }
