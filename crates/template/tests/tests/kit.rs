@@ -24,7 +24,7 @@ pub(crate) fn render(template: &str, x: &Value, bounds: Bounds) -> String {
 
 /// The same with `x` as JSON; other names are undefined.
 pub(crate) fn of_json(template: &str, json: &str) -> String {
-    render(template, &Value::from_json(json).unwrap(), Bounds::default())
+    render(template, &Value::from_json(json).expect("JSON"), Bounds::default())
 }
 
 #[track_caller]
