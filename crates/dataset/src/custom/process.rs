@@ -173,8 +173,9 @@ impl Process {
             calls.answered += 1;
         }
         // A call that is not there any more gave up.
-        match calls.waiting.get(&id).map(|call| call.try_send(line)) {
-            Some(Err(mpsc::error::TrySendError::Full(_))) => {
+        let call = calls.waiting.get(&id);
+        match call.map(|call| call.try_reserve().map(|place| place.send(line))) {
+            Some(Err(mpsc::error::TrySendError::Full(()))) => {
                 Err(Stop::Wrong(format!("too many questions at once for call {id}")))
             }
             _ => Ok(()),

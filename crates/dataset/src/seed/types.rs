@@ -45,10 +45,8 @@ pub(super) fn settled(column_type: ColumnType) -> ColumnType {
 
 /// Inside of lists and maps numbers do not become text: the mixture is kept as it is.
 fn join_items(a: ColumnType, b: ColumnType) -> ColumnType {
-    match join(a.clone(), b.clone()) {
-        ColumnType::Text if a != b && a != UNKNOWN && b != UNKNOWN => ColumnType::Json,
-        joined => joined,
-    }
+    let mixed = (a == ColumnType::Text) != (b == ColumnType::Text) && a != UNKNOWN && b != UNKNOWN;
+    if mixed { ColumnType::Json } else { join(a, b) }
 }
 
 /// The type of a JSON value; `None` for null.

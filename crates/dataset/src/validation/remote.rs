@@ -125,7 +125,7 @@ impl Endpoint {
                 _ => return Err(Fault { attempts: attempt, ..fault }),
             }
         }
-        Err(self.fault("was not tried".into()))
+        Err(self.fault("was not tried"))
     }
 
     /// The pause behind this attempt (from 1): 1 s, then longer by the configured factor.
@@ -150,7 +150,7 @@ impl Endpoint {
         let text = String::from_utf8_lossy(&reply.body);
         let body = Value::from_json(&text).map_err(|error| self.fault(format!("answered {error}")))?;
         let verdicts = body.get("data").and_then(Value::as_list);
-        let verdicts = verdicts.ok_or_else(|| self.fault(r#"answered without a list "data""#.into()))?;
+        let verdicts = verdicts.ok_or_else(|| self.fault(r#"answered without a list "data""#))?;
         if verdicts.len() != expected {
             let message = format!("answered {} verdicts for {expected} records", verdicts.len());
             return Err(self.fault(message));
@@ -171,7 +171,7 @@ impl Endpoint {
     }
 
     /// Retries are over when there is a fault, so that no more of them are made.
-    fn fault(&self, message: String) -> Fault {
+    fn fault(&self, message: impl std::fmt::Display) -> Fault {
         Fault::permanent(
             "remote_validator",
             format!("the validator at {} {message}", self.config.endpoint_url),

@@ -150,7 +150,7 @@ fn errors_name_file_line_and_column() {
         "a.parquet",
         "no",
         expect![
-            "error: a.parquet: cannot be read as Parquet (EOF: file size of 2 is less than footer): write it with Snappy or Zstandard, or as CSV"
+            "error: a.parquet: cannot be read as Parquet (EOF: Parquet file too small. Size is 2 but need 8): write it with Snappy or Zstandard, or as CSV"
         ],
     );
     check_file(
