@@ -1,4 +1,4 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan` or `recipe`; and flips bits
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan`, `recipe` or `dataset`; and flips bits
 //! in the files of the store's index and its peers: `anabranch-bench flips`.
 //!
 //! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
@@ -9,6 +9,7 @@
 
 mod content;
 mod counting;
+mod dataset;
 mod engine;
 mod flips;
 mod indexes;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             let part = part.to_owned();
             on_a_deep_stack(move || plan::one_part(&part))
         }
+        ["dataset"] => on_a_deep_stack(dataset::bench),
         ["recipe"] => on_a_deep_stack(|| recipe::bench(None)),
         ["recipe", "--only", part] => {
             let part = part.to_owned();
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
         }
         _ => {
             let whats =
-                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART]";
+                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | dataset";
             eprintln!("usage: anabranch-bench [{whats} | {}]", flips::USAGE);
             ExitCode::from(2)
         }

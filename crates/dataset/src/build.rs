@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_engine::limit::Limits;
+use anabranch_value::Value;
 
 use crate::dataset::{Dataset, Usage};
 use crate::error::Error;
@@ -61,6 +62,7 @@ impl Build {
         let program = Program::new(tasks, &between, split).map_err(Error::Setup)?;
         let progress = Arc::new(Progress::new(rows, program.task_names()));
         let (kept, dropped) = output_columns(&program, &order, &dropped);
+        let started = engine.clock().now();
         let at_once = run.max_concurrent_row_groups.max(1);
         let size = if folder.is_some() { run.buffer_size.max(1) } else { rows.max(1) };
         let shared = Shared {
@@ -74,6 +76,7 @@ impl Build {
             preserve_dropped: run.preserve_dropped_columns,
             tasks_in_flight: (run.max_in_flight_tasks / at_once).max(1),
             seed,
+            started,
             folder,
         };
         Ok(Build { shared: Arc::new(shared), groups: Groups { rows, size, at_once }, name, source, usage })
@@ -114,8 +117,10 @@ impl Build {
         };
         let mut metadata = self.metadata();
         let (first, source, start) = (folder.clone(), Arc::clone(&self.source), metadata.clone());
+        let began = self.event("start", [("rows", self.groups.rows), ("row_groups", self.groups.count())]);
         job::blocking(&self.shared.engine, move || {
             first.write_config(&source)?;
+            first.write_event(&began)?;
             first.write_metadata(&start)
         })
         .await??;
@@ -129,13 +134,22 @@ impl Build {
         metadata.models.clone_from(&report.models);
         metadata.is_complete = true;
         let (shared, groups) = (Arc::clone(&self.shared), self.groups.count());
+        let ended = [("rows", report.rows), ("dropped", report.dropped), ("errors", report.error_count)];
+        let ended = self.event("end", ended);
         job::blocking(&self.shared.engine, move || {
             folder.write_errors(groups)?;
             crate::output::after_generation(&folder, &shared.processors, &mut metadata)?;
+            folder.write_event(&ended)?;
             folder.write_metadata(&metadata).map_err(Error::from)
         })
         .await??;
         Ok(report)
+    }
+
+    fn event<const N: usize>(&self, name: &str, counts: [(&str, u64); N]) -> Value {
+        let mut event = vec![("at_ms", self.shared.elapsed_ms()), ("event", name.into())];
+        event.extend(counts.map(|(name, count)| (name, Value::Int(count as i64))));
+        Value::map(event)
     }
 
     fn metadata(&self) -> Metadata {

@@ -31,6 +31,11 @@ pub(crate) struct Models {
 
 impl Models {
     pub(crate) fn connect(config: &Config, source: &ModelSource, dataset: &Dataset) -> Result<Models, Error> {
+        if let (ModelSource::Servers(_), Some(missing)) = (source, config.missing_keys.first()) {
+            let (provider, variable) = (&missing.provider, &missing.variable);
+            let what = format!("provider `{provider}` takes its key from the environment variable {variable}, which is not set");
+            return Err(Error::Setup(format!("{what}; set it, or try the offline demo model (--demo)")));
+        }
         let mut by_alias: HashMap<String, ModelCall> = HashMap::new();
         let mut limits: HashMap<(String, String, bool), LimitKey> = HashMap::new();
         for alias in config.columns.iter().flat_map(Column::model_aliases) {

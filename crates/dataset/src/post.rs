@@ -65,7 +65,9 @@ impl Post for HttpPost {
     fn post(&self, url: &str, body: String) -> BoxFuture<PostReply, PostError> {
         let permanent = |message: String| PostError { message, transient: false };
         let request = if url.starts_with("https:") {
-            Err(permanent(format!("`{url}` needs TLS, which this client does not have: use an http:// address")))
+            Err(permanent(format!(
+                "`{url}` needs TLS, which this client does not have: use an http:// address"
+            )))
         } else {
             let request = Request::post(url).header(header::CONTENT_TYPE, "application/json");
             let request = request.body(Full::new(Bytes::from(body)));
@@ -87,7 +89,10 @@ async fn exchange(
     let retry_after = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
     let body = Limited::new(response.into_body(), MAX_REPLY).collect().await.map_err(|error| {
         if error.is::<http_body_util::LengthLimitError>() {
-            PostError { message: format!("the reply is longer than {} MiB", MAX_REPLY >> 20), transient: false }
+            PostError {
+                message: format!("the reply is longer than {} MiB", MAX_REPLY >> 20),
+                transient: false,
+            }
         } else {
             transient(format!("the reply broke off: {error}"))
         }

@@ -1,12 +1,14 @@
 //! Runs the row groups of a program: several at a time, in order of admission, each on a task of its own.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
 use anabranch_engine::tasks::AbortOnDrop;
 use anabranch_engine::{Engine, Options, Stopped};
+use anabranch_value::Value;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) preserve_dropped: bool,
     pub(crate) tasks_in_flight: usize,
     pub(crate) seed: u64,
+    /// When the build began.
+    pub(crate) started: Instant,
     /// `None`: rows stay in memory.
     pub(crate) folder: Option<Folder>,
 }
@@ -241,5 +245,29 @@ fn finish_group(
         return Ok(GroupEnd { group, rows: count as u64, errors, files: Some(files) });
     };
     folder.write_group(group, &files)?;
+    folder.write_event(&group_event(shared, group, count, &errors))?;
     Ok(GroupEnd { group, rows: count as u64, errors, files: None })
+}
+
+/// The event of a row group that was written.
+fn group_event(shared: &Shared, group: u64, rows: usize, errors: &[RowError]) -> Value {
+    let mut classes: BTreeMap<&str, i64> = BTreeMap::new();
+    errors.iter().for_each(|error| *classes.entry(&error.class).or_default() += 1);
+    let dropped = errors.iter().filter(|error| !error.kept).count() as i64;
+    Value::map([
+        ("at_ms", shared.elapsed_ms()),
+        ("event", "row_group".into()),
+        ("group", (group as i64).into()),
+        ("rows", (rows as i64).into()),
+        ("dropped", dropped.into()),
+        ("errors", Value::map(classes.into_iter().map(|(class, count)| (class, count.into())))),
+    ])
+}
+
+impl Shared {
+    /// The time since the build began, for events.
+    pub(crate) fn elapsed_ms(&self) -> Value {
+        let elapsed = self.engine.clock().now().saturating_duration_since(self.started);
+        Value::Int(elapsed.as_millis() as i64)
+    }
 }

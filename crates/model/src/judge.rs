@@ -34,10 +34,17 @@ pub fn schema(scores: &[Score]) -> Value {
         ]);
         let meanings: Vec<String> =
             score.options.iter().map(|(option, meaning)| format!("{}: {meaning}", plain(option))).collect();
-        let option = Value::map([
-            ("enum", Value::list(score.options.iter().map(|(option, _)| option.clone()))),
-            ("description", meanings.join("; ").into()),
-        ]);
+        let mut option = Map::new();
+        // Strict servers want a type beside the options.
+        let options = || score.options.iter().map(|(option, _)| option);
+        if options().all(|option| matches!(option, Value::Int(_))) {
+            option.insert("type".into(), "integer".into());
+        } else if options().all(|option| matches!(option, Value::Text(_))) {
+            option.insert("type".into(), "string".into());
+        }
+        option.insert("enum".into(), Value::list(options().cloned()));
+        option.insert("description".into(), meanings.join("; ").into());
+        let option = Value::from(option);
         let parts = Map::from_iter([("reasoning".into(), reasoning), ("score".into(), option)]);
         let mut part = object(parts);
         if let Value::Map(map) = &mut part {
@@ -48,7 +55,8 @@ pub fn schema(scores: &[Score]) -> Value {
     object(properties.collect())
 }
 
-/// The scores of a judge's reply: `{score: {reasoning, score}}`, each with one of its options.
+/// The scores of a judge's reply: `{score: {reasoning, score}}`, each with one of its options. The reply needs no check by
+/// [`schema`] before, which would refuse what is forgiven here.
 ///
 /// An option is matched exactly, else without regard to case and spaces if only one matches. `4.0` matches `4`; true and
 /// false match no number.

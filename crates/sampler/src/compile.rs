@@ -11,7 +11,7 @@ use crate::choice::Choice;
 use crate::draw::{binomial, normal, poisson};
 use crate::error::Error;
 use crate::number::{round_places, value_text, whole};
-use crate::params::{Sampler, TimeUnit};
+use crate::params::{Sampler, Subcategory, TimeUnit};
 use crate::person::CompiledPerson;
 use crate::scipy::CompiledDistribution;
 use crate::stream::Stream;
@@ -175,6 +175,16 @@ impl CompiledSampler {
     }
 }
 
+impl Subcategory {
+    /// The list for a value of the category, as a draw finds it.
+    pub fn list_for(&self, parent: &Value) -> Option<&[Value]> {
+        let text = value_text(parent);
+        let short = if let Value::Float(float) = parent { float.to_string() } else { text.clone() };
+        let list = |key: &str| self.values.iter().find(|(name, _)| name == key);
+        list(&text).or_else(|| list(&short)).map(|(_, values)| values.as_slice())
+    }
+}
+
 fn number(
     distribution: &CompiledDistribution,
     places: Option<u32>,
@@ -207,6 +217,8 @@ fn subcategory(
     let parent = input.ok_or_else(|| fault("is missing".to_owned()))?;
     let found = match parent {
         Value::Text(text) => values.get(&**text),
+        // 1 and 2.5 are 1.0 and 2.5 in a column; the key is still `1`.
+        Value::Float(float) => values.get(&value_text(parent)).or_else(|| values.get(&float.to_string())),
         other => values.get(&value_text(other)),
     };
     let found = found.ok_or_else(|| {

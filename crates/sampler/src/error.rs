@@ -39,7 +39,9 @@ pub(crate) fn probability(param: &str, number: f64) -> Result<f64, Error> {
     Err(Error::param(param, format!("expected a probability from 0 to 1, found {number}")))
 }
 
-/// The names nearest to an unknown one, at most five, for messages.
+const SHORT_LIST: usize = 7;
+
+/// The names nearest to an unknown one, at most seven, for messages.
 pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_lowercase();
     let mut ranked: Vec<(usize, &str)> = known
@@ -51,6 +53,11 @@ pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
         })
         .collect();
     ranked.sort();
+    ranked.dedup();
+    // A short list is shown whole.
+    if ranked.len() <= SHORT_LIST {
+        return ranked.into_iter().map(|(_, other)| other).collect();
+    }
     let most = ranked.first().map_or(0, |first| (first.0 + 1).max(2));
     ranked.into_iter().take_while(|(distance, _)| *distance <= most).map(|(_, other)| other).take(5).collect()
 }

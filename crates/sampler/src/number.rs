@@ -36,6 +36,11 @@ pub(crate) fn float_text(number: f64) -> String {
     if text.contains('.') { text } else { format!("{text}.0") }
 }
 
+/// A number for messages, short even if it is huge.
+pub(crate) fn shown(number: f64) -> String {
+    if number.abs() < 1e15 || !number.is_finite() { format!("{number}") } else { format!("{number:e}") }
+}
+
 /// A value as text, the way that keys and conversions see it.
 pub(crate) fn value_text(value: &Value) -> String {
     match value {

@@ -105,16 +105,18 @@ pub enum TimeUnit {
 /// A made-up person: a map of fields.
 #[derive(Clone, Debug)]
 pub struct Person {
+    /// A locale without a table of its own takes that of the nearest language, with a warning.
     pub locale: String,
     pub sex: Option<Sex>,
-    /// Empty: any city.
+    /// Empty: any city. A city that the table lacks is taken without its postcode and region, with a warning.
     pub cities: Vec<String>,
     /// Years, both inclusive.
     pub age_range: [u32; 2],
     /// Only persons whose fields have one of these values.
     pub select_field_values: Vec<(String, Vec<String>)>,
+    /// Adds persona fields: English texts put together from templates, and scores of five traits.
     pub with_synthetic_personas: bool,
-    /// Fields as the Faker-based sampler of DataDesigner has them.
+    /// Written as `person_from_faker` in the config; the persons are the same.
     pub from_faker: bool,
 }
 

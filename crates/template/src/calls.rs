@@ -11,6 +11,7 @@ use crate::error::Halt;
 use crate::filters::{self, Filter};
 use crate::methods;
 use crate::syntax::{place, refused};
+use crate::template::Dialect;
 use crate::tests::{self, Test};
 
 /// The functions of the dataset dialect.
@@ -32,6 +33,23 @@ fn unknown(what: &str, name: &str, names: &[&str]) -> String {
     match closest(name, names.iter().copied()) {
         Some(near) => format!("no {what} `{name}`; did you mean `{near}`?"),
         None => format!("no {what} `{name}`; there are {}", names.join(", ")),
+    }
+}
+
+/// The same about a function, which may be a filter by another name.
+fn unknown_function(name: &str) -> String {
+    let filter = match name {
+        "len" => "length",
+        "str" => "string",
+        "sorted" => "sort",
+        "reversed" => "reverse",
+        other => other,
+    };
+    match closest(filter, filters::names(Dialect::Dataset)) {
+        Some(near) if closest(name, FUNCTIONS).is_none() => {
+            format!("no function `{name}`; did you mean the filter `{near}`, as in `value|{near}`?")
+        }
+        _ => unknown("function", name, &FUNCTIONS),
     }
 }
 
@@ -272,7 +290,7 @@ impl Compiler {
             Expr::Var(name) if name.id == "namespace" => {
                 refused(place.clone(), "a namespace gets a name first, as in `{% set ns = namespace(n=0) %}`")
             }
-            Expr::Var(name) => refused(place.clone(), unknown("function", name.id, &FUNCTIONS)),
+            Expr::Var(name) => refused(place.clone(), unknown_function(name.id)),
             Expr::GetAttr(method) => {
                 let values = self.positional(&of.args)?;
                 if matches!(&method.expr, Expr::Var(name) if name.id == "loop") {

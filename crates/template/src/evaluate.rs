@@ -85,6 +85,12 @@ impl Evaluation<'_> {
                         None => format!("undefined field `{key}`"),
                     }
                 }
+                (Ok(Value::Text(_)), Ok(Value::Text(key))) => {
+                    format!("undefined field `{key}`: a text has no fields, even if it looks like JSON")
+                }
+                (Ok(of), Ok(Value::Text(key))) => {
+                    format!("undefined field `{key}`: {} has no fields", called(&of))
+                }
                 (Ok(Value::List(list)), Ok(Value::Int(index))) => {
                     format!("undefined: the list has {} elements, and none at {index}", list.len())
                 }
@@ -300,7 +306,7 @@ impl Evaluation<'_> {
                 "list" => Ok(Some(list[1].clone())),
                 _ => Ok(None),
             },
-            (Value::List(_) | Value::Text(_), Value::Text(_)) if !self.work.is_plain() => Ok(None),
+            (_, Value::Text(_)) if !self.work.is_plain() => Ok(None),
             (Value::Text(text), Value::Int(index)) => {
                 self.work.look(text.len())?;
                 let Some(at) = index_in(text.chars().count(), *index) else { return Ok(None) };

@@ -56,11 +56,12 @@ impl Compiler {
             Expr::BinOp(of) => binary(of.op, self.boxed(&of.left)?, self.boxed(&of.right)?),
             Expr::Compare(of) => self.chain(of, &place)?,
             Expr::IfExpr(of) => {
+                let (yes, test) = (self.term(&of.true_expr)?, self.term(&of.test_expr)?);
                 let no = match &of.false_expr {
                     Some(no) => self.term(no)?,
                     None => Term { place: place.clone(), kind: Kind::Constant("".into()) },
                 };
-                Kind::Choice(Box::new([self.term(&of.test_expr)?, self.term(&of.true_expr)?, no]))
+                Kind::Choice(Box::new([test, yes, no]))
             }
             Expr::Filter(of) => self.filter(of, &place)?,
             Expr::Test(of) => self.test(of, &place)?,

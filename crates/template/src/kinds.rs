@@ -97,8 +97,12 @@ impl Work {
                 wrong("takes a list, not a text; `split` and `lines` make one")
             }
             Value::Text(text) => {
-                self.make(text.len())?;
-                self.list(text.chars().map(|letter| Value::from(letter.encode_utf8(&mut [0; 4]) as &str)))
+                let mut list = Vec::new();
+                for letter in text.chars() {
+                    self.make_part(letter.len_utf8())?;
+                    list.push(Value::from(letter.encode_utf8(&mut [0; 4]) as &str));
+                }
+                Ok(list)
             }
             _ => wrong(format!("takes a list, not {}", called(value))),
         }

@@ -17,6 +17,7 @@ const WIDTH: usize = 1000;
 #[derive(Default)]
 struct Form {
     left: bool,
+    right: bool,
     zeros: bool,
     plus: bool,
     commas: bool,
@@ -112,6 +113,7 @@ fn read_form(form: &str) -> Result<Form, Stop> {
     while let Some(flag) = digits.chars().next().filter(|flag| "-<>+0 ,".contains(*flag)) {
         match flag {
             '-' | '<' => read.left = true,
+            '>' => read.right = true,
             '0' => read.zeros = true,
             '+' => read.plus = true,
             ',' => read.commas = true,
@@ -151,7 +153,9 @@ fn formatted(work: &mut Work, value: &Value, form: &Form) -> Result<String, Stop
     let len = body.chars().count() + sign.len();
     let pad = form.width.saturating_sub(len);
     let is_number = value.as_number().is_some();
-    Ok(match (form.left || (!is_number && form.kind.is_none()), form.zeros && is_number) {
+    // In braces a text stands at the left, behind `%` at the right.
+    let left = form.left || (!is_number && !form.right && form.kind.is_none());
+    Ok(match (left, form.zeros && is_number) {
         (true, _) => format!("{sign}{body}{}", " ".repeat(pad)),
         (false, true) => {
             let (minus, digits) = body.strip_prefix('-').map_or(("", &*body), |digits| ("-", digits));

@@ -19,6 +19,9 @@ const DEPTH: usize = 256;
 /// The size of a value beside its text or elements.
 pub(crate) const VALUE: usize = size_of::<Value>();
 
+/// The size of a text of its own beside its bytes: its allocation. The plain dialect does not count it.
+const ALLOCATION: usize = 32;
+
 /// The fuel and the memory of one run, and the dialect that decides what values are worth.
 pub(crate) struct Work {
     pub(crate) dialect: Dialect,
@@ -91,6 +94,12 @@ impl Work {
     pub(crate) fn made_text(&mut self, text: &str) -> Result<Value, Stop> {
         self.make(text.len())?;
         Ok(text.into())
+    }
+
+    /// Makes a text that is one of many.
+    pub(crate) fn make_part(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.steps(1)?;
+        self.make(VALUE + bytes + if self.is_plain() { 0 } else { ALLOCATION })
     }
 
     /// A list of elements as they come.

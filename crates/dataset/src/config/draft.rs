@@ -89,6 +89,8 @@ pub(super) struct DraftProvider {
     pub provider: Provider,
     /// The environment variable with the key, which is not set.
     pub missing: Option<String>,
+    /// The places of secrets: a key that is written out, values of headers.
+    pub secrets: Vec<Span>,
 }
 
 #[derive(Debug)]

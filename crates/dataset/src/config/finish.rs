@@ -1,16 +1,16 @@
 //! From files to a checked configuration.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use anabranch_document::Notes;
+use anabranch_document::{Notes, Span};
 use anabranch_model::{EmbeddingParams, Generation};
 use anabranch_text::{Problem, Problems, quote};
 
 use super::draft::{Draft, DraftModel, DraftProvider};
-use super::models::{self, Environment};
 use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
-use super::{Setting, root, seed, structure};
+use super::{Environment, Setting, models, root, seed, structure};
 
 /// Reads and checks a configuration and the files beside it.
 pub(super) fn config(
@@ -32,6 +32,7 @@ pub(super) fn config(
         root::models_file(&mut shared, environment, &mut models_notes);
     }
     let is_read = root::read(&mut draft, environment, &mut notes).is_some();
+    let source = without_secrets(text, &draft);
     let providers = providers(&mut draft, &mut shared, environment, [&mut notes, &mut models_notes]);
     let seed = seed_names(&draft, setting, &mut notes);
     if is_read {
@@ -66,10 +67,30 @@ pub(super) fn config(
         processors: draft.processors.into_iter().map(|found| found.processor).collect(),
         run: draft.run,
         seed_columns,
-        source: text.into(),
+        source,
     };
     config.missing_keys = missing_keys(&config, &providers);
     Ok((config, problems.warnings))
+}
+
+/// The text of the file with secrets left out, as it is kept beside the output.
+fn without_secrets(text: &str, draft: &Draft) -> Arc<str> {
+    let mut places: Vec<&Span> = draft.providers.iter().flat_map(|provider| &provider.secrets).collect();
+    places.sort_by_key(|at| at.start);
+    let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
+    for at in places {
+        // An alias stands where it is used: then the secret is elsewhere, and all of the text is left out.
+        if text[at.start..].starts_with('*') {
+            return "".into();
+        }
+        if at.start >= from && at.end <= text.len() {
+            kept.push_str(&text[from..at.start]);
+            kept.push_str("(secret)");
+            from = at.end;
+        }
+    }
+    kept.push_str(&text[from..]);
+    kept.into()
 }
 
 fn merged(all: [Problems; 3]) -> Problems {

@@ -55,8 +55,11 @@ pub struct Setting<'a> {
     /// are taken for columns of the seed.
     pub seed_columns: Option<SeedColumns<'a>>,
     /// Environment variables, for keys of providers.
-    pub environment: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub environment: Option<&'a Environment<'a>>,
 }
+
+/// The value of an environment variable.
+pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Opens a seed and gives the names of its columns.
 pub type SeedColumns<'a> = &'a mut dyn FnMut(&SeedConfig) -> Result<Vec<String>, String>;

@@ -10,6 +10,7 @@ use anabranch_model::{
 use anabranch_text::quote;
 use anabranch_value::Map;
 
+use super::Environment;
 use super::derived::{url, whole};
 use super::draft::{Draft, DraftModel, DraftProvider};
 use super::value;
@@ -17,9 +18,6 @@ use super::value;
 /// The longest time for one call if none is configured, and the calls in flight at once.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_PARALLEL_REQUESTS: u32 = 4;
-
-/// Environment variables, by name.
-pub(super) type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Reads `model_configs`.
 pub(super) fn models(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {
@@ -228,19 +226,24 @@ fn provider(
     let endpoint = fields.need("endpoint", notes).and_then(|node| url(node, "endpoint", notes));
     let words = [("openai", ProviderKind::OpenAi), ("anthropic", ProviderKind::Anthropic)];
     let kind = fields.choice("provider_type", &words, notes).unwrap_or(ProviderKind::OpenAi);
-    let written = fields.text("api_key", notes);
+    let key_node = fields.get("api_key");
+    let written = key_node.and_then(|node| notes.as_text(node, "api_key"));
+    let mut secrets = Vec::new();
     let extra_body = body(fields, notes);
     let mut extra_headers = Vec::new();
     if let Some(node) = fields.get("extra_headers") {
         for (key, node) in notes.as_table(node, "extra_headers", "text by name").into_iter().flatten() {
             if let Some(text) = notes.as_text(node, &key.name) {
                 extra_headers.push((key.name.clone(), text.to_owned()));
+                secrets.push(node.at.clone());
             }
         }
     }
     let (api_key, missing) = written.map_or((None, None), |written| key(written, environment));
+    let is_literal = api_key.as_ref().is_some_and(|key| Some(key.expose()) == written);
+    secrets.extend(key_node.filter(|_| is_literal).map(|node| node.at.clone()));
     let provider = Provider { name: name?, endpoint: endpoint?, kind, api_key, extra_body, extra_headers };
-    Some(DraftProvider { provider, missing })
+    Some(DraftProvider { provider, missing, secrets })
 }
 
 /// A key: the value of the environment variable of that name, or the text itself. A name of a variable that is not set
@@ -273,5 +276,5 @@ pub(super) fn built_in(name: &str, environment: Option<&Environment<'_>>) -> Opt
         extra_body: Map::new(),
         extra_headers: Vec::new(),
     };
-    Some(DraftProvider { provider, missing })
+    Some(DraftProvider { provider, missing, secrets: Vec::new() })
 }

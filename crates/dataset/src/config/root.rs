@@ -4,8 +4,7 @@ use anabranch_document::{Fields, Node, Notes, Tree};
 use anabranch_text::count;
 
 use super::draft::Draft;
-use super::models::{self, Environment};
-use super::{COLUMNS_MOST, column, parse_root, processors, seed};
+use super::{COLUMNS_MOST, Environment, column, models, parse_root, processors, seed};
 
 /// Reads all that a configuration says.
 pub(super) fn read(

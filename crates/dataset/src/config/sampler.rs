@@ -5,7 +5,7 @@ use anabranch_sampler::{
     Category, Convert, Datetime, Distribution, Gaussian, Person, Sampler, Sex, Subcategory, TimeUnit,
     Timedelta, Uniform, Uuid,
 };
-use anabranch_text::quote;
+use anabranch_text::{count as count_of, quote};
 use anabranch_value::Value;
 
 use super::column::Parts;
@@ -119,10 +119,18 @@ fn read(word: &str, mut fields: Fields<'_>, parts: &mut Parts, notes: &mut Notes
     check_sampler(&sampler, &at, notes).then_some(sampler)
 }
 
-/// The one place where the sampler's own check of ranges, names and dates is called.
+/// The sampler's own check of ranges, names and dates.
 fn check_sampler(sampler: &Sampler, at: &Span, notes: &mut Notes<'_>) -> bool {
-    let _ = (sampler, at, notes);
-    true
+    match sampler.check() {
+        Ok(warnings) => {
+            warnings.into_iter().for_each(|warning| notes.warn(at, warning, "name another one if that matters"));
+            true
+        }
+        Err(error) => {
+            notes.hint(at, error.to_string(), None);
+            false
+        }
+    }
 }
 
 fn numeric(word: &str, fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<Sampler> {
@@ -218,7 +226,8 @@ fn category(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<Sampler> {
         let numbers: Vec<f64> = items.iter().filter_map(|item| notes.as_float(item, "a weight")).collect();
         let wrong = match &values {
             Some(values) if values.len() != items.len() => {
-                Some(format!("there are {} values and {} weights", values.len(), items.len()))
+                let (values, weights) = (values.len() as u64, items.len() as u64);
+                Some(format!("{} with {}", count_of(values, "value"), count_of(weights, "weight")))
             }
             _ if numbers.iter().any(|weight| *weight < 0.0) => Some("a weight is negative".to_owned()),
             _ if numbers.len() == items.len() && numbers.iter().sum::<f64>() <= 0.0 => {

@@ -29,7 +29,7 @@ pub struct Config {
     /// Environment variables that providers take their keys from and that are not set; only of providers that columns
     /// use.
     pub missing_keys: Vec<MissingKey>,
-    /// The file's text, kept beside the output.
+    /// The file's text with secrets left out, kept beside the output.
     pub source: Arc<str>,
 }
 
@@ -90,6 +90,7 @@ impl std::fmt::Debug for TemplateText {
     }
 }
 
+/// What fills a column.
 #[derive(Clone, Debug)]
 pub enum ColumnKind {
     Sampler(SamplerColumn),
@@ -100,6 +101,7 @@ pub enum ColumnKind {
     Custom(CustomColumn),
 }
 
+/// A column of sampled values.
 #[derive(Clone, Debug)]
 pub struct SamplerColumn {
     pub sampler: Sampler,
@@ -109,6 +111,7 @@ pub struct SamplerColumn {
     pub convert_to: Option<Convert>,
 }
 
+/// A column that a chat model fills.
 #[derive(Clone, Debug)]
 pub struct LlmColumn {
     pub prompt: TemplateText,
@@ -119,6 +122,7 @@ pub struct LlmColumn {
     pub output: LlmOutput,
 }
 
+/// What a reply must be.
 #[derive(Clone, Debug)]
 pub enum LlmOutput {
     Text,
@@ -134,6 +138,7 @@ pub enum LlmOutput {
     },
 }
 
+/// One score of a judge.
 #[derive(Clone, Debug)]
 pub struct Score {
     pub name: String,
@@ -142,6 +147,7 @@ pub struct Score {
     pub options: Vec<(Value, String)>,
 }
 
+/// The messages of a call that are kept in a column beside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
     #[default]
@@ -186,6 +192,7 @@ impl CodeLang {
     }
 }
 
+/// The type of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dtype {
     Int,
@@ -195,6 +202,7 @@ pub enum Dtype {
     Bool,
 }
 
+/// A column that says whether values of others are valid.
 #[derive(Clone, Debug)]
 pub struct ValidationColumn {
     pub target_columns: Vec<String>,
@@ -202,12 +210,14 @@ pub struct ValidationColumn {
     pub validator: Validator,
 }
 
+/// What decides whether a value is valid.
 #[derive(Clone, Debug)]
 pub enum Validator {
     Code { lang: CodeLang },
     Remote(RemoteValidator),
 }
 
+/// A validator behind an HTTP endpoint.
 #[derive(Clone, Debug)]
 pub struct RemoteValidator {
     pub endpoint_url: String,
@@ -246,6 +256,7 @@ pub enum WorkerConfig {
     Http { url: String },
 }
 
+/// Rows that are there before anything is generated.
 #[derive(Clone, Debug)]
 pub struct SeedConfig {
     pub source: SeedSource,
@@ -253,6 +264,7 @@ pub struct SeedConfig {
     pub selection: Option<SeedSelection>,
 }
 
+/// Where a seed is.
 #[derive(Clone, Debug)]
 pub enum SeedSource {
     /// A file, or a pattern with `*` in its last part.
@@ -272,6 +284,7 @@ pub enum SeedSource {
     },
 }
 
+/// The order of a seed's rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedOrder {
     #[default]
@@ -279,6 +292,7 @@ pub enum SeedOrder {
     Shuffle,
 }
 
+/// The part of a seed that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedSelection {
     /// Rows, both inclusive.
@@ -296,6 +310,7 @@ pub struct Constraint {
     pub place: String,
 }
 
+/// How a constraint compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Lt,
@@ -304,18 +319,21 @@ pub enum Comparison {
     Ge,
 }
 
+/// What a constraint compares with.
 #[derive(Clone, Debug)]
 pub enum ConstraintRhs {
     Number(f64),
     Column(String),
 }
 
+/// A processor under its name.
 #[derive(Clone, Debug)]
 pub struct ProcessorConfig {
     pub name: String,
     pub kind: ProcessorKind,
 }
 
+/// What a processor does.
 #[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// Column names; `*` and `?` match as in file names.

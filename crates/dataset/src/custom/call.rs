@@ -94,7 +94,12 @@ impl Worker {
     }
 
     /// Listens for the answer, and asks models.
-    async fn converse(&self, process: &Process, waiting: &mut Waiting<'_>, call: &Call) -> Result<Line, Fault> {
+    async fn converse(
+        &self,
+        process: &Process,
+        waiting: &mut Waiting<'_>,
+        call: &Call,
+    ) -> Result<Line, Fault> {
         let mut questions = FuturesUnordered::new();
         loop {
             let clock = &self.options.clock;
@@ -166,7 +171,10 @@ impl Worker {
             (true, true) => "the worker said nothing at all and was killed",
             (false, _) => "the call was not answered",
         };
-        Fault::transient("timeout", format!("{what} within {seconds} s; `timeout` of the column sets the time"))
+        Fault::transient(
+            "timeout",
+            format!("{what} within {seconds} s; `timeout` of the column sets the time"),
+        )
     }
 
     async fn post(&self, url: &str, call: &Call) -> Result<Line, Fault> {
@@ -175,17 +183,23 @@ impl Worker {
         let reply = match select(self.options.post.post(url, call.text(1)), late).await {
             Either::Left((reply, _)) => reply,
             Either::Right(_) => {
-                let message = format!("the worker at {url} did not answer within {} s", call.timeout.as_secs_f64());
+                let message =
+                    format!("the worker at {url} did not answer within {} s", call.timeout.as_secs_f64());
                 return Err(Fault::transient("timeout", message));
             }
         };
         let reply = reply.map_err(|error| {
             let message = format!("the worker at {url}: {error}");
-            if error.transient { Fault::transient("worker", message) } else { Fault::permanent("worker", message) }
+            if error.transient {
+                Fault::transient("worker", message)
+            } else {
+                Fault::permanent("worker", message)
+            }
         })?;
         let said = String::from_utf8_lossy(&reply.body);
         if reply.status != 200 {
-            let message = format!("the worker at {url} answered {}: {}", reply.status, message::quoted(&said));
+            let message =
+                format!("the worker at {url} answered {}: {}", reply.status, message::quoted(&said));
             let severity = match reply.status {
                 429 | 503 => Severity::Throttled { retry_after: reply.retry_after },
                 500 | 502 | 504 => Severity::Transient,

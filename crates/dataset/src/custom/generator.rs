@@ -126,24 +126,28 @@ impl Generator for CustomGenerator {
 /// The cells of one row of a batch, or its error.
 fn row_cells(values: &Value, fills: &[Output]) -> Result<Cells, Fault> {
     match values.get("error") {
-        Some(error) if fills.iter().all(|fill| fill.name != "error") => {
-            Err(WorkerError::of_row(error).map_or_else(|| wrong("an error without a message"), WorkerError::fault))
-        }
+        Some(error) if fills.iter().all(|fill| fill.name != "error") => Err(WorkerError::of_row(error)
+            .map_or_else(|| wrong("an error without a message"), WorkerError::fault)),
         _ => cells(values, fills),
     }
 }
 
 /// The cells of one row: exactly the declared columns, each of its type.
 fn cells(values: &Value, fills: &[Output]) -> Result<Cells, Fault> {
-    let map = values.as_map().ok_or_else(|| wrong(format!("a row is {}, expected an object", values.kind())))?;
+    let map =
+        values.as_map().ok_or_else(|| wrong(format!("a row is {}, expected an object", values.kind())))?;
     if let Some(extra) = map.keys().find(|name| fills.iter().all(|fill| fill.name != ***name)) {
-        return Err(wrong(format!("the worker filled the column `{extra}`: add it to `side_effect_columns`")));
+        return Err(wrong(format!(
+            "the worker filled the column `{extra}`: add it to `side_effect_columns`"
+        )));
     }
     let cell = |fill: &Output| {
         let value = map.get(fill.name.as_str());
-        let value = value.ok_or_else(|| wrong(format!("the worker did not fill the column `{}`", fill.name)))?;
-        fitted(value, &fill.column_type)
-            .ok_or_else(|| wrong(format!("the column `{}` got {}, which is not its type", fill.name, value.kind())))
+        let value =
+            value.ok_or_else(|| wrong(format!("the worker did not fill the column `{}`", fill.name)))?;
+        fitted(value, &fill.column_type).ok_or_else(|| {
+            wrong(format!("the column `{}` got {}, which is not its type", fill.name, value.kind()))
+        })
     };
     fills.iter().map(cell).collect()
 }

@@ -61,7 +61,10 @@ impl Tail {
         if lines.is_empty() {
             return String::new();
         }
-        format!("; its last lines on stderr: {}", Vec::from_iter(lines.iter().map(String::as_str)).join(" | "))
+        format!(
+            "; its last lines on stderr: {}",
+            Vec::from_iter(lines.iter().map(String::as_str)).join(" | ")
+        )
     }
 }
 

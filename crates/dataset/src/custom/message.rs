@@ -72,7 +72,8 @@ impl WorkerError {
             let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
             class.chars().filter(|c| word(*c)).take(40).collect::<String>().to_ascii_lowercase()
         };
-        let class = class.map(word).filter(|class| !class.is_empty()).map_or(Cow::Borrowed("custom"), Cow::Owned);
+        let class =
+            class.map(word).filter(|class| !class.is_empty()).map_or(Cow::Borrowed("custom"), Cow::Owned);
         let message: String = message.chars().take(MAX_MESSAGE).collect();
         if transient { Fault::transient(class, message) } else { Fault::permanent(class, message) }
     }

@@ -36,4 +36,4 @@ mod worker;
 
 pub use call::{Ask, NoModels, Question};
 pub use generator::generators;
-pub use worker::{Worker, WorkerOptions};
+pub use worker::WorkerOptions;

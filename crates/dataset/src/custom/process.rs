@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use futures_util::future::{Either, join, pending, select};
+use futures_util::FutureExt;
+use futures_util::future::{Either, FusedFuture, join, pending, select};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -75,9 +76,9 @@ impl Process {
         functions: Arc<[Function]>,
         clock: Arc<dyn Clock>,
     ) -> Result<(Arc<Process>, impl Future<Output = ()> + Send + use<>), Fault> {
-        let (program, arguments) = command
-            .split_first()
-            .ok_or_else(|| Fault::permanent("worker", "the command of the worker is empty: name a program"))?;
+        let (program, arguments) = command.split_first().ok_or_else(|| {
+            Fault::permanent("worker", "the command of the worker is empty: name a program")
+        })?;
         let mut start = Command::new(program);
         // A group of its own, so that whatever it starts ends with it.
         start.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
@@ -149,8 +150,9 @@ impl Process {
     }
 
     fn hear(&self, text: &str, functions: &[Function]) -> Result<(), Stop> {
-        let line: Line = serde_json::from_str(text)
-            .map_err(|error| Stop::Wrong(format!("a line that is not of the protocol ({error}): {}", quoted(text))))?;
+        let line: Line = serde_json::from_str(text).map_err(|error| {
+            Stop::Wrong(format!("a line that is not of the protocol ({error}): {}", quoted(text)))
+        })?;
         let mut calls = lock(&self.calls);
         calls.heard = self.clock.now();
         if line.ready == Some(true) {
@@ -165,13 +167,15 @@ impl Process {
             return Err(Stop::Wrong(format!("a line before it was ready: {}", quoted(text))));
         }
         let id = line.id.filter(|id| *id < calls.next);
-        let id = id.ok_or_else(|| Stop::Wrong(format!("a line without the id of a call: {}", quoted(text))))?;
+        let id =
+            id.ok_or_else(|| Stop::Wrong(format!("a line without the id of a call: {}", quoted(text))))?;
         if line.ask.is_none() {
             calls.answered += 1;
         }
         // A call that is not there any more gave up.
-        match calls.waiting.get(&id).map(|call| call.try_send(line)) {
-            Some(Err(mpsc::error::TrySendError::Full(_))) => {
+        let call = calls.waiting.get(&id);
+        match call.map(|call| call.try_reserve().map(|place| place.send(line))) {
+            Some(Err(mpsc::error::TrySendError::Full(()))) => {
                 Err(Stop::Wrong(format!("too many questions at once for call {id}")))
             }
             _ => Ok(()),
@@ -210,12 +214,13 @@ impl Drop for Held {
 
 impl Held {
     async fn drive(mut self, name: String, functions: Arc<[Function]>, pipes: Pipes) {
-        let Pipes { stdin, stdout, stderr, queue } = pipes;
+        // The queue is open until the calls can see why there is no answer.
+        let Pipes { stdin, stdout, stderr, mut queue } = pipes;
         let tail = Tail::default();
-        let mut errors = Box::pin(read_errors(stderr, &tail));
+        let mut errors = Box::pin(read_errors(stderr, &tail)).fuse();
         let stop = {
             let listen = Box::pin(listen(&self.process, stdout, &functions));
-            let others = Box::pin(join(write(stdin, queue, hello(&functions)), async {
+            let others = Box::pin(join(write(stdin, &mut queue, hello(&functions)), async {
                 (&mut errors).await;
                 pending::<()>().await;
             }));
@@ -228,11 +233,17 @@ impl Held {
         self.process.group.end();
         let status = self.child.wait().await;
         let clock = Arc::clone(&self.process.clock);
-        select(errors, clock.sleep_until(clock.now() + STDERR_WAIT)).await;
+        if !errors.is_terminated() {
+            select(errors, clock.sleep_until(clock.now() + STDERR_WAIT)).await;
+        }
         let said = tail.describe();
         let fault = match stop {
-            Stop::Refused(problem) => Fault::permanent("worker", format!("the worker `{name}`: {problem}{said}")),
-            Stop::Wrong(problem) => Fault::transient("worker", format!("the worker `{name}` said {problem}{said}")),
+            Stop::Refused(problem) => {
+                Fault::permanent("worker", format!("the worker `{name}`: {problem}{said}"))
+            }
+            Stop::Wrong(problem) => {
+                Fault::transient("worker", format!("the worker `{name}` said {problem}{said}"))
+            }
             Stop::Closed => {
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
                 Fault::transient("worker", format!("the worker `{name}` ended ({status}){said}"))
@@ -263,7 +274,7 @@ async fn listen(process: &Process, stdout: ChildStdout, functions: &[Function]) 
 }
 
 /// Writes lines. A process that does not listen is noticed by its silence.
-async fn write(mut stdin: ChildStdin, mut queue: Receiver<String>, hello: String) {
+async fn write(mut stdin: ChildStdin, queue: &mut Receiver<String>, hello: String) {
     let mut next = Some(hello);
     while let Some(mut line) = next {
         line.push('\n');

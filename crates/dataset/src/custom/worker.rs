@@ -52,7 +52,7 @@ pub(super) struct Function {
 }
 
 /// A program that fills custom columns. Dropping it kills its process and everything that this started.
-pub struct Worker {
+pub(super) struct Worker {
     pub(super) config: WorkerConfig,
     pub(super) options: WorkerOptions,
     functions: Arc<[Function]>,
@@ -89,7 +89,9 @@ impl Worker {
         if let Some(running) = &state.current {
             match running.process.end() {
                 None => return Ok(Arc::clone(&running.process)),
-                Some(fault) if fault.severity == anabranch_engine::retry::Severity::Permanent => return Err(fault),
+                Some(fault) if fault.severity == anabranch_engine::retry::Severity::Permanent => {
+                    return Err(fault);
+                }
                 Some(fault) if state.starts > self.options.max_restarts => {
                     let (answered, starts) = (running.process.answered(), state.starts);
                     let message = format!(

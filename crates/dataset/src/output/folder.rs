@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch_value::Value;
 use arrow_array::RecordBatch;
 
 use super::arrow::record_batch;
@@ -82,9 +83,17 @@ impl Folder {
         &self.path
     }
 
-    /// The file of the build's events.
+    /// The file of the build's events: one JSON object per line.
     pub fn events(&self) -> PathBuf {
         self.path.join(EVENTS)
+    }
+
+    /// Adds an event. Blocks.
+    pub(crate) fn write_event(&self, event: &Value) -> Result<(), FileError> {
+        let path = self.events();
+        let line = format!("{}\n", event.to_json());
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(cannot("write", &path))?;
+        std::io::Write::write_all(&mut file, line.as_bytes()).map_err(cannot("write", &path))
     }
 
     /// The files with the rows, in order.

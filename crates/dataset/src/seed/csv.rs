@@ -90,7 +90,9 @@ fn describe(path: &Path, error: &csv::Error) -> Error {
             return Error::Io { path, cause: std::io::Error::new(cause.kind(), cause.to_string()) };
         }
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("the row has {len} cells, and the header has {expected_len}: is a quote or a comma missing?")
+            format!(
+                "the row has {len} cells, and the header has {expected_len}: is a quote or a comma missing?"
+            )
         }
         csv::ErrorKind::Utf8 { err, .. } => {
             format!("cell {} is not UTF-8: convert the file to UTF-8", err.field() + 1)

@@ -7,7 +7,11 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the seed `{}` cannot be read: {cause}", .path.display())]
-    Io { path: PathBuf, #[source] cause: io::Error },
+    Io {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
     #[error("no file matches the seed path `{pattern}`: check the path and the file name pattern")]
     NoFile { pattern: String },
     #[error("the seed path `{path}` {problem}")]
@@ -24,7 +28,9 @@ pub enum Error {
     Selection { selection: String, rows: u64 },
     #[error("the seed `{path}` has no rows: give it a file with at least one row")]
     Empty { path: String },
-    #[error("the seed is too large: more than {limit} {unit}; select a part of the files, or split the dataset")]
+    #[error(
+        "the seed is too large: more than {limit} {unit}; select a part of the files, or split the dataset"
+    )]
     TooLarge { limit: u64, unit: &'static str },
     #[error("the encoding `{0}` of the seed is not known: use utf-8, utf-8-sig or latin-1")]
     Encoding(String),

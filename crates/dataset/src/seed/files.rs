@@ -26,7 +26,8 @@ pub(super) fn matching(path: &Path) -> Result<Vec<PathBuf>, Error> {
         return Err(wrong("has a wildcard in a folder: only the file name may have one"));
     }
     if !is_pattern(name) || path.exists() {
-        let problem = if path.is_dir() { "is a folder: use the seed type `directory`" } else { "does not exist" };
+        let problem =
+            if path.is_dir() { "is a folder: use the seed type `directory`" } else { "does not exist" };
         return if path.is_file() { Ok(vec![path.to_owned()]) } else { Err(wrong(problem)) };
     }
     let pattern = glob(name)?;
@@ -107,7 +108,8 @@ fn glob(pattern: &str) -> Result<Regex, Error> {
                         Some(set) => (set, "^"),
                         None => (&rest[..end + 1], ""),
                     };
-                    let set = set.replace('\\', r"\\").replace('[', r"\[").replace('^', r"\^").replace('&', r"\&");
+                    let set =
+                        set.replace('\\', r"\\").replace('[', r"\[").replace('^', r"\^").replace('&', r"\&");
                     regex.push_str(&format!("[{negated}{}]", set.replace('~', r"\~")));
                     rest = &rest[end + 2..];
                 }

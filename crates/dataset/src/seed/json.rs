@@ -44,7 +44,7 @@ pub(super) fn read_lines(path: &Path, limits: Limits) -> Result<FileTable, Error
         }
         let entries: Entries<'_> = serde_json::from_str(text)
             .map_err(|error| wrong(format!("expected one JSON object per line: {error}")))?;
-        table.push(&entries).map_err(|problem| problem.at(|problem| wrong(problem)))?;
+        table.push(&entries).map_err(|problem| problem.at(wrong))?;
     }
     table.finish()
 }

@@ -129,7 +129,9 @@ impl Seed {
 
     fn read_at(&self, row: u64) -> Result<Vec<Value>, Fault> {
         match &self.rows {
-            SeedRows::Table(table) => Ok((0..self.columns.len()).map(|column| table.get(row, column)).collect()),
+            SeedRows::Table(table) => {
+                Ok((0..self.columns.len()).map(|column| table.get(row, column)).collect())
+            }
             SeedRows::Files(files) => files.read(row as usize),
         }
     }

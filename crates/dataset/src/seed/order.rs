@@ -14,7 +14,8 @@ impl Shuffle {
     /// The permutation of this run and cycle.
     pub(super) fn new(len: u64, run_seed: u64, cycle: u64) -> Shuffle {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
-        let mut state = mix(run_seed ^ 0x5eed_0f00_d5e7_7135).wrapping_add(mix(cycle ^ 0xc7c1_e000_0000_0000));
+        let mut state =
+            mix(run_seed ^ 0x5eed_0f00_d5e7_7135).wrapping_add(mix(cycle ^ 0xc7c1_e000_0000_0000));
         let keys = std::array::from_fn(|_| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             mix(state)

@@ -39,7 +39,8 @@ pub(super) fn read(path: &Path, limits: Limits) -> Result<FileTable, Error> {
     }
     let mut columns = Vec::with_capacity(schema.fields().len());
     for field in schema.fields() {
-        let problem = |problem| Error::Column { path: path.to_owned(), column: field.name().clone(), problem };
+        let problem =
+            |problem| Error::Column { path: path.to_owned(), column: field.name().clone(), problem };
         let column_type = column_type(field.data_type(), 0).map_err(problem)?;
         let cells = empty(column_type.as_ref());
         columns.push(FileColumn { name: field.name().clone(), cells: FileCells::Typed(cells), column_type });
@@ -68,7 +69,9 @@ fn column_type(data_type: &DataType, depth: usize) -> Result<Option<ColumnType>,
     if depth > MAX_DEPTH {
         return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
     }
-    let inner = |data_type: &DataType| Ok::<_, String>(column_type(data_type, depth + 1)?.unwrap_or(ColumnType::Json));
+    let inner = |data_type: &DataType| {
+        Ok::<_, String>(column_type(data_type, depth + 1)?.unwrap_or(ColumnType::Json))
+    };
     Ok(Some(match data_type {
         DataType::Null => return Ok(None),
         DataType::Boolean => ColumnType::Bool,
@@ -82,7 +85,8 @@ fn column_type(data_type: &DataType, depth: usize) -> Result<Option<ColumnType>,
             ColumnType::List(Box::new(inner(field.data_type())?))
         }
         DataType::Struct(fields) if !fields.is_empty() => {
-            let field = |field: &arrow_schema::FieldRef| Ok((field.name().clone(), inner(field.data_type())?));
+            let field =
+                |field: &arrow_schema::FieldRef| Ok((field.name().clone(), inner(field.data_type())?));
             ColumnType::Struct(fields.iter().map(field).collect::<Result<_, String>>()?)
         }
         other => {
@@ -163,7 +167,8 @@ fn list(items: &ArrayRef) -> Result<Value, String> {
 }
 
 fn number(array: &dyn Array, row: usize) -> Result<Value, String> {
-    let decimal = |text: String| text.parse::<f64>().map_err(|_| format!("the decimal {text} is not a number"));
+    let decimal =
+        |text: String| text.parse::<f64>().map_err(|_| format!("the decimal {text} is not a number"));
     Ok(match array.data_type() {
         DataType::Int8 => i64::from(array.as_primitive::<Int8Type>().value(row)).into(),
         DataType::Int16 => i64::from(array.as_primitive::<Int16Type>().value(row)).into(),
@@ -192,19 +197,23 @@ fn number(array: &dyn Array, row: usize) -> Result<Value, String> {
 /// A date or time as ISO text.
 fn moment(array: &dyn Array, row: usize) -> Result<Value, String> {
     let (moment, format) = match array.data_type() {
-        DataType::Date32 => (time::date32_to_datetime(array.as_primitive::<Date32Type>().value(row)), "%Y-%m-%d"),
-        DataType::Date64 => (time::date64_to_datetime(array.as_primitive::<Date64Type>().value(row)), "%Y-%m-%d"),
+        DataType::Date32 => {
+            (time::date32_to_datetime(array.as_primitive::<Date32Type>().value(row)), "%Y-%m-%d")
+        }
+        DataType::Date64 => {
+            (time::date64_to_datetime(array.as_primitive::<Date64Type>().value(row)), "%Y-%m-%d")
+        }
         DataType::Timestamp(unit, zone) => {
             let moment = match unit {
                 TimeUnit::Second => {
                     time::timestamp_s_to_datetime(array.as_primitive::<TimestampSecondType>().value(row))
                 }
-                TimeUnit::Millisecond => {
-                    time::timestamp_ms_to_datetime(array.as_primitive::<TimestampMillisecondType>().value(row))
-                }
-                TimeUnit::Microsecond => {
-                    time::timestamp_us_to_datetime(array.as_primitive::<TimestampMicrosecondType>().value(row))
-                }
+                TimeUnit::Millisecond => time::timestamp_ms_to_datetime(
+                    array.as_primitive::<TimestampMillisecondType>().value(row),
+                ),
+                TimeUnit::Microsecond => time::timestamp_us_to_datetime(
+                    array.as_primitive::<TimestampMicrosecondType>().value(row),
+                ),
                 TimeUnit::Nanosecond => {
                     time::timestamp_ns_to_datetime(array.as_primitive::<TimestampNanosecondType>().value(row))
                 }

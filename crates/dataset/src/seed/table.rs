@@ -6,7 +6,7 @@ use anabranch_value::Value;
 
 use super::column::{Column, Texts};
 use super::error::Error;
-use super::types::{join, join_texts, typed};
+use super::types::{join, join_texts, settled, typed};
 use super::{csv, json, parquet};
 use crate::column_type::ColumnType;
 
@@ -132,10 +132,11 @@ fn unify(paths: &[PathBuf], mut files: Vec<FileTable>) -> Result<Table, Error> {
     for file in files {
         end += file.rows;
         ends.push(end);
-        let part = file.columns.into_iter().zip(&columns).map(|(column, (_, column_type))| match column.cells {
-            FileCells::Untyped(texts) => typed(texts, column_type),
-            FileCells::Typed(cells) => cells,
-        });
+        let part =
+            file.columns.into_iter().zip(&columns).map(|(column, (_, column_type))| match column.cells {
+                FileCells::Untyped(texts) => typed(texts, column_type),
+                FileCells::Typed(cells) => cells,
+            });
         parts.push(part.collect());
     }
     Ok(Table { columns, ends, parts })
@@ -184,7 +185,7 @@ fn column_type(paths: &[PathBuf], files: &[FileTable], at: usize) -> Result<Colu
             }
         });
     }
-    Ok(known.map_or(ColumnType::Text, |(column_type, ..)| column_type))
+    Ok(known.map_or(ColumnType::Text, |(column_type, ..)| settled(column_type)))
 }
 
 fn word(column_type: &ColumnType) -> &'static str {

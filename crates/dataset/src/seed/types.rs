@@ -10,6 +10,8 @@ pub(super) fn join(a: ColumnType, b: ColumnType) -> ColumnType {
     use ColumnType::{Float, Int, Json, List, Struct, Text};
     match (a, b) {
         (a, b) if a == b => a,
+        (a, b) if b == UNKNOWN => a,
+        (a, b) if a == UNKNOWN => b,
         (Int, Float) | (Float, Int) => Float,
         (Int | Float, Text) | (Text, Int | Float) => Text,
         (List(a), List(b)) => List(Box::new(join_items(*a, *b))),
@@ -26,12 +28,25 @@ pub(super) fn join(a: ColumnType, b: ColumnType) -> ColumnType {
     }
 }
 
+/// The type of nulls inside of lists and maps until it is known. Maps without fields are JSON, so it is free for that.
+const UNKNOWN: ColumnType = ColumnType::Struct(Vec::new());
+
+/// The type with JSON for what stayed unknown.
+pub(super) fn settled(column_type: ColumnType) -> ColumnType {
+    match column_type {
+        unknown if unknown == UNKNOWN => ColumnType::Json,
+        ColumnType::List(item) => ColumnType::List(Box::new(settled(*item))),
+        ColumnType::Struct(fields) => {
+            ColumnType::Struct(fields.into_iter().map(|(name, field)| (name, settled(field))).collect())
+        }
+        other => other,
+    }
+}
+
 /// Inside of lists and maps numbers do not become text: the mixture is kept as it is.
 fn join_items(a: ColumnType, b: ColumnType) -> ColumnType {
-    match join(a.clone(), b.clone()) {
-        ColumnType::Text if a != b => ColumnType::Json,
-        joined => joined,
-    }
+    let mixed = (a == ColumnType::Text) != (b == ColumnType::Text) && a != UNKNOWN && b != UNKNOWN;
+    if mixed { ColumnType::Json } else { join(a, b) }
 }
 
 /// The type of a JSON value; `None` for null.
@@ -43,14 +58,14 @@ pub(super) fn type_of(value: &Value) -> Option<ColumnType> {
         Value::Float(_) => ColumnType::Float,
         Value::Text(_) => ColumnType::Text,
         Value::List(items) => {
-            let item = items.iter().filter_map(type_of).reduce(join_items).unwrap_or(ColumnType::Json);
+            let item = items.iter().filter_map(type_of).reduce(join_items).unwrap_or(UNKNOWN);
             ColumnType::List(Box::new(item))
         }
         // A map without fields cannot be a struct in Arrow's files.
         Value::Map(map) if map.is_empty() || map.len() > MAX_FIELDS => ColumnType::Json,
         Value::Map(map) => {
             let field = |(name, value): (&std::sync::Arc<str>, &Value)| {
-                (name.to_string(), type_of(value).unwrap_or(ColumnType::Json))
+                (name.to_string(), type_of(value).unwrap_or(UNKNOWN))
             };
             ColumnType::Struct(map.iter().map(field).collect())
         }

@@ -50,7 +50,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
         (output.join().unwrap_or_default(), errors.join().unwrap_or_default(), late)
     });
     if late {
-        return Err(fault(format!("did not end within {} s and was killed", wall.as_secs())));
+        return Err(fault(format!("did not end within {} s and was killed", wall.as_secs_f64())));
     }
     if output.trim().is_empty() {
         let last = errors.lines().last().unwrap_or("no message");

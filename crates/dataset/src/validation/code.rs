@@ -52,7 +52,8 @@ impl Tool {
     /// The name and version, for instance `ruff 0.8.1`.
     pub(super) fn version(&self, check: &Check<'_>) -> &str {
         self.version.get_or_init(|| {
-            let name = self.path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name =
+                self.path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let folder = std::env::temp_dir();
             let said = child::run(&self.path, &["--version"], &folder, self.wall, check).unwrap_or_default();
             let number = said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
@@ -70,7 +71,8 @@ impl CodeGenerator {
     ) -> Result<CodeGenerator, String> {
         let (language, path) = match lang.0.strip_prefix("sql:") {
             Some(dialect) => {
-                let dialect = sql::Dialect::new(dialect).ok_or(format!("the SQL dialect `{dialect}` is not known"))?;
+                let dialect =
+                    sql::Dialect::new(dialect).ok_or(format!("the SQL dialect `{dialect}` is not known"))?;
                 (Language::Sql(dialect), &tools.sqlfluff)
             }
             None if lang.0 == "python" => (Language::Python, &tools.ruff),
@@ -158,7 +160,7 @@ impl Shared {
         let verdicts = match (self.language, &self.tool) {
             (Language::Python, None) => codes.into_iter().map(python::parse).collect(),
             (Language::Python, Some(tool)) => python::lint(tool, &codes, check)?,
-            (Language::Sql(dialect), None) => codes.into_iter().map(|code| sql::parse(dialect, code)).collect(),
+            (Language::Sql(dialect), None) => sql::parse_all(dialect, codes)?,
             (Language::Sql(dialect), Some(tool)) => sql::lint(tool, dialect, &codes, check)?,
         };
         Ok(verdicts.into_iter().map(Ok).collect())

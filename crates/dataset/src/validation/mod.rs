@@ -38,10 +38,14 @@ pub fn generator(
     services: &Services,
 ) -> Result<Box<dyn Generator>, String> {
     if column.target_columns.is_empty() || column.batch_size == 0 {
-        return Err(format!("the validation column `{name}` needs a target column and a batch size of at least 1"));
+        return Err(format!(
+            "the validation column `{name}` needs a target column and a batch size of at least 1"
+        ));
     }
     match &column.validator {
-        Validator::Code { lang } => Ok(Box::new(code::CodeGenerator::new(name, column, *lang, &services.tools)?)),
+        Validator::Code { lang } => {
+            Ok(Box::new(code::CodeGenerator::new(name, column, *lang, &services.tools)?))
+        }
         Validator::Remote(remote) => {
             Ok(Box::new(remote::RemoteGenerator::new(name, column, remote.clone(), services)))
         }

@@ -68,7 +68,13 @@ impl Message {
     fn at(node: Node<'_>, text: impl Into<String>) -> Message {
         let start = node.start_position();
         let symbol = "syntax-error".to_owned();
-        Message { severity: Severity::Fatal, symbol, line: start.row + 1, column: start.column + 1, text: text.into() }
+        Message {
+            severity: Severity::Fatal,
+            symbol,
+            line: start.row + 1,
+            column: start.column + 1,
+            text: text.into(),
+        }
     }
 }
 
@@ -94,7 +100,8 @@ pub(super) fn verdict_type() -> ColumnType {
 fn verdict(mut messages: Vec<Message>, statements: usize, validator: &str) -> Value {
     messages.sort_by_key(|message| (message.severity, message.line));
     let worst = messages.first().map(|message| message.severity);
-    let penalty: usize = messages.iter().map(|message| if message.severity <= Severity::Error { 5 } else { 1 }).sum();
+    let penalty: usize =
+        messages.iter().map(|message| if message.severity <= Severity::Error { 5 } else { 1 }).sum();
     let score = match worst {
         Some(Severity::Fatal) => 0.0,
         _ => (10.0 - penalty as f64 / statements.max(1) as f64 * 10.0).max(0.0),
@@ -120,7 +127,8 @@ fn verdict(mut messages: Vec<Message>, statements: usize, validator: &str) -> Va
 
 /// A verdict about a cell that has no code.
 fn no_code(problem: String, validator: &str) -> Value {
-    let message = Message { severity: Severity::Fatal, symbol: "no-code".into(), line: 1, column: 1, text: problem };
+    let message =
+        Message { severity: Severity::Fatal, symbol: "no-code".into(), line: 1, column: 1, text: problem };
     verdict(vec![message], 0, validator)
 }
 
@@ -166,7 +174,8 @@ pub(super) fn lint(
     let mut by_file: HashMap<String, Vec<Message>> = HashMap::new();
     for found in diagnostics {
         let severity = Severity::of_rule(found.code.as_deref());
-        let name = std::path::Path::new(&found.filename).file_stem().map(|name| name.to_string_lossy().into_owned());
+        let name =
+            std::path::Path::new(&found.filename).file_stem().map(|name| name.to_string_lossy().into_owned());
         by_file.entry(name.unwrap_or_default()).or_default().push(Message {
             severity,
             symbol: found.code.unwrap_or_else(|| "syntax-error".into()),
@@ -228,7 +237,8 @@ fn is_statement(kind: &str) -> bool {
 /// What is wrong with one node.
 fn problem(node: Node<'_>, code: &str) -> Option<Message> {
     if node.is_error() {
-        let found: String = code[node.byte_range()].lines().next().unwrap_or_default().chars().take(40).collect();
+        let found: String =
+            code[node.byte_range()].lines().next().unwrap_or_default().chars().take(40).collect();
         return Some(Message::at(node, format!("invalid syntax near `{}`", found.trim())));
     }
     if node.is_missing() {

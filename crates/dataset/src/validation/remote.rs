@@ -105,7 +105,9 @@ impl Endpoint {
         for attempt in 1.. {
             let (fault, pause) = match self.attempt(&body).await {
                 Ok(reply) if reply.status == 200 => {
-                    return self.read(&reply, records.len()).map_err(|fault| Fault { attempts: attempt, ..fault });
+                    return self
+                        .read(&reply, records.len())
+                        .map_err(|fault| Fault { attempts: attempt, ..fault });
                 }
                 Ok(reply) => {
                     let said: String = String::from_utf8_lossy(&reply.body).chars().take(QUOTED).collect();
@@ -123,7 +125,7 @@ impl Endpoint {
                 _ => return Err(Fault { attempts: attempt, ..fault }),
             }
         }
-        Err(self.fault("was not tried".into()))
+        Err(self.fault("was not tried"))
     }
 
     /// The pause behind this attempt (from 1): 1 s, then longer by the configured factor.
@@ -148,7 +150,7 @@ impl Endpoint {
         let text = String::from_utf8_lossy(&reply.body);
         let body = Value::from_json(&text).map_err(|error| self.fault(format!("answered {error}")))?;
         let verdicts = body.get("data").and_then(Value::as_list);
-        let verdicts = verdicts.ok_or_else(|| self.fault(r#"answered without a list "data""#.into()))?;
+        let verdicts = verdicts.ok_or_else(|| self.fault(r#"answered without a list "data""#))?;
         if verdicts.len() != expected {
             let message = format!("answered {} verdicts for {expected} records", verdicts.len());
             return Err(self.fault(message));
@@ -169,7 +171,10 @@ impl Endpoint {
     }
 
     /// Retries are over when there is a fault, so that no more of them are made.
-    fn fault(&self, message: String) -> Fault {
-        Fault::permanent("remote_validator", format!("the validator at {} {message}", self.config.endpoint_url))
+    fn fault(&self, message: impl std::fmt::Display) -> Fault {
+        Fault::permanent(
+            "remote_validator",
+            format!("the validator at {} {message}", self.config.endpoint_url),
+        )
     }
 }

@@ -32,7 +32,8 @@ impl Schema {
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..MAX_DEPTH {
-            let Some(path) = schema.get("$ref").and_then(Value::as_text).and_then(|path| path.strip_prefix("#/"))
+            let Some(path) =
+                schema.get("$ref").and_then(Value::as_text).and_then(|path| path.strip_prefix("#/"))
             else {
                 return schema;
             };
@@ -53,7 +54,11 @@ impl Schema {
         let allowed = schema.get("enum").and_then(Value::as_list);
         let allowed = allowed.or(schema.get("const").map(std::slice::from_ref));
         if allowed.is_some_and(|allowed| !allowed.contains(value)) {
-            return Err(format!("{} is {}, which is not among the allowed values", shown(place), value.to_json()));
+            return Err(format!(
+                "{} is {}, which is not among the allowed values",
+                shown(place),
+                value.to_json()
+            ));
         }
         for part in schema.get("allOf").and_then(Value::as_list).unwrap_or_default() {
             self.fits(part, value, place, depth + 1)?;
@@ -66,9 +71,10 @@ impl Schema {
         match value {
             Value::Map(_) => self.fields(schema, value, place, depth),
             Value::List(items) => match schema.get("items") {
-                Some(item) => items.iter().enumerate().try_for_each(|(at, value)| {
-                    self.fits(item, value, &format!("{place}[{at}]"), depth + 1)
-                }),
+                Some(item) => items
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(at, value)| self.fits(item, value, &format!("{place}[{at}]"), depth + 1)),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -99,7 +105,9 @@ impl Schema {
 
     fn fields(&self, schema: &Value, value: &Value, place: &str, depth: usize) -> Result<(), String> {
         let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
-        if let Some(missing) = required.iter().filter_map(Value::as_text).find(|name| value.get(name).is_none()) {
+        if let Some(missing) =
+            required.iter().filter_map(Value::as_text).find(|name| value.get(name).is_none())
+        {
             return Err(format!("{} has no `{missing}`", shown(place)));
         }
         let properties = schema.get("properties");

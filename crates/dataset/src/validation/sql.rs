@@ -22,6 +22,9 @@ const MAX_DEPTH: usize = 24;
 /// The most words and operators between two semicolons: a chain of operators becomes a tree as deep as the chain.
 const MAX_WORDS: usize = 4_000;
 
+/// The stack of the parser's thread, of which only the used part takes memory.
+const STACK: usize = 64 << 20;
+
 /// The message about code without a statement.
 const EMPTY: &str = "there is no statement";
 
@@ -90,8 +93,20 @@ fn verdict(messages: &[String], validator: &str) -> Value {
     ])
 }
 
+/// The verdicts of the parser. It and its trees recurse, so it has a thread with a stack for the deepest allowed code.
+pub(super) fn parse_all(dialect: Dialect, codes: Vec<Result<&str, String>>) -> Result<Vec<Value>, Fault> {
+    let fault = |problem: String| Fault::transient("validator", format!("the SQL parser {problem}"));
+    std::thread::scope(|threads| {
+        let thread = std::thread::Builder::new().name("sql-parser".into()).stack_size(STACK);
+        let parser =
+            thread.spawn_scoped(threads, || codes.into_iter().map(|code| parse(dialect, code)).collect());
+        let parser = parser.map_err(|error| fault(format!("could not be started: {error}")))?;
+        parser.join().map_err(|_| fault("panicked".into()))
+    })
+}
+
 /// The verdict of the parser.
-pub(super) fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
+fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
     let messages = match code {
         Ok(code) => syntax(dialect, code).err().into_iter().chain(scales(code)).collect(),
         Err(problem) => vec![problem],
@@ -102,7 +117,8 @@ pub(super) fn parse(dialect: Dialect, code: Result<&str, String>) -> Value {
 fn syntax(dialect: Dialect, code: &str) -> Result<(), String> {
     let parser = dialect.parser();
     let tokens = Tokenizer::new(parser, code).tokenize_with_location().map_err(|error| error.to_string())?;
-    if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF)) {
+    if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF))
+    {
         return Err(EMPTY.into());
     }
     bounded(&tokens)?;
@@ -165,16 +181,31 @@ pub(super) fn lint(
         folder.write(&format!("row_{row}.sql"), code.as_ref().map_or("", |code| code))?;
     }
     let arguments = [
-        "lint", "--dialect", dialect.name(), "--format", "json", "--rules", "LT01", "--templater", "raw", "--nofail",
+        "lint",
+        "--dialect",
+        dialect.name(),
+        "--format",
+        "json",
+        "--rules",
+        "LT01",
+        "--templater",
+        "raw",
+        "--nofail",
         "--ignore-local-config",
-        "--disable-progress-bar", "--processes", "1", ".",
+        "--disable-progress-bar",
+        "--processes",
+        "1",
+        ".",
     ];
     let output = child::run(&tool.path, &arguments, folder.path(), tool.wall, check)?;
-    let reports: Vec<Report> = serde_json::from_str(&output)
-        .map_err(|error| Fault::transient("validator", format!("sqlfluff's output is not readable: {error}")))?;
+    let reports: Vec<Report> = serde_json::from_str(&output).map_err(|error| {
+        Fault::transient("validator", format!("sqlfluff's output is not readable: {error}"))
+    })?;
     let mut by_file: HashMap<String, Vec<String>> = HashMap::new();
     for report in reports {
-        let name = std::path::Path::new(&report.filepath).file_stem().map(|name| name.to_string_lossy().into_owned());
+        let name = std::path::Path::new(&report.filepath)
+            .file_stem()
+            .map(|name| name.to_string_lossy().into_owned());
         let errors = report.violations.into_iter().filter(|violation| violation.code == "PRS");
         let errors = errors.map(|violation| format!("PRS: {}", violation.description)).collect();
         by_file.insert(name.unwrap_or_default(), errors);

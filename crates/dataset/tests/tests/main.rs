@@ -1,6 +1,16 @@
 //! Tests of datasets.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first error")]
+#![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 
 mod kit;
-mod processors;
-mod rows;
+mod support;
+mod config;
 mod schedule;
+mod rows;
+mod processors;
+mod columns;
+mod seed;
+mod validation;
+mod custom;
+mod python_worker;
+mod compat;

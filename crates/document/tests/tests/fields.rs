@@ -33,7 +33,8 @@ fn every_problem_is_told_with_its_place() {
         f.yaml:6:7: `list` is a list, this is text
         f.yaml:7:7: `kind` is `red` or `blue`, this is `rde` (did you mean `red`?)
         f.yaml:8:1: a thing needs `needed`
-        f.yaml:9:1: a thing has no `colour` (did you mean `color`?)"#]].assert_eq(&problems.to_string());
+        f.yaml:9:1: a thing has no `colour` (did you mean `color`?)"#]]
+    .assert_eq(&problems.to_string());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::parsed;
 
 /// Every `<` of the value must be found at a `<` of the file, in order.
 fn check(format: Format, text: &str) {
-    let root = parsed(format, text, Limits::default()).unwrap();
+    let root = parsed(format, text, Limits::default()).expect("a text that can be read");
     let Tree::Table(table) = &root.value else { panic!("a table") };
     let Node { at, value: Tree::Text(value) } = &table[0].1 else { panic!("text") };
     let wanted: Vec<usize> = text.match_indices('<').map(|(at, _)| at).collect();

@@ -159,5 +159,6 @@ fn hostile_files_are_refused_soon() {
         file:1:100005: unclosed array, expected `]`
         file:1:200000: the file has too many values
         file:1:200000: the file has too many values
-        file:1:1: the file has 5 MiB, more than 4 MiB (split it, or keep large values elsewhere)"#]].assert_eq(&all.join("\n"));
+        file:1:1: the file has 5 MiB, more than 4 MiB (split it, or keep large values elsewhere)"#]]
+    .assert_eq(&all.join("\n"));
 }

@@ -38,11 +38,46 @@ pub(super) fn text(prompt: &str, random: &mut Random) -> String {
     sentences.join(" ")
 }
 
+/// Words of prompts that are hardly their topic.
+const DULL: &[&str] = &[
+    "about",
+    "after",
+    "based",
+    "before",
+    "between",
+    "could",
+    "create",
+    "every",
+    "first",
+    "following",
+    "generate",
+    "given",
+    "include",
+    "might",
+    "other",
+    "please",
+    "reply",
+    "return",
+    "should",
+    "their",
+    "there",
+    "these",
+    "those",
+    "under",
+    "where",
+    "which",
+    "while",
+    "would",
+    "write",
+    "written",
+];
+
 /// One to three words of the prompt, in their order.
 fn topic(prompt: &str, random: &mut Random) -> String {
     let words: Vec<&str> = prompt
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.chars().count() > 4 && word.chars().count() < 24)
+        .filter(|word| !DULL.contains(&word.to_lowercase().as_str()))
         .take(200)
         .collect();
     if words.is_empty() {

@@ -103,6 +103,9 @@ struct Shared {
     max_reply_bytes: usize,
 }
 
+/// The longest time for a call that can be set, so that points in time stay within what a clock can hold.
+const LONGEST_CALL: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// One POST of a JSON text.
 pub(crate) struct Call {
     pub(crate) endpoint: Arc<str>,
@@ -144,6 +147,7 @@ impl HttpClient {
     pub(crate) async fn post(&self, call: Call) -> Result<Answer, Error> {
         let Call { endpoint, uri, headers, body, timeout } = call;
         let clock = &self.shared.clock;
+        let timeout = timeout.min(LONGEST_CALL);
         let too_late = clock.sleep_until(clock.now() + timeout);
         let exchange = Box::pin(self.shared.exchange(&endpoint, uri, headers, body));
         match select(exchange, too_late).await {

@@ -28,9 +28,12 @@ pub fn connect(
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Model>, Error> {
     let key = provider.api_key.as_ref().map(|key| key.resolve(&provider.name, lookup)).transpose()?;
-    let base = provider.endpoint.trim_end_matches('/');
+    // Some servers want a version in the query, which stays behind the path.
+    let (base, query) = provider.endpoint.split_once('?').unwrap_or((&provider.endpoint, ""));
+    let base = base.trim_end_matches('/');
     let uri = |path: &str| {
-        let text = format!("{base}{path}");
+        let mark = if query.is_empty() { "" } else { "?" };
+        let text = format!("{base}{path}{mark}{query}");
         let uri = text.parse::<Uri>().ok().filter(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|host| !host.is_empty())

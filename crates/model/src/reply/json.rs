@@ -43,7 +43,7 @@ pub fn json(reply: &str) -> Result<Value, ReplyProblem> {
     }
     let starts = |text: &&str| text.starts_with(['{', '[']);
     // A bracket in the prose beside a block is hardly meant.
-    let spans = if blocks.iter().any(|block| starts(&block)) { Vec::new() } else { spans(reply) };
+    let spans = if blocks.iter().any(starts) { Vec::new() } else { spans(reply) };
     if let Some(value) = spans.iter().find_map(|span| Value::from_json(span).ok()) {
         return Ok(value);
     }

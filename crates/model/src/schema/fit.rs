@@ -118,10 +118,10 @@ impl Fitter<'_> {
                 format!("{} items, expected {}", count, range(node.min_items, node.max_items)),
             );
         }
-        if node.unique {
-            if let Some(at) = repeated(&fitted) {
-                out.problem(place.path, format!("item {at} is there twice"));
-            }
+        if node.unique
+            && let Some(at) = repeated(&fitted)
+        {
+            out.problem(place.path, format!("item {at} is there twice"));
         }
         if let Some(contains) = &node.contains {
             let fits =

@@ -120,7 +120,11 @@ fn a_reply_that_never_fits_is_a_permanent_failure() {
 
 #[test]
 fn errors_of_the_transport_end_it_at_once() {
+    fn can_be_sent<F: Future + Send>(future: F) -> F {
+        future
+    }
     let model = Counting::new(Some(1));
-    let error = block_on(converse(&model, request(), accepts(5), Turns::default())).unwrap_err();
+    let conversed = can_be_sent(converse(&model, request(), accepts(5), Turns::default()));
+    let error = block_on(conversed).unwrap_err();
     assert_eq!((error.class(), model.requests.lock().unwrap().len()), ("timeout", 2));
 }

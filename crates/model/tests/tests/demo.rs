@@ -29,7 +29,7 @@ fn replies_depend_on_the_request_and_the_sample_alone() {
     assert_eq!(ask_text(prompt, 1), ask_text(prompt, 1));
     assert_ne!(ask_text(prompt, 1), ask_text(prompt, 2));
     assert_ne!(ask_text(prompt, 1), ask_text("Write about trains.", 1));
-    expect!["Here is a short take on write about. There is a simple version and a careful version, and both have their place. All of this is demo text from an offline stand-in."].assert_eq(&ask_text(prompt, 1));
+    expect!["In brief, about history lighthouses. It took a few attempts to get this right. The first thing that stands out is how small details change the whole picture. Most people notice it only when something is missing. Please note that this is demo text and not a model's answer."].assert_eq(&ask_text(prompt, 1));
     let reply = ask(ChatRequest::new([Message::user(prompt)]));
     assert!(reply.demo && reply.text.contains("demo text") && reply.usage.output_tokens > 0);
 }

@@ -54,7 +54,7 @@ fn missing_scores_are_named_all_at_once() {
 #[test]
 fn the_schema_asks_for_reasoning_and_an_option() {
     let schema = schema(&scores()[..1]);
-    expect![[r#"{"type":"object","properties":{"Quality":{"type":"object","properties":{"reasoning":{"type":"string","description":"Why this option, in a few sentences."},"score":{"enum":[0,1,2,3,4],"description":"0: level 0; 1: level 1; 2: level 2; 3: level 3; 4: level 4"}},"required":["reasoning","score"],"additionalProperties":false,"description":"How Quality."}},"required":["Quality"],"additionalProperties":false}"#]].assert_eq(&schema.to_json());
+    expect![[r#"{"type":"object","properties":{"Quality":{"type":"object","properties":{"reasoning":{"type":"string","description":"Why this option, in a few sentences."},"score":{"type":"integer","enum":[0,1,2,3,4],"description":"0: level 0; 1: level 1; 2: level 2; 3: level 3; 4: level 4"}},"required":["reasoning","score"],"additionalProperties":false,"description":"How Quality."}},"required":["Quality"],"additionalProperties":false}"#]].assert_eq(&schema.to_json());
     let fits =
         Schema::new(&schema).unwrap().fit(reply::json(r#"{"Quality":{"reasoning":"x","score":2}}"#).unwrap());
     assert!(fits.is_ok());

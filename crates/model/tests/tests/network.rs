@@ -119,6 +119,36 @@ fn anthropic_replies() {
 }
 
 #[test]
+fn a_server_with_another_name_for_max_tokens_is_remembered() {
+    let (bodies, told) = mpsc::channel();
+    let server = FakeServer::start(move |connection| {
+        while let Some(body) = connection.http_request() {
+            let new = body.contains("max_completion_tokens");
+            bodies.send(new).unwrap();
+            let sent = match new {
+                true => connection.http_reply("200 OK", r#"{"choices":[{"message":{"content":"hi"}}]}"#),
+                false => {
+                    connection.http_reply("400 Bad", r#"{"error":{"message":"use 'max_completion_tokens'"}}"#)
+                }
+            };
+            if !sent {
+                return;
+            }
+        }
+    });
+    let endpoint = format!("http://127.0.0.1:{}/v1/?api-version=2", server.port());
+    let model = Setup::new(&endpoint, ProviderKind::OpenAi).model().unwrap();
+    block_on(async {
+        for _ in 0..2 {
+            let mut request = hello();
+            request.sampling.max_tokens = Some(5);
+            model.chat(request).await.unwrap();
+        }
+    });
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
 fn a_reply_that_is_too_long_is_not_read() {
     let server = ModelServer::start(ModelScript {
         reply: Some(Arc::new(|_| "x".repeat(10_000))),
@@ -127,7 +157,8 @@ fn a_reply_that_is_too_long_is_not_read() {
     let mut setup = Setup::new(&server.endpoint(), ProviderKind::OpenAi);
     setup.settings.max_reply_bytes = 1000;
     let error = block_on(setup.model().unwrap().chat(hello())).unwrap_err();
-    expect!["acme/m-1: the reply is not readable: it is longer than 1000 B"].assert_eq(&error.to_string());
+    expect!["acme/m-1: the reply is not readable: it is longer than 1000 bytes"]
+        .assert_eq(&error.to_string());
 }
 
 /// A proxy for one connection: forwards requests in absolute form, opens tunnels, tells the first lines it read.

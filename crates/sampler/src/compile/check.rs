@@ -8,7 +8,7 @@ use anabranch_value::Value;
 use super::{CompiledTimedelta, FieldType, Kind, type_of};
 use crate::choice::Choice;
 use crate::error::{Error, finite, probability};
-use crate::number::value_text;
+use crate::number::{shown, value_text};
 use crate::params::{Category, Datetime, Sampler, Subcategory, TimeUnit, Timedelta, Uniform};
 use crate::person::CompiledPerson;
 use crate::time::{Date, TimeFormat, parse_time};
@@ -49,7 +49,10 @@ pub(super) fn compile(sampler: &Sampler, as_of: Date, warnings: &mut Vec<String>
         Sampler::Poisson { mean } => {
             let mean = not_negative("mean", *mean)?;
             if mean > MAX_MEAN {
-                return Err(Error::param("mean", format!("expected at most {MAX_MEAN:e}, found {mean}")));
+                return Err(Error::param(
+                    "mean",
+                    format!("expected at most {MAX_MEAN:e}, found {}", shown(mean)),
+                ));
             }
             Ok(Kind::Poisson { mean })
         }

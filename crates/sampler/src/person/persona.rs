@@ -145,7 +145,8 @@ pub(crate) fn values(facts: &Facts<'_>, stream: &mut Stream) -> Vec<Value> {
     let scores = TRAITS.map(|_| (50.0 + 10.0 * normal(stream)).clamp(20.0, 80.0).round() as i64);
     let levels = scores.map(|score| if score < 45 { 0 } else { usize::from(score > 55) + 1 });
     let hobbies = several(&HOBBIES, 3, stream);
-    let skills = several(&SKILLS[facts.education / 2 % 3], 3, stream);
+    let skills =
+        several(&SKILLS[usize::from(facts.education >= 3) + usize::from(facts.education >= 5)], 3, stream);
     let life = Life { facts, name: facts.first.text, work: work(facts) };
     let summary = life.summary(&levels);
     let detail = life.detail(&hobbies, &levels, stream);
@@ -232,7 +233,13 @@ impl Life<'_> {
 
 fn work(facts: &Facts<'_>) -> String {
     if facts.works {
-        format!("works as {}", facts.occupation)
+        let vowel = facts.occupation.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']);
+        let article = match facts.occupation.chars().next() {
+            Some(letter) if !letter.is_ascii() => "",
+            _ if vowel => "an ",
+            _ => "a ",
+        };
+        format!("works as {article}{}", facts.occupation)
     } else {
         format!("has no job at present ({})", facts.occupation)
     }

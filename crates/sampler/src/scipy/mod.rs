@@ -4,6 +4,7 @@ mod continuous;
 mod discrete;
 
 use crate::error::{Error, finite, near};
+use crate::number::shown;
 use crate::params::Distribution;
 use crate::stream::Stream;
 
@@ -205,7 +206,7 @@ fn check(name: &str, domain: Domain, number: f64) -> Result<f64, Error> {
     if domain.takes(number) {
         return Ok(number);
     }
-    Err(Error::param(param, format!("expected {}, found {number}", domain.describe())))
+    Err(Error::param(param, format!("expected {}, found {}", domain.describe(), shown(number))))
 }
 
 fn takes(entry: &Entry, discrete: bool) -> String {

@@ -51,7 +51,8 @@ fn numbers_and_text() {
         "12"
         "True"
         a list cannot be converted to int: it is not a number
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[test]
@@ -67,5 +68,6 @@ fn dates() {
         5 cannot be converted to a formatted date: it is not a date
         `convert_to`: unknown directive %K; use %Y %m %d %H %M %S %j %B %A or %%
         `convert_to`: expected int, float, str or a date format such as %Y-%m-%d, found `date`
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }

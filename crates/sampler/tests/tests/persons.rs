@@ -167,7 +167,8 @@ fn locales_without_a_table() {
         english: `locale`: expected a locale such as en_US, found `english`
         en__US: `locale`: expected a locale such as en_US, found `en__US`
         x y: `locale`: expected a locale such as en_US, found `x y`
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[test]
@@ -201,8 +202,8 @@ fn filters_that_nobody_fits() {
     expect![[r#"
         `select_field_values.colour`: persons cannot be selected by this field; near names are country, county, city, locale
         `select_field_values.persona`: persons cannot be selected by this field; near names are region
-        `select_field_values.state`: no person has `XX`; near values are TX, TX, TX, TX, TX
-        `select_field_values.marital_status`: no person has `single`; near values are widowed, divorced
+        `select_field_values.state`: no person has `XX`; near values are TX, AK, AL, AR, AZ
+        `select_field_values.marital_status`: no person has `single`; near values are widowed, divorced, separated, never_married, married_present
         `select_field_values.sex`: no person has `female`; near values are Female, Male
         `age_range`: expected two ages in order, from 0 to 114, found [50, 20]
         `age_range`: expected two ages in order, from 0 to 114, found [18, 200]

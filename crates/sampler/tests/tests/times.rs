@@ -73,7 +73,8 @@ fn forms() {
         31/31/2024 -> -
         10000-01-01 -> -
         0001-01-01T00:00+01:00 -> -
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[test]
@@ -113,7 +114,8 @@ fn directives() {
         100%% -> 100%
         [%Z%z] -> []
         unknown directive %Q; use %Y %m %d %H %M %S %j %B %A or %%
-        a single % at the end; write %% for the character itself"#]].assert_eq(&out);
+        a single % at the end; write %% for the character itself"#]]
+    .assert_eq(&out);
 }
 
 #[test]

@@ -13,8 +13,7 @@ use crate::work::{VALUE, Work};
 pub(crate) fn cut<'a>(work: &mut Work, parts: impl Iterator<Item = &'a str>) -> Result<Value, Stop> {
     let mut list = Vec::new();
     for part in parts {
-        work.steps(1)?;
-        work.make(part.len() + VALUE)?;
+        work.make_part(part.len())?;
         list.push(Value::from(part));
     }
     Ok(list.into())

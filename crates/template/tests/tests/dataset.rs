@@ -50,8 +50,6 @@ fn own_forms() {
 /// The same inputs give the same choice; other inputs, or a second call, may give another one.
 #[test]
 fn random_is_decided_by_the_inputs() {
-    let choices = |x: i64| of_json("{{ range(100)|random }} {{ range(100)|random }}", "0").len() + x as usize;
-    assert_eq!(choices(0), choices(0));
     let template = "{{ x }}:{{ ['a', 'b', 'c', 'd']|random }}";
     assert_eq!(of_json(template, "1"), of_json(template, "1"));
     let picks: std::collections::BTreeSet<String> =
@@ -60,23 +58,23 @@ fn random_is_decided_by_the_inputs() {
     assert!(of_json("{{ []|random }}", "0").starts_with("! line 1: `random` has no result"));
 }
 
-fn value(template: &str, x: Value) -> Value {
-    let template = Template::compile(template).unwrap();
+fn value(template: &str, x: &Value) -> Value {
+    let template = Template::compile(template).expect("a template");
     let values: Vec<Value> = template.variables().iter().map(|_| x.clone()).collect();
-    template.evaluate(&values, Bounds::default()).unwrap()
+    template.evaluate(&values, Bounds::default()).expect("a value")
 }
 
 #[test]
 fn a_single_expression_has_a_type() {
     let map = Value::from_json(r#"{"a": [1, 2.5]}"#).unwrap();
-    assert_eq!(value("{{ x.a }}", map.clone()), Value::from_json("[1, 2.5]").unwrap());
-    assert_eq!(value(" \n{{ x.a[0] + 1 }} \n", map.clone()), Value::Int(2));
-    assert_eq!(value("{{ x }}", Value::Null), Value::Null);
-    assert_eq!(value("{{ x }}", Value::from("1e3")), Value::from("1e3"));
-    assert_eq!(value("{{ x }}{{ x }}", Value::Int(1)), Value::from("11"));
-    assert_eq!(value("v{{ x }}", Value::Bool(true)), Value::from("vTrue"));
-    assert_eq!(value("plain", Value::Null), Value::from("plain"));
-    assert_eq!(value("{% if x %}{{ x }}{% endif %}", Value::Int(1)), Value::from("1"));
+    assert_eq!(value("{{ x.a }}", &map), Value::from_json("[1, 2.5]").unwrap());
+    assert_eq!(value(" \n{{ x.a[0] + 1 }} \n", &map), Value::Int(2));
+    assert_eq!(value("{{ x }}", &Value::Null), Value::Null);
+    assert_eq!(value("{{ x }}", &Value::from("1e3")), Value::from("1e3"));
+    assert_eq!(value("{{ x }}{{ x }}", &Value::Int(1)), Value::from("11"));
+    assert_eq!(value("v{{ x }}", &Value::Bool(true)), Value::from("vTrue"));
+    assert_eq!(value("plain", &Value::Null), Value::from("plain"));
+    assert_eq!(value("{% if x %}{{ x }}{% endif %}", &Value::Int(1)), Value::from("1"));
     let expression = Template::expression("x.a|length > 1").unwrap();
     assert_eq!(expression.variables(), ["x"]);
     assert!(is_true(&expression.evaluate(&[map], Bounds::default()).unwrap()));

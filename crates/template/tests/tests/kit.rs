@@ -1,6 +1,8 @@
 //! Templates over one value `x`.
 
-use anabranch_template::{Bounds, Template};
+use std::sync::Arc;
+
+use anabranch_template::{Bounds, Run, Template};
 use anabranch_value::Value;
 
 /// A template, `x` as JSON, and the rendered text.
@@ -12,13 +14,17 @@ pub(crate) fn render(template: &str, x: &Value, bounds: Bounds) -> String {
         Ok(template) => template,
         Err(error) => return format!("! {:?} {error}", template.get(error.place.clone()).unwrap_or("?")),
     };
-    let values: Vec<Value> = compiled.variables().iter().map(|_| x.clone()).collect();
-    compiled.render(&values, bounds).unwrap_or_else(|error| format!("! {error}"))
+    let values = compiled.variables().iter().map(|name| (name == "x").then(|| x.clone())).collect();
+    let mut text = String::new();
+    match Run::new(Arc::new(compiled), values, bounds).go_on(&mut text) {
+        Ok(_) => text,
+        Err(error) => format!("! {error}"),
+    }
 }
 
-/// The same with `x` as JSON; other names have the value of `x`, too.
+/// The same with `x` as JSON; other names are undefined.
 pub(crate) fn of_json(template: &str, json: &str) -> String {
-    render(template, &Value::from_json(json).unwrap(), Bounds::default())
+    render(template, &Value::from_json(json).expect("JSON"), Bounds::default())
 }
 
 #[track_caller]

@@ -146,7 +146,7 @@ const JSON: &[&str] = &[
 fn stays_inside(template: &str, json: &str) {
     let bounds = Bounds { fuel: 20_000, output_bytes: 10_000 };
     let Ok(template) = Template::compile(template) else { return };
-    let x = Value::from_json(json).unwrap();
+    let x = Value::from_json(json).expect("JSON");
     let values: Vec<Value> = template.variables().iter().map(|_| x.clone()).collect();
     let _ = template.evaluate(&values, bounds);
     if let Ok(text) = template.render(&values, bounds) {

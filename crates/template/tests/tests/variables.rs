@@ -25,7 +25,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     ("{{ range(n)|list }}{{ dict(a=b) }}", "n b"),
     ("{{ x|map('replace', y, z)|selectattr('a', 'eq', w)|list }}", "x y z w"),
-    ("{{ x if y is defined else z|default(w) }}", "y x z w"),
+    ("{{ x if y is defined else z|default(w) }}", "x y z w"),
     ("{% raw %}{{ a }}{% endraw %}{# {{ b }} #}", ""),
     ("{% with a = b %}{{ a }}{% endwith %}{{ a }}", "b a"),
     ("{% set a %}{{ b }}{% endset %}{{ a }}", "b"),
