@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::post::Post;
 use anabranch_dataset::{Dataset, Loaded, ModelSource, Preview, Sources};
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Config, Engine};
@@ -77,7 +77,7 @@ fn preview(test: &str, text: &str, rows: u64, seed: u64, model: Arc<Scripted>) -
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let engine = Engine::new(&Config::default()).unwrap();
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        let post: Arc<dyn Post> = Arc::new(crate::kit::client());
         let models = ModelSource::Given(Box::new(move |_| Some(Arc::clone(&model) as Arc<dyn Model>)));
         let dataset = Dataset::from_config(&loaded, &engine, &models, &post).unwrap();
         dataset.preview(rows).unwrap().preview().await.unwrap()
@@ -300,7 +300,7 @@ fn the_worked_example_builds() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let preview = runtime.block_on(async {
         let engine = Engine::new(&Config::default()).unwrap();
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        let post: Arc<dyn Post> = Arc::new(crate::kit::client());
         let models = ModelSource::Given(Box::new(move |_| Some(Arc::clone(&model) as Arc<dyn Model>)));
         Dataset::from_config(&loaded, &engine, &models, &post).unwrap().preview(40).unwrap().preview().await.unwrap()
     });

@@ -184,3 +184,9 @@ pub(crate) fn scratch(test: &str) -> std::path::PathBuf {
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
+
+/// A client for servers of the tests.
+pub(crate) fn client() -> anabranch_model::HttpClient {
+    let clock = Arc::new(anabranch_engine::clock::SystemClock);
+    anabranch_model::HttpClient::new(&anabranch_model::HttpSettings::default(), clock).unwrap()
+}

@@ -5,6 +5,8 @@ mod openai;
 mod retry_after;
 mod status;
 
+pub(crate) use retry_after::retry_after;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
