@@ -56,7 +56,8 @@ pub struct Build {
 impl Build {
     /// Sets a build up; `folder: None` keeps the rows in memory, in one group.
     pub(crate) fn new(dataset: Dataset, rows: u64, folder: Option<Folder>) -> Result<Build, Error> {
-        let Dataset { name, source, engine, limits, tasks, processors, order, dropped, run, seed, usage } = dataset;
+        let Dataset { name, source, engine, limits, tasks, processors, order, dropped, run, seed, usage } =
+            dataset;
         let between: Vec<Output> = processors.iter().flat_map(|processor| processor.adds()).collect();
         let split = processors.iter().any(|processor| processor.points().before_batch);
         let program = Program::new(tasks, &between, split).map_err(Error::Setup)?;

@@ -117,7 +117,8 @@ async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) 
     }
     errors.sort_by_key(|error| error.row);
     let shared_too = Arc::clone(shared);
-    let end = job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
+    let end =
+        job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
     shared.progress.wrote_group(end.rows);
     Ok(end)
 }
@@ -180,7 +181,10 @@ fn restore(shared: &Shared, group: u64, table: Table) -> Result<RowValues, Error
     let mut values = RowValues::new(ids, program.columns.len(), program.may_skip);
     for TableColumn { name, values: column, .. } in table.columns {
         let Some(number) = program.column(&name) else {
-            return Err(Error::Processor { name, fault: Fault::permanent("processor", "the column is not declared") });
+            return Err(Error::Processor {
+                name,
+                fault: Fault::permanent("processor", "the column is not declared"),
+            });
         };
         if column.len() != values.rows() {
             let what = format!("the column has {} values for {} rows", column.len(), values.rows());
@@ -234,11 +238,13 @@ fn finish_group(
             }
         }
     }
-    let dropped: Vec<&str> = shared.dropped.iter().map(|column| &*shared.program.columns[*column].name).collect();
+    let dropped: Vec<&str> =
+        shared.dropped.iter().map(|column| &*shared.program.columns[*column].name).collect();
     let (apart, kept) = table.columns.into_iter().partition(|column| dropped.contains(&&*column.name));
     let rows = Table { ids: table.ids, columns: kept };
     let apart: Vec<TableColumn> = apart;
-    let dropped = (shared.preserve_dropped && !apart.is_empty()).then(|| Table { ids: rows.ids.clone(), columns: apart });
+    let dropped = (shared.preserve_dropped && !apart.is_empty())
+        .then(|| Table { ids: rows.ids.clone(), columns: apart });
     let files = GroupFiles { rows, dropped, processed, errors };
     let errors = files.errors.clone();
     let Some(folder) = &shared.folder else {

@@ -98,6 +98,10 @@ fn faults_of_a_server_cost_no_other_row() {
         let report = build(&path, Some(models_file(&server, "faults")), "faults");
         assert_eq!(report.rows + report.dropped, 50);
         assert!(report.rows >= 30, "{path:?}: {} rows: {:?}", report.rows, report.errors);
-        assert!(report.errors.iter().all(|error| error.class == "bad_request"), "{path:?}: {:?}", report.errors);
+        assert!(
+            report.errors.iter().all(|error| error.class == "bad_request"),
+            "{path:?}: {:?}",
+            report.errors
+        );
     }
 }

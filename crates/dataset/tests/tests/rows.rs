@@ -114,7 +114,10 @@ fn what_a_broken_generator_does_stays_in_its_rows() {
     .assert_eq(&cells);
     let batch = run(Grain::Batch, |_| Ok([Value::Int(4)].into_iter().collect()));
     assert_eq!(batch.lines().count(), 5);
-    assert!(batch.starts_with("row 0 column x: internal after 1: the generator gave 4 results for 5 rows"), "{batch}");
+    assert!(
+        batch.starts_with("row 0 column x: internal after 1: the generator gave 4 results for 5 rows"),
+        "{batch}"
+    );
 }
 
 #[test]
@@ -162,5 +165,7 @@ fn all_files_have_the_declared_schema() {
     assert!(schemas.iter().all(|(fields, _)| *fields == schemas[0].0));
     let errors = std::fs::read_to_string(out.join("errors.jsonl")).unwrap();
     assert_eq!(errors.lines().count(), 10);
-    assert!(errors.starts_with(r#"{"row":10,"column":"a","class":"bad_request","attempts":1,"message":"row 10 is bad","kept":false}"#));
+    assert!(errors.starts_with(
+        r#"{"row":10,"column":"a","class":"bad_request","attempts":1,"message":"row 10 is bad","kept":false}"#
+    ));
 }

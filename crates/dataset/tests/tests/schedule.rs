@@ -97,7 +97,10 @@ fn stateful_generators_take_row_groups_in_order() {
         let order = |what: &str| cursor.iter().position(|line| line.starts_with(what)).unwrap();
         if grain == "cell" {
             // Rows 0 and 1 are group 0, rows 2 and 3 group 1.
-            assert!(order("cursor1 ends") < order("cursor2 starts") && order("cursor3 ends") < order("cursor4 starts"));
+            assert!(
+                order("cursor1 ends") < order("cursor2 starts")
+                    && order("cursor3 ends") < order("cursor4 starts")
+            );
             assert!(log.at("free4 starts") < log.at("free0 starts"));
         } else {
             assert!(order("cursor of group 0 ends") < order("cursor of group 1 starts"));

@@ -161,7 +161,8 @@ impl HttpClient {
         timeout: Duration,
     ) -> impl Future<Output = Result<JsonReply, Error>> + Send + 'static {
         let uri = url.parse::<Uri>().ok().filter(|uri| {
-            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && uri.host().is_some_and(|host| !host.is_empty())
         });
         let call = uri
             .map(|uri| Call {
@@ -174,14 +175,14 @@ impl HttpClient {
             .ok_or_else(|| Error::Setup(format!("`{url}` is not an http:// or https:// URL")));
         let client = self.clone();
         async move {
-            let answer = client.post(call?).await?;
+            let answer = client.send(call?).await?;
             let retry_after = retry_after(&answer.headers);
             Ok(JsonReply { status: answer.status, retry_after, body: answer.body.to_vec() })
         }
     }
 
     /// Posts a call and reads the whole answer, within the call's time.
-    pub(crate) async fn post(&self, call: Call) -> Result<Answer, Error> {
+    pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {
         let Call { endpoint, uri, headers, body, timeout } = call;
         let clock = &self.shared.clock;
         let timeout = timeout.min(LONGEST_CALL);
