@@ -5,7 +5,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
 use crate::log::LogOption;
-use crate::{completions, demo, man, out, plan, recipe, serve};
+use crate::{completions, dataset, demo, man, out, plan, recipe, serve};
 
 /// What the help pages of commands that open no store end with.
 pub(crate) const EXIT_CODES: &str =
@@ -45,10 +45,13 @@ enum Noun {
     /// Recipes: functions of blobs and of each other, computed once and kept.
     #[command(subcommand, arg_required_else_help = true)]
     Recipe(recipe::Verb),
+    /// Datasets: columns by rows of samplers, templates and calls of language models.
+    #[command(subcommand, arg_required_else_help = true)]
+    Dataset(dataset::Verb),
     /// Serves a store over gRPC and HTTP.
     #[command(after_help = serve::HELP)]
     Serve(serve::Serve),
-    /// Runs an example feed on embedded data, shows what ran in parallel, and recipes computed once.
+    /// Runs an example feed on embedded data, recipes that are computed once, and a dataset on an offline model.
     Demo(demo::Demo),
     /// Prints the completions for a shell.
     #[command(after_help = completions::HELP)]
@@ -76,6 +79,7 @@ impl Cli {
         match self.noun {
             Noun::Plan(verb) => verb.run(),
             Noun::Recipe(verb) => verb.run(),
+            Noun::Dataset(verb) => verb.run(),
             Noun::Serve(serve) => serve.run(),
             Noun::Demo(demo) => demo.run(),
             Noun::Completions(completions) => completions.run(),

@@ -91,6 +91,21 @@ impl From<anabranch_recipe::Error> for Failure {
     }
 }
 
+impl From<anabranch_dataset::Error> for Failure {
+    fn from(error: anabranch_dataset::Error) -> Failure {
+        match error {
+            anabranch_dataset::Error::Config(problems) => Failure::Refused(problems),
+            error => Failure::Failed(Box::new(error)),
+        }
+    }
+}
+
+impl From<anabranch_dataset::output::FileError> for Failure {
+    fn from(error: anabranch_dataset::output::FileError) -> Failure {
+        Failure::Failed(Box::new(error))
+    }
+}
+
 impl From<anabranch_content::Error> for Failure {
     fn from(error: anabranch_content::Error) -> Failure {
         Failure::Failed(Box::new(error))

@@ -1,4 +1,4 @@
-//! `anabranch`: plans and recipes on the command line, a server, and a demonstration.
+//! `anabranch`: plans, recipes and datasets on the command line, a server, and a demonstration.
 //!
 //! Data goes to stdout, everything else to stderr. One file a subcommand; what they do is in the libraries.
 
@@ -8,9 +8,11 @@ mod log;
 mod out;
 mod table;
 mod wait;
+mod fresh;
 mod demo;
 mod plan;
 mod recipe;
+mod dataset;
 mod serve;
 mod completions;
 mod man;

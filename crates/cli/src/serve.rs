@@ -110,7 +110,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Is over when the process is asked to end.
-fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let listen =
         |kind| signal(kind).map_err(|error| Failure::of(format!("signals cannot be heard: {error}")));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);

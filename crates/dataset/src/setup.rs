@@ -73,6 +73,11 @@ impl Loaded {
         let (config, warnings) = Config::parse(&sources.config.display().to_string(), &text, &mut setting)?;
         Ok(Loaded { config, warnings, seed_rows, seed: sources.seed, folder })
     }
+
+    /// The number of rows of the seed dataset, if there is one. Rows beyond it start over.
+    pub fn seed_row_count(&self) -> Option<u64> {
+        self.seed_rows.as_ref().map(|seed| seed.len())
+    }
 }
 
 /// Relative paths of a seed start at the working folder, as DataDesigner has it, or else at the configuration's folder.

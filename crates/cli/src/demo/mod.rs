@@ -1,5 +1,7 @@
-//! `anabranch demo`: an example feed on embedded data and what ran in parallel, and recipes that are computed once.
+//! `anabranch demo`: an example feed on embedded data and what ran in parallel, recipes that are computed
+//! once, and a dataset on an offline model.
 
+mod datasets;
 mod recipes;
 
 use std::path::PathBuf;
@@ -58,7 +60,8 @@ What will be fetched, node by node: cargo run --release -- plan explain feed \\
 #[derive(Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Demo {
-    /// Where to write the timeline; a file in the system's folder for temporary ones if not given.
+    /// Where to write the timeline; a file in the system's folder for temporary ones if not given. The dataset goes into
+    /// a folder of the same name beside it.
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
     /// Whose feed: 1 to 60.
@@ -94,6 +97,7 @@ impl Demo {
         text.push_str(&story(&plan, &together, &one_by_one));
         text.push_str(&stalled(self.user, &together).await?);
         text.push_str(&recipes::told().await?);
+        text.push_str(&datasets::told(&file.with_extension("")).await?);
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
         text.push_str(EXPLAIN);
         out::data(&text)

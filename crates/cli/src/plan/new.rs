@@ -1,7 +1,5 @@
 //! `anabranch plan new`.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Limits, Project, RowsFrom, Setup};
@@ -9,6 +7,7 @@ use clap::Args;
 
 use super::{from, types};
 use crate::failure::Failure;
+use crate::fresh::{is_there, missing, write};
 use crate::out;
 
 /// The help's last part.
@@ -103,30 +102,4 @@ fn free(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let [file, json] = ["ts", "json"].map(|ending| folder.join(format!("{name}.plan.{ending}")));
     missing([file.as_path(), &json])?;
     Ok(file)
-}
-
-/// Fails if one of these is there, before any other is written.
-fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
-    for file in files {
-        if is_there(file)? {
-            return Err(Failure::of(format!("{} is there already, and nothing is replaced", file.display())));
-        }
-    }
-    Ok(())
-}
-
-fn is_there(file: &Path) -> Result<bool, Failure> {
-    file.try_exists().map_err(|error| Failure::of(format!("cannot look for {}: {error}", file.display())))
-}
-
-/// Writes a file that is not there yet, with the folders that it is in.
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| Failure::of(format!("cannot write {}: {error}", file.display()));
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(fail)?;
-    }
-    let mut opened = OpenOptions::new().write(true).create_new(true).open(file).map_err(fail)?;
-    opened.write_all(text.as_bytes()).map_err(fail)?;
-    out::note(&format!("wrote {}", file.display()));
-    Ok(())
 }

@@ -152,6 +152,13 @@ impl Limits {
         }
     }
 
+    /// The names and present states of all limits, in the order in which they were added.
+    pub fn list(&self) -> Vec<(String, LimitStatus)> {
+        let names: Vec<String> = self.lock().keys.iter().map(|entry| entry.name.clone()).collect();
+        let numbered = names.into_iter().enumerate();
+        numbered.map(|(number, name)| (name, self.status(LimitKey(number as u32)))).collect()
+    }
+
     /// The knowledge of the adaptive limits, by name.
     pub fn save(&self) -> Vec<(String, LearnedLimit)> {
         let table = self.lock();

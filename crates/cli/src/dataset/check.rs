@@ -1,0 +1,137 @@
+//! `anabranch dataset check`.
+
+use anabranch_dataset::Loaded;
+use anabranch_dataset::config::{Column, ColumnKind, LlmOutput, OnRowError, SeedSource};
+use anabranch_text::{count, quote};
+use clap::Args;
+
+use super::sources::{ConfigFiles, aliases, without_model};
+use crate::failure::Failure;
+use crate::out;
+use crate::table::Table;
+
+/// The help's last part.
+pub(super) const HELP: &str = "\
+Every problem has its place, FILE:LINE:COLUMN, and all are reported at once. Nothing is generated, no model
+is called; the seed is opened. An alias without a model is not an error here: `build` can be given one.
+
+  anabranch dataset check tickets.yaml
+  anabranch dataset check tickets.yaml --models models.yaml
+
+Exit codes: 0 fine; 1 refused (stderr says why); 2 wrong usage.";
+
+/// Checks a configuration.
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    files: ConfigFiles,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let loaded = self.files.load(0)?;
+        let mut text = columns(&loaded).text(0);
+        for part in [seed(&loaded), models(&loaded)] {
+            if !part.is_empty() {
+                text.push('\n');
+                text.push_str(&part);
+            }
+        }
+        out::data(&text)?;
+        let file = self.files.file.display();
+        for missing in &loaded.config.missing_keys {
+            let (provider, variable) = (quote(&missing.provider), &missing.variable);
+            out::note(&format!(
+                "note: provider {provider} has no key: the environment variable {variable} is not set"
+            ));
+        }
+        if let Some(what) = without_model(&loaded) {
+            out::note(&format!("note: {what}"));
+        }
+        out::note(&format!("{file}: {}", out::status(0, loaded.warnings.len())));
+        Ok(())
+    }
+}
+
+/// The columns, each behind those that it reads.
+fn columns(loaded: &Loaded) -> Table {
+    let config = &loaded.config;
+    let dependencies = config.dependencies();
+    let mut table = Table::new(["column", "kind", "reads", "model", "remarks"]);
+    for number in dependencies.order {
+        let column = &config.columns[number];
+        let reads = dependencies.columns[number].names.join(", ");
+        table.row([
+            column.name.clone(),
+            kind(column).to_owned(),
+            reads,
+            column.model_aliases().join(", "),
+            remarks(column),
+        ]);
+    }
+    table
+}
+
+fn kind(column: &Column) -> &'static str {
+    match &column.kind {
+        ColumnKind::Sampler(_) => "sampler",
+        ColumnKind::Llm(llm) => match llm.output {
+            LlmOutput::Text => "llm-text",
+            LlmOutput::Code { .. } => "llm-code",
+            LlmOutput::Structured { .. } => "llm-structured",
+            LlmOutput::Judge { .. } => "llm-judge",
+        },
+        ColumnKind::Expression { .. } => "expression",
+        ColumnKind::Validation(_) => "validation",
+        ColumnKind::Embedding { .. } => "embedding",
+        ColumnKind::Custom(_) => "custom",
+    }
+}
+
+/// What is special about a column.
+fn remarks(column: &Column) -> String {
+    let mut remarks = Vec::new();
+    if column.drop {
+        remarks.push("not in the rows".to_owned());
+    }
+    if column.skip.is_some() {
+        remarks.push("may be skipped".to_owned());
+    }
+    match column.on_error {
+        OnRowError::DropRow => {}
+        OnRowError::KeepNull => remarks.push("null if it fails".to_owned()),
+        OnRowError::FailRun => remarks.push("ends the build if it fails".to_owned()),
+    }
+    let side_effects = column.side_effects();
+    if !side_effects.is_empty() {
+        remarks.push(format!("fills {}", side_effects.join(", ")));
+    }
+    remarks.join("; ")
+}
+
+fn seed(loaded: &Loaded) -> String {
+    let (Some(seed), Some(rows)) = (&loaded.config.seed, loaded.seed_row_count()) else {
+        return String::new();
+    };
+    let (SeedSource::Local { path }
+    | SeedSource::Directory { path, .. }
+    | SeedSource::FileContents { path, .. }) = &seed.source;
+    let names = loaded.config.seed_columns.clone().unwrap_or_default().join(", ");
+    format!("seed: {}, {}: {names}\n", path.display(), count(rows, "row"))
+}
+
+fn models(loaded: &Loaded) -> String {
+    let config = &loaded.config;
+    let mut text = String::new();
+    for alias in aliases(loaded) {
+        let model = config.models.iter().find(|model| model.alias == alias);
+        let what = model.map_or("no model".to_owned(), |model| {
+            let provider = config.providers.iter().find(|provider| provider.name == model.provider);
+            let endpoint = provider.map_or("", |provider| provider.endpoint.as_str());
+            let calls = count(model.params.max_parallel_requests, "call");
+            format!("{} at {} ({endpoint}), {calls} in flight at most", model.model, model.provider)
+        });
+        text.push_str(&format!("model {}: {what}\n", quote(alias)));
+    }
+    text
+}

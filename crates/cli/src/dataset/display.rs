@@ -1,0 +1,108 @@
+//! Shows how far a build is: in place on a terminal, as lines in a log, or as events.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use anabranch_dataset::Build;
+use anabranch_text::Plain;
+
+use super::pace::Pace;
+use crate::failure::Failure;
+use crate::out;
+
+/// The size of a terminal that does not tell its own.
+const USUAL: (usize, usize) = (80, 24);
+
+/// Where progress is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Lines on stderr that are drawn again and again.
+    Terminal,
+    /// One line on stderr every few seconds.
+    Log,
+    /// JSON lines on stdout.
+    Events,
+}
+
+/// Shows how far a build is. Lines on a terminal are cleared when it is dropped.
+pub(super) struct Display {
+    place: Place,
+    pace: Pace,
+    /// Lines that are on the terminal.
+    drawn: usize,
+}
+
+impl Display {
+    /// Progress of a build that begins now.
+    pub(super) fn new(build: &Build, as_events: bool, now: Instant) -> Display {
+        let place = match as_events {
+            true => Place::Events,
+            false if io::stderr().is_terminal() => Place::Terminal,
+            false => Place::Log,
+        };
+        Display { place, pace: Pace::new(build, now), drawn: 0 }
+    }
+
+    /// The time between two updates.
+    pub(super) fn every(&self) -> Duration {
+        match self.place {
+            Place::Terminal => Duration::from_millis(100),
+            Place::Log => Duration::from_secs(5),
+            Place::Events => Duration::from_secs(1),
+        }
+    }
+
+    /// Shows how far the build is now.
+    pub(super) fn update(&mut self, build: &Build, now: Instant) -> Result<(), Failure> {
+        self.pace.read(build, now);
+        match self.place {
+            Place::Terminal => self.draw(),
+            Place::Log => out::note(&self.pace.line()),
+            Place::Events => out::data(&format!("{}\n", self.pace.json()))?,
+        }
+        Ok(())
+    }
+
+    /// Takes the last counters, and clears the terminal.
+    pub(super) fn end(mut self, build: &Build, now: Instant) -> Result<Duration, Failure> {
+        self.pace.read(build, now);
+        if self.place == Place::Events {
+            out::data(&format!("{}\n", self.pace.json()))?;
+        }
+        Ok(self.pace.elapsed())
+    }
+
+    fn draw(&mut self) {
+        let size = rustix::termios::tcgetwinsize(io::stderr())
+            .ok()
+            .filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        let (width, height) = size.map_or(USUAL, |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+        // A line that is too long would take two, and the next drawing would begin in the wrong place.
+        let cut =
+            |line: &String| Plain(line).to_string().chars().take(width.saturating_sub(1)).collect::<String>();
+        let lines: Vec<String> = self.pace.lines(height.saturating_sub(1)).iter().map(cut).collect();
+        let text = format!("{}{}\n", self.home(), lines.join("\n"));
+        self.drawn = lines.len();
+        write(&text);
+    }
+
+    /// Moves to where the drawing began, and clears it.
+    fn home(&self) -> String {
+        match self.drawn {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\r\x1b[J"),
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        write(&self.home());
+    }
+}
+
+/// Nothing is lost when the terminal is gone.
+fn write(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}

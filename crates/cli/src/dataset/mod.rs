@@ -1,0 +1,53 @@
+//! `anabranch dataset`: one file per verb.
+
+mod sources;
+mod check;
+mod record;
+mod preview;
+mod pace;
+mod display;
+mod report;
+mod build;
+mod export;
+mod new;
+
+use clap::Subcommand;
+
+pub(crate) use pace::Pace;
+pub(crate) use record::Records;
+pub(crate) use report::errors_table;
+
+use crate::args::EXIT_CODES;
+use crate::failure::Failure;
+
+/// What to do with datasets.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Checks a configuration: reports all errors at once, or shows its columns, models and seed.
+    #[command(after_help = check::HELP)]
+    Check(check::Check),
+    /// Generates a few rows in memory and shows them as readable records.
+    #[command(after_help = preview::HELP)]
+    Preview(preview::Preview),
+    /// Generates rows into a folder of Parquet files.
+    #[command(after_help = build::HELP)]
+    Build(build::Build),
+    /// Writes the rows of a built dataset as JSON lines or CSV.
+    #[command(after_help = EXIT_CODES)]
+    Export(export::Export),
+    /// Writes a small configuration that runs at once, and a template of a models file.
+    #[command(after_help = new::HELP)]
+    New(new::New),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Verb::Check(check) => check.run(),
+            Verb::Preview(preview) => preview.run(),
+            Verb::Build(build) => build.run(),
+            Verb::Export(export) => export.run(),
+            Verb::New(new) => new.run(),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The pace of a build: rates over the last seconds and the time left, as lines for people and as JSON.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
+use anabranch_engine::limit::LimitStatus;
+use anabranch_text::duration;
+use serde_json::{Value, json};
+
+/// Rates are means over this time.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Counters are kept no more often.
+const STEP: Duration = Duration::from_millis(500);
+/// Characters of a whole bar.
+const BAR: usize = 24;
+
+/// The counters of a build at several moments.
+pub(crate) struct Pace {
+    began: Instant,
+    now: Instant,
+    /// Oldest first; the first is of the beginning or of a window ago.
+    samples: VecDeque<(Instant, Snapshot)>,
+    latest: Snapshot,
+    limits: Vec<(String, LimitStatus)>,
+}
+
+impl Pace {
+    /// A build that begins now.
+    pub(crate) fn new(build: &Build, now: Instant) -> Pace {
+        let latest = build.progress().snapshot();
+        let samples = VecDeque::from([(now, latest.clone())]);
+        Pace { began: now, now, samples, latest, limits: build.limits().list() }
+    }
+
+    /// Takes the counters of now.
+    pub(crate) fn read(&mut self, build: &Build, now: Instant) {
+        self.now = now;
+        self.latest = build.progress().snapshot();
+        self.limits = build.limits().list();
+        self.limits.retain(|(_, status)| status.limit > 0);
+        if self.samples.back().is_none_or(|(at, _)| now - *at >= STEP) {
+            self.samples.push_back((now, self.latest.clone()));
+        }
+        while self.samples.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now - self.began
+    }
+
+    /// Rows whose cells are all settled. Failed cells of a column drop their rows, or are null in them.
+    fn rows_done(&self) -> u64 {
+        let done = self.latest.columns.iter().map(|column| self.rows_done_in(column)).min();
+        done.unwrap_or(self.latest.rows_written)
+    }
+
+    fn rows_done_in(&self, column: &ColumnSnapshot) -> u64 {
+        let settled = column.finished + column.skipped + column.failed.max(self.latest.rows_dropped);
+        settled.min(self.latest.rows)
+    }
+
+    /// Settled cells per second of a column, of late.
+    fn rate(&self, number: usize) -> f64 {
+        let settled = |snapshot: &Snapshot| snapshot.columns.get(number).map_or(0, settled);
+        let Some((from, first)) = self.samples.front() else { return 0.0 };
+        let seconds = (self.now - *from).as_secs_f64();
+        let cells = settled(&self.latest).saturating_sub(settled(first));
+        if seconds > 0.0 { cells as f64 / seconds } else { 0.0 }
+    }
+
+    fn total_rate(&self) -> f64 {
+        (0..self.latest.columns.len()).map(|number| self.rate(number)).sum()
+    }
+
+    /// The time that the slowest column takes for its remaining cells.
+    fn left(&self) -> Option<Duration> {
+        let elapsed = self.elapsed().as_secs_f64();
+        let left = self.latest.columns.iter().enumerate().filter_map(|(number, column)| {
+            let remaining = self.latest.rows - self.rows_done_in(column);
+            let recent = self.rate(number);
+            let rate = if recent > 0.0 { recent } else { settled(column) as f64 / elapsed };
+            (remaining > 0 && rate > 0.0).then_some(remaining as f64 / rate)
+        });
+        left.reduce(f64::max).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+
+    fn error_count(&self) -> u64 {
+        self.latest.errors.values().sum()
+    }
+
+    /// How far the build is, in one line.
+    pub(crate) fn line(&self) -> String {
+        let snapshot = &self.latest;
+        let mut parts = vec![format!("{} of {} rows", grouped(self.rows_done()), grouped(snapshot.rows))];
+        parts.push(format!("{} cells/s", per_second(self.total_rate())));
+        let busy = self.limits.iter().filter(|(_, status)| status.in_flight > 0);
+        parts.extend(
+            busy.map(|(name, status)| format!("{name} {} of {} in flight", status.in_flight, status.limit)),
+        );
+        if self.error_count() > 0 {
+            parts.push(format!("{} failed cells", grouped(self.error_count())));
+        }
+        if snapshot.rows_dropped > 0 {
+            parts.push(format!("{} rows dropped", grouped(snapshot.rows_dropped)));
+        }
+        parts.push(self.times());
+        parts.join(", ")
+    }
+
+    /// How far the build is, in at most so many lines for a terminal.
+    pub(super) fn lines(&self, height: usize) -> Vec<String> {
+        let snapshot = &self.latest;
+        let (done, rows) = (self.rows_done(), snapshot.rows);
+        let full = (done as f64 / rows.max(1) as f64 * BAR as f64) as usize;
+        let bar = format!("[{}{}]", "=".repeat(full.min(BAR)), " ".repeat(BAR.saturating_sub(full)));
+        let mut lines = vec![format!(
+            "{bar} {}%  {} of {} rows, {} on disk, {} dropped; {}",
+            done * 100 / rows.max(1),
+            grouped(done),
+            grouped(rows),
+            grouped(snapshot.rows_written),
+            grouped(snapshot.rows_dropped),
+            self.times(),
+        )];
+        let mut below: Vec<String> = self.limits.iter().map(limit_line).collect();
+        if !snapshot.errors.is_empty() {
+            let errors = snapshot.errors.iter().map(|(class, count)| format!("{class} {}", grouped(*count)));
+            below.push(format!("  failed cells: {}", errors.collect::<Vec<_>>().join(", ")));
+        }
+        lines.extend(self.column_lines(height.saturating_sub(1 + below.len())));
+        lines.extend(below);
+        lines.truncate(height.max(1));
+        lines
+    }
+
+    /// A line per column; if there is no room for all, those that are behind.
+    fn column_lines(&self, room: usize) -> Vec<String> {
+        let columns = &self.latest.columns;
+        let mut shown: Vec<usize> = (0..columns.len()).collect();
+        if columns.len() > room {
+            shown.sort_by_key(|number| self.rows_done_in(&columns[*number]));
+            shown.truncate(room.saturating_sub(1));
+            shown.sort_unstable();
+        }
+        let width =
+            shown.iter().map(|number| columns[*number].name.chars().count()).max().unwrap_or(0).min(32);
+        let line = |number: &usize| {
+            let column = &columns[*number];
+            let name: String = column.name.chars().take(32).collect();
+            let mut line = format!(
+                "  {name:<width$}  {:>11} cells  {:>9}/s",
+                grouped(settled(column)),
+                per_second(self.rate(*number))
+            );
+            if column.skipped > 0 {
+                line.push_str(&format!("  {} skipped", grouped(column.skipped)));
+            }
+            if column.failed > 0 {
+                line.push_str(&format!("  {} failed", grouped(column.failed)));
+            }
+            line
+        };
+        let mut lines: Vec<String> = shown.iter().map(line).collect();
+        if shown.len() < columns.len() && room > 0 {
+            lines.push(format!("  … and {} columns that are further", columns.len() - shown.len()));
+        }
+        lines
+    }
+
+    fn times(&self) -> String {
+        let elapsed = duration::format(self.elapsed());
+        match self.left() {
+            Some(left) => format!("{elapsed}, about {} left", brief(left)),
+            None => elapsed,
+        }
+    }
+
+    /// The counters as JSON.
+    pub(super) fn json(&self) -> Value {
+        let snapshot = &self.latest;
+        let column = |(number, column): (usize, &ColumnSnapshot)| {
+            json!({
+                "name": column.name, "finished": column.finished, "failed": column.failed, "skipped": column.skipped,
+                "cells_per_second": rounded(self.rate(number)),
+            })
+        };
+        let limit = |(name, status): &(String, LimitStatus)| json!({"name": name, "in_flight": status.in_flight, "limit": status.limit, "waiting": status.waiting});
+        json!({
+            "event": "progress",
+            "elapsed_seconds": rounded(self.elapsed().as_secs_f64()),
+            "left_seconds": self.left().map(|left| rounded(left.as_secs_f64())),
+            "rows": snapshot.rows,
+            "rows_done": self.rows_done(),
+            "rows_written": snapshot.rows_written,
+            "rows_dropped": snapshot.rows_dropped,
+            "row_groups_written": snapshot.groups_written,
+            "columns": snapshot.columns.iter().enumerate().map(column).collect::<Vec<_>>(),
+            "models": self.limits.iter().map(limit).collect::<Vec<_>>(),
+            "errors": snapshot.errors,
+        })
+    }
+}
+
+fn limit_line((name, status): &(String, LimitStatus)) -> String {
+    let pause = if status.cooling_until.is_some() { ", paused by the server" } else { "" };
+    format!("  {name}: {} of {} calls in flight{pause}", status.in_flight, status.limit)
+}
+
+fn settled(column: &ColumnSnapshot) -> u64 {
+    column.finished + column.skipped + column.failed
+}
+
+/// Thousandths are enough.
+pub(super) fn rounded(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+fn per_second(rate: f64) -> String {
+    if rate < 99.95 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
+}
+
+/// Whole seconds, minutes and hours.
+fn brief(time: Duration) -> String {
+    match time >= duration::LONG {
+        true => duration::minutes(time),
+        false => format!("{} s", time.as_secs_f64().ceil() as u64),
+    }
+}
+
+/// A number with commas between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, VecDeque};
+    use std::time::Duration;
+
+    use anabranch_dataset::{ColumnSnapshot, Snapshot};
+    use anabranch_engine::clock::{Clock as _, SystemClock};
+    use anabranch_engine::limit::LimitStatus;
+    use expect_test::expect;
+
+    use super::{Pace, grouped};
+
+    fn column(name: &str, finished: u64, failed: u64, skipped: u64) -> ColumnSnapshot {
+        ColumnSnapshot { name: name.to_owned(), finished, failed, skipped }
+    }
+
+    /// A build that has run for ten seconds, in which it settled all that it did.
+    fn pace() -> Pace {
+        let began = SystemClock.now();
+        let first = Snapshot {
+            rows: 10_000,
+            columns: ["category", "ticket", "verdict"].map(|name| column(name, 0, 0, 0)).to_vec(),
+            ..Snapshot::default()
+        };
+        let latest = Snapshot {
+            rows_written: 1_000,
+            rows_dropped: 5,
+            columns: vec![
+                column("category", 3_000, 0, 0),
+                column("ticket", 2_100, 5, 0),
+                column("verdict", 1_500, 0, 500),
+            ],
+            errors: BTreeMap::from([("rate_limited".to_owned(), 2), ("timeout".to_owned(), 3)]),
+            ..first.clone()
+        };
+        let status = LimitStatus { limit: 12, in_flight: 8, waiting: 1, cooling_until: None };
+        Pace {
+            began,
+            now: began + Duration::from_secs(10),
+            samples: VecDeque::from([(began, first)]),
+            latest,
+            limits: vec![("openai/small".to_owned(), status)],
+        }
+    }
+
+    #[test]
+    fn a_terminal_shows_columns_models_and_errors() {
+        expect![[r#""#]].assert_eq(&pace().lines(20).join("\n"));
+    }
+
+    #[test]
+    fn a_low_terminal_shows_the_columns_that_are_behind() {
+        expect![[r#""#]].assert_eq(&pace().lines(5).join("\n"));
+        assert_eq!(pace().lines(0).len(), 1);
+    }
+
+    #[test]
+    fn one_line_is_enough_for_a_log() {
+        expect![[r#""#]].assert_eq(&pace().line());
+    }
+
+    #[test]
+    fn events_have_all_counters() {
+        expect![[r#""#]].assert_eq(&format!("{:#}", pace().json()));
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! The files that describe a dataset, and the models that generate it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anabranch_dataset::config::Column;
+use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::{Dataset, Loaded, ModelSource, Sources};
+use anabranch_engine::Engine;
+use anabranch_model::{Demo, HttpClient, HttpSettings, ProxySettings};
+use anabranch_text::quote;
+use clap::Args;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failure::Failure;
+use crate::{out, wait};
+
+/// The files that describe a dataset.
+#[derive(Args)]
+pub(super) struct ConfigFiles {
+    /// The configuration: .yaml, .yml or .json, as DataDesigner writes it or in the short form.
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// A file with `model_configs` and `providers`, for configurations that have none or not all. The configuration's
+    /// own come first.
+    #[arg(long, value_name = "MODELS.yaml")]
+    models: Option<PathBuf>,
+    /// A file with run options (buffer_size, max_retries, ...). The configuration's own come first.
+    #[arg(long, value_name = "FILE")]
+    run_config: Option<PathBuf>,
+}
+
+/// A dataset to generate.
+#[derive(Args)]
+pub(super) struct GenerateOptions {
+    #[command(flatten)]
+    pub(super) files: ConfigFiles,
+    /// Seeds all random values: the same seed gives the same samples and prompts.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Every model alias is answered by the built-in demo model: offline, without cost, with made-up texts.
+    #[arg(long)]
+    pub(super) demo: bool,
+    /// A PEM file with certificates that are trusted beside the system's, for servers of models.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl ConfigFiles {
+    /// Reads and checks all of them. Reports warnings.
+    pub(super) fn load(&self, seed: u64) -> Result<Loaded, Failure> {
+        let ConfigFiles { file, models, run_config } = self;
+        let sources = Sources { config: file.clone(), models: models.clone(), run: run_config.clone(), seed };
+        let loaded = Loaded::read(&sources)?;
+        out::warnings(&loaded.warnings);
+        Ok(loaded)
+    }
+}
+
+impl GenerateOptions {
+    /// Reads and checks all files. Fails if an alias has no model.
+    pub(super) fn load(&self) -> Result<Loaded, Failure> {
+        let loaded = self.files.load(self.seed)?;
+        match without_model(&loaded) {
+            Some(what) if !self.demo => Err(Failure::of(what)),
+            _ => Ok(loaded),
+        }
+    }
+
+    /// The dataset, connected to its models. Called inside of a runtime.
+    pub(super) fn dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+        let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
+        let models = match self.demo || !has_models {
+            true => ModelSource::Demo(Demo::new()),
+            false => ModelSource::Servers(self.client(engine)?),
+        };
+        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        Ok(Dataset::from_config(loaded, engine, &models, &post)?)
+    }
+
+    fn client(&self, engine: &Engine) -> Result<HttpClient, Failure> {
+        let proxy = ProxySettings::from_variables(|name| std::env::var(name).ok());
+        let settings = HttpSettings { proxy, ca_file: self.ca_file.clone(), ..HttpSettings::default() };
+        HttpClient::new(&settings, Arc::clone(engine.clock()))
+            .map_err(|error| Failure::Failed(Box::new(error)))
+    }
+}
+
+/// The aliases without a model, and the ways out.
+pub(super) fn without_model(loaded: &Loaded) -> Option<String> {
+    let aliases: Vec<String> = loaded.config.aliases_without_model().into_iter().map(quote).collect();
+    let noun = match &aliases[..] {
+        [] => return None,
+        [_] => "alias",
+        _ => "aliases",
+    };
+    Some(format!(
+        "no model is configured for the {noun} {}; give a file with `model_configs` and `providers` (--models FILE), \
+         or use the offline demo model (--demo)",
+        aliases.join(", ")
+    ))
+}
+
+/// The aliases that columns use, each once.
+pub(super) fn aliases(loaded: &Loaded) -> Vec<&str> {
+    let mut aliases: Vec<&str> = loaded.config.columns.iter().flat_map(Column::model_aliases).collect();
+    aliases.sort_unstable();
+    aliases.dedup();
+    aliases
+}
+
+/// An event loop on all cores.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    wait::runtime(&mut Builder::new_multi_thread())
+}
+
+/// An engine. Called inside of a runtime.
+pub(super) fn engine() -> Result<Engine, Failure> {
+    Engine::new(&anabranch_engine::Config::default()).map_err(|error| Failure::Failed(Box::new(error)))
+}

@@ -1,0 +1,35 @@
+//! Files that are written where none is yet: nothing is ever replaced.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::out;
+
+/// Fails if one of these is there, before any other is written.
+pub(crate) fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    for file in files {
+        if is_there(file)? {
+            return Err(Failure::of(format!("{} is there already, and nothing is replaced", file.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is such a file.
+pub(crate) fn is_there(file: &Path) -> Result<bool, Failure> {
+    file.try_exists().map_err(|error| Failure::of(format!("cannot look for {}: {error}", file.display())))
+}
+
+/// Writes a file that is not there yet, with the folders that it is in.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| Failure::of(format!("cannot write {}: {error}", file.display()));
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    let mut opened = OpenOptions::new().write(true).create_new(true).open(file).map_err(fail)?;
+    opened.write_all(text.as_bytes()).map_err(fail)?;
+    out::note(&format!("wrote {}", file.display()));
+    Ok(())
+}
