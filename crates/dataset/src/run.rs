@@ -1,14 +1,15 @@
-//! Runs the row groups of a program: several at a time, in order of admission, each on a task of its own.
+//! Runs the row groups of a program: several at a time, each on a task of its own.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
-use anabranch_engine::tasks::AbortOnDrop;
 use anabranch_engine::{Engine, Options, Stopped};
 use anabranch_value::Value;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -70,39 +71,42 @@ impl Groups {
     }
 }
 
-/// Runs all row groups. `ended` is called with each in order of its number.
+/// Runs all row groups. `ended` is called with each as it ends: a slow group keeps no other from starting.
 pub(crate) async fn run_groups(
     shared: &Arc<Shared>,
     groups: Groups,
-    mut ended: impl FnMut(GroupEnd) -> Result<(), Error>,
+    mut ended: impl FnMut(GroupEnd),
 ) -> Result<(), Error> {
-    let mut active: VecDeque<(oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop)> = VecDeque::new();
+    let mut active = FuturesUnordered::new();
     let mut next = 0;
     loop {
         while next < groups.count() && active.len() < groups.at_once {
-            active.push_back(spawn(shared, next, groups.ids(next)));
+            active.push(spawn(shared, next, groups.ids(next)));
             next += 1;
         }
-        let Some((result, _task)) = active.front_mut() else { return Ok(()) };
-        let end = result.await.unwrap_or(Err(Error::Stopped))?;
-        active.pop_front();
-        ended(end)?;
+        match active.next().await {
+            Some(end) => ended(end?),
+            None => return Ok(()),
+        }
     }
 }
 
-/// Starts a row group on a task of its own, so that groups use several cores.
+/// Starts a row group on a task of its own, so that groups use several cores. Dropping the future stops it.
 fn spawn(
     shared: &Arc<Shared>,
     group: u64,
     ids: std::ops::Range<u64>,
-) -> (oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop) {
+) -> impl Future<Output = Result<GroupEnd, Error>> + use<> {
     let (sender, receiver) = oneshot::channel();
     let own = Arc::clone(shared);
     let task = shared.engine.tasks().spawn(Box::pin(async move {
         // Nobody waits if the build ended meanwhile.
         let _ = sender.send(run_group(&own, group, ids).await);
     }));
-    (receiver, task)
+    async move {
+        let _task = task;
+        receiver.await.unwrap_or(Err(Error::Stopped))
+    }
 }
 
 async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) -> Result<GroupEnd, Error> {

@@ -62,6 +62,17 @@ fn row_groups_pipeline_and_are_bounded() {
 }
 
 #[test]
+fn a_slow_row_group_keeps_no_other_from_starting() {
+    let sim = Sim::new(1);
+    let (engine, log) = (engine(&sim), Log::new(&sim));
+    let slow_row = |row| if row == 0 { ms(10_000) } else { ms(10) };
+    let columns = vec![Scripted::cell("a", &[], &log).takes(slow_row)];
+    let report = sim.block_on(build(dataset(&engine, columns), 40, 2, "slow_group"));
+    assert_eq!(report.rows, 40);
+    assert!(log.at("a39 ends") < 1_000);
+}
+
+#[test]
 fn rows_are_finished_first() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
