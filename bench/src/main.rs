@@ -40,8 +40,7 @@ fn main() -> ExitCode {
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
         _ => {
-            let whats =
-                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | dataset";
+            let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | dataset";
             eprintln!("usage: anabranch-bench [{whats} | {}]", flips::USAGE);
             ExitCode::from(2)
         }

@@ -20,7 +20,16 @@ use crate::report::{Report, row};
 pub(crate) fn bench() -> io::Result<()> {
     let mut report = Report::new("dataset");
     report.say(format_args!("\n{LEGEND}\n"));
-    let mut rows = vec![row(["cells", "form", "wall", "CPU", "cells/s", "CPU per cell", "loop per cell", "peak memory"])];
+    let mut rows = vec![row([
+        "cells",
+        "form",
+        "wall",
+        "CPU",
+        "cells/s",
+        "CPU per cell",
+        "loop per cell",
+        "peak memory",
+    ])];
     let quick = std::env::var_os("ANABRANCH_BENCH_QUICK").is_some();
     let sizes: &[u64] = if quick { &[20_000] } else { &[20_000, 200_000, 2_000_000] };
     for size in sizes {
@@ -62,7 +71,8 @@ struct InProcess {
     form: Form,
 }
 
-const COLUMNS: [(&str, &[&str]); 5] = [("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"]), ("e", &["d"])];
+const COLUMNS: [(&str, &[&str]); 5] =
+    [("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"]), ("e", &["d"])];
 
 fn answer(id: u64, values: &[Value]) -> Value {
     let sum = values.iter().map(|value| value.as_number().unwrap_or(0.0) as i64).sum::<i64>();
@@ -101,7 +111,8 @@ fn dataset(engine: &Engine, form: Form) -> Dataset {
 
 fn measure(rows: u64, form: Form) -> io::Result<Vec<String>> {
     let cells = rows * COLUMNS.len() as u64;
-    let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../target/bench-dataset-{}", std::process::id()));
+    let out = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../target/bench-dataset-{}", std::process::id()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let run = || {
         runtime.block_on(async {

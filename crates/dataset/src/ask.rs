@@ -32,7 +32,8 @@ impl ModelQuestions {
 impl Ask for ModelQuestions {
     fn ask(&self, question: Question) -> BoxFuture<String, Fault> {
         let Some((call, slots)) = self.models.get(&question.model) else {
-            let what = format!("the column does not declare the model `{}` in `model_aliases`", question.model);
+            let what =
+                format!("the column does not declare the model `{}` in `model_aliases`", question.model);
             return Box::pin(async move { Err(Fault::permanent("model", what)) });
         };
         let request = messages(&question.messages).map(|messages| {
@@ -57,7 +58,8 @@ impl Ask for ModelQuestions {
 
 /// Messages as custom code writes them: `[{"role": .., "content": ..}]`.
 fn messages(value: &Value) -> Result<Vec<Message>, Fault> {
-    let wrong = || Fault::permanent("model", "messages are a list of maps with `role` and `content`, both text");
+    let wrong =
+        || Fault::permanent("model", "messages are a list of maps with `role` and `content`, both text");
     let message = |value: &Value| {
         let role = value.get("role").and_then(Value::as_text).ok_or_else(wrong)?;
         let content = value.get("content").and_then(Value::as_text).ok_or_else(wrong)?;
@@ -65,7 +67,9 @@ fn messages(value: &Value) -> Result<Vec<Message>, Fault> {
             "system" => Ok(Message::system(content)),
             "user" => Ok(Message::user(content)),
             "assistant" => Ok(Message::assistant(content)),
-            _ => Err(Fault::permanent("model", format!("the role {role:?} is not system, user or assistant"))),
+            _ => {
+                Err(Fault::permanent("model", format!("the role {role:?} is not system, user or assistant")))
+            }
         }
     };
     value.as_list().filter(|list| !list.is_empty()).ok_or_else(wrong)?.iter().map(message).collect()

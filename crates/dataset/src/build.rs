@@ -24,7 +24,7 @@ pub struct BuildReport {
     pub rows: u64,
     /// Rows that were dropped because a cell failed.
     pub dropped: u64,
-    /// Failed cells, in order of rows. At most [`MAX_ERRORS`] are held; the files have all.
+    /// Failed cells, by row. At most [`MAX_ERRORS`] are held; the files have all.
     pub errors: Vec<RowError>,
     pub error_count: u64,
     pub models: BTreeMap<String, ModelMetadata>,
@@ -56,7 +56,8 @@ pub struct Build {
 impl Build {
     /// Sets a build up; `folder: None` keeps the rows in memory, in one group.
     pub(crate) fn new(dataset: Dataset, rows: u64, folder: Option<Folder>) -> Result<Build, Error> {
-        let Dataset { name, source, engine, limits, tasks, processors, order, dropped, run, seed, usage } = dataset;
+        let Dataset { name, source, engine, limits, tasks, processors, order, dropped, run, seed, usage } =
+            dataset;
         let between: Vec<Output> = processors.iter().flat_map(|processor| processor.adds()).collect();
         let split = processors.iter().any(|processor| processor.points().before_batch);
         let program = Program::new(tasks, &between, split).map_err(Error::Setup)?;
@@ -104,7 +105,6 @@ impl Build {
                     errors: files.errors,
                 };
             }
-            Ok(())
         })
         .await?;
         Ok(preview)
@@ -125,11 +125,9 @@ impl Build {
         })
         .await??;
         let mut report = BuildReport::default();
-        run_groups(&self.shared, self.groups, |end| {
-            note_group(&mut metadata, &mut report, end);
-            Ok(())
-        })
-        .await?;
+        run_groups(&self.shared, self.groups, |end| note_group(&mut metadata, &mut report, end)).await?;
+        report.errors.sort_by_key(|error| error.row);
+        metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
         report.models = (self.usage)();
         metadata.models.clone_from(&report.models);
         metadata.is_complete = true;

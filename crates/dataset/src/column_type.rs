@@ -62,7 +62,11 @@ impl ColumnType {
 }
 
 fn fit_list(item: &ColumnType, values: &[Value]) -> Result<Value, String> {
-    values.iter().map(|value| item.fit(value.clone())).collect::<Result<Arc<[Value]>, String>>().map(Value::List)
+    values
+        .iter()
+        .map(|value| item.fit(value.clone()))
+        .collect::<Result<Arc<[Value]>, String>>()
+        .map(Value::List)
 }
 
 fn fit_struct(fields: &[(String, ColumnType)], map: &Map) -> Result<Value, String> {
@@ -92,7 +96,10 @@ fn schema_type(root: &Value, schema: &Value, depth: usize) -> ColumnType {
     }
     if let Some(alternatives) = ["anyOf", "oneOf"].iter().find_map(|name| schema.get(name)?.as_list()) {
         let is_null = |schema: &&Value| schema.get("type").and_then(Value::as_text) == Some("null");
-        let mut types = alternatives.iter().filter(|schema| !is_null(schema)).map(|schema| schema_type(root, schema, depth + 1));
+        let mut types = alternatives
+            .iter()
+            .filter(|schema| !is_null(schema))
+            .map(|schema| schema_type(root, schema, depth + 1));
         let Some(first) = types.next() else { return ColumnType::Json };
         return if types.all(|other| other == first) { first } else { ColumnType::Json };
     }
@@ -124,7 +131,10 @@ fn struct_type(root: &Value, schema: &Value, depth: usize) -> ColumnType {
         || schema.get("patternProperties").is_some();
     match schema.get("properties").and_then(Value::as_map) {
         Some(fields) if !fields.is_empty() && !is_open => ColumnType::Struct(
-            fields.iter().map(|(name, field)| (name.to_string(), schema_type(root, field, depth + 1))).collect(),
+            fields
+                .iter()
+                .map(|(name, field)| (name.to_string(), schema_type(root, field, depth + 1)))
+                .collect(),
         ),
         _ => ColumnType::Json,
     }

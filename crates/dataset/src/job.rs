@@ -1,7 +1,9 @@
 //! One job on a pool of the engine, as a run of a single node.
 
 use anabranch_engine::options::Class;
-use anabranch_engine::{Budget, Check, Cost, Dag, Drops, Engine, NodeId, Options, Policies, Step, Stopped, Workload};
+use anabranch_engine::{
+    Budget, Check, Cost, Dag, Drops, Engine, NodeId, Options, Policies, Step, Stopped, Workload,
+};
 
 use crate::error::Error;
 
@@ -16,7 +18,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
     let ended = engine.run(&dag, &Policies::default(), &mut work, &options)?.await;
     match ended {
         Ok(_) => Ok(work.value.expect("a finished node has a value")),
-        Err(Stopped::Node { failure, .. }) => Err(Error::Setup(format!("a job of the build failed: {failure}"))),
+        Err(Stopped::Node { failure, .. }) => {
+            Err(Error::Setup(format!("a job of the build failed: {failure}")))
+        }
         Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => Err(Error::Stopped),
     }
 }

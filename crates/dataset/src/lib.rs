@@ -34,8 +34,8 @@ pub use errors::RowError;
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;
+pub use models::{FindModel, ModelSource};
 #[doc(inline)]
 pub use processor::Processor;
-pub use models::ModelSource;
-pub use setup::{Loaded, Sources};
 pub use progress::{ColumnSnapshot, Progress, Snapshot};
+pub use setup::{Loaded, Sources};

@@ -18,8 +18,11 @@ pub enum ModelSource {
     /// Each alias is a model on its provider's server, as configured.
     Servers(HttpClient),
     /// Aliases are looked up here.
-    Given(Box<dyn Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync>),
+    Given(FindModel),
 }
+
+/// Finds the model behind an alias.
+pub type FindModel = Box<dyn Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync>;
 
 /// Calls in flight to a model whose configuration does not say.
 const UNCONFIGURED_CALLS: u32 = 32;
@@ -33,7 +36,9 @@ impl Models {
     pub(crate) fn connect(config: &Config, source: &ModelSource, dataset: &Dataset) -> Result<Models, Error> {
         if let (ModelSource::Servers(_), Some(missing)) = (source, config.missing_keys.first()) {
             let (provider, variable) = (&missing.provider, &missing.variable);
-            let what = format!("provider `{provider}` takes its key from the environment variable {variable}, which is not set");
+            let what = format!(
+                "provider `{provider}` takes its key from the environment variable {variable}, which is not set"
+            );
             return Err(Error::Setup(format!("{what}; set it, or try the offline demo model (--demo)")));
         }
         let mut by_alias: HashMap<String, ModelCall> = HashMap::new();
@@ -49,12 +54,14 @@ impl Models {
                 || config.columns.iter().any(|column| {
                     matches!(&column.kind, ColumnKind::Embedding { model_alias, .. } if model_alias == alias)
                 });
-            let identity = (model.identity().provider.to_string(), model.identity().model.to_string(), embeds);
+            let identity =
+                (model.identity().provider.to_string(), model.identity().model.to_string(), embeds);
             let limit = match limits.get(&identity) {
                 Some(limit) => *limit,
                 None => {
                     // Cells of embeddings share requests.
-                    let calls = if embeds { parallel.saturating_mul(TEXTS_PER_REQUEST as u32) } else { parallel };
+                    let calls =
+                        if embeds { parallel.saturating_mul(TEXTS_PER_REQUEST as u32) } else { parallel };
                     let limit = add_limit(dataset, &identity, calls)?;
                     limits.insert(identity, limit);
                     limit
@@ -79,7 +86,11 @@ fn add_limit(dataset: &Dataset, identity: &(String, String, bool), calls: u32) -
     dataset.limits.add(&name, allowance).map_err(|error| Error::Setup(error.to_string()))
 }
 
-fn connect_one(config: &Config, alias: &str, source: &ModelSource) -> Result<(Arc<dyn Model>, ChatParams), Error> {
+fn connect_one(
+    config: &Config,
+    alias: &str,
+    source: &ModelSource,
+) -> Result<(Arc<dyn Model>, ChatParams), Error> {
     let found = config.models.iter().find(|model| model.alias == alias);
     let params = found.map_or_else(ChatParams::default, |model| match &model.params.kind {
         Generation::Chat(params) => params.clone(),
@@ -106,4 +117,3 @@ fn no_model(alias: &str) -> Error {
     let ways = "give a file with `model_configs` and `providers` (--models FILE), or try the offline demo model (--demo)";
     Error::Setup(format!("no model is configured for the alias `{alias}`; {ways}"))
 }
-

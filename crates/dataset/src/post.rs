@@ -1,13 +1,10 @@
 //! Posting JSON over HTTP, behind a trait so that a build can bring its own client.
 
-use anabranch_engine::workload::BoxFuture;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::{Request, header};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::time::Duration;
+
+use anabranch_engine::retry::{Classified, Severity};
+use anabranch_engine::workload::BoxFuture;
+use anabranch_model::{HttpClient, JsonReply};
 
 /// Posts JSON. Timeouts and retries are the caller's.
 pub trait Post: Send + Sync + 'static {
@@ -33,80 +30,20 @@ pub struct PostError {
     pub transient: bool,
 }
 
-/// The longest reply.
-const MAX_REPLY: usize = 64 << 20;
+/// The longest time for one request.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Posts over plain HTTP with pooled connections.
-pub struct HttpPost {
-    client: Client<HttpConnector, Full<Bytes>>,
-}
-
-impl HttpPost {
-    /// A client. It is used inside of a tokio runtime.
-    pub fn new() -> HttpPost {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
-        HttpPost { client }
-    }
-}
-
-impl Default for HttpPost {
-    fn default() -> HttpPost {
-        HttpPost::new()
-    }
-}
-
-impl Post for HttpPost {
+impl Post for HttpClient {
     fn post(&self, url: &str, body: String) -> BoxFuture<PostReply, PostError> {
-        let permanent = |message: String| PostError { message, transient: false };
-        let request = if url.starts_with("https:") {
-            Err(permanent(format!(
-                "`{url}` needs TLS, which this client does not have: use an http:// address"
-            )))
-        } else {
-            let request = Request::post(url).header(header::CONTENT_TYPE, "application/json");
-            let request = request.body(Full::new(Bytes::from(body)));
-            request.map_err(|error| permanent(format!("`{url}` is not a URL: {error}")))
-        };
-        let client = self.client.clone();
-        Box::pin(async move { exchange(client, request?).await })
-    }
-}
-
-async fn exchange(
-    client: Client<HttpConnector, Full<Bytes>>,
-    request: Request<Full<Bytes>>,
-) -> Result<PostReply, PostError> {
-    let transient = |message: String| PostError { message, transient: true };
-    let response = client.request(request).await.map_err(|error| transient(chain(&error)))?;
-    let status = response.status().as_u16();
-    let retry_after = response.headers().get(header::RETRY_AFTER).and_then(|text| text.to_str().ok());
-    let retry_after = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-    let body = Limited::new(response.into_body(), MAX_REPLY).collect().await.map_err(|error| {
-        if error.is::<http_body_util::LengthLimitError>() {
-            PostError {
-                message: format!("the reply is longer than {} MiB", MAX_REPLY >> 20),
-                transient: false,
+        let reply = self.post_json(url, body, TIMEOUT);
+        Box::pin(async move {
+            match reply.await {
+                Ok(JsonReply { status, retry_after, body }) => Ok(PostReply { status, retry_after, body }),
+                Err(error) => {
+                    let transient = error.severity() != Severity::Permanent;
+                    Err(PostError { message: error.to_string(), transient })
+                }
             }
-        } else {
-            transient(format!("the reply broke off: {error}"))
-        }
-    })?;
-    Ok(PostReply { status, retry_after, body: body.to_bytes().to_vec() })
-}
-
-/// An error and its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
+        })
     }
-    text
 }

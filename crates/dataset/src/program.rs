@@ -91,12 +91,15 @@ impl Program {
         // The task that fills each column; none for columns of processors.
         let mut producers: Vec<Option<usize>> = Vec::new();
         let outputs = specs.iter().enumerate();
-        let outputs = outputs.flat_map(|(task, spec)| spec.generator.contract().fills.iter().map(move |fill| (Some(task), fill)));
+        let outputs = outputs.flat_map(|(task, spec)| {
+            spec.generator.contract().fills.iter().map(move |fill| (Some(task), fill))
+        });
         for (producer, output) in outputs.chain(between.iter().map(|output| (None, output))) {
             if numbers.insert(output.name.clone(), columns.len()).is_some() {
                 return Err(format!("two generators fill column `{}`", output.name));
             }
-            columns.push(ProgramColumn { name: output.name.clone(), column_type: output.column_type.clone() });
+            columns
+                .push(ProgramColumn { name: output.name.clone(), column_type: output.column_type.clone() });
             producers.push(producer);
         }
         let may_skip = specs.iter().any(|spec| spec.skip.is_some());
@@ -138,11 +141,15 @@ impl Task {
         let contract = spec.generator.contract();
         let name = contract.fills.first().map_or_else(String::new, |fill| fill.name.clone());
         let number = |read: &String| {
-            numbers.get(read).copied().ok_or_else(|| format!("column `{name}` reads `{read}`, which nothing fills"))
+            numbers
+                .get(read)
+                .copied()
+                .ok_or_else(|| format!("column `{name}` reads `{read}`, which nothing fills"))
         };
         let numbered = |names: &[String]| names.iter().map(number).collect::<Result<Vec<usize>, String>>();
         let reads = numbered(&contract.reads)?;
-        let fills = contract.fills.iter().map(|fill| number(&fill.name)).collect::<Result<Vec<usize>, String>>()?;
+        let fills =
+            contract.fills.iter().map(|fill| number(&fill.name)).collect::<Result<Vec<usize>, String>>()?;
         let skip = match spec.skip {
             None => None,
             Some(Skip { when, value }) => {

@@ -1,14 +1,15 @@
-//! Runs the row groups of a program: several at a time, in order of admission, each on a task of its own.
+//! Runs the row groups of a program: several at a time, each on a task of its own.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
-use anabranch_engine::tasks::AbortOnDrop;
 use anabranch_engine::{Engine, Options, Stopped};
 use anabranch_value::Value;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -70,39 +71,42 @@ impl Groups {
     }
 }
 
-/// Runs all row groups. `ended` is called with each in order of its number.
+/// Runs all row groups. `ended` is called with each as it ends: a slow group keeps no other from starting.
 pub(crate) async fn run_groups(
     shared: &Arc<Shared>,
     groups: Groups,
-    mut ended: impl FnMut(GroupEnd) -> Result<(), Error>,
+    mut ended: impl FnMut(GroupEnd),
 ) -> Result<(), Error> {
-    let mut active: VecDeque<(oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop)> = VecDeque::new();
+    let mut active = FuturesUnordered::new();
     let mut next = 0;
     loop {
         while next < groups.count() && active.len() < groups.at_once {
-            active.push_back(spawn(shared, next, groups.ids(next)));
+            active.push(spawn(shared, next, groups.ids(next)));
             next += 1;
         }
-        let Some((result, _task)) = active.front_mut() else { return Ok(()) };
-        let end = result.await.unwrap_or(Err(Error::Stopped))?;
-        active.pop_front();
-        ended(end)?;
+        match active.next().await {
+            Some(end) => ended(end?),
+            None => return Ok(()),
+        }
     }
 }
 
-/// Starts a row group on a task of its own, so that groups use several cores.
+/// Starts a row group on a task of its own, so that groups use several cores. Dropping the future stops it.
 fn spawn(
     shared: &Arc<Shared>,
     group: u64,
     ids: std::ops::Range<u64>,
-) -> (oneshot::Receiver<Result<GroupEnd, Error>>, AbortOnDrop) {
+) -> impl Future<Output = Result<GroupEnd, Error>> + use<> {
     let (sender, receiver) = oneshot::channel();
     let own = Arc::clone(shared);
     let task = shared.engine.tasks().spawn(Box::pin(async move {
         // Nobody waits if the build ended meanwhile.
         let _ = sender.send(run_group(&own, group, ids).await);
     }));
-    (receiver, task)
+    async move {
+        let _task = task;
+        receiver.await.unwrap_or(Err(Error::Stopped))
+    }
 }
 
 async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) -> Result<GroupEnd, Error> {
@@ -117,7 +121,8 @@ async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) 
     }
     errors.sort_by_key(|error| error.row);
     let shared_too = Arc::clone(shared);
-    let end = job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
+    let end =
+        job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
     shared.progress.wrote_group(end.rows);
     Ok(end)
 }
@@ -180,7 +185,10 @@ fn restore(shared: &Shared, group: u64, table: Table) -> Result<RowValues, Error
     let mut values = RowValues::new(ids, program.columns.len(), program.may_skip);
     for TableColumn { name, values: column, .. } in table.columns {
         let Some(number) = program.column(&name) else {
-            return Err(Error::Processor { name, fault: Fault::permanent("processor", "the column is not declared") });
+            return Err(Error::Processor {
+                name,
+                fault: Fault::permanent("processor", "the column is not declared"),
+            });
         };
         if column.len() != values.rows() {
             let what = format!("the column has {} values for {} rows", column.len(), values.rows());
@@ -234,11 +242,13 @@ fn finish_group(
             }
         }
     }
-    let dropped: Vec<&str> = shared.dropped.iter().map(|column| &*shared.program.columns[*column].name).collect();
+    let dropped: Vec<&str> =
+        shared.dropped.iter().map(|column| &*shared.program.columns[*column].name).collect();
     let (apart, kept) = table.columns.into_iter().partition(|column| dropped.contains(&&*column.name));
     let rows = Table { ids: table.ids, columns: kept };
     let apart: Vec<TableColumn> = apart;
-    let dropped = (shared.preserve_dropped && !apart.is_empty()).then(|| Table { ids: rows.ids.clone(), columns: apart });
+    let dropped = (shared.preserve_dropped && !apart.is_empty())
+        .then(|| Table { ids: rows.ids.clone(), columns: apart });
     let files = GroupFiles { rows, dropped, processed, errors };
     let errors = files.errors.clone();
     let Some(folder) = &shared.folder else {

@@ -11,7 +11,9 @@ use anabranch_model::conversation::Turns;
 
 use crate::ask::ModelQuestions;
 use crate::columns::{Counted, Embedding, Expression, Llm, Samplers, SeedColumns};
-use crate::config::{Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, read_file};
+use crate::config::{
+    Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, read_file,
+};
 use crate::custom::{self, WorkerOptions};
 use crate::dataset::{ColumnSettings, Dataset};
 use crate::error::Error;
@@ -55,7 +57,8 @@ impl Loaded {
         let folder = sources.config.parent().unwrap_or(Path::new("")).to_owned();
         let mut seed_rows = None;
         let mut open = |config: &crate::config::SeedConfig| {
-            let seed = Seed::open(config, &seed_folder(config, &folder), sources.seed).map_err(|error| error.to_string())?;
+            let seed = Seed::open(config, &seed_folder(config, &folder), sources.seed)
+                .map_err(|error| error.to_string())?;
             let names = seed.columns().iter().map(|(name, _)| name.clone()).collect();
             seed_rows = Some(Arc::new(seed));
             Ok(names)
@@ -80,10 +83,12 @@ impl Loaded {
 /// Relative paths of a seed start at the working folder, as DataDesigner has it, or else at the configuration's folder.
 fn seed_folder(config: &crate::config::SeedConfig, folder: &Path) -> PathBuf {
     use crate::config::SeedSource;
-    let (SeedSource::Local { path } | SeedSource::Directory { path, .. } | SeedSource::FileContents { path, .. }) =
-        &config.source;
+    let (SeedSource::Local { path }
+    | SeedSource::Directory { path, .. }
+    | SeedSource::FileContents { path, .. }) = &config.source;
     let here = path.parent().unwrap_or(path);
-    if path.exists() || (path.to_string_lossy().contains('*') && here.exists() && !folder.join(here).exists()) {
+    if path.exists() || (path.to_string_lossy().contains('*') && here.exists() && !folder.join(here).exists())
+    {
         return PathBuf::new();
     }
     folder.to_owned()
@@ -134,7 +139,8 @@ impl Dataset {
             })
             .collect();
         if !samplers.is_empty() {
-            let samplers = Samplers::new(&samplers, &loaded.config.constraints, loaded.seed).map_err(Error::Setup)?;
+            let samplers =
+                Samplers::new(&samplers, &loaded.config.constraints, loaded.seed).map_err(Error::Setup)?;
             self.column(samplers, initial);
         }
         Ok(())
@@ -154,7 +160,11 @@ impl Dataset {
             ..ColumnSettings::default()
         };
         let run = &loaded.config.run;
-        let retry = Retry { rounds: run.max_retries, base: Duration::from_millis(500), longest: Duration::from_secs(30) };
+        let retry = Retry {
+            rounds: run.max_retries,
+            base: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+        };
         match &column.kind {
             ColumnKind::Sampler(_) | ColumnKind::Custom(_) => {}
             ColumnKind::Expression { expr, dtype } => {
@@ -182,7 +192,8 @@ impl Dataset {
                     post: Arc::clone(post),
                     clock: Arc::clone(self.engine.clock()),
                 };
-                let validation = validation::generator(&column.name, validation, &services).map_err(Error::Setup)?;
+                let validation =
+                    validation::generator(&column.name, validation, &services).map_err(Error::Setup)?;
                 self.shared_column(validation.into(), settings);
             }
         }
@@ -213,7 +224,8 @@ impl Dataset {
         let named: Vec<(&str, &crate::config::CustomColumn)> =
             custom.iter().map(|(column, custom)| (&*column.name, *custom)).collect();
         let retries = loaded.config.run.max_retries;
-        let retry = Retry { rounds: retries, base: Duration::from_millis(200), longest: Duration::from_secs(10) };
+        let retry =
+            Retry { rounds: retries, base: Duration::from_millis(200), longest: Duration::from_secs(10) };
         for (generator, (column, _)) in custom::generators(&named, &options).into_iter().zip(&custom) {
             let settings = ColumnSettings {
                 skip: column.skip.clone(),
@@ -231,7 +243,9 @@ impl Dataset {
             match &processor.kind {
                 ProcessorKind::DropColumns { column_names } => {
                     let names = self.column_names();
-                    let dropped = names.into_iter().filter(|name| column_names.iter().any(|pattern| matches(pattern, name)));
+                    let dropped = names
+                        .into_iter()
+                        .filter(|name| column_names.iter().any(|pattern| matches(pattern, name)));
                     self.dropped.extend(dropped);
                 }
                 ProcessorKind::SchemaTransform { template } => {
@@ -239,7 +253,8 @@ impl Dataset {
                 }
             }
         }
-        self.dropped.extend(config.columns.iter().filter(|column| column.drop).map(|column| column.name.clone()));
+        self.dropped
+            .extend(config.columns.iter().filter(|column| column.drop).map(|column| column.name.clone()));
     }
 
     fn column_names(&self) -> Vec<String> {

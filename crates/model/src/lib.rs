@@ -32,7 +32,7 @@ mod demo;
 
 pub use demo::{Demo, Simulation};
 pub use error::Error;
-pub use http::{HttpClient, HttpSettings, ProxySettings};
+pub use http::{HttpClient, HttpSettings, JsonReply, ProxySettings};
 pub use provider::{
     ApiKey, ChatParams, EmbeddingParams, EncodingFormat, Generation, ModelConfig, Number, Params, Provider,
     ProviderKind,

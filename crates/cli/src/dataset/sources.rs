@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_dataset::config::Column;
-use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::post::Post;
 use anabranch_dataset::{Dataset, Loaded, ModelSource, Sources};
 use anabranch_engine::Engine;
 use anabranch_model::{Demo, HttpClient, HttpSettings, ProxySettings};
@@ -70,11 +70,12 @@ impl GenerateOptions {
     /// The dataset, connected to its models. Called inside of a runtime.
     pub(super) fn dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
         let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
+        let client = self.client(engine)?;
+        let post: Arc<dyn Post> = Arc::new(client.clone());
         let models = match self.demo || !has_models {
             true => ModelSource::Demo(Demo::new()),
-            false => ModelSource::Servers(self.client(engine)?),
+            false => ModelSource::Servers(client),
         };
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
         Ok(Dataset::from_config(loaded, engine, &models, &post)?)
     }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_dataset::output::{ExportFormat, Folder, export};
-use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::post::Post;
 use anabranch_dataset::{BuildOptions, Dataset, Loaded, ModelSource, Sources};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_engine::{Config, Engine};
-use anabranch_model::{Demo, Simulation};
+use anabranch_model::{Demo, HttpClient, HttpSettings, Simulation};
 use anabranch_text::count;
 
 use crate::dataset::{Pace, Records, errors_table};
@@ -35,7 +35,8 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
     let mut loaded = Loaded::read(&Sources { config, ..Sources::default() })?;
     loaded.config.run.max_retries = 0;
     let engine = Engine::new(&Config::default()).map_err(|error| Failure::Failed(Box::new(error)))?;
-    let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+    let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock()));
+    let post: Arc<dyn Post> = Arc::new(client.map_err(|error| Failure::Failed(Box::new(error)))?);
 
     let calm = ModelSource::Demo(Demo::new());
     let preview = Dataset::from_config(&loaded, &engine, &calm, &post)?.preview(SHOWN)?.preview().await?;

@@ -68,7 +68,9 @@ fn texts(value: &Value) -> Result<Vec<Arc<str>>, Fault> {
     let text = |value: &Value| match value {
         Value::Text(text) if !text.trim().is_empty() => Ok(Arc::clone(text)),
         Value::Text(_) => Err(Fault::permanent("empty", "there is no text to embed")),
-        other => Err(Fault::permanent("type", format!("only text can be embedded, this is {}", other.kind()))),
+        other => {
+            Err(Fault::permanent("type", format!("only text can be embedded, this is {}", other.kind())))
+        }
     };
     match value {
         Value::List(values) if !values.is_empty() => values.iter().map(text).collect(),
@@ -79,7 +81,11 @@ fn texts(value: &Value) -> Result<Vec<Arc<str>>, Fault> {
 fn value(vectors: Vec<Vec<f64>>) -> Value {
     let (count, dimension) = (vectors.len() as i64, vectors.first().map_or(0, Vec::len) as i64);
     let vectors = vectors.into_iter().map(|vector| Value::list(vector.into_iter().map(Value::Float)));
-    let parts = [("embeddings", Value::list(vectors)), ("num_embeddings", count.into()), ("dimension", dimension.into())];
+    let parts = [
+        ("embeddings", Value::list(vectors)),
+        ("num_embeddings", count.into()),
+        ("dimension", dimension.into()),
+    ];
     Value::map(parts)
 }
 

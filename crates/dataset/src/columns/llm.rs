@@ -56,7 +56,13 @@ enum Reader {
 }
 
 impl Llm {
-    pub(crate) fn new(name: &str, column: &LlmColumn, call: ModelCall, turns: Turns, seed: u64) -> Result<Llm, String> {
+    pub(crate) fn new(
+        name: &str,
+        column: &LlmColumn,
+        call: ModelCall,
+        turns: Turns,
+        seed: u64,
+    ) -> Result<Llm, String> {
         let (form, column_type) = Form::new(name, &column.output)?;
         let mut reads: Vec<String> = Vec::new();
         let mut place = |template: &TemplateText| Prompt {
@@ -124,7 +130,10 @@ impl Llm {
         });
         let empty: Vec<String> = empty.collect();
         let why = if empty.is_empty() { String::new() } else { format!(": {}", empty.join(", ")) };
-        Err(Fault::permanent("empty_prompt", format!("{}: the prompt rendered to nothing{why}", template.place)))
+        Err(Fault::permanent(
+            "empty_prompt",
+            format!("{}: the prompt rendered to nothing{why}", template.place),
+        ))
     }
 }
 
@@ -167,13 +176,16 @@ fn cells(conversed: Conversed<Value>, trace: Trace, has_reasoning: bool) -> Cell
 impl Form {
     fn new(name: &str, output: &LlmOutput) -> Result<(Form, ColumnType), String> {
         Ok(match output {
-            LlmOutput::Text => (Form { suffix: String::new(), format: None, reader: Reader::Text }, ColumnType::Text),
+            LlmOutput::Text => {
+                (Form { suffix: String::new(), format: None, reader: Reader::Text }, ColumnType::Text)
+            }
             LlmOutput::Code { lang } => {
                 let form = Form { suffix: code_suffix(lang.0), format: None, reader: Reader::Code(lang.0) };
                 (form, ColumnType::Text)
             }
             LlmOutput::Structured { schema } => {
-                let compiled = Schema::new(schema).map_err(|error| format!("column `{name}`: output_format: {error}"))?;
+                let compiled = Schema::new(schema)
+                    .map_err(|error| format!("column `{name}`: output_format: {error}"))?;
                 let form = Form {
                     suffix: structured_suffix(schema),
                     format: Some(Format { name: name.into(), schema: schema.clone() }),

@@ -77,7 +77,8 @@ impl Samplers {
         constraints: &[Constraint],
         seed: u64,
     ) -> Result<Samplers, String> {
-        let mut names = Names { samplers: columns.iter().map(|(name, _)| *name).collect(), reads: Vec::new() };
+        let mut names =
+            Names { samplers: columns.iter().map(|(name, _)| *name).collect(), reads: Vec::new() };
         let samplers: Vec<SamplerTask> = columns
             .iter()
             .map(|(name, column)| SamplerTask::new(name, column, seed, &mut names))
@@ -87,8 +88,11 @@ impl Samplers {
             all.constrain(constraint, &names)?;
         }
         all.order = all.sort()?;
-        let fills = columns.iter().map(|(name, column)| Output { name: (*name).to_owned(), column_type: type_of(column) });
-        let contract = Contract { grain: Grain::Batch, reads: names.reads, fills: fills.collect(), stateful: false };
+        let fills = columns
+            .iter()
+            .map(|(name, column)| Output { name: (*name).to_owned(), column_type: type_of(column) });
+        let contract =
+            Contract { grain: Grain::Batch, reads: names.reads, fills: fills.collect(), stateful: false };
         Ok(Samplers { contract, columns: Arc::new(all) })
     }
 }
@@ -114,7 +118,12 @@ impl Names<'_> {
 }
 
 impl SamplerTask {
-    fn new(name: &str, column: &SamplerColumn, seed: u64, names: &mut Names<'_>) -> Result<SamplerTask, String> {
+    fn new(
+        name: &str,
+        column: &SamplerColumn,
+        seed: u64,
+        names: &mut Names<'_>,
+    ) -> Result<SamplerTask, String> {
         let fault = |error: anabranch_sampler::Error| format!("column `{name}`: {error}");
         let mut draw = |sampler: &Sampler| -> Result<Draw, String> {
             let as_of = Date::new(AS_OF.0, AS_OF.1, AS_OF.2).expect("it is a day of the calendar");
@@ -122,18 +131,24 @@ impl SamplerTask {
             Ok(Draw { sampler: sampler.compile(as_of).map_err(fault)?, input })
         };
         let usual = draw(&column.sampler)?;
-        let draws: Vec<Draw> = column.conditional.iter().map(|(_, sampler)| draw(sampler)).collect::<Result<_, _>>()?;
+        let draws: Vec<Draw> =
+            column.conditional.iter().map(|(_, sampler)| draw(sampler)).collect::<Result<_, _>>()?;
         let condition = |text: &TemplateText, names: &mut Names<'_>| Condition {
             inputs: text.template.variables().iter().map(|name| names.input(name)).collect(),
             text: text.clone(),
         };
-        let conditions = column.conditional.iter().map(|(text, _)| condition(text, names)).collect::<Vec<_>>();
+        let conditions =
+            column.conditional.iter().map(|(text, _)| condition(text, names)).collect::<Vec<_>>();
         Ok(SamplerTask {
             name: name.to_owned(),
             key: ColumnKey::new(seed, name),
             usual,
             conditional: conditions.into_iter().zip(draws).collect(),
-            convert: column.convert_to.as_ref().map(|convert| convert.compile().map_err(fault)).transpose()?,
+            convert: column
+                .convert_to
+                .as_ref()
+                .map(|convert| convert.compile().map_err(fault))
+                .transpose()?,
             constraints: Vec::new(),
         })
     }
@@ -239,7 +254,13 @@ impl SamplerTask {
     }
 
     /// A value that satisfies all constraints, as drawn and as converted.
-    fn draw(&self, draw: &Draw, id: u64, input: Option<&Value>, cells: &[Value]) -> Result<(Value, Value), Fault> {
+    fn draw(
+        &self,
+        draw: &Draw,
+        id: u64,
+        input: Option<&Value>,
+        cells: &[Value],
+    ) -> Result<(Value, Value), Fault> {
         let fault = |error: anabranch_sampler::Error| Fault::permanent("sampler", error.to_string());
         let rounds = if self.constraints.is_empty() { 1 } else { MAX_ROUNDS };
         for round in 0..rounds {
@@ -304,7 +325,8 @@ fn type_of(column: &SamplerColumn) -> ColumnType {
     if let Some(convert) = &column.convert_to {
         return column_type(convert.value_type());
     }
-    let mut types = std::iter::once(&column.sampler).chain(column.conditional.iter().map(|(_, sampler)| sampler));
+    let mut types =
+        std::iter::once(&column.sampler).chain(column.conditional.iter().map(|(_, sampler)| sampler));
     let mut types = types.by_ref().map(|sampler| column_type(sampler.value_type()));
     let first = types.next().unwrap_or(ColumnType::Json);
     types.fold(first, |known, other| match (known, other) {

@@ -15,8 +15,10 @@ pub(crate) struct SeedColumns {
 impl SeedColumns {
     pub(crate) fn new(seed: Arc<Seed>) -> SeedColumns {
         let fills = seed.columns().iter();
-        let fills = fills.map(|(name, column_type)| Output { name: name.clone(), column_type: column_type.clone() });
-        let contract = Contract { grain: Grain::Batch, reads: Vec::new(), fills: fills.collect(), stateful: false };
+        let fills =
+            fills.map(|(name, column_type)| Output { name: name.clone(), column_type: column_type.clone() });
+        let contract =
+            Contract { grain: Grain::Batch, reads: Vec::new(), fills: fills.collect(), stateful: false };
         SeedColumns { contract, seed }
     }
 }
@@ -29,6 +31,8 @@ impl Generator for SeedColumns {
     /// Contents of files are read when they are needed, which blocks.
     fn batch(&self, rows: Rows) -> Work<Vec<Result<Cells, Fault>>> {
         let seed = Arc::clone(&self.seed);
-        Work::blocking(move |_| Ok(rows.ids.iter().map(|id| seed.read_row(*id).map(Cells::from_vec)).collect()))
+        Work::blocking(move |_| {
+            Ok(rows.ids.iter().map(|id| seed.read_row(*id).map(Cells::from_vec)).collect())
+        })
     }
 }

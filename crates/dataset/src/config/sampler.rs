@@ -123,7 +123,9 @@ fn read(word: &str, mut fields: Fields<'_>, parts: &mut Parts, notes: &mut Notes
 fn check_sampler(sampler: &Sampler, at: &Span, notes: &mut Notes<'_>) -> bool {
     match sampler.check() {
         Ok(warnings) => {
-            warnings.into_iter().for_each(|warning| notes.warn(at, warning, "name another one if that matters"));
+            warnings
+                .into_iter()
+                .for_each(|warning| notes.warn(at, warning, "name another one if that matters"));
             true
         }
         Err(error) => {

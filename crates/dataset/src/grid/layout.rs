@@ -101,7 +101,9 @@ impl Layout {
     /// A batch task starts when every row has its cell or was dropped; everything else needs its inputs.
     fn connect(&mut self, input: TaskPlace, dependent: TaskPlace) {
         match (input, dependent) {
-            (TaskPlace::Head(input), TaskPlace::Head(dependent)) => self.connect_heads(input, dependent, Edge::Needs),
+            (TaskPlace::Head(input), TaskPlace::Head(dependent)) => {
+                self.connect_heads(input, dependent, Edge::Needs);
+            }
             (TaskPlace::Head(input), TaskPlace::Cell(dependent)) => {
                 self.head[input].dependents.cells.push((dependent, Edge::Needs));
                 self.cells[dependent].inputs.head.push((input, Edge::Needs));

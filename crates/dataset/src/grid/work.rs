@@ -178,7 +178,8 @@ impl<'p> GroupRun<'p> {
     }
 
     fn gather(&self, rows: &[u32], task: &Task) -> Rows {
-        let column = |column: &usize| rows.iter().map(|row| self.values.get(*row as usize, *column).clone()).collect();
+        let column =
+            |column: &usize| rows.iter().map(|row| self.values.get(*row as usize, *column).clone()).collect();
         Rows {
             group: self.group,
             ids: rows.iter().map(|row| self.values.ids[*row as usize]).collect(),
@@ -223,7 +224,13 @@ impl<'p> GroupRun<'p> {
         }
     }
 
-    fn end_batch(&mut self, head: usize, number: usize, results: Vec<Result<Cells, Fault>>, drops: &mut Drops) {
+    fn end_batch(
+        &mut self,
+        head: usize,
+        number: usize,
+        results: Vec<Result<Cells, Fault>>,
+        drops: &mut Drops,
+    ) {
         let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
         faults.into_iter().for_each(|(row, fault)| self.fault(row as usize, number, fault, drops));
         if rows.len() != results.len() {
@@ -247,7 +254,9 @@ impl<'p> GroupRun<'p> {
         let tries = u32::from(self.tries[node.index()]).max(1);
         match failure {
             Failure::Error(fault) => Fault { attempts: fault.attempts.max(tries), ..fault.clone() },
-            Failure::Timeout(_) => Fault { attempts: tries, ..Fault::permanent("timeout", failure.to_string()) },
+            Failure::Timeout(_) => {
+                Fault { attempts: tries, ..Fault::permanent("timeout", failure.to_string()) }
+            }
             Failure::Panic(_) => Fault { attempts: tries, ..Fault::permanent("panic", failure.to_string()) },
             Failure::Deadline | Failure::Abandoned => {
                 Fault { attempts: tries, ..Fault::permanent("stopped", failure.to_string()) }
@@ -261,7 +270,9 @@ impl<'p> GroupRun<'p> {
             Place::Head(head) => {
                 if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
                     let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
-                    faults.into_iter().for_each(|(row, fault)| self.fault(row as usize, number, fault, drops));
+                    faults
+                        .into_iter()
+                        .for_each(|(row, fault)| self.fault(row as usize, number, fault, drops));
                     rows.iter().for_each(|row| self.fault(*row as usize, number, fault.clone(), drops));
                 }
             }
@@ -282,7 +293,9 @@ impl Workload for GroupRun<'_> {
             Place::Cell { row, cell } => self.start_cell(row, cell),
             Place::Head(head) => match self.stage.layout.head[head].node {
                 HeadNode::Batch(task) => self.start_batch(head, task),
-                HeadNode::Enter(task) => Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.group))),
+                HeadNode::Enter(task) => {
+                    Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.group)))
+                }
                 HeadNode::Leave(task) => {
                     self.stage.tasks[task].turns.leave(self.group);
                     Step::Ready(Ok(Outcome::Turn))
@@ -296,13 +309,16 @@ impl Workload for GroupRun<'_> {
             (_, Outcome::Turn) => {}
             (_, Outcome::Failed(fault)) => self.end_with_fault(node, fault, drops),
             (Place::Cell { row, cell }, Outcome::Skipped) => self.skip(row, self.task_of(cell).0),
-            (Place::Cell { row, cell }, Outcome::Cells(cells)) => self.keep(row, self.task_of(cell).0, cells, drops),
+            (Place::Cell { row, cell }, Outcome::Cells(cells)) => {
+                self.keep(row, self.task_of(cell).0, cells, drops);
+            }
             (Place::Head(head), Outcome::Batch(results)) => {
                 if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
                     self.end_batch(head, number, results, drops);
                 }
             }
-            (Place::Head(_), Outcome::Cells(_) | Outcome::Skipped) | (Place::Cell { .. }, Outcome::Batch(_)) => {
+            (Place::Head(_), Outcome::Cells(_) | Outcome::Skipped)
+            | (Place::Cell { .. }, Outcome::Batch(_)) => {
                 unreachable!("a node ends with an outcome of its own kind")
             }
         }

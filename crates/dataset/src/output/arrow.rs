@@ -46,8 +46,11 @@ fn struct_fields(fields: &[(String, ColumnType)]) -> Fields {
 
 /// The rows of a table as Arrow arrays.
 pub(super) fn record_batch(table: &Table) -> Result<RecordBatch, ArrowError> {
-    let fields: Fields =
-        table.columns.iter().map(|column| Field::new(&column.name, data_type(&column.column_type), true)).collect();
+    let fields: Fields = table
+        .columns
+        .iter()
+        .map(|column| Field::new(&column.name, data_type(&column.column_type), true))
+        .collect();
     let arrays = table.columns.iter().map(|column| {
         let values: Vec<Option<&Value>> = column.values.iter().map(Some).collect();
         array(&column.column_type, &values)
@@ -113,7 +116,8 @@ fn list(item: &ColumnType, values: &[Option<&Value>]) -> ArrayRef {
 }
 
 fn structure(fields: &[(String, ColumnType)], values: &[Option<&Value>]) -> ArrayRef {
-    let maps: Vec<Option<&Value>> = values.iter().map(|value| value.filter(|value| value.as_map().is_some())).collect();
+    let maps: Vec<Option<&Value>> =
+        values.iter().map(|value| value.filter(|value| value.as_map().is_some())).collect();
     if fields.is_empty() {
         return new_null_array(&DataType::Struct(Fields::empty()), values.len());
     }

@@ -20,8 +20,10 @@ pub(super) fn write_lines(errors: &[RowError], out: &mut impl Write) -> io::Resu
 /// Reads the errors of one group.
 pub(super) fn read_lines(path: &Path) -> io::Result<RecordBatch> {
     let text = std::fs::read_to_string(path)?;
-    let errors: Vec<RowError> =
-        text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect::<io::Result<_>>()?;
+    let errors: Vec<RowError> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(io::Error::from))
+        .collect::<io::Result<_>>()?;
     Ok(record_batch(&errors))
 }
 
@@ -35,7 +37,8 @@ fn record_batch(errors: &[RowError]) -> RecordBatch {
         Arc::new(StringArray::from_iter_values(errors.iter().map(text)))
     };
     let rows: ArrayRef = Arc::new(UInt64Array::from_iter_values(errors.iter().map(|error| error.row)));
-    let attempts: ArrayRef = Arc::new(UInt32Array::from_iter_values(errors.iter().map(|error| error.attempts)));
+    let attempts: ArrayRef =
+        Arc::new(UInt32Array::from_iter_values(errors.iter().map(|error| error.attempts)));
     let kept: ArrayRef = Arc::new(BooleanArray::from_iter(errors.iter().map(|error| Some(error.kept))));
     RecordBatch::try_from_iter([
         ("row", rows),

@@ -65,7 +65,8 @@ pub(super) fn write_parquet_parts(
         .set_key_value_metadata(Some(notes))
         .build();
     write_whole(path, |file| {
-        let mut writer = ArrowWriter::try_new(file.by_ref(), schema, Some(properties)).map_err(io::Error::other)?;
+        let mut writer =
+            ArrowWriter::try_new(file.by_ref(), schema, Some(properties)).map_err(io::Error::other)?;
         for part in parts {
             writer.write(&part?).map_err(io::Error::other)?;
         }

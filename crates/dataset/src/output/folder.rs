@@ -31,8 +31,7 @@ const METADATA: &str = "metadata.json";
 const ERRORS_TABLE: &str = "errors.parquet";
 const ERRORS_LINES: &str = "errors.jsonl";
 /// The entries of a dataset's folder that a new build may replace.
-const OWN: [&str; 8] =
-    [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS];
+const OWN: [&str; 8] = [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS];
 /// The file with one JSON object per event of the build.
 const EVENTS: &str = "events.jsonl";
 
@@ -92,7 +91,8 @@ impl Folder {
     pub(crate) fn write_event(&self, event: &Value) -> Result<(), FileError> {
         let path = self.events();
         let line = format!("{}\n", event.to_json());
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(cannot("write", &path))?;
+        let mut file =
+            fs::OpenOptions::new().create(true).append(true).open(&path).map_err(cannot("write", &path))?;
         std::io::Write::write_all(&mut file, line.as_bytes()).map_err(cannot("write", &path))
     }
 
@@ -138,7 +138,12 @@ impl Folder {
     }
 
     /// Writes the whole dataset anew in files of so many rows, and removes the old ones. Blocks.
-    pub(super) fn rewrite(&self, table: &Table, size: usize, old: &[PathBuf]) -> Result<Vec<String>, FileError> {
+    pub(super) fn rewrite(
+        &self,
+        table: &Table,
+        size: usize,
+        old: &[PathBuf],
+    ) -> Result<Vec<String>, FileError> {
         let mut names = Vec::new();
         for (group, start) in (0..table.ids.len().max(1)).step_by(size.max(1)).enumerate() {
             let part = table.slice(start..(start + size).min(table.ids.len()));
@@ -171,8 +176,8 @@ impl Folder {
 
     fn write_table(&self, folder: &str, group: u64, table: &Table) -> Result<(), FileError> {
         let path = self.file(folder, &format!("batch_{group:05}.parquet"))?;
-        let rows: RecordBatch = record_batch(table)
-            .map_err(|error| cannot("write", &path)(std::io::Error::other(error)))?;
+        let rows: RecordBatch =
+            record_batch(table).map_err(|error| cannot("write", &path)(std::io::Error::other(error)))?;
         let notes = [("anabranch.row_ids", arrow::ranges(&table.ids))];
         write_parquet_parts(&path, rows.schema(), std::iter::once(Ok(rows)), &notes)
     }

@@ -11,10 +11,10 @@ mod metadata;
 mod read;
 mod whole;
 
-pub use folder::Folder;
-pub(crate) use folder::GroupFiles;
 pub(crate) use arrow::type_name;
 pub use files::FileError;
+pub use folder::Folder;
+pub(crate) use folder::GroupFiles;
 pub use metadata::{ColumnMetadata, Metadata, ModelMetadata};
 pub(crate) use whole::after_generation;
 pub use whole::{ExportFormat, export};

@@ -38,8 +38,9 @@ pub(super) fn read_rows<E: From<FileError>>(
 fn table(batch: &RecordBatch) -> Result<Table, String> {
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, array)| {
-        let column_type = column_type(field.data_type())
-            .ok_or_else(|| format!("column `{}` has the type {}, which no dataset has", field.name(), field.data_type()))?;
+        let column_type = column_type(field.data_type()).ok_or_else(|| {
+            format!("column `{}` has the type {}, which no dataset has", field.name(), field.data_type())
+        })?;
         let values = (0..array.len()).map(|row| value(&**array, row)).collect();
         Ok(TableColumn { name: field.name().clone(), column_type, values })
     });
@@ -54,7 +55,9 @@ fn column_type(data_type: &DataType) -> Option<ColumnType> {
         DataType::Utf8 => Some(ColumnType::Text),
         DataType::List(item) => Some(ColumnType::List(Box::new(column_type(item.data_type())?))),
         DataType::Struct(fields) => {
-            let field = |field: &arrow_schema::FieldRef| Some((field.name().clone(), column_type(field.data_type())?));
+            let field = |field: &arrow_schema::FieldRef| {
+                Some((field.name().clone(), column_type(field.data_type())?))
+            };
             Some(ColumnType::Struct(fields.iter().map(field).collect::<Option<_>>()?))
         }
         _ => None,
@@ -77,7 +80,12 @@ fn value(array: &dyn Array, row: usize) -> Value {
         }
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            Value::map(fields.iter().zip(columns).map(|(field, column)| (field.name().as_str(), value(&**column, row))))
+            Value::map(
+                fields
+                    .iter()
+                    .zip(columns)
+                    .map(|(field, column)| (field.name().as_str(), value(&**column, row))),
+            )
         }
         other => unreachable!("{other} is refused when the file is opened"),
     }

@@ -19,7 +19,8 @@ pub(crate) fn after_generation(
     processors: &[Arc<dyn Processor>],
     metadata: &mut Metadata,
 ) -> Result<(), Error> {
-    let processors: Vec<_> = processors.iter().filter(|processor| processor.points().after_generation).collect();
+    let processors: Vec<_> =
+        processors.iter().filter(|processor| processor.points().after_generation).collect();
     if processors.is_empty() {
         return Ok(());
     }
@@ -53,19 +54,27 @@ pub enum ExportFormat {
 }
 
 /// Writes the rows of a dataset in another format. Returns the number of rows. Blocks.
-pub fn export(folder: &Folder, format: ExportFormat, to: &Path, out: &mut dyn Write) -> Result<u64, FileError> {
+pub fn export(
+    folder: &Folder,
+    format: ExportFormat,
+    to: &Path,
+    out: &mut dyn Write,
+) -> Result<u64, FileError> {
     let mut rows = 0;
     let mut header_is_written = format != ExportFormat::Csv;
     for path in folder.row_files()? {
         read_rows::<FileError>(&path, |table| {
             rows += table.ids.len() as u64;
             if !std::mem::replace(&mut header_is_written, true) {
-                csv_line(out, table.columns.iter().map(|column| column.name.clone())).map_err(cannot("write", to))?;
+                csv_line(out, table.columns.iter().map(|column| column.name.clone()))
+                    .map_err(cannot("write", to))?;
             }
             (0..table.ids.len()).try_for_each(|row| {
                 let written = match format {
                     ExportFormat::Jsonl => writeln!(out, "{}", table.row(row).to_json()),
-                    ExportFormat::Csv => csv_line(out, table.columns.iter().map(|column| csv_cell(&column.values[row]))),
+                    ExportFormat::Csv => {
+                        csv_line(out, table.columns.iter().map(|column| csv_cell(&column.values[row])))
+                    }
                 };
                 written.map_err(cannot("write", to))
             })

@@ -37,7 +37,8 @@ mod tests {
 
     #[test]
     fn patterns() {
-        let yes = [("a", "a"), ("*", ""), ("a*", "abc"), ("*_raw", "x_raw"), ("a?c", "abc"), ("*a*b", "xaayb")];
+        let yes =
+            [("a", "a"), ("*", ""), ("a*", "abc"), ("*_raw", "x_raw"), ("a?c", "abc"), ("*a*b", "xaayb")];
         assert!(yes.iter().all(|(pattern, name)| matches(pattern, name)));
         let no = [("a", "ab"), ("?", ""), ("a*c", "ab"), ("*_raw", "raw_x"), ("", "a")];
         assert!(!no.iter().any(|(pattern, name)| matches(pattern, name)));

@@ -36,7 +36,8 @@ impl Processor for SchemaTransform {
 
     fn extract(&self, table: &Table) -> Result<Option<Table>, Fault> {
         let column = |(name, node): &(String, TransformNode)| {
-            let values = (0..table.ids.len()).map(|row| render(node, table, row)).collect::<Result<_, Fault>>()?;
+            let values =
+                (0..table.ids.len()).map(|row| render(node, table, row)).collect::<Result<_, Fault>>()?;
             Ok(TableColumn { name: name.clone(), column_type: type_of(node), values })
         };
         let columns = self.columns.iter().map(column).collect::<Result<_, Fault>>()?;
@@ -69,11 +70,15 @@ fn type_of(node: &TransformNode) -> ColumnType {
 fn render(node: &TransformNode, table: &Table, row: usize) -> Result<Value, Fault> {
     match node {
         TransformNode::Fixed(value) => Ok(value.clone()),
-        TransformNode::List(items) => {
-            items.iter().map(|item| render(item, table, row)).collect::<Result<Vec<Value>, Fault>>().map(Value::from)
-        }
+        TransformNode::List(items) => items
+            .iter()
+            .map(|item| render(item, table, row))
+            .collect::<Result<Vec<Value>, Fault>>()
+            .map(Value::from),
         TransformNode::Map(fields) => {
-            let field = |(name, node): &(String, TransformNode)| Ok((name.as_str().into(), render(node, table, row)?));
+            let field = |(name, node): &(String, TransformNode)| {
+                Ok((name.as_str().into(), render(node, table, row)?))
+            };
             fields.iter().map(field).collect::<Result<anabranch_value::Map, Fault>>().map(Value::from)
         }
         TransformNode::Text(text) => {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::post::Post;
 use anabranch_dataset::{Dataset, Loaded, ModelSource, Preview, Sources};
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Config, Engine};
@@ -27,7 +27,9 @@ struct Scripted {
     seen: Mutex<Vec<ChatRequest>>,
 }
 
-fn scripted(reply: impl Fn(&ChatRequest, u32) -> Result<String, Error> + Send + Sync + 'static) -> Arc<Scripted> {
+fn scripted(
+    reply: impl Fn(&ChatRequest, u32) -> Result<String, Error> + Send + Sync + 'static,
+) -> Arc<Scripted> {
     Arc::new(Scripted {
         identity: Identity { provider: "test".into(), model: "scripted".into() },
         reply: Box::new(reply),
@@ -77,7 +79,7 @@ fn preview(test: &str, text: &str, rows: u64, seed: u64, model: Arc<Scripted>) -
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let engine = Engine::new(&Config::default()).unwrap();
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        let post: Arc<dyn Post> = Arc::new(crate::kit::client());
         let models = ModelSource::Given(Box::new(move |_| Some(Arc::clone(&model) as Arc<dyn Model>)));
         let dataset = Dataset::from_config(&loaded, &engine, &models, &post).unwrap();
         dataset.preview(rows).unwrap().preview().await.unwrap()
@@ -100,7 +102,10 @@ columns:
     for row in 0..20 {
         let row = preview.rows.row(row);
         assert_eq!(row.get("shown"), row.get("word"));
-        assert_eq!(row.get("length"), Some(&Value::Int(row.get("word").unwrap().as_text().unwrap().len() as i64)));
+        assert_eq!(
+            row.get("length"),
+            Some(&Value::Int(row.get("word").unwrap().as_text().unwrap().len() as i64))
+        );
     }
 }
 
@@ -117,7 +122,8 @@ columns:
     let preview = preview("skip", text, 4, 3, echo());
     let rows: Vec<Value> = (0..4).map(|row| preview.rows.row(row)).collect();
     let skipped = rows.iter().find(|row| row.get("n") == Some(&Value::Int(0))).unwrap();
-    expect![[r#"{"n":0,"a":"none yet","b":null,"b__trace":null,"c":"<cnone yet>","d":null}"#]].assert_eq(&skipped.to_json());
+    expect![[r#"{"n":0,"a":"none yet","b":null,"b__trace":null,"c":"<cnone yet>","d":null}"#]]
+        .assert_eq(&skipped.to_json());
     let filled = rows.iter().find(|row| row.get("n") == Some(&Value::Int(1))).unwrap();
     expect![[r#"{"n":1,"a":"<a1>","b":"<b<a1>>","b__trace":[{"role":"assistant","content":[{"type":"text","text":"<b<a1>>"}],"reasoning_content":"because"}],"c":"<c<a1>>","d":"<b<a1>>"}"#]]
         .assert_eq(&filled.to_json());
@@ -132,7 +138,8 @@ columns:
   - {name: n, column_type: sampler, sampler_type: category, params: {values: [7]}, drop: true}
 "#;
     let preview = preview("side_effects", text, 1, 3, echo());
-    expect![[r#"{"a":"<Hi 7>","a__reasoning_content":"because","why":"because!"}"#]].assert_eq(&shown(&preview));
+    expect![[r#"{"a":"<Hi 7>","a__reasoning_content":"because","why":"because!"}"#]]
+        .assert_eq(&shown(&preview));
     assert_eq!(preview.dropped.unwrap().row(0).to_json(), r#"{"n":7}"#);
 }
 
@@ -148,7 +155,9 @@ columns:
     prompt: "{{ n }}"
     output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
 "#;
-    let third = scripted(|_, call| Ok(if call < 3 { "no".to_owned() } else { "```json\n{\"x\": 4, \"y\": 1}\n```".to_owned() }));
+    let third = scripted(|_, call| {
+        Ok(if call < 3 { "no".to_owned() } else { "```json\n{\"x\": 4, \"y\": 1}\n```".to_owned() })
+    });
     let fits = preview("corrected", text, 1, 1, Arc::clone(&third));
     expect![[r#"{"n":1,"s":{"x":4}}"#]].assert_eq(&shown(&fits));
     assert_eq!(third.calls.load(Ordering::Relaxed), 3);
@@ -167,7 +176,10 @@ columns:
 "#;
     let preview = preview("empty", text, 1, 1, echo());
     assert_eq!(preview.errors[0].class, "empty_prompt");
-    assert!(preview.errors[0].message.ends_with("the prompt rendered to nothing: `e` is empty text"), "{preview:?}");
+    assert!(
+        preview.errors[0].message.ends_with("the prompt rendered to nothing: `e` is empty text"),
+        "{preview:?}"
+    );
 }
 
 const SAMPLED: &str = r#"
@@ -196,7 +208,8 @@ fn samples_depend_on_the_seed_and_the_row_alone() {
     let few = preview("sampled_few", SAMPLED, 30, 5, echo());
     let many = preview("sampled_many", SAMPLED, 300, 5, echo());
     let other = preview("sampled_other", SAMPLED, 30, 6, echo());
-    let rows = |preview: &Preview| (0..30).map(|row| preview.rows.row(row).to_json()).collect::<Vec<String>>();
+    let rows =
+        |preview: &Preview| (0..30).map(|row| preview.rows.row(row).to_json()).collect::<Vec<String>>();
     assert_eq!(rows(&few), rows(&many));
     assert_ne!(rows(&few), rows(&other));
     for row in 0..300 {
@@ -246,7 +259,10 @@ columns:
     let preview = preview("embeddings", text, 100, 1, Arc::clone(&model));
     assert_eq!(preview.rows.ids.len(), 100);
     let first = preview.rows.row(0);
-    assert_eq!(first.get("e").unwrap().to_json(), r#"{"embeddings":[[32.0,0.5]],"num_embeddings":1,"dimension":2}"#);
+    assert_eq!(
+        first.get("e").unwrap().to_json(),
+        r#"{"embeddings":[[32.0,0.5]],"num_embeddings":1,"dimension":2}"#
+    );
     let requests = model.embed_requests.load(Ordering::Relaxed);
     assert!((4..=10).contains(&requests), "{requests} requests for 100 texts");
 }
@@ -300,12 +316,21 @@ fn the_worked_example_builds() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let preview = runtime.block_on(async {
         let engine = Engine::new(&Config::default()).unwrap();
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        let post: Arc<dyn Post> = Arc::new(crate::kit::client());
         let models = ModelSource::Given(Box::new(move |_| Some(Arc::clone(&model) as Arc<dyn Model>)));
-        Dataset::from_config(&loaded, &engine, &models, &post).unwrap().preview(40).unwrap().preview().await.unwrap()
+        Dataset::from_config(&loaded, &engine, &models, &post)
+            .unwrap()
+            .preview(40)
+            .unwrap()
+            .preview()
+            .await
+            .unwrap()
     });
     assert_eq!((preview.rows.ids.len(), preview.errors.len()), (40, 0), "{:?}", preview.errors);
-    let escalated = (0..40).filter(|row| preview.rows.row(*row).get("escalate") == Some(&Value::Bool(true))).count();
-    let skipped = (0..40).filter(|row| preview.rows.row(*row).get("answer") == Some(&Value::from("(escalated)"))).count();
+    let escalated =
+        (0..40).filter(|row| preview.rows.row(*row).get("escalate") == Some(&Value::Bool(true))).count();
+    let skipped = (0..40)
+        .filter(|row| preview.rows.row(*row).get("answer") == Some(&Value::from("(escalated)")))
+        .count();
     assert!(escalated == skipped && escalated > 0, "{escalated} {skipped}");
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anabranch_dataset::post::{HttpPost, Post};
+use anabranch_dataset::post::Post;
 use anabranch_dataset::{BuildOptions, BuildReport, Dataset, Loaded, ModelSource, Sources};
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings};
@@ -31,7 +31,7 @@ fn build(path: &Path, models_file: Option<PathBuf>, test: &str) -> BuildReport {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let engine = Engine::new(&Config::default()).unwrap();
-        let post: Arc<dyn Post> = Arc::new(HttpPost::new());
+        let post: Arc<dyn Post> = Arc::new(crate::kit::client());
         let models = match is_demo {
             true => ModelSource::Demo(Demo::new()),
             false => {
@@ -98,6 +98,10 @@ fn faults_of_a_server_cost_no_other_row() {
         let report = build(&path, Some(models_file(&server, "faults")), "faults");
         assert_eq!(report.rows + report.dropped, 50);
         assert!(report.rows >= 30, "{path:?}: {} rows: {:?}", report.rows, report.errors);
-        assert!(report.errors.iter().all(|error| error.class == "bad_request"), "{path:?}: {:?}", report.errors);
+        assert!(
+            report.errors.iter().all(|error| error.class == "bad_request"),
+            "{path:?}: {:?}",
+            report.errors
+        );
     }
 }

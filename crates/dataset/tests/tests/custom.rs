@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_dataset::config::{CustomColumn, WorkerConfig};
 use anabranch_dataset::custom::{Ask, NoModels, Question, WorkerOptions, generators};
 use anabranch_dataset::generator::{Generator, Row};
-use anabranch_dataset::post::{HttpPost, Post, PostError, PostReply};
+use anabranch_dataset::post::{Post, PostError, PostReply};
 use anabranch_dataset::{ColumnType, Fault};
 use anabranch_engine::clock::{Clock, SystemClock};
 use anabranch_engine::workload::BoxFuture;
@@ -41,7 +41,7 @@ fn shell(script: &str) -> CustomColumn {
 
 pub(crate) fn options(ask: impl Ask) -> WorkerOptions {
     let folder = PathBuf::from("/");
-    WorkerOptions::new(folder, Arc::new(SystemClock), Arc::new(HttpPost::new()), Arc::new(ask))
+    WorkerOptions::new(folder, Arc::new(SystemClock), Arc::new(crate::kit::client()), Arc::new(ask))
 }
 
 pub(crate) fn one(column: &CustomColumn, options: &WorkerOptions) -> Box<dyn Generator> {

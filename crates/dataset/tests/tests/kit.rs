@@ -128,7 +128,8 @@ impl Generator for Scripted {
     }
 
     fn cell(&self, row: Row<'_>) -> Work<Cells> {
-        let (log, answer, id, values) = (self.log.clone(), Arc::clone(&self.answer), row.id, row.values.to_vec());
+        let (log, answer, id, values) =
+            (self.log.clone(), Arc::clone(&self.answer), row.id, row.values.to_vec());
         let name = self.contract.fills[0].name.clone();
         let attempt = *self.tries.lock().unwrap().entry(id).and_modify(|tries| *tries += 1).or_insert(1);
         log.note(format!("{name}{id} starts"));
@@ -170,10 +171,14 @@ pub(crate) fn engine(sim: &Sim) -> Engine {
 
 /// A preview as text: one line per row, then one per error.
 pub(crate) fn shown(preview: &Preview) -> String {
-    let mut lines: Vec<String> = (0..preview.rows.ids.len()).map(|row| preview.rows.row(row).to_json()).collect();
+    let mut lines: Vec<String> =
+        (0..preview.rows.ids.len()).map(|row| preview.rows.row(row).to_json()).collect();
     lines.extend(preview.errors.iter().map(|error| {
         let kept = if error.kept { ", row kept" } else { "" };
-        format!("row {} column {}: {} after {}: {}{kept}", error.row, error.column, error.class, error.attempts, error.message)
+        format!(
+            "row {} column {}: {} after {}: {}{kept}",
+            error.row, error.column, error.class, error.attempts, error.message
+        )
     }));
     lines.join("\n")
 }
@@ -183,4 +188,10 @@ pub(crate) fn scratch(test: &str) -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&folder);
     folder
+}
+
+/// A client for servers of the tests.
+pub(crate) fn client() -> anabranch_model::HttpClient {
+    let clock = Arc::new(anabranch_engine::clock::SystemClock);
+    anabranch_model::HttpClient::new(&anabranch_model::HttpSettings::default(), clock).unwrap()
 }

@@ -114,7 +114,10 @@ fn what_a_broken_generator_does_stays_in_its_rows() {
     .assert_eq(&cells);
     let batch = run(Grain::Batch, |_| Ok([Value::Int(4)].into_iter().collect()));
     assert_eq!(batch.lines().count(), 5);
-    assert!(batch.starts_with("row 0 column x: internal after 1: the generator gave 4 results for 5 rows"), "{batch}");
+    assert!(
+        batch.starts_with("row 0 column x: internal after 1: the generator gave 4 results for 5 rows"),
+        "{batch}"
+    );
 }
 
 #[test]
@@ -162,5 +165,55 @@ fn all_files_have_the_declared_schema() {
     assert!(schemas.iter().all(|(fields, _)| *fields == schemas[0].0));
     let errors = std::fs::read_to_string(out.join("errors.jsonl")).unwrap();
     assert_eq!(errors.lines().count(), 10);
-    assert!(errors.starts_with(r#"{"row":10,"column":"a","class":"bad_request","attempts":1,"message":"row 10 is bad","kept":false}"#));
+    assert!(errors.starts_with(
+        r#"{"row":10,"column":"a","class":"bad_request","attempts":1,"message":"row 10 is bad","kept":false}"#
+    ));
+}
+
+/// A group that cannot be written ends the build; the groups before it are whole, and nothing half-written has its name.
+#[test]
+fn a_folder_that_cannot_be_written_keeps_what_is_there() {
+    let sim = Sim::new(1);
+    let (engine, log) = (engine(&sim), Log::new(&sim));
+    let columns = vec![Scripted::cell("a", &[], &log).fails_on(|row| row == 15)];
+    let mut dataset = dataset(&engine, columns);
+    dataset.run_options().buffer_size = 5;
+    dataset.run_options().max_concurrent_row_groups = 1;
+    let out = scratch("unwritable");
+    let options = BuildOptions { rows: 30, out: out.clone(), replace: false };
+    let error = sim.block_on(async {
+        let build = dataset.build(options).await.unwrap();
+        // The errors of the fourth group find a file in their way.
+        std::fs::write(out.join("errors-files"), "").unwrap();
+        build.run().await.unwrap_err()
+    });
+    assert!(
+        error.to_string().starts_with("cannot create ") && error.to_string().ends_with("errors-files"),
+        "{error}"
+    );
+    let files = anabranch_dataset::output::Folder::open(&out).unwrap().row_files().unwrap();
+    assert_eq!(files.len(), 3);
+    assert!(
+        std::fs::read_dir(out.join("parquet-files")).unwrap().all(|entry| {
+            entry.unwrap().path().extension().is_some_and(|extension| extension == "parquet")
+        })
+    );
+}
+
+#[test]
+fn a_folder_that_holds_a_dataset_is_replaced_only_when_told_to() {
+    let sim = Sim::new(1);
+    let (engine, log) = (engine(&sim), Log::new(&sim));
+    let out = scratch("replaced");
+    let build = |rows, replace| {
+        let options = BuildOptions { rows, out: out.clone(), replace };
+        let dataset = dataset(&engine, vec![Scripted::cell("a", &[], &log)]);
+        sim.block_on(async { dataset.build(options).await?.run().await })
+    };
+    build(3, false).unwrap();
+    std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    let error = build(2, false).unwrap_err();
+    assert!(error.to_string().starts_with("cannot build into "), "{error}");
+    assert_eq!(build(2, true).unwrap().rows, 2);
+    assert_eq!(std::fs::read_to_string(out.join("notes.txt")).unwrap(), "mine");
 }

@@ -62,6 +62,17 @@ fn row_groups_pipeline_and_are_bounded() {
 }
 
 #[test]
+fn a_slow_row_group_keeps_no_other_from_starting() {
+    let sim = Sim::new(1);
+    let (engine, log) = (engine(&sim), Log::new(&sim));
+    let slow_row = |row| if row == 0 { ms(10_000) } else { ms(10) };
+    let columns = vec![Scripted::cell("a", &[], &log).takes(slow_row)];
+    let report = sim.block_on(build(dataset(&engine, columns), 40, 2, "slow_group"));
+    assert_eq!(report.rows, 40);
+    assert!(log.at("a39 ends") < 1_000);
+}
+
+#[test]
 fn rows_are_finished_first() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
@@ -97,7 +108,10 @@ fn stateful_generators_take_row_groups_in_order() {
         let order = |what: &str| cursor.iter().position(|line| line.starts_with(what)).unwrap();
         if grain == "cell" {
             // Rows 0 and 1 are group 0, rows 2 and 3 group 1.
-            assert!(order("cursor1 ends") < order("cursor2 starts") && order("cursor3 ends") < order("cursor4 starts"));
+            assert!(
+                order("cursor1 ends") < order("cursor2 starts")
+                    && order("cursor3 ends") < order("cursor4 starts")
+            );
             assert!(log.at("free4 starts") < log.at("free0 starts"));
         } else {
             assert!(order("cursor of group 0 ends") < order("cursor of group 1 starts"));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_dataset::config::{CodeLang, RemoteValidator, ValidationColumn, Validator};
-use anabranch_dataset::post::{HttpPost, Post, PostError, PostReply};
+use anabranch_dataset::post::{Post, PostError, PostReply};
 use anabranch_dataset::validation::{Services, Tools, generator};
 use anabranch_engine::clock::{Clock, SystemClock};
 use anabranch_engine::workload::BoxFuture;
@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::support::{Folder, JumpClock, done, rows, shown};
 
 fn services(tools: Tools) -> Services {
-    Services { tools, post: Arc::new(HttpPost::new()), clock: Arc::new(SystemClock) }
+    Services { tools, post: Arc::new(crate::kit::client()), clock: Arc::new(SystemClock) }
 }
 
 fn column(targets: &[&str], batch_size: usize, validator: Validator) -> ValidationColumn {
@@ -350,11 +350,11 @@ async fn the_http_client_posts_and_reads() {
         let reply = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nwait";
         stream.write_all(reply.as_bytes()).await.unwrap();
     };
-    let client = HttpPost::new();
+    let client = crate::kit::client();
     let ((), reply) = join(serve, client.post(&url, "{\"x\":1}".into())).await;
     let reply = reply.unwrap();
     assert_eq!((reply.status, reply.retry_after), (429, Some(Duration::from_secs(7))));
     assert_eq!(reply.body, b"wait");
-    let error = client.post("https://x/", String::new()).await.unwrap_err();
-    assert!(!error.transient && error.message.contains("TLS"));
+    let error = client.post("ftp://x/", String::new()).await.unwrap_err();
+    assert!(!error.transient && error.message.contains("is not an http:// or https:// URL"), "{error}");
 }

@@ -19,6 +19,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::error::Error;
+use crate::remote::retry_after;
 use connect::Dial;
 
 /// How servers are reached.
@@ -122,6 +123,15 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
+/// The reply of [`HttpClient::post_json`], whatever its status.
+#[derive(Clone, Debug)]
+pub struct JsonReply {
+    pub status: u16,
+    /// The pause that the server asks for.
+    pub retry_after: Option<Duration>,
+    pub body: Vec<u8>,
+}
+
 impl HttpClient {
     /// A client that reaches servers as `settings` say. Connections are made when they are needed.
     pub fn new(settings: &HttpSettings, clock: Arc<dyn Clock>) -> Result<HttpClient, Error> {
@@ -143,8 +153,36 @@ impl HttpClient {
         Ok(HttpClient { shared: Arc::new(Shared { client, proxies, clock, max_reply_bytes }) })
     }
 
+    /// Posts a JSON text to any server, and reads the whole reply.
+    pub fn post_json(
+        &self,
+        url: &str,
+        body: String,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<JsonReply, Error>> + Send + 'static {
+        let uri = url.parse::<Uri>().ok().filter(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && uri.host().is_some_and(|host| !host.is_empty())
+        });
+        let call = uri
+            .map(|uri| Call {
+                endpoint: uri.authority().map_or("", |authority| authority.host()).into(),
+                uri,
+                headers: HeaderMap::new(),
+                body,
+                timeout,
+            })
+            .ok_or_else(|| Error::Setup(format!("`{url}` is not an http:// or https:// URL")));
+        let client = self.clone();
+        async move {
+            let answer = client.send(call?).await?;
+            let retry_after = retry_after(&answer.headers);
+            Ok(JsonReply { status: answer.status, retry_after, body: answer.body.to_vec() })
+        }
+    }
+
     /// Posts a call and reads the whole answer, within the call's time.
-    pub(crate) async fn post(&self, call: Call) -> Result<Answer, Error> {
+    pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {
         let Call { endpoint, uri, headers, body, timeout } = call;
         let clock = &self.shared.clock;
         let timeout = timeout.min(LONGEST_CALL);

@@ -5,6 +5,8 @@ mod openai;
 mod retry_after;
 mod status;
 
+pub(crate) use retry_after::retry_after;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -219,7 +221,7 @@ impl Server {
     async fn post(&self, uri: Uri, body: String) -> Result<Answer, Error> {
         let call =
             Call { endpoint: self.name(), uri, headers: self.headers.clone(), body, timeout: self.timeout };
-        self.client.post(call).await
+        self.client.send(call).await
     }
 
     /// The body of a good answer. Some servers answer 200 with an error in the body.

@@ -9,7 +9,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The pause in `retry-after-ms` or `retry-after`. A date counts from the server's own `date`, so that clocks need not
 /// agree.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |text: &str, per_second: f64| {
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)?;

@@ -12,45 +12,50 @@ fn check(templates: &[&str], json: &str, expected: &Expect) {
     expected.assert_eq(&lines.concat());
 }
 
+/// Templates that are refused.
+const WRONG_NAMES: [&str; 10] = [
+    "{{ x|uper }}",
+    "{{ x|frobnicate_everything }}",
+    "{{ x is defned }}",
+    "{{ lenght(x) }}",
+    "{{ x.startwith('a') }}",
+    "{{ x|replace('a') }}",
+    "{{ x|join('a', 'b', 'c') }}",
+    "{{ x|sort(revers=true) }}",
+    "{{ x|map('uper') }}",
+    "{{ x|selectattr('a', 'equals', 1) }}",
+];
+
+const WRONG_STATEMENTS: [&str; 23] = [
+    "{% macro m() %}{% endmacro %}",
+    "{% include 'a' %}",
+    "{% extends 'a' %}",
+    "{% block a %}{% endblock %}",
+    "{% import 'a' as a %}",
+    "{% call m() %}{% endcall %}",
+    "{% do x.append(1) %}",
+    "{% autoescape true %}{% endautoescape %}",
+    "{% iff x %}{% endif %}",
+    "{% for a in x recursive %}{% endfor %}",
+    "{{ loop.index }}",
+    "{% for a in x %}{{ loop.foo }}{% endfor %}",
+    "{% for a in x %}{{ loop }}{% endfor %}",
+    "{% set x.a = 1 %}",
+    "{% set n = namespace(a=1) %}{{ n }}",
+    "{{ namespace(a=1) }}",
+    "{{ x + }}",
+    "{% if x %}",
+    "{{ x",
+    "{{ 99999999999999999999 }}",
+    "{% break %}",
+    "{{ x(1) }}",
+    "{{ len(x) }}",
+];
+
 #[test]
-fn compile_errors() {
-    let templates = [
-        "{{ x|uper }}",
-        "{{ x|frobnicate_everything }}",
-        "{{ x is defned }}",
-        "{{ lenght(x) }}",
-        "{{ x.startwith('a') }}",
-        "{{ x|replace('a') }}",
-        "{{ x|join('a', 'b', 'c') }}",
-        "{{ x|sort(revers=true) }}",
-        "{{ x|map('uper') }}",
-        "{{ x|selectattr('a', 'equals', 1) }}",
-        "{% macro m() %}{% endmacro %}",
-        "{% include 'a' %}",
-        "{% extends 'a' %}",
-        "{% block a %}{% endblock %}",
-        "{% import 'a' as a %}",
-        "{% call m() %}{% endcall %}",
-        "{% do x.append(1) %}",
-        "{% autoescape true %}{% endautoescape %}",
-        "{% iff x %}{% endif %}",
-        "{% for a in x recursive %}{% endfor %}",
-        "{{ loop.index }}",
-        "{% for a in x %}{{ loop.foo }}{% endfor %}",
-        "{% for a in x %}{{ loop }}{% endfor %}",
-        "{% set x.a = 1 %}",
-        "{% set n = namespace(a=1) %}{{ n }}",
-        "{{ namespace(a=1) }}",
-        "{{ x + }}",
-        "{% if x %}",
-        "{{ x",
-        "{{ 99999999999999999999 }}",
-        "{% break %}",
-        "{{ x(1) }}",
-        "{{ len(x) }}",
-    ];
+fn unknown_names_are_refused() {
     check(
-        &templates,
+        &WRONG_NAMES,
         "1",
         &expect![[r#"
             {{ x|uper }}
@@ -73,6 +78,16 @@ fn compile_errors() {
                 ! "map('uper')" no filter `uper`; did you mean `upper`?
             {{ x|selectattr('a', 'equals', 1) }}
                 ! "selectattr('a', 'equals', 1)" no test `equals`; did you mean `equalto`?
+        "#]],
+    );
+}
+
+#[test]
+fn statements_that_do_not_fit_are_refused() {
+    check(
+        &WRONG_STATEMENTS,
+        "1",
+        &expect![[r#"
             {% macro m() %}{% endmacro %}
                 ! "macro" `macro` is refused: write the text where it is used, or use a loop
             {% include 'a' %}
