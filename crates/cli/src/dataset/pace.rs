@@ -363,7 +363,8 @@ mod tests {
               "rows_done": 2005,
               "rows_dropped": 5,
               "rows_written": 1000
-            }"#]].assert_eq(&format!("{:#}", pace().json()));
+            }"#]]
+        .assert_eq(&format!("{:#}", pace().json()));
     }
 
     #[test]
