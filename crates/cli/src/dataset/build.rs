@@ -86,7 +86,7 @@ impl Build {
                 loaded.config.columns.iter().map(|column| column.name.clone()).collect();
             out::data(&format!("{}\n", built.start_json(&columns)))?;
         }
-        let mut display = Display::new(&build, self.json, SystemClock.now());
+        let mut display = Display::new(&build, &loaded.config, self.json);
         let end = {
             let (mut run, mut stopped) = (Box::pin(build.run()), Box::pin(stopped));
             loop {
@@ -94,11 +94,11 @@ impl Build {
                 tokio::select! {
                     ended = &mut run => break End::Built(ended),
                     () = &mut stopped => break End::Stopped,
-                    () = SystemClock.sleep_until(due) => display.update(&build, SystemClock.now())?,
+                    () = SystemClock.sleep_until(due) => display.update(&build)?,
                 }
             }
         };
-        built.elapsed = display.end(&build, SystemClock.now())?;
+        built.elapsed = display.end(&build)?;
         match end {
             End::Built(Ok(report)) => self.report(&built, &report),
             End::Built(Err(error)) => {

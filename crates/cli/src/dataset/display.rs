@@ -1,9 +1,10 @@
 //! Shows how far a build is: in place on a terminal, as lines in a log, or as events.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anabranch_dataset::Build;
+use anabranch_dataset::{Build, Config};
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::Plain;
 
 use super::pace::Pace;
@@ -34,13 +35,13 @@ pub(super) struct Display {
 
 impl Display {
     /// Progress of a build that begins now.
-    pub(super) fn new(build: &Build, as_events: bool, now: Instant) -> Display {
+    pub(super) fn new(build: &Build, config: &Config, as_events: bool) -> Display {
         let place = match as_events {
             true => Place::Events,
             false if io::stderr().is_terminal() => Place::Terminal,
             false => Place::Log,
         };
-        Display { place, pace: Pace::new(build, now), drawn: 0 }
+        Display { place, pace: Pace::new(build, SystemClock.now()).with_labels(config), drawn: 0 }
     }
 
     /// The time between two updates.
@@ -53,8 +54,8 @@ impl Display {
     }
 
     /// Shows how far the build is now.
-    pub(super) fn update(&mut self, build: &Build, now: Instant) -> Result<(), Failure> {
-        self.pace.read(build, now);
+    pub(super) fn update(&mut self, build: &Build) -> Result<(), Failure> {
+        self.pace.read(build, SystemClock.now());
         match self.place {
             Place::Terminal => self.draw(),
             Place::Log => out::note(&self.pace.line()),
@@ -64,8 +65,8 @@ impl Display {
     }
 
     /// Takes the last counters, and clears the terminal.
-    pub(super) fn end(mut self, build: &Build, now: Instant) -> Result<Duration, Failure> {
-        self.pace.read(build, now);
+    pub(super) fn end(mut self, build: &Build) -> Result<Duration, Failure> {
+        self.pace.read(build, SystemClock.now());
         if self.place == Place::Events {
             out::data(&format!("{}\n", self.pace.json()))?;
         }

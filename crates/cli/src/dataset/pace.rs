@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use anabranch_dataset::config::{Column, ColumnKind, Config};
 use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
 use anabranch_engine::limit::LimitStatus;
-use anabranch_text::duration;
+use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
 /// Rates are means over this time.
@@ -14,6 +15,8 @@ const WINDOW: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(500);
 /// Characters of a whole bar.
 const BAR: usize = 24;
+/// The most characters of a column's name.
+const LABEL: usize = 40;
 
 /// The counters of a build at several moments.
 pub(crate) struct Pace {
@@ -23,6 +26,8 @@ pub(crate) struct Pace {
     samples: VecDeque<(Instant, Snapshot)>,
     latest: Snapshot,
     limits: Vec<(String, LimitStatus)>,
+    /// Longer names for some columns.
+    labels: Vec<(String, String)>,
 }
 
 impl Pace {
@@ -30,7 +35,21 @@ impl Pace {
     pub(crate) fn new(build: &Build, now: Instant) -> Pace {
         let latest = build.progress().snapshot();
         let samples = VecDeque::from([(now, latest.clone())]);
-        Pace { began: now, now, samples, latest, limits: build.limits().list() }
+        Pace { began: now, now, samples, latest, limits: build.limits().list(), labels: Vec::new() }
+    }
+
+    /// The samplers of a configuration, and the columns of its seed, are filled together: the first one stands for all.
+    pub(super) fn with_labels(self, config: &Config) -> Pace {
+        let is_sampler = |column: &&Column| matches!(column.kind, ColumnKind::Sampler(_));
+        let samplers = config.columns.iter().filter(is_sampler).map(|column| column.name.as_str()).collect();
+        let seed: Vec<&str> = config.seed_columns.iter().flatten().map(String::as_str).collect();
+        let label = |together: Vec<&str>, noun: &str| {
+            let first = together.first().filter(|_| together.len() > 1)?;
+            let more = count(together.len() as u64 - 1, &format!("more {noun}"));
+            Some(((*first).to_owned(), format!("{first} and {more}")))
+        };
+        let labels = [label(samplers, "sampler"), label(seed, "seed column")];
+        Pace { labels: labels.into_iter().flatten().collect(), ..self }
     }
 
     /// Takes the counters of now.
@@ -59,8 +78,12 @@ impl Pace {
     }
 
     fn rows_done_in(&self, column: &ColumnSnapshot) -> u64 {
-        let settled = column.finished + column.skipped + column.failed.max(self.latest.rows_dropped);
-        settled.min(self.latest.rows)
+        let Snapshot { rows, rows_written, rows_dropped, .. } = self.latest;
+        if rows_written + rows_dropped >= rows {
+            return rows;
+        }
+        let settled = column.finished + column.skipped + column.failed.max(rows_dropped);
+        settled.min(rows)
     }
 
     /// Settled cells per second of a column, of late.
@@ -117,21 +140,21 @@ impl Pace {
         let (done, rows) = (self.rows_done(), snapshot.rows);
         let full = (done as f64 / rows.max(1) as f64 * BAR as f64) as usize;
         let bar = format!("[{}{}]", "=".repeat(full.min(BAR)), " ".repeat(BAR.saturating_sub(full)));
-        let mut lines = vec![format!(
-            "{bar} {}%  {} of {} rows, {} on disk, {} dropped; {}",
-            done * 100 / rows.max(1),
-            grouped(done),
-            grouped(rows),
-            grouped(snapshot.rows_written),
-            grouped(snapshot.rows_dropped),
-            self.times(),
-        )];
+        let percent = done * 100 / rows.max(1);
+        let mut lines = vec![
+            format!("{bar} {percent}%  {} of {} rows, {}", grouped(done), grouped(rows), self.times()),
+            format!(
+                "  {} on disk, {} dropped",
+                grouped(snapshot.rows_written),
+                grouped(snapshot.rows_dropped)
+            ),
+        ];
         let mut below: Vec<String> = self.limits.iter().map(limit_line).collect();
         if !snapshot.errors.is_empty() {
             let errors = snapshot.errors.iter().map(|(class, count)| format!("{class} {}", grouped(*count)));
             below.push(format!("  failed cells: {}", errors.collect::<Vec<_>>().join(", ")));
         }
-        lines.extend(self.column_lines(height.saturating_sub(1 + below.len())));
+        lines.extend(self.column_lines(height.saturating_sub(2 + below.len())));
         lines.extend(below);
         lines.truncate(height.max(1));
         lines
@@ -146,11 +169,14 @@ impl Pace {
             shown.truncate(room.saturating_sub(1));
             shown.sort_unstable();
         }
-        let width =
-            shown.iter().map(|number| columns[*number].name.chars().count()).max().unwrap_or(0).min(32);
+        let label = |number: &usize| {
+            let name = &columns[*number].name;
+            let label = self.labels.iter().find(|(first, _)| first == name).map_or(name, |(_, label)| label);
+            label.chars().take(LABEL).collect::<String>()
+        };
+        let width = shown.iter().map(|number| label(number).chars().count()).max().unwrap_or(0);
         let line = |number: &usize| {
-            let column = &columns[*number];
-            let name: String = column.name.chars().take(32).collect();
+            let (column, name) = (&columns[*number], label(number));
             let mut line = format!(
                 "  {name:<width$}  {:>11} cells  {:>9}/s",
                 grouped(settled(column)),
@@ -286,28 +312,33 @@ mod tests {
             samples: VecDeque::from([(began, first)]),
             latest,
             limits: vec![("openai/small".to_owned(), status)],
+            labels: vec![("category".to_owned(), "category and 2 more samplers".to_owned())],
         }
     }
 
     #[test]
     fn a_terminal_shows_columns_models_and_errors() {
         expect![[r#"
-            [====                    ] 20%  2,005 of 10,000 rows, 1,000 on disk, 5 dropped; 10 s, about 40 s left
-              category        3,000 cells        300/s
-              ticket          2,105 cells        211/s  5 failed
-              verdict         2,000 cells        200/s  500 skipped
+            [====                    ] 20%  2,005 of 10,000 rows, 10 s, about 40 s left
+              1,000 on disk, 5 dropped
+              category and 2 more samplers        3,000 cells        300/s
+              ticket                              2,105 cells        211/s  5 failed
+              verdict                             2,000 cells        200/s  500 skipped
               openai/small: 8 of 12 calls in flight
-              failed cells: rate_limited 2, timeout 3"#]].assert_eq(&pace().lines(20).join("\n"));
+              failed cells: rate_limited 2, timeout 3"#]]
+        .assert_eq(&pace().lines(20).join("\n"));
     }
 
     #[test]
     fn a_low_terminal_shows_the_columns_that_are_behind() {
         expect![[r#"
-            [====                    ] 20%  2,005 of 10,000 rows, 1,000 on disk, 5 dropped; 10 s, about 40 s left
+            [====                    ] 20%  2,005 of 10,000 rows, 10 s, about 40 s left
+              1,000 on disk, 5 dropped
               verdict        2,000 cells        200/s  500 skipped
               … and 2 columns that are further
               openai/small: 8 of 12 calls in flight
-              failed cells: rate_limited 2, timeout 3"#]].assert_eq(&pace().lines(5).join("\n"));
+              failed cells: rate_limited 2, timeout 3"#]]
+        .assert_eq(&pace().lines(6).join("\n"));
         assert_eq!(pace().lines(0).len(), 1);
     }
 

@@ -36,7 +36,10 @@ fn examples_check_clean_and_build() {
 #[test]
 fn an_example_is_readable() {
     let folder = root().join("examples/datasets");
-    check(&folder, &["preview", "support_tickets.yaml", "--rows", "1", "--demo"], &expect![[r#"
+    check(
+        &folder,
+        &["preview", "support_tickets.yaml", "--rows", "1", "--demo"],
+        &expect![[r#"
         row 0
           ticket_id: T-987C0850
           area: account
@@ -60,7 +63,8 @@ fn an_example_is_readable() {
           escalation: null
         stderr: the demo model wrote the texts: they are made up
         exit 0
-    "#]]);
+    "#]],
+    );
     check(
         &folder,
         &["check", "support_tickets.yaml"],

@@ -42,4 +42,71 @@ fn the_demo_shows_parallel_branches() {
     let (_, recipes) = said.stdout.split_once("\nRecipes: ").unwrap();
     let told = |start: &str| recipes.lines().any(|line| line.starts_with(start));
     assert!(told("  first  computed, with 7 recipes ") && told("  again  memo: "), "{recipes}");
+    check_dataset(&said.stdout, &folder);
+}
+
+/// The dataset: its first rows, the failed cells, and its files.
+fn check_dataset(stdout: &str, folder: &std::path::Path) {
+    let (_, dataset) = stdout.split_once("\nDatasets: ").unwrap();
+    let (records, rest) = dataset.split_once("\n  progress  ").unwrap();
+    expect![[r#"
+        columns by rows of samplers, templates and model calls, each cell started as soon as it can be.
+        200 support tickets from the offline demo model, which makes its texts up. The first 2:
+
+          row 0
+            ticket_id: T-987C0850
+            area: account
+            issue: change of e-mail
+            urgent: 0
+            opened: 2026-01-12T03:00:00
+            ticket: Here is a short take on sentences issue. There is a simple version and a careful
+              version, and both have their place. A good example says more than a long definition. What
+              matters in the end is whether it helps somebody. This is demo text, written offline without
+              a language model.
+            answer: Here is a short take on version place example. A good example says more than a long
+              definition. What matters in the end is whether it helps somebody. The numbers are modest,
+              and the effect is not. This is demo text, written offline without a language model.
+            verdict:
+              helpfulness:
+                reasoning: Demo text: no text was read to come to this score.
+                score: 3
+              tone:
+                reasoning: Demo text: the option was drawn at random.
+                score: neutral
+            escalation: null
+          ------------------------------------------------------------
+          row 1
+            ticket_id: T-6DC138B0
+            area: billing
+            issue: refund is late
+            urgent: 1
+            opened: 2026-02-17T02:00:00
+            ticket: Picture this: ticket three sentences. There is a simple version and a careful
+              version, and both have their place. A good example says more than a long definition. What
+              matters in the end is whether it helps somebody. Please note that this is demo text and not
+              a model's answer.
+            answer: In brief, about ticket. The numbers are modest, and the effect is not. Please note
+              that this is demo text and not a model's answer.
+            verdict:
+              helpfulness:
+                reasoning: Demo text: the option was drawn at random.
+                score: 2
+              tone:
+                reasoning: Demo text: the option was drawn at random.
+                score: warm
+            escalation: Call back about refund is late, ticket T-6DC138B0
+    "#]]
+    .assert_eq(records);
+    let (progress, rest) = rest.split_once('\n').unwrap();
+    assert!(progress.starts_with("200 of 200 rows, ") && progress.contains(" failed cells, "), "{progress}");
+    let told =
+        |start: &str, end: &str| rest.lines().any(|line| line.starts_with(start) && line.contains(end));
+    assert!(told("  built     ", " of the demo model"), "{rest}");
+    // Which calls fail depends on their order; some do, and each is counted.
+    let failed: usize =
+        progress.split(", ").find_map(|part| part.strip_suffix(" failed cells")?.parse().ok()).unwrap();
+    let errors = std::fs::read_to_string(folder.join("feed/support_tickets/errors.jsonl")).unwrap();
+    assert_eq!((failed, failed > 0), (errors.lines().count(), true));
+    assert!(told("  verdict  server_error", "kept, cell is null") || told("  answer ", "dropped"), "{rest}");
+    assert!(folder.join("feed/support_tickets/parquet-files/batch_00000.parquet").is_file());
 }

@@ -15,9 +15,10 @@ fn help_goes_to_stdout() {
         Commands:
           plan         Ranking plans: rows from sources, expressions, filters, sorts
           recipe       Recipes: functions of blobs and of each other, computed once and kept
+          dataset      Datasets: columns by rows of samplers, templates and calls of language models
           serve        Serves a store over gRPC and HTTP
-          demo         Runs an example feed on embedded data, shows what ran in parallel, and recipes
-                       computed once
+          demo         Runs an example feed on embedded data, recipes that are computed once, and a dataset
+                       on an offline model
           completions  Prints the completions for a shell
           man          Prints a manual page, or writes all of them
           version      Prints the version
