@@ -17,21 +17,22 @@ use crate::{out, serve, wait};
 
 /// The help's last part.
 pub(super) const HELP: &str = "\
-The folder gets Parquet files of one row group each (parquet-files/), the failed cells (errors.parquet,
-errors.jsonl), metadata.json and a copy of the configuration. A row group is on disk as a whole or not at
-all; Ctrl-C ends the build and keeps those that are there.
+The folder gets Parquet files of one row group each (parquet-files/), the failed cells
+(errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
+disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
 
-A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures that may
-pass (rate limits, timeouts, server errors) are retried first.
+A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
+that may pass (rate limits, timeouts, server errors) are retried first.
 
-stdout: the report, or with --json one event per line: start, progress (every second), errors, end.
+stdout: the report, or with --json one event per line: start, progress (every second), errors,
+end.
 stderr: progress, in place on a terminal, else as a line every 5 seconds.
 
   anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
   anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
 
-Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed, stopped, or no
-row was left (stderr says why); 2 wrong usage.";
+Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
+stopped, or no row was left (stderr says why); 2 wrong usage.";
 
 /// Generates rows into a folder.
 #[derive(Args)]

@@ -12,8 +12,9 @@ use crate::table::Table;
 
 /// The help's last part.
 pub(super) const HELP: &str = "\
-Every problem has its place, FILE:LINE:COLUMN, and all are reported at once. Nothing is generated, no model
-is called; the seed is opened. An alias without a model is not an error here: `build` can be given one.
+Every problem has its place, FILE:LINE:COLUMN, and all are reported at once. Nothing is generated,
+no model is called; the seed is opened. An alias without a model is not an error here: `build` can
+be given one.
 
   anabranch dataset check tickets.yaml
   anabranch dataset check tickets.yaml --models models.yaml

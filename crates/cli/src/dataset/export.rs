@@ -40,7 +40,7 @@ impl Export {
             Format::Csv => ExportFormat::Csv,
         };
         let folder = Folder::open(&self.folder).map_err(|error| match error.cause.kind() {
-            io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 let folder = self.folder.display();
                 Failure::of(format!(
                     "{folder} holds no dataset; name the folder that `dataset build --out` wrote"

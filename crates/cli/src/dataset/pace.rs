@@ -291,23 +291,80 @@ mod tests {
 
     #[test]
     fn a_terminal_shows_columns_models_and_errors() {
-        expect![[r#""#]].assert_eq(&pace().lines(20).join("\n"));
+        expect![[r#"
+            [====                    ] 20%  2,005 of 10,000 rows, 1,000 on disk, 5 dropped; 10 s, about 40 s left
+              category        3,000 cells        300/s
+              ticket          2,105 cells        211/s  5 failed
+              verdict         2,000 cells        200/s  500 skipped
+              openai/small: 8 of 12 calls in flight
+              failed cells: rate_limited 2, timeout 3"#]].assert_eq(&pace().lines(20).join("\n"));
     }
 
     #[test]
     fn a_low_terminal_shows_the_columns_that_are_behind() {
-        expect![[r#""#]].assert_eq(&pace().lines(5).join("\n"));
+        expect![[r#"
+            [====                    ] 20%  2,005 of 10,000 rows, 1,000 on disk, 5 dropped; 10 s, about 40 s left
+              verdict        2,000 cells        200/s  500 skipped
+              … and 2 columns that are further
+              openai/small: 8 of 12 calls in flight
+              failed cells: rate_limited 2, timeout 3"#]].assert_eq(&pace().lines(5).join("\n"));
         assert_eq!(pace().lines(0).len(), 1);
     }
 
     #[test]
     fn one_line_is_enough_for_a_log() {
-        expect![[r#""#]].assert_eq(&pace().line());
+        expect!["2,005 of 10,000 rows, 711 cells/s, openai/small 8 of 12 in flight, 5 failed cells, 5 rows dropped, 10 s, about 40 s left"].assert_eq(&pace().line());
     }
 
     #[test]
     fn events_have_all_counters() {
-        expect![[r#""#]].assert_eq(&format!("{:#}", pace().json()));
+        expect![[r#"
+            {
+              "columns": [
+                {
+                  "cells_per_second": 300.0,
+                  "failed": 0,
+                  "finished": 3000,
+                  "name": "category",
+                  "skipped": 0
+                },
+                {
+                  "cells_per_second": 210.5,
+                  "failed": 5,
+                  "finished": 2100,
+                  "name": "ticket",
+                  "skipped": 0
+                },
+                {
+                  "cells_per_second": 200.0,
+                  "failed": 0,
+                  "finished": 1500,
+                  "name": "verdict",
+                  "skipped": 500
+                }
+              ],
+              "elapsed_seconds": 10.0,
+              "errors": {
+                "rate_limited": 2,
+                "timeout": 3
+              },
+              "event": "progress",
+              "left_seconds": 39.975,
+              "models": [
+                {
+                  "in_flight": 8,
+                  "limit": 12,
+                  "name": "openai/small",
+                  "waiting": 1
+                }
+              ],
+              "row_groups_written": 0,
+              "rows": 10000,
+              "rows_done": 2005,
+              "rows_dropped": 5,
+              "rows_written": 1000
+            }"#]]
+        .assert_eq(&format!("{:#}", pace().json()));
     }
 
     #[test]

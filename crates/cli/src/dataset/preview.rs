@@ -11,15 +11,17 @@ use crate::{out, serve, wait};
 
 /// The help's last part.
 pub(super) const HELP: &str = "\
-A preview generates its rows as a build does, in one row group, and writes no file. The same seed gives the
-rows that a build starts with.
+A preview generates its rows as a build does, in one row group, and writes no file. The same seed
+gives the rows that a build starts with.
 
-stdout: the records, or with --json one JSON object per row. stderr: failed cells and everything else.
+stdout: the records, or with --json one JSON object per row. stderr: failed cells and everything
+else.
 
   anabranch dataset preview tickets.yaml --demo
   anabranch dataset preview tickets.yaml --models models.yaml --rows 2 --json
 
-Exit codes: 0 fine, also if some rows were dropped; 1 refused or failed (stderr says why); 2 wrong usage.";
+Exit codes: 0 fine, also if some rows were dropped; 1 refused or failed (stderr says why); 2 wrong
+usage.";
 
 /// Shows a few rows.
 #[derive(Args)]

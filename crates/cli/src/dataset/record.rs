@@ -186,7 +186,30 @@ mod tests {
                 "code": "if x:\n    return 1\n", "tags": ["a", 2],
                 "judge": {"clarity": {"score": 4, "reasoning": "fine"}},
                 "people": [{"name": "Ann"}, {"name": "Bob"}], "none": []}"#,
-            &expect![[r#""#]],
+            &expect![[r#"
+                row 3
+                  topic: tea
+                  n: 3
+                  skipped: null
+                  empty: ""
+                  story: Once upon a time there was a
+                    river that split and met itself
+                    again.
+                  code:
+                    if x:
+                        return 1
+                  tags: ["a", 2]
+                  judge:
+                    clarity:
+                      score: 4
+                      reasoning: fine
+                  people:
+                    1:
+                      name: Ann
+                    2:
+                      name: Bob
+                  none: []
+            "#]],
         );
     }
 
@@ -195,7 +218,13 @@ mod tests {
         check(
             40,
             r#"{"a": "red\u001b[31m\u202e", "b": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#,
-            &expect![[r#""#]],
+            &expect![[r#"
+                row 3
+                  a: red\u{1b}[31m\u{202e}
+                  b:
+                    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+                    aaaaaaaaaaaaaaaaa
+            "#]],
         );
     }
 }

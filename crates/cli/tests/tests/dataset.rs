@@ -52,13 +52,45 @@ columns:
 #[test]
 fn a_good_configuration_is_summed_up() {
     let folder = with_config("dataset_check", POEMS);
-    check(&folder, &["check", "poems.yaml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["check", "poems.yaml"],
+        &expect![[r#"
+        column  kind            reads         model   remarks
+        ------  --------------  ------------  ------  --------------
+        topic   sampler
+        poem    llm-text        topic         writer
+        facts   llm-structured  poem          writer
+        title   expression      topic, facts          may be skipped
+
+        model `writer`: no model
+        stderr: note: no model is configured for the alias `writer`; give a file with `model_configs` and `providers` (--models FILE), or use the offline demo model (--demo)
+        stderr: poems.yaml: fine
+        exit 0
+    "#]],
+    );
     let models = "\
 model_configs: [{alias: writer, model: small, provider: here}]
 providers: [{name: here, endpoint: 'http://localhost:1/v1', api_key: NO_SUCH_KEY_IS_SET}]
 ";
     std::fs::write(folder.join("models.yaml"), models).unwrap();
-    check(&folder, &["check", "poems.yaml", "--models", "models.yaml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["check", "poems.yaml", "--models", "models.yaml"],
+        &expect![[r#"
+        column  kind            reads         model   remarks
+        ------  --------------  ------------  ------  --------------
+        topic   sampler
+        poem    llm-text        topic         writer
+        facts   llm-structured  poem          writer
+        title   expression      topic, facts          may be skipped
+
+        model `writer`: small at here (http://localhost:1/v1), 4 calls in flight at most
+        stderr: note: provider `here` has no key: the environment variable NO_SUCH_KEY_IS_SET is not set
+        stderr: poems.yaml: fine
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
@@ -70,11 +102,42 @@ columns:
 ";
     let folder = with_config("dataset_seed", config);
     std::fs::write(folder.join("cities.csv"), "city,country\nUtrecht,NL\nLyon,FR\n").unwrap();
-    check(&folder, &["check", "poems.yaml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["check", "poems.yaml"],
+        &expect![[r#"
+        column    kind        reads  model  remarks
+        --------  ----------  -----  -----  -------
+        greeting  expression  city
+
+        seed: cities.csv, 2 rows: city, country
+        stderr: poems.yaml: fine
+        exit 0
+    "#]],
+    );
     // A seed that is too short starts over.
-    check(&folder, &["preview", "poems.yaml", "--rows", "3", "--json"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["preview", "poems.yaml", "--rows", "3", "--json"],
+        &expect![[r#"
+        {"city":"Utrecht","country":"NL","greeting":"Hello Utrecht"}
+        {"city":"Lyon","country":"FR","greeting":"Hello Lyon"}
+        {"city":"Utrecht","country":"NL","greeting":"Hello Utrecht"}
+        exit 0
+    "#]],
+    );
     std::fs::remove_file(folder.join("cities.csv")).unwrap();
-    check(&folder, &["check", "poems.yaml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["check", "poems.yaml"],
+        &expect![[r#"
+        stderr: error: poems.yaml:1:48: the seed cannot be read: the seed path `cities.csv` does not exist
+        stderr:   1 | seed_config: {source: {seed_type: local, path: cities.csv}}
+        stderr:     |                                                ^^^^^^^^^^
+        stderr:   help: paths are relative to the current folder
+        exit 1
+    "#]],
+    );
 }
 
 #[test]
@@ -88,19 +151,96 @@ columns:
   - {name: b, column_type: expression, expr: '{{ a }}'}
 ";
     let folder = with_config("dataset_wrong", config);
-    check(&folder, &["check", "poems.yaml"], &expect![[r#""#]]);
-    check(&folder, &["check", "none.yaml"], &expect![[r#""#]]);
-    check(&folder, &["check", "poems.toml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["check", "poems.yaml"],
+        &expect![[r#"
+        stderr: error: poems.yaml:2:82: `values` has no value
+        stderr:   2 | e: category, params: {values: []}}
+        stderr:     |                               ^
+        stderr: error: poems.yaml:3:31: there is no column type `llm-txt`
+        stderr:   3 |   - {name: poem, column_type: llm-txt, model_alias: writer, prompt: 'About {{ topic }}.'}
+        stderr:     |                               ^^^^^^^
+        stderr:   help: did you mean `llm-text`?
+        stderr: error: poems.yaml:4:54: `expr` reads `tpic`, which is not a column
+        stderr:   4 |   - {name: title, column_type: expression, expr: '{{ tpic | upper }}', colour: red}
+        stderr:     |                                                      ^^^^
+        stderr:   help: did you mean `topic`?
+        stderr: error: poems.yaml:4:72: column `title` has no `colour`
+        stderr:   4 | , expr: '{{ tpic | upper }}', colour: red}
+        stderr:     |                               ^^^^^^
+        stderr:   help: it has name, column_type, drop, propagate_skip, on_error, allow_resize, skip, expr, dtype
+        stderr: error: poems.yaml:5:12: columns wait for each other: `a` reads `b` reads `a`
+        stderr:   5 |   - {name: a, column_type: expression, expr: '{{ b }}'}
+        stderr:     |            ^
+        stderr:   help: take one of these references away; `b` is at poems.yaml:6:12
+        stderr: 5 errors
+        exit 1
+    "#]],
+    );
+    check(
+        &folder,
+        &["check", "none.yaml"],
+        &expect![[r#"
+        stderr: error: none.yaml: cannot be read: No such file or directory (os error 2) (name a file that is there)
+        exit 1
+    "#]],
+    );
+    check(
+        &folder,
+        &["check", "poems.toml"],
+        &expect![[r#"
+        stderr: error: poems.toml: not a dataset configuration by its name (call it .yaml, .yml or .json)
+        exit 1
+    "#]],
+    );
 }
 
 #[test]
 fn a_preview_shows_records() {
     let folder = with_config("dataset_preview", POEMS);
-    check(&folder, &["preview", "poems.yaml", "--rows", "3", "--demo"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["preview", "poems.yaml", "--rows", "3", "--demo"],
+        &expect![[r#"
+        row 0
+          topic: tea
+          poem: Let us look at the topic. There is a simple version and a careful version, and both have
+            their place. Please note that this is demo text and not a model's answer.
+          facts:
+            lines: 4
+          title: null
+        ------------------------------------------------------------
+        row 1
+          topic: tea
+          poem: In brief, about the topic. A good example says more than a long definition. What matters
+            in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is
+            demo text, written offline without a language model.
+          facts:
+            lines: 7
+          title: null
+        ------------------------------------------------------------
+        row 2
+          topic: coffee
+          poem: A few words about coffee. There is a simple version and a careful version, and both have
+            their place. A good example says more than a long definition. This is demo text, written
+            offline without a language model.
+          facts:
+            lines: 3
+          title: COFFEE, 3 lines
+        stderr: the demo model wrote the texts: they are made up
+        exit 0
+    "#]],
+    );
     check(
         &folder,
         &["preview", "poems.yaml", "--rows", "2", "--demo", "--json", "--seed", "1"],
-        &expect![[r#""#]],
+        &expect![[r#"
+            {"topic":"coffee","poem":"Picture this: coffee. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. All of this is demo text from an offline stand-in.","facts":{"lines":3},"title":"COFFEE, 3 lines"}
+            {"topic":"tea","poem":"In brief, about the topic. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is demo text, written offline without a language model.","facts":{"lines":7},"title":null}
+            stderr: the demo model wrote the texts: they are made up
+            exit 0
+        "#]],
     );
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "a preview writes nothing");
 }
@@ -108,9 +248,13 @@ fn a_preview_shows_records() {
 #[test]
 fn a_model_is_needed() {
     let folder = with_config("dataset_no_model", POEMS);
-    let expected = expect![[r#""#]];
-    check(&folder, &["preview", "poems.yaml"], &expected);
-    check(&folder, &["build", "poems.yaml", "--rows", "3", "--out", "out"], &expected);
+    let preview = in_folder(&folder, &["dataset", "preview", "poems.yaml"], "").shown_from(&folder);
+    expect![[r#"
+        stderr: error: no model is configured for the alias `writer`; give a file with `model_configs` and `providers` (--models FILE), or use the offline demo model (--demo)
+        exit 1
+    "#]].assert_eq(&preview);
+    let build = ["dataset", "build", "poems.yaml", "--rows", "3", "--out", "out"];
+    assert_eq!(in_folder(&folder, &build, "").shown_from(&folder), preview);
     assert!(!folder.join("out").exists());
 }
 
@@ -122,9 +266,28 @@ columns:
   - {name: number, column_type: expression, dtype: int, expr: '{{ n }}'}
 ";
     let folder = with_config("dataset_failed", config);
-    check(&folder, &["preview", "poems.yaml", "--rows", "4", "--json"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["preview", "poems.yaml", "--rows", "4", "--json"],
+        &expect![[r#"
+        {"n":"2","number":2}
+        {"n":"2","number":2}
+        stderr: row 1, column `number`: cast: "one" is not a number (the row is dropped)
+        stderr: row 2, column `number`: cast: "one" is not a number (the row is dropped)
+        stderr: 2 of 4 rows were dropped
+        exit 0
+    "#]],
+    );
     std::fs::write(folder.join("poems.yaml"), config.replace("[one, '2']", "[one]")).unwrap();
-    check(&folder, &["preview", "poems.yaml", "--rows", "1"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["preview", "poems.yaml", "--rows", "1"],
+        &expect![[r#"
+        stderr: row 0, column `number`: cast: "one" is not a number (the row is dropped)
+        stderr: error: no row was left: in each one a cell failed
+        exit 1
+    "#]],
+    );
 }
 
 #[test]
@@ -137,38 +300,244 @@ fn rows_are_exported() {
         in_folder(&folder, &["dataset", "preview", "poems.yaml", "--rows", "2", "--demo", "--json"], "");
     let jsonl = in_folder(&folder, &["dataset", "export", "out", "--format", "jsonl"], "");
     assert_eq!((jsonl.code, &jsonl.stdout), (0, &preview.stdout), "the same rows as in a preview");
-    check(&folder, &["export", "out", "--format", "csv", "-o", "poems.csv"], &expect![[r#""#]]);
-    expect![[r#""#]].assert_eq(&std::fs::read_to_string(folder.join("poems.csv")).unwrap());
-    check(&folder, &["export", "poems.yaml", "--format", "csv"], &expect![[r#""#]]);
-    check(&folder, &["export", "out", "--format", "xml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["export", "out", "--format", "csv", "-o", "poems.csv"],
+        &expect![[r#"
+        stderr: wrote 2 rows to poems.csv
+        exit 0
+    "#]],
+    );
+    expect![[r#"
+        topic,poem,facts,title
+        tea,"Let us look at the topic. There is a simple version and a careful version, and both have their place. Please note that this is demo text and not a model's answer.","{""lines"":4}",
+        tea,"In brief, about the topic. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is demo text, written offline without a language model.","{""lines"":7}",
+    "#]].assert_eq(&std::fs::read_to_string(folder.join("poems.csv")).unwrap());
+    check(
+        &folder,
+        &["export", "poems.yaml", "--format", "csv"],
+        &expect![[r#"
+            stderr: error: poems.yaml holds no dataset; name the folder that `dataset build --out` wrote
+            exit 1
+        "#]],
+    );
+    check(
+        &folder,
+        &["export", "out", "--format", "xml"],
+        &expect![[r#"
+        stderr: error: invalid value 'xml' for '--format <FORMAT>'
+        stderr:   [possible values: jsonl, csv]
+        stderr:
+        stderr: For more information, try '--help'.
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
 fn a_new_dataset_runs_at_once() {
     let folder = empty("dataset_new");
-    check(&folder, &["new", "reviews"], &expect![[r#""#]]);
-    check(&folder, &["check", "reviews.yaml", "--models", "models.yaml"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["new", "reviews"],
+        &expect![[r#"
+        stderr: wrote reviews.yaml
+        stderr: wrote models.yaml
+        stderr: next:
+        stderr:   anabranch dataset preview reviews.yaml --demo
+        stderr:   anabranch dataset build reviews.yaml --rows 100 --out reviews --demo
+        stderr:   anabranch dataset build reviews.yaml --rows 100 --out reviews --models models.yaml   (with a real model)
+        exit 0
+    "#]],
+    );
+    check(
+        &folder,
+        &["check", "reviews.yaml", "--models", "models.yaml"],
+        &expect![[r#"
+        column   kind            reads           model   remarks
+        -------  --------------  --------------  ------  ----------------
+        product  sampler
+        stars    sampler
+        review   llm-text        product, stars  writer
+        summary  llm-structured  review          writer  null if it fails
+        title    expression      product, stars
+
+        model `writer`: gpt-4o-mini at openai (https://api.openai.com/v1), 16 calls in flight at most
+        stderr: note: provider `openai` has no key: the environment variable OPENAI_API_KEY is not set
+        stderr: reviews.yaml: fine
+        exit 0
+    "#]],
+    );
     let said = in_folder(
         &folder,
         &["dataset", "build", "reviews.yaml", "--rows", "9", "--out", "out", "--demo"],
         "",
     );
     assert_eq!(said.code, 0, "{}", said.stderr);
-    check(&folder, &["new", "reviews"], &expect![[r#""#]]);
-    check(&folder, &["new"], &expect![[r#""#]]);
-    check(&folder, &["new", "../x"], &expect![[r#""#]]);
+    check(
+        &folder,
+        &["new", "reviews"],
+        &expect![[r#"
+        stderr: error: reviews.yaml is there already, and nothing is replaced
+        exit 1
+    "#]],
+    );
+    check(
+        &folder,
+        &["new"],
+        &expect![[r#"
+        stderr: wrote dataset.yaml
+        stderr: models.yaml is there already and stays as it is
+        stderr: next:
+        stderr:   anabranch dataset preview dataset.yaml --demo
+        stderr:   anabranch dataset build dataset.yaml --rows 100 --out dataset --demo
+        stderr:   anabranch dataset build dataset.yaml --rows 100 --out dataset --models models.yaml   (with a real model)
+        exit 0
+    "#]],
+    );
+    check(
+        &folder,
+        &["new", "../x"],
+        &expect![[r#"
+        stderr: error: `../x` cannot be a dataset's name: a name has 1 to 100 letters, digits, `_` and `-`
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
 fn help_explains_every_flag() {
     let check = |args: &[&str], expected: Expect| expected.assert_eq(&anabranch(args, "").shown());
-    check(&["dataset", "--help"], expect![[r#""#]]);
-    check(&["dataset", "build", "--help"], expect![[r#""#]]);
-    check(&["dataset", "preview", "--help"], expect![[r#""#]]);
+    check(
+        &["dataset", "--help"],
+        expect![[r#"
+        Datasets: columns by rows of samplers, templates and calls of language models
+
+        Usage: anabranch dataset [OPTIONS] <COMMAND>
+
+        Commands:
+          check    Checks a configuration: reports all errors at once, or shows its columns, models and seed
+          preview  Generates a few rows in memory and shows them as readable records
+          build    Generates rows into a folder of Parquet files
+          export   Writes the rows of a built dataset as JSON lines or CSV
+          new      Writes a small configuration that runs at once, and a template of a models file
+          help     Print this message or the help of the given subcommand(s)
+
+        Options:
+              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                              both: json,debug. The level is warn if not given, and info for `serve` [env:
+                              ANABRANCH_LOG] [default: text]
+          -h, --help          Print help
+        exit 0
+    "#]],
+    );
+    check(
+        &["dataset", "build", "--help"],
+        expect![[r#"
+            Generates rows into a folder of Parquet files
+
+            Usage: anabranch dataset build [OPTIONS] --rows <N> --out <DIR> <FILE>
+
+            Arguments:
+              <FILE>  The configuration: .yaml, .yml or .json, as DataDesigner writes it or in the short form
+
+            Options:
+                  --models <MODELS.yaml>  A file with `model_configs` and `providers`, for configurations that
+                                          have none or not all. The configuration's own come first
+                  --run-config <FILE>     A file with run options (buffer_size, max_retries, ...). The
+                                          configuration's own come first
+                  --seed <S>              Seeds all random values: the same seed gives the same samples and
+                                          prompts [default: 0]
+                  --demo                  Every model alias is answered by the built-in demo model: offline,
+                                          without cost, with made-up texts
+                  --ca-file <FILE>        A PEM file with certificates that are trusted beside the system's, for
+                                          servers of models
+                  --rows <N>              The number of rows to generate
+                  --out <DIR>             The folder to write to. It is made if it is not there
+                  --replace               Removes the dataset that is in the folder; other files stay
+                  --buffer-size <N>       Rows per row group, and per file [default: buffer_size of the run
+                                          options, else 1000]
+                  --row-groups <N>        Row groups in flight at once [default: max_concurrent_row_groups of
+                                          the run options, else 3]
+                  --json                  Events on stdout as JSON lines, instead of the report
+                  --log <FORMAT>          Log lines on stderr: text or json, a level (off, error, warn, info,
+                                          debug), or both: json,debug. The level is warn if not given, and info
+                                          for `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help                  Print help
+
+            The folder gets Parquet files of one row group each (parquet-files/), the failed cells
+            (errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
+            disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
+
+            A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
+            that may pass (rate limits, timeouts, server errors) are retried first.
+
+            stdout: the report, or with --json one event per line: start, progress (every second), errors,
+            end.
+            stderr: progress, in place on a terminal, else as a line every 5 seconds.
+
+              anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
+              anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
+
+            Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
+            stopped, or no row was left (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
+    );
+    check(
+        &["dataset", "preview", "--help"],
+        expect![[r#"
+            Generates a few rows in memory and shows them as readable records
+
+            Usage: anabranch dataset preview [OPTIONS] <FILE>
+
+            Arguments:
+              <FILE>  The configuration: .yaml, .yml or .json, as DataDesigner writes it or in the short form
+
+            Options:
+                  --models <MODELS.yaml>  A file with `model_configs` and `providers`, for configurations that
+                                          have none or not all. The configuration's own come first
+                  --run-config <FILE>     A file with run options (buffer_size, max_retries, ...). The
+                                          configuration's own come first
+                  --seed <S>              Seeds all random values: the same seed gives the same samples and
+                                          prompts [default: 0]
+                  --demo                  Every model alias is answered by the built-in demo model: offline,
+                                          without cost, with made-up texts
+                  --ca-file <FILE>        A PEM file with certificates that are trusted beside the system's, for
+                                          servers of models
+                  --rows <N>              The number of rows, at most 10000 [default: 5]
+                  --json                  One JSON object per row
+                  --log <FORMAT>          Log lines on stderr: text or json, a level (off, error, warn, info,
+                                          debug), or both: json,debug. The level is warn if not given, and info
+                                          for `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help                  Print help
+
+            A preview generates its rows as a build does, in one row group, and writes no file. The same seed
+            gives the rows that a build starts with.
+
+            stdout: the records, or with --json one JSON object per row. stderr: failed cells and everything
+            else.
+
+              anabranch dataset preview tickets.yaml --demo
+              anabranch dataset preview tickets.yaml --models models.yaml --rows 2 --json
+
+            Exit codes: 0 fine, also if some rows were dropped; 1 refused or failed (stderr says why); 2 wrong
+            usage.
+            exit 0
+        "#]],
+    );
     for verb in ["check", "preview", "build", "export", "new"] {
         let said = anabranch(&["dataset", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb} says its exit codes");
     }
-    check(&["dataset", "build", "x.yaml", "--rows", "0", "--out", "o"], expect![[r#""#]]);
+    check(
+        &["dataset", "build", "x.yaml", "--rows", "0", "--out", "o"],
+        expect![[r#"
+        stderr: error: invalid value '0' for '--rows <N>': 0 is not in 1..=1000000000000
+        stderr:
+        stderr: For more information, try '--help'.
+        exit 2
+    "#]],
+    );
 }

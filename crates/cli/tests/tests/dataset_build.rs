@@ -55,14 +55,44 @@ fn rows_come_into_a_folder() {
         "--buffer-size",
         "10",
     ];
-    check(&folder, &build, &expect![[r#""#]]);
-    expect![[r#""#]].assert_eq(&files(&folder.join("out")).join("\n"));
+    check(
+        &folder,
+        &build,
+        &expect![[r#"
+        poems: 25 of 25 rows, seed 3, in TIME
+          the demo model wrote the texts: they are made up
+          rows    out/parquet-files
+          errors  none
+
+          alias   model       calls  tokens in  tokens out
+          ------  ----------  -----  ---------  ----------
+          writer  demo model     50       3058        1348
+        exit 0
+    "#]],
+    );
+    expect![[r#"
+        config.yaml
+        errors.jsonl
+        errors.parquet
+        events.jsonl
+        metadata.json
+        parquet-files/batch_00000.parquet
+        parquet-files/batch_00001.parquet
+        parquet-files/batch_00002.parquet"#]]
+    .assert_eq(&files(&folder.join("out")).join("\n"));
     let metadata: Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("out/metadata.json")).unwrap()).unwrap();
     assert_eq!(metadata["is_complete"], true);
     assert_eq!((&metadata["actual_num_records"], &metadata["seed"]), (&25.into(), &3.into()));
 
-    check(&folder, &build, &expect![[r#""#]]);
+    check(
+        &folder,
+        &build,
+        &expect![[r#"
+        stderr: error: out holds a dataset already; choose another folder, or let --replace remove it
+        exit 1
+    "#]],
+    );
     std::fs::write(folder.join("out/notes.txt"), "mine").unwrap();
     let again = in_folder(&folder, &[&["dataset"], &build[..], &["--replace"]].concat(), "");
     assert_eq!(again.code, 0, "{}", again.stderr);
@@ -106,7 +136,20 @@ fn a_server_of_models_is_asked() {
     let server = ModelServer::start(ModelScript { seed: 5, faults, ..ModelScript::default() });
     models(&folder, &server);
     let options = ["--rows", "20", "--out", "out", "--models", "models.yaml"];
-    check(&folder, &[&["build", "poems.yaml"], &options[..]].concat(), &expect![[r#""#]]);
+    check(
+        &folder,
+        &[&["build", "poems.yaml"], &options[..]].concat(),
+        &expect![[r#"
+        poems: 20 of 20 rows, seed 0, in TIME
+          rows    out/parquet-files
+          errors  none
+
+          alias   model  calls  tokens in  tokens out
+          ------  -----  -----  ---------  ----------
+          writer  small     40       1580         160
+        exit 0
+    "#]],
+    );
     assert!(server.calls() > 40, "some calls were made twice");
     assert!(server.most_in_flight() <= 4, "max_parallel_requests is 4 if not set");
     assert!(server.requests().iter().all(|call| call.header("authorization") == Some("Bearer some-key")));
@@ -114,7 +157,10 @@ fn a_server_of_models_is_asked() {
 
 #[test]
 fn dropped_rows_are_in_the_report() {
-    let folder = with_config("dataset_dropped", POEMS);
+    let folder = with_config(
+        "dataset_dropped",
+        &POEMS.replace("values: [tea, coffee]", &format!("values: {:?}", (0..50).collect::<Vec<_>>())),
+    );
     let faults = vec![ModelFault { percent: 10, times: None, kind: ModelFaultKind::Status(400, None) }];
     let server = ModelServer::start(ModelScript { seed: 3, faults, ..ModelScript::default() });
     models(&folder, &server);
@@ -122,7 +168,22 @@ fn dropped_rows_are_in_the_report() {
     let said = in_folder(&folder, &[&["dataset", "build", "poems.yaml"], &options[..]].concat(), "");
     // The port is another one each time.
     let text = shown(&said, &folder).replace(&format!(":{}", server.port()), ":PORT");
-    expect![[r#""#]].assert_eq(&text);
+    expect![[r#"
+        poems: 17 of 20 rows, seed 0, in TIME
+          rows    out/parquet-files
+          errors  3 failed cells, 3 rows dropped: out/errors.parquet and errors.jsonl
+
+          column  class        cells  their rows  first message
+          ------  -----------  -----  ----------  -----------------------------------------------------------
+          facts   bad_request      2  dropped     here/small: request not accepted (400): scripted status 400
+          poem    bad_request      1  dropped     here/small: request not accepted (400): scripted status 400
+
+          alias   model  calls  tokens in  tokens out
+          ------  -----  -----  ---------  ----------
+          writer  small     36       1334         146
+        exit 0
+    "#]]
+    .assert_eq(&text);
     let errors = std::fs::read_to_string(folder.join("out/errors.jsonl")).unwrap();
     let rows = in_folder(&folder, &["dataset", "export", "out", "--format", "jsonl"], "").stdout;
     assert_eq!(errors.lines().count() + rows.lines().count(), 20, "no row vanishes");

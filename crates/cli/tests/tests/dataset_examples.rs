@@ -36,7 +36,52 @@ fn examples_check_clean_and_build() {
 #[test]
 fn an_example_is_readable() {
     let folder = root().join("examples/datasets");
-    check(&folder, &["preview", "product_qa.yaml", "--rows", "1", "--demo"], &expect![[r#""#]]);
-    check(&folder, &["preview", "text_to_sql.yaml", "--rows", "1", "--demo"], &expect![[r#""#]]);
-    check(&folder, &["check", "support_tickets.yaml"], &expect![[r#""#]]);
+    check(&folder, &["preview", "support_tickets.yaml", "--rows", "1", "--demo"], &expect![[r#"
+        row 0
+          ticket_id: T-987C0850
+          area: account
+          issue: change of e-mail
+          urgent: 0
+          opened: 2026-01-12T03:00:00
+          ticket: Here is a short take on sentences issue. There is a simple version and a careful
+            version, and both have their place. A good example says more than a long definition. What
+            matters in the end is whether it helps somebody. This is demo text, written offline without a
+            language model.
+          answer: Here is a short take on version place example. A good example says more than a long
+            definition. What matters in the end is whether it helps somebody. The numbers are modest, and
+            the effect is not. This is demo text, written offline without a language model.
+          verdict:
+            helpfulness:
+              reasoning: Demo text: no text was read to come to this score.
+              score: 3
+            tone:
+              reasoning: Demo text: the option was drawn at random.
+              score: neutral
+          escalation: null
+        stderr: the demo model wrote the texts: they are made up
+        exit 0
+    "#]]);
+    check(
+        &folder,
+        &["check", "support_tickets.yaml"],
+        &expect![[r#"
+        column      kind        reads                     model   remarks
+        ----------  ----------  ------------------------  ------  ----------------
+        ticket_id   sampler
+        area        sampler
+        issue       sampler     area
+        urgent      sampler
+        opened      sampler
+        ticket      llm-text    issue, area, urgent       writer
+        answer      llm-text    ticket                    writer
+        verdict     llm-judge   ticket, answer            judge   null if it fails
+        escalation  expression  issue, ticket_id, urgent          may be skipped
+
+        model `judge`: no model
+        model `writer`: no model
+        stderr: note: no model is configured for the aliases `writer`, `judge`; give a file with `model_configs` and `providers` (--models FILE), or use the offline demo model (--demo)
+        stderr: support_tickets.yaml: fine
+        exit 0
+    "#]],
+    );
 }
