@@ -104,7 +104,8 @@ fn connect_one(
             let provider = config.providers.iter().find(|provider| provider.name == model.provider);
             let provider = provider.ok_or_else(|| {
                 let (name, alias) = (&model.provider, &model.alias);
-                Error::Setup(format!("model `{alias}` names the provider `{name}`, which is not configured"))
+                let ways = "declare it in `providers`, here or in a models file (--models FILE), or use the offline demo model (--demo)";
+                Error::Setup(format!("model `{alias}` names the provider `{name}`, which is not configured; {ways}"))
             })?;
             connect(provider, model, client.clone(), |name| std::env::var(name).ok())
                 .map_err(|error| Error::Setup(format!("model `{alias}`: {error}")))?

@@ -187,8 +187,10 @@ fn provider_of(
             let known = all.iter().map(|found| found.provider.name.as_str());
             let near = notes.did_you_mean(&config.provider, known.chain(["nvidia", "openai", "openrouter"]));
             let help =
-                near.unwrap_or_else(|| "declare it in `providers`, with `name` and `endpoint`".to_owned());
-            notes.note(&model.at, format!("there is no provider {}", quote(&config.provider)), help);
+                "declare it in `providers` with `name` and `endpoint`, here or in a models file (--models)";
+            // A file of DataDesigner has its providers elsewhere, and the demo model needs none.
+            let what = format!("there is no provider {}", quote(&config.provider));
+            notes.warn(&model.at, what, near.unwrap_or_else(|| help.to_owned()));
         }
     }
 }

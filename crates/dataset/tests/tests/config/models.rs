@@ -69,7 +69,6 @@ providers:
 ",
         ),
         &expect![[r#"
-            data.yaml:8:36: there is no provider `opnai` (did you mean `openai`?)
             data.yaml:9:36: alias `a` is there already (give one of them another alias)
             data.yaml:9:80: `temperature` is between 0 and 2, this is 3
             data.yaml:9:90: `top_p` is between 0 and 1, this is -1
@@ -132,16 +131,18 @@ default: q
     assert_eq!(found, [["writer", "own", "p"], ["vectors", "e5", "q"]]);
     assert_eq!(config.providers[0].api_key.as_ref().unwrap().expose(), "secret");
     assert_eq!(config.missing_keys, [MissingKey { provider: "q".into(), variable: "Q_KEY".into() }]);
-    let refused = |models: &str| {
+    let with_models = |models: &str| {
         let mut setting = Setting { models: Some(("models.yaml", models)), ..Setting::default() };
-        Config::parse("data.yaml", &text, &mut setting).unwrap_err().to_string()
+        Config::parse("data.yaml", &text, &mut setting)
     };
+    let (_, warnings) =
+        with_models("model_configs: [{alias: vectors, model: e5, provider: opnrouter}]\n").unwrap();
     expect![[r#"
-        data.yaml:8:55: there is no provider `p` (declare it in `providers`, with `name` and `endpoint`)
+        data.yaml:8:55: there is no provider `p` (declare it in `providers` with `name` and `endpoint`, here or in a models file (--models))
         models.yaml:1:55: there is no provider `opnrouter` (did you mean `openrouter`?)"#]]
-    .assert_eq(&refused("model_configs: [{alias: vectors, model: e5, provider: opnrouter}]\n"));
+    .assert_eq(&super::lines(&warnings));
+    let refused = |models: &str| super::lines(&with_models(models).unwrap_err().errors);
     expect![[r#"
-        data.yaml:8:55: there is no provider `p` (declare it in `providers`, with `name` and `endpoint`)
         models.yaml:1:1: a models file has no `models` (it has model_configs, providers, default)
         models.yaml:1:1: the file has neither `model_configs` nor `providers` (it needs one of them)"#]]
     .assert_eq(&refused("models: []\n"));
