@@ -158,7 +158,7 @@ impl Build {
         let files = Folder::open(&self.out)?.row_files()?;
         let out = self.out.join("parquet-files");
         out::note(&format!(
-            "{status} after {}: {} with {} of {} rows on disk in {}; metadata.json says that the build is not complete",
+            "{status} after {}\non disk: {} with {} of {} rows in {}; metadata.json says that the build is not complete",
             anabranch_text::duration::format(built.elapsed),
             count(files.len() as u64, "row group"),
             snapshot.rows_written,

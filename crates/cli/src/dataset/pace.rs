@@ -303,7 +303,7 @@ mod tests {
                 column("verdict", 1_500, 0, 500),
             ],
             errors: BTreeMap::from([("rate_limited".to_owned(), 2), ("timeout".to_owned(), 3)]),
-            ..first.clone()
+            ..first
         };
         let status = LimitStatus { limit: 12, in_flight: 8, waiting: 1, cooling_until: None };
         Pace {

@@ -202,6 +202,26 @@ fn a_build_without_rows_fails() {
 }
 
 #[test]
+fn a_column_can_end_the_build() {
+    let config = "\
+columns:
+  - {name: n, column_type: sampler, sampler_type: category, params: {values: [one]}}
+  - {name: number, column_type: expression, dtype: int, expr: '{{ n }}', on_error: fail_run}
+";
+    let folder = with_config("dataset_fail_run", config);
+    check(
+        &folder,
+        &["build", "poems.yaml", "--rows", "3", "--out", "out"],
+        &expect![[r#"
+        stderr: failed after TIME
+        stderr: on disk: 0 row groups with 0 of 3 rows in out/parquet-files; metadata.json says that the build is not complete
+        stderr: error: column `number`, row 0: cast: "one" is not a number
+        exit 1
+    "#]],
+    );
+}
+
+#[test]
 fn events_are_json_lines() {
     let folder = with_config("dataset_events", POEMS);
     let options = ["--rows", "10", "--out", "out", "--demo", "--json"];
@@ -241,7 +261,7 @@ fn ctrl_c_keeps_what_is_on_disk() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("stopped after ") && told.contains("on disk in out/parquet-files"), "{told}");
+    assert!(told.starts_with("stopped after ") && told.contains(" rows in out/parquet-files"), "{told}");
     let rows = in_folder(&folder, &["dataset", "export", "out", "--format", "jsonl"], "");
     assert!(rows.code == 0 && rows.stdout.lines().count() >= 4, "whole row groups can be read");
 }
