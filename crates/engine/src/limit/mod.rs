@@ -13,6 +13,7 @@
 //! let search = limits.add("search", Allowance::fixed(10))?;
 //! let minute = Rate { amount: 600, per: Duration::from_secs(60), burst: 20 };
 //! let model = limits.add("model", Allowance { requests: Some(minute), ..Allowance::adaptive() })?;
+//! assert_eq!(limits.list()[0].0, "search");
 //! assert_eq!((limits.status(search).limit, limits.status(model).in_flight), (10, 0));
 //! # Ok::<(), anabranch_engine::limit::Error>(())
 //! ```
