@@ -22,7 +22,8 @@ The folder gets Parquet files of one row group each (parquet-files/), the failed
 disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
 
 A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
-that may pass (rate limits, timeouts, server errors) are retried first.
+that may pass (rate limits, timeouts, server errors) are retried first. Servers are reached through
+the proxies that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name.
 
 stdout: the report, or with --json one event per line: start, progress (every second), errors,
 end.

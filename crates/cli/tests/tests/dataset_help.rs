@@ -40,55 +40,56 @@ fn help_of_build() {
     check(
         &["build", "--help"],
         &expect![[r#"
-        Generates rows into a folder of Parquet files
+            Generates rows into a folder of Parquet files
 
-        Usage: anabranch dataset build [OPTIONS] --rows <N> --out <DIR> <FILE>
+            Usage: anabranch dataset build [OPTIONS] --rows <N> --out <DIR> <FILE>
 
-        Arguments:
-          <FILE>  The configuration: .yaml, .yml or .json, as DataDesigner writes it or in the short form
+            Arguments:
+              <FILE>  The configuration: .yaml, .yml or .json, as DataDesigner writes it or in the short form
 
-        Options:
-              --models <MODELS.yaml>  A file with `model_configs` and `providers`, for configurations that
-                                      have none or not all. The configuration's own come first
-              --run-config <FILE>     A file with run options (buffer_size, max_retries, ...). The
-                                      configuration's own come first
-              --seed <S>              Seeds all random values: the same seed gives the same samples and
-                                      prompts [default: 0]
-              --demo                  Every model alias is answered by the built-in demo model: offline,
-                                      without cost, with made-up texts
-              --ca-file <FILE>        A PEM file with certificates that are trusted beside the system's, for
-                                      servers of models
-              --rows <N>              The number of rows to generate
-              --out <DIR>             The folder to write to. It is made if it is not there
-              --replace               Removes the dataset that is in the folder; other files stay
-              --buffer-size <N>       Rows per row group, and per file [default: buffer_size of the run
-                                      options, else 1000]
-              --row-groups <N>        Row groups in flight at once [default: max_concurrent_row_groups of
-                                      the run options, else 3]
-              --json                  Events on stdout as JSON lines, instead of the report
-              --log <FORMAT>          Log lines on stderr: text or json, a level (off, error, warn, info,
-                                      debug), or both: json,debug. The level is warn if not given, and info
-                                      for `serve` [env: ANABRANCH_LOG] [default: text]
-          -h, --help                  Print help
+            Options:
+                  --models <MODELS.yaml>  A file with `model_configs` and `providers`, for configurations that
+                                          have none or not all. The configuration's own come first
+                  --run-config <FILE>     A file with run options (buffer_size, max_retries, ...). The
+                                          configuration's own come first
+                  --seed <S>              Seeds all random values: the same seed gives the same samples and
+                                          prompts [default: 0]
+                  --demo                  Every model alias is answered by the built-in demo model: offline,
+                                          without cost, with made-up texts
+                  --ca-file <FILE>        A PEM file with certificates that are trusted beside the system's, for
+                                          servers of models
+                  --rows <N>              The number of rows to generate
+                  --out <DIR>             The folder to write to. It is made if it is not there
+                  --replace               Removes the dataset that is in the folder; other files stay
+                  --buffer-size <N>       Rows per row group, and per file [default: buffer_size of the run
+                                          options, else 1000]
+                  --row-groups <N>        Row groups in flight at once [default: max_concurrent_row_groups of
+                                          the run options, else 3]
+                  --json                  Events on stdout as JSON lines, instead of the report
+                  --log <FORMAT>          Log lines on stderr: text or json, a level (off, error, warn, info,
+                                          debug), or both: json,debug. The level is warn if not given, and info
+                                          for `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help                  Print help
 
-        The folder gets Parquet files of one row group each (parquet-files/), the failed cells
-        (errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
-        disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
+            The folder gets Parquet files of one row group each (parquet-files/), the failed cells
+            (errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
+            disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
 
-        A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
-        that may pass (rate limits, timeouts, server errors) are retried first.
+            A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
+            that may pass (rate limits, timeouts, server errors) are retried first. Servers are reached through
+            the proxies that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name.
 
-        stdout: the report, or with --json one event per line: start, progress (every second), errors,
-        end.
-        stderr: progress, in place on a terminal, else as a line every 5 seconds.
+            stdout: the report, or with --json one event per line: start, progress (every second), errors,
+            end.
+            stderr: progress, in place on a terminal, else as a line every 5 seconds.
 
-          anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
-          anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
+              anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
+              anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
 
-        Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
-        stopped, or no row was left (stderr says why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
+            stopped, or no row was left (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
     );
 }
 
