@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::record::Records;
 use super::report;
-use super::sources::{GenerateOptions, engine, runtime};
+use super::sources::{GenerateOptions, aliases, engine, runtime};
 use crate::failure::Failure;
 use crate::{out, serve, wait};
 
@@ -67,7 +67,7 @@ impl Preview {
         for error in &preview.errors {
             out::note(&report::error_line(error));
         }
-        if self.generated.demo {
+        if self.generated.demo && !aliases(&loaded).is_empty() {
             out::note("the demo model wrote the texts: they are made up");
         }
         match preview.rows.ids.len() as u64 {

@@ -56,7 +56,7 @@ impl BuildSummary<'_> {
             grouped(*rows),
             duration::format(*elapsed)
         );
-        if *demo {
+        if *demo && !report.models.is_empty() {
             text.push_str("  the demo model wrote the texts: they are made up\n");
         }
         text.push_str(&format!("  rows    {}\n", out.join("parquet-files").display()));

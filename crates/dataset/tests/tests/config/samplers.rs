@@ -24,7 +24,7 @@ columns:
   - {name: k, column_type: sampler, sampler_type: datetime, params: {start: 2024-01-01, end: '2025-01-01', unit: h}, convert_to: '%Y-%m-%d'}
   - {name: l, column_type: sampler, sampler_type: timedelta, params: {dt_min: 0, dt_max: 5, reference_column_name: k}}
   - {name: m, column_type: sampler, sampler_type: person, params: {city: [Paris, Lyon], locale: fr_FR, sex: Female, age_range: [20, 30], with_synthetic_personas: true, select_field_values: {sex: [Female]}}}
-  - {name: n, column_type: sampler, sampler_type: person_from_faker, params: {city: Bonn}}
+  - {name: n, column_type: sampler, sampler_type: person_from_faker, params: {city: Chicago}}
   - name: o
     column_type: sampler
     sampler_type: category
