@@ -8,7 +8,6 @@ mod child;
 mod code;
 mod python;
 mod remote;
-mod schema;
 mod sql;
 mod tools;
 
@@ -47,7 +46,7 @@ pub fn generator(
             Ok(Box::new(code::CodeGenerator::new(name, column, *lang, &services.tools)?))
         }
         Validator::Remote(remote) => {
-            Ok(Box::new(remote::RemoteGenerator::new(name, column, remote.clone(), services)))
+            Ok(Box::new(remote::RemoteGenerator::new(name, column, remote.clone(), services)?))
         }
     }
 }

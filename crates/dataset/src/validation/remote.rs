@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
+use anabranch_model::Schema;
 use anabranch_value::{Map, Value};
 use futures_util::future::{Either, join_all, select};
 use smallvec::smallvec;
 use tokio::sync::Semaphore;
 
 use super::Services;
-use super::schema::Schema;
 use crate::column_type::ColumnType;
 use crate::config::{RemoteValidator, ValidationColumn};
 use crate::fault::Fault;
@@ -48,7 +48,7 @@ impl RemoteGenerator {
         column: &ValidationColumn,
         config: RemoteValidator,
         services: &Services,
-    ) -> RemoteGenerator {
+    ) -> Result<RemoteGenerator, String> {
         let contract = Contract {
             grain: Grain::Batch,
             reads: column.target_columns.clone(),
@@ -56,15 +56,18 @@ impl RemoteGenerator {
             stateful: false,
         };
         let slots = Semaphore::new(config.max_parallel_requests.max(1) as usize);
+        let schema =
+            config.output_schema.as_ref().map(|schema| Schema::new(&record_schema(schema))).transpose();
+        let schema = schema.map_err(|error| format!("column `{name}`: output_schema: {error}"))?;
         let endpoint = Endpoint {
-            schema: config.output_schema.as_ref().map(Schema::of_record),
+            schema,
             targets: column.target_columns.clone(),
             post: Arc::clone(&services.post),
             clock: Arc::clone(&services.clock),
             config,
             slots,
         };
-        RemoteGenerator { contract, endpoint: Arc::new(endpoint), batch_size: column.batch_size }
+        Ok(RemoteGenerator { contract, endpoint: Arc::new(endpoint), batch_size: column.batch_size })
     }
 }
 
@@ -163,8 +166,11 @@ impl Endpoint {
             return Err(self.fault(format!("answered a verdict without `is_valid`: {}", verdict.kind())));
         }
         if let Some(schema) = &self.schema {
-            schema.check(&verdict).map_err(|problem| {
-                self.fault(format!("answered a verdict that does not fit `output_schema`: {problem}"))
+            // Only checked: a field that the schema does not name is part of the verdict, too.
+            schema.fit(verdict.clone()).map_err(|problems| {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                let problems = problems.join("; ");
+                self.fault(format!("answered a verdict that does not fit `output_schema`: {problems}"))
             })?;
         }
         Ok(smallvec![verdict])
@@ -177,4 +183,18 @@ impl Endpoint {
             format!("the validator at {} {message}", self.config.endpoint_url),
         )
     }
+}
+
+/// The schema of a verdict: that of the items of `data` if the schema describes the whole reply.
+fn record_schema(root: &Value) -> Value {
+    let data = root.get("properties").and_then(|properties| properties.get("data"));
+    let Some(Value::Map(items)) = data.and_then(|data| data.get("items")) else { return root.clone() };
+    let mut record = (**items).clone();
+    // References lead to the definitions of the whole.
+    for name in ["$defs", "definitions"] {
+        if let Some(definitions) = root.get(name) {
+            record.entry(name.into()).or_insert_with(|| definitions.clone());
+        }
+    }
+    record.into()
 }

@@ -332,7 +332,7 @@ async fn remote_verdicts_fit_the_schema() {
         {"data":[{"a":1,"b":11},{"a":2,"b":12}]}
         {"data":[{"a":3,"b":13}]}
         {"is_valid":true,"score":1}
-        Permanent x1 remote_validator: the validator at http://v/check answered a verdict that does not fit `output_schema`: `score` is text, expected "number"
+        Permanent x1 remote_validator: the validator at http://v/check answered a verdict that does not fit `output_schema`: $.score: expected number, found "x"
         Permanent x1 remote_validator: the validator at http://v/check answered a verdict without `is_valid`: a map
         pauses []"#]]).await;
 }

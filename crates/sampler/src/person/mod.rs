@@ -16,7 +16,7 @@ use anabranch_value::{Map, Value};
 
 use crate::choice::Choice;
 use crate::compile::FieldType;
-use crate::error::{Error, near};
+use crate::error::{Error, hint};
 use crate::params::{Person, Sex};
 use crate::stream::Stream;
 use crate::time::Date;
@@ -105,6 +105,8 @@ pub(crate) struct CompiledPerson {
     education: Choice,
     /// Indexes of fields, with the values one of which each must have.
     select: Vec<(usize, Vec<String>)>,
+    /// Indexes of fields, with values one of which each gets: values that the table does not have.
+    given: Vec<(usize, Vec<String>)>,
     names: Vec<Arc<str>>,
     as_of: Date,
 }
@@ -124,7 +126,7 @@ impl CompiledPerson {
             ));
         }
         let ages: Vec<f64> = (youngest..=oldest).map(facts::age_weight).collect();
-        let select = select(person, table)?;
+        let (select, given) = select(person, table, warnings)?;
         Ok(CompiledPerson {
             locale: person.locale.as_str().into(),
             table,
@@ -134,6 +136,7 @@ impl CompiledPerson {
             ages: Choice::new(&ages)?,
             education: Choice::new(&facts::EDUCATION_WEIGHTS)?,
             select,
+            given,
             names: person.fields().iter().map(|(name, _)| Arc::from(*name)).collect(),
             as_of,
         })
@@ -143,13 +146,16 @@ impl CompiledPerson {
     pub(crate) fn sample(&self, stream: &mut Stream) -> Result<Value, Error> {
         for _ in 0..MAX_TRIES {
             let facts = Facts::draw(self, stream);
-            let values = facts.values(&self.locale, stream);
+            let mut values = facts.values(&self.locale, stream);
             let taken = self.select.iter().all(|(field, wanted)| {
                 let text = crate::number::value_text(&values[*field]);
                 wanted.contains(&text)
             });
             if !taken {
                 continue;
+            }
+            for (field, wanted) in &self.given {
+                values[*field] = stream.pick(wanted).as_str().into();
             }
             let mut map = Map::with_capacity(self.names.len());
             map.extend(self.names.iter().cloned().zip(values));
@@ -165,31 +171,44 @@ impl CompiledPerson {
     }
 }
 
-/// The filters by index of field; a value that no person has is an error.
-fn select(person: &Person, table: &Table) -> Result<Vec<(usize, Vec<String>)>, Error> {
-    let mut filters = Vec::new();
+/// Values by index of field.
+type FieldValues = Vec<(usize, Vec<String>)>;
+
+/// The filters, and the fields with values that no person of the table has: those are given to any person.
+fn select(
+    person: &Person,
+    table: &Table,
+    warnings: &mut Vec<String>,
+) -> Result<(FieldValues, FieldValues), Error> {
+    let (mut filters, mut given) = (Vec::new(), Vec::new());
     for (name, wanted) in &person.select_field_values {
         let param = format!("select_field_values.{name}");
         let plain = || FIELDS[..PLAIN_FIELDS].iter().map(|(field, _)| *field);
         let Some(index) = plain().position(|field| field == name) else {
-            let near = near(name, plain()).join(", ");
-            return Err(Error::param(
-                param,
-                format!("persons cannot be selected by this field; near names are {near}"),
-            ));
+            let what = format!("persons cannot be selected by this field{}", hint(name, plain()));
+            return Err(Error::param(param, what));
         };
-        let possible = possible(name, table);
-        let missing = wanted.iter().find(|value| !possible.is_empty() && !possible.contains(&value.as_str()));
-        if let Some(value) = missing {
-            let near = near(value, possible).join(", ");
-            return Err(Error::param(param, format!("no person has `{value}`; near values are {near}")));
-        }
         if wanted.is_empty() {
             return Err(Error::param(param, "the list is empty; give at least one value"));
         }
-        filters.push((index, wanted.clone()));
+        let possible = possible(name, table);
+        let missing = wanted.iter().find(|value| !possible.is_empty() && !possible.contains(&value.as_str()));
+        match missing {
+            None => filters.push((index, wanted.clone())),
+            Some(value) if name == "sex" => {
+                return Err(Error::param(param, format!("no person has `{value}`{}", hint(value, possible))));
+            }
+            Some(value) => {
+                warnings.push(format!(
+                    "`{param}`: `{value}` is not in the built-in table, so the field is set to one of these values and \
+                     the others do not depend on it{}",
+                    hint(value, possible)
+                ));
+                given.push((index, wanted.clone()));
+            }
+        }
     }
-    Ok(filters)
+    Ok((filters, given))
 }
 
 /// All values of a field, or none if they cannot be listed.
@@ -223,10 +242,9 @@ fn places(
         if found > 0 {
             continue;
         }
-        let near = near(city, table.places.iter().map(|place| place.city)).join(", ");
         warnings.push(format!(
-            "`city`: `{city}` is not in the built-in table, so persons there have no postcode, district, region or state; \
-             near names are {near}"
+            "`city`: `{city}` is not in the built-in table, so persons there have no postcode, district, region or state{}",
+            hint(city, table.places.iter().map(|place| place.city))
         ));
         places.push(Place::named(city));
     }

@@ -3,7 +3,7 @@
 mod continuous;
 mod discrete;
 
-use crate::error::{Error, finite, near};
+use crate::error::{Error, finite, hint};
 use crate::number::shown;
 use crate::params::Distribution;
 use crate::stream::Stream;
@@ -238,10 +238,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 fn unknown(name: &str) -> Error {
     let other =
         OTHER_NAMES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, known)| *known);
-    let near: Vec<String> = other
-        .map_or_else(|| near(name, Distribution::names()), |known| vec![known])
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect();
-    Error::param("dist_name", format!("unknown distribution `{name}`; near names are {}", near.join(", ")))
+    let hint = match other {
+        Some(known) => format!("; did you mean `{known}`?"),
+        None => hint(name, Distribution::names()),
+    };
+    Error::param("dist_name", format!("unknown distribution `{name}`{hint}"))
 }

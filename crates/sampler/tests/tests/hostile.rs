@@ -125,9 +125,9 @@ fn refused_distributions() {
         let _ = writeln!(out, "{}", distribution(text).unwrap_err());
     }
     expect![[r#"
-        `dist_name`: unknown distribution `normal`; near names are `norm`
-        `dist_name`: unknown distribution `gama`; near names are `gamma`, `dgamma`
-        `dist_name`: unknown distribution `weibull`; near names are `weibull_min`
+        `dist_name`: unknown distribution `normal`; did you mean `norm`?
+        `dist_name`: unknown distribution `gama`; did you mean `gamma`?
+        `dist_name`: unknown distribution `weibull`; did you mean `weibull_min`?
         `dist_params.a`: missing; `gamma` takes a, loc, scale
         `dist_params.b`: unknown; `gamma` takes a, loc, scale
         `dist_params.a`: given twice; remove one

@@ -137,7 +137,7 @@ fn a_city_without_a_table() {
     let mut params = person("en_US");
     params.cities = vec!["Atlantis".to_owned()];
     let warnings = Sampler::Person(params.clone()).check().unwrap();
-    expect!["`city`: `Atlantis` is not in the built-in table, so persons there have no postcode, district, region or state; near names are Atlanta"].assert_eq(&warnings.join("\n"));
+    expect!["`city`: `Atlantis` is not in the built-in table, so persons there have no postcode, district, region or state; did you mean `Atlanta`?"].assert_eq(&warnings.join("\n"));
     let value = &all(&params, 1)[0];
     assert_eq!(text(value, "city"), "Atlantis");
     assert_eq!(value.get("postcode"), Some(&Value::Null));
@@ -174,13 +174,7 @@ fn locales_without_a_table() {
 #[test]
 fn filters_that_nobody_fits() {
     let mut out = String::new();
-    for (field, value) in [
-        ("colour", "red"),
-        ("persona", "x"),
-        ("state", "XX"),
-        ("marital_status", "single"),
-        ("sex", "female"),
-    ] {
+    for (field, value) in [("colour", "red"), ("persona", "x"), ("sex", "female")] {
         let mut params = person("en_US");
         params.select_field_values = vec![(field.to_owned(), vec![value.to_owned()])];
         out += &format!("{}\n", Sampler::Person(params).check().unwrap_err());
@@ -200,14 +194,38 @@ fn filters_that_nobody_fits() {
     let mut stream = anabranch_sampler::ColumnKey::new(1, "p").stream(0, 0);
     out += &format!("{}\n", compiled.sample(&mut stream, None).unwrap_err());
     expect![[r#"
-        `select_field_values.colour`: persons cannot be selected by this field; near names are country, county, city, locale
-        `select_field_values.persona`: persons cannot be selected by this field; near names are region
-        `select_field_values.state`: no person has `XX`; near values are TX, AK, AL, AR, AZ
-        `select_field_values.marital_status`: no person has `single`; near values are widowed, divorced, separated, never_married, married_present
-        `select_field_values.sex`: no person has `female`; near values are Female, Male
+        `select_field_values.colour`: persons cannot be selected by this field
+        `select_field_values.persona`: persons cannot be selected by this field
+        `select_field_values.sex`: no person has `female`; did you mean `Female`?
         `age_range`: expected two ages in order, from 0 to 114, found [50, 20]
         `age_range`: expected two ages in order, from 0 to 114, found [18, 200]
         `select_field_values`: no city fits all of `city`, `district`, `region` and `state`
         none of 5000 persons fits `select_field_values`; allow more values or widen `age_range`
     "#]].assert_eq(&out);
+}
+
+/// A configuration for other tables of persons still runs: the field gets the value, and a warning says so.
+#[test]
+fn values_that_the_table_does_not_have_are_given() {
+    let mut params = person("en_US");
+    params.select_field_values = vec![
+        ("marital_status".to_owned(), vec!["single".to_owned()]),
+        ("state".to_owned(), vec!["XX".to_owned(), "TX".to_owned()]),
+    ];
+    let sampler = Sampler::Person(params);
+    expect![[r#"
+        `select_field_values.marital_status`: `single` is not in the built-in table, so the field is set to one of these values and the others do not depend on it; it is one of never_married, married_present, separated, divorced, widowed
+        `select_field_values.state`: `XX` is not in the built-in table, so the field is set to one of these values and the others do not depend on it; did you mean `TX`?"#]].assert_eq(&sampler.check().unwrap().join("\n"));
+    let compiled = compile(&sampler);
+    let key = anabranch_sampler::ColumnKey::new(1, "p");
+    let mut states: Vec<String> = (0..50)
+        .map(|row| {
+            let person = compiled.sample(&mut key.stream(row, 0), None).unwrap();
+            assert_eq!(person.get("marital_status").unwrap().as_text(), Some("single"));
+            person.get("state").unwrap().as_text().unwrap().to_owned()
+        })
+        .collect();
+    states.sort();
+    states.dedup();
+    assert_eq!(states, ["TX", "XX"]);
 }
