@@ -54,7 +54,7 @@ impl Loaded {
             path.as_ref().map(|path| Ok((path.display().to_string(), read_file(path)?))).transpose()
         };
         let (models, run) = (file(&sources.models)?, file(&sources.run)?);
-        let folder = sources.config.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = folder_of(&sources.config);
         let mut seed_rows = None;
         let mut open = |config: &crate::config::SeedConfig| {
             let seed = Seed::open(config, &seed_folder(config, &folder), sources.seed)
@@ -77,6 +77,14 @@ impl Loaded {
     /// The number of rows of the seed dataset, if there is one. Rows beyond it start over.
     pub fn seed_row_count(&self) -> Option<u64> {
         self.seed_rows.as_ref().map(|seed| seed.len())
+    }
+}
+
+/// The folder of a file. No process starts in the folder with the empty name.
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
     }
 }
 
@@ -271,5 +279,16 @@ impl Dataset {
             self.order.push(column.name.clone());
             self.order.extend(column.side_effects());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_in_the_current_folder() {
+        assert_eq!(folder_of(Path::new("a.yaml")), Path::new("."));
+        assert_eq!(folder_of(Path::new("b/a.yaml")), Path::new("b"));
     }
 }

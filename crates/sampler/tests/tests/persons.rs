@@ -201,7 +201,8 @@ fn filters_that_nobody_fits() {
         `age_range`: expected two ages in order, from 0 to 114, found [18, 200]
         `select_field_values`: no city fits all of `city`, `district`, `region` and `state`
         none of 5000 persons fits `select_field_values`; allow more values or widen `age_range`
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 /// A configuration for other tables of persons still runs: the field gets the value, and a warning says so.
