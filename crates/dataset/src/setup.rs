@@ -95,7 +95,10 @@ fn seed_folder(config: &crate::config::SeedConfig, folder: &Path) -> PathBuf {
     | SeedSource::Directory { path, .. }
     | SeedSource::FileContents { path, .. }) = &config.source;
     let here = path.parent().unwrap_or(path);
-    if path.exists() || (path.to_string_lossy().contains('*') && here.exists() && !folder.join(here).exists())
+    // Messages name the path as it is written, without `./` in front.
+    if folder == Path::new(".")
+        || path.exists()
+        || (path.to_string_lossy().contains('*') && here.exists() && !folder.join(here).exists())
     {
         return PathBuf::new();
     }

@@ -81,20 +81,24 @@ async fn a_stream_may_be_dropped_and_may_outlive_its_pool() {
     assert_eq!(first, blob[..PIECE_LEN]);
 }
 
-#[tokio::test]
-async fn what_is_dropped_is_removed_on_a_thread() {
+#[test]
+fn what_is_dropped_is_removed_on_a_thread() {
     let (disk, files, pool) = watched();
     let piece = Bytes::from(blob(PIECE_LEN));
-    let mut sink = Sink::begin(&pool, &files, 1).await.unwrap();
-    sink.write(piece.clone()).await.unwrap();
-    drop(sink);
-    let mut sink = Sink::begin(&pool, &files, 2).await.unwrap();
-    sink.write(piece.clone()).await.unwrap();
-    drop(sink.hash().await.unwrap());
-    drop(Sink::begin(&pool, &files, 3).await.unwrap());
-    // The pool's threads end before this does, after what was begun; what was not is dropped right here.
-    let flushed = [pool.run(|| ()).await, pool.run(|| ()).await];
-    assert_eq!(flushed, [Ok(()), Ok(())]);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let mut sink = Sink::begin(&pool, &files, 1).await.unwrap();
+        sink.write(piece.clone()).await.unwrap();
+        drop(sink);
+        let mut sink = Sink::begin(&pool, &files, 2).await.unwrap();
+        sink.write(piece.clone()).await.unwrap();
+        drop(sink.hash().await.unwrap());
+        drop(Sink::begin(&pool, &files, 3).await.unwrap());
+        // All removals have begun when these have ended: tasks begin in order.
+        let flushed = [pool.run(|| ()).await, pool.run(|| ()).await];
+        assert_eq!(flushed, [Ok(()), Ok(())]);
+    });
+    // Outside of a runtime, dropping the pool waits for what its threads have begun.
     drop(pool);
     assert!(disk.list(Path::new("incoming")).unwrap().is_empty());
     assert!(!disk.notes().contains("remove incoming"), "only threads remove");
