@@ -22,7 +22,8 @@ pub struct RowError {
 
 impl RowError {
     pub(crate) fn new(row: u64, column: &str, fault: Fault, kept: bool) -> RowError {
-        let Fault { class, message, attempts, .. } = fault;
-        RowError { row, column: column.to_owned(), class: class.into_owned(), attempts, message, kept }
+        let Fault { class, message, attempts, column: failed, .. } = fault;
+        let column = failed.unwrap_or_else(|| column.to_owned());
+        RowError { row, column, class: class.into_owned(), attempts, message, kept }
     }
 }

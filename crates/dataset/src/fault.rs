@@ -16,12 +16,20 @@ pub struct Fault {
     pub severity: Severity,
     /// Calls or tries that were made, at least 1.
     pub attempts: u32,
+    /// The column that failed, for a generator that fills several. Default: its first one.
+    pub column: Option<String>,
 }
 
 impl Fault {
     /// An error that a retry does not mend.
     pub fn permanent(class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Fault {
-        Fault { class: class.into(), message: message.into(), severity: Severity::Permanent, attempts: 1 }
+        Fault {
+            class: class.into(),
+            message: message.into(),
+            severity: Severity::Permanent,
+            attempts: 1,
+            column: None,
+        }
     }
 
     /// An error that a retry may mend.

@@ -12,14 +12,14 @@ use anabranch_model::conversation::Turns;
 use crate::ask::ModelQuestions;
 use crate::columns::{Counted, Embedding, Expression, Llm, Samplers, SeedColumns};
 use crate::config::{
-    Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, read_file,
+    Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, matches, read_file,
 };
 use crate::custom::{self, WorkerOptions};
 use crate::dataset::{ColumnSettings, Dataset};
 use crate::error::Error;
 use crate::models::{ModelSource, Models};
 use crate::post::Post;
-use crate::processors::{SchemaTransform, matches};
+use crate::processors::SchemaTransform;
 use crate::seed::Seed;
 use crate::validation::{self, Services, Tools};
 

@@ -84,5 +84,6 @@ pub(crate) fn model_fault(error: &Error) -> Fault {
         message: error.to_string(),
         severity: error.severity(),
         attempts: error.attempts(),
+        column: None,
     }
 }

@@ -220,12 +220,13 @@ impl Columns {
         let mut cells = vec![Value::Null; self.samplers.len()];
         for number in &self.order {
             let task = &self.samplers[*number];
-            let draw = task.choose(&cells, read)?;
+            let here = |fault: Fault| Fault { column: Some(task.name.clone()), ..fault };
+            let draw = task.choose(&cells, read).map_err(here)?;
             let input = draw.input.map(|input| match input {
                 Input::Sampler(number) => &drawn[number],
                 Input::Read(number) => read[number],
             });
-            let (raw, cell) = task.draw(draw, id, input.cloned().as_ref(), &cells)?;
+            let (raw, cell) = task.draw(draw, id, input.cloned().as_ref(), &cells).map_err(here)?;
             (drawn[*number], cells[*number]) = (raw, cell);
         }
         Ok(Cells::from_vec(cells))

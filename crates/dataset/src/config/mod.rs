@@ -29,6 +29,7 @@ mod custom;
 mod seed;
 mod models;
 mod processors;
+mod pattern;
 mod structure;
 mod resolve;
 mod finish;
@@ -41,6 +42,7 @@ use anabranch_text::size;
 
 pub use anabranch_text::{Problem, Problems};
 pub use graph::{ColumnInputs, Dependencies, Producer};
+pub(crate) use pattern::matches;
 pub use run_options::RunOptions;
 pub use types::*;
 

@@ -237,6 +237,7 @@ fn temperatures_are_drawn_per_row() {
 fn constraints_that_cannot_hold_say_so() {
     let text = r#"
 columns:
+  - {name: first, column_type: sampler, sampler_type: uuid, params: {}}
   - {name: x, column_type: sampler, sampler_type: uniform, params: {low: 0, high: 1}}
 constraints:
   - {target_column: x, operator: gt, rhs: 5}
@@ -274,7 +275,7 @@ columns:
   - {name: q, column_type: sampler, sampler_type: category, params: {values: ['say "hi"']}}
   - {name: hidden, column_type: sampler, sampler_type: category, params: {values: [1]}}
 processors:
-  - {processor_type: drop_columns, name: drop, column_names: ["hid*"]}
+  - {processor_type: drop_columns, name: drop, column_names: ["[gh]id*"]}
   - processor_type: schema_transform
     name: chat
     template: {messages: [{role: user, content: "{{ q }}"}, {role: system, content: "{{ hidden }}"}], source: demo}
