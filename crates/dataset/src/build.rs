@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::progress::Progress;
 use crate::run::{GroupEnd, Groups, Shared, run_groups};
 
-/// What a build made.
+/// The result of a build: rows, errors, calls.
 #[derive(Clone, Debug, Default)]
 pub struct BuildReport {
     /// Rows in the files.
@@ -39,7 +39,7 @@ pub struct Preview {
     pub rows: Table,
     /// The columns that a build writes apart.
     pub dropped: Option<Table>,
-    /// What processors write beside the rows, by name.
+    /// The tables that processors write beside the rows, by name.
     pub processed: Vec<(String, Table)>,
     pub errors: Vec<RowError>,
 }

@@ -70,7 +70,7 @@ pub struct Dataset {
 /// Tells what each model was used for so far.
 pub(crate) type Usage = Arc<dyn Fn() -> BTreeMap<String, ModelMetadata> + Send + Sync>;
 
-/// What is built: how many rows, and where to.
+/// The size of a build and its output folder.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     pub rows: u64,

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 
 /// Fills columns.
 pub trait Generator: Send + Sync + 'static {
-    /// What the generator reads, fills and needs. It must not change.
+    /// The generator's contract. It must not change.
     fn contract(&self) -> &Contract;
 
     /// Fills one row. Called for [`Grain::Cell`].
@@ -36,7 +36,7 @@ pub trait Generator: Send + Sync + 'static {
     }
 }
 
-/// What a generator reads, fills and needs.
+/// The columns that a generator reads and fills, and how it is called.
 #[derive(Clone, Debug)]
 pub struct Contract {
     /// One row at a time, or a row group at a time.

@@ -22,7 +22,7 @@ use crate::processor::{Processor, Table, TableColumn};
 use crate::program::Program;
 use crate::progress::Progress;
 
-/// What all row groups share.
+/// The state that all row groups share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) program: Program,
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) kept: Vec<usize>,
     /// The columns that are written apart.
     pub(crate) dropped: Vec<usize>,
-    /// Whether those are written at all.
+    /// False leaves the dropped columns out of the files.
     pub(crate) preserve_dropped: bool,
     pub(crate) tasks_in_flight: usize,
     pub(crate) seed: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Groups {
     pub(crate) at_once: usize,
 }
 
-/// What became of a row group.
+/// The result of a row group.
 pub(crate) struct GroupEnd {
     pub(crate) group: u64,
     pub(crate) rows: u64,

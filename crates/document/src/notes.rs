@@ -11,7 +11,7 @@ use crate::tree::{Node, Span, Table, Tree};
 /// Of so many errors, and of so many warnings, each is told; who has more mends these first.
 const TOLD: usize = 100;
 
-/// What is wrong with a file. Noting a problem never stops a reader.
+/// The problems of a file. Noting one never stops a reader.
 #[derive(Debug)]
 pub struct Notes<'a> {
     file: &'a str,

@@ -116,7 +116,7 @@ fn correction_text(problem: &ReplyProblem) -> String {
     format!("This reply cannot be used: {problem}.\n\nSend the whole reply again with this put right.")
 }
 
-/// What is added to a prompt for a reply that follows a schema.
+/// The text added to a prompt for a reply that follows a schema.
 pub fn structured_suffix(schema: &Value) -> String {
     format!(
         "\n\nReply with one JSON value and nothing else, inside a ```json code block. The value must be valid under this \
@@ -139,7 +139,7 @@ pub fn judge_suffix(scores: &[crate::judge::Score], schema: &Value) -> String {
     text
 }
 
-/// What is added to a prompt for a reply that is code.
+/// The text added to a prompt for a reply that is code.
 pub fn code_suffix(language: &str) -> String {
     let tag = reply::tag(language);
     let dialect = match language.split_once(':') {

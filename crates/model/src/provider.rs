@@ -31,7 +31,7 @@ pub struct Params {
     pub extra_body: Map,
 }
 
-/// What a model generates, with the parameters of that kind.
+/// The kind of output of a model, with its parameters.
 #[derive(Clone, Debug)]
 pub enum Generation {
     Chat(ChatParams),

@@ -1,4 +1,4 @@
-//! What is asked of a model, and what it answers.
+//! Requests to a model, and its replies.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a sampler.
+//! Errors of samplers.
 
 /// A sampler that cannot give a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -127,7 +127,7 @@ pub enum Sex {
     Female,
 }
 
-/// What a sampled value is converted to.
+/// The target type of `convert_to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Convert {
     Int,

@@ -1,4 +1,4 @@
-//! What became of a build, for people and as JSON.
+//! The report of a build, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::pace::{grouped, rounded};
 use crate::table::Table;
 
-/// What is told of a build, beside its report.
+/// Facts about a build that its report shows beside the counts.
 pub(super) struct BuildSummary<'a> {
     pub(super) name: &'a str,
     /// Rows that were asked for.

@@ -50,7 +50,7 @@ impl Counted {
         Counted { inner, counters: Arc::default() }
     }
 
-    /// What the model was used for so far.
+    /// The calls and tokens of the model so far.
     pub(crate) fn metadata(&self) -> ModelMetadata {
         ModelMetadata {
             model: self.inner.identity().model.to_string(),

@@ -7,7 +7,7 @@ use anabranch_sampler::Sampler;
 
 use super::types::{Column, ColumnKind, Config, ConstraintRhs, TemplateText, Trace};
 
-/// What has the value that a name stands for.
+/// The producer of a name's value: a column or the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Producer {
     /// The column of that number.
@@ -139,7 +139,7 @@ impl Names {
 }
 
 impl Config {
-    /// What has the value that a name stands for.
+    /// The producer of a name's value: a column or the seed.
     pub fn producer(&self, name: &str) -> Option<Producer> {
         let column = self.columns.iter().position(|column| column.name == name).map(Producer::Column);
         let seed =

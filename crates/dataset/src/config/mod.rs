@@ -46,7 +46,7 @@ pub(crate) use pattern::matches;
 pub use run_options::RunOptions;
 pub use types::*;
 
-/// What a configuration is read with, beside its own text.
+/// Other files and lookups that a configuration is read with.
 #[derive(Default)]
 pub struct Setting<'a> {
     /// The name and text of a file with `model_configs`, `providers` or both. The configuration's own come first.

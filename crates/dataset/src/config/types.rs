@@ -63,7 +63,7 @@ pub struct Skip {
     pub value: Value,
 }
 
-/// What becomes of a row whose cell failed.
+/// The fate of a row whose cell failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRowError {
     /// The row is left out of the output; the errors table has it.
@@ -90,7 +90,7 @@ impl std::fmt::Debug for TemplateText {
     }
 }
 
-/// What fills a column.
+/// The producer of a column.
 #[derive(Clone, Debug)]
 pub enum ColumnKind {
     Sampler(SamplerColumn),
@@ -210,7 +210,7 @@ pub struct ValidationColumn {
     pub validator: Validator,
 }
 
-/// What decides whether a value is valid.
+/// The program or server that validates values.
 #[derive(Clone, Debug)]
 pub enum Validator {
     Code { lang: CodeLang },

@@ -125,7 +125,7 @@ impl Process {
         lock(&self.calls).end.clone()
     }
 
-    /// Whether the process has said that it is ready.
+    /// Returns whether the process has sent its `ready` line.
     pub(super) fn is_ready(&self) -> bool {
         lock(&self.calls).ready
     }

@@ -14,7 +14,7 @@ use crate::config::WorkerConfig;
 use crate::fault::Fault;
 use crate::post::Post;
 
-/// What workers use besides their configuration.
+/// The services that workers use: clock, HTTP client, models.
 #[derive(Clone)]
 pub struct WorkerOptions {
     /// The folder in which commands run.

@@ -29,7 +29,7 @@ pub(crate) struct CellColumn {
     pub(super) dependents: Edges,
 }
 
-/// What a node of the whole group does.
+/// The work of a node of the whole group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadNode {
     /// A batch task of the program, by its number.

@@ -19,7 +19,7 @@ pub(crate) struct Grid<'l> {
     pub(crate) rows: u32,
 }
 
-/// What a node of the grid stands for.
+/// The place of a node in the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A node of the whole group, by its number in [`Layout::head`].

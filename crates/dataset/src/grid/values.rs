@@ -9,7 +9,7 @@ pub(crate) struct RowValues {
     columns: usize,
     /// Row by row.
     values: Vec<Value>,
-    /// Whether the row was dropped.
+    /// True for rows that were dropped.
     dropped: Vec<bool>,
     /// Which cells were skipped, row by row; empty if no column of the dataset can be skipped.
     skipped: Vec<bool>,

@@ -1,4 +1,4 @@
-//! What the nodes of a row group do.
+//! The workload of a row group: starts its cells, keeps their values, drops rows.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct BatchRows {
     faults: Vec<(u32, Fault)>,
 }
 
-/// What a node ended with.
+/// The outcome of a node.
 pub(crate) enum Outcome {
     Cells(Cells),
     Batch(Vec<Result<Cells, Fault>>),

@@ -40,7 +40,7 @@ pub struct ColumnMetadata {
     pub dropped: bool,
 }
 
-/// What a model was used for.
+/// The calls and tokens of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ModelMetadata {
     pub model: String,

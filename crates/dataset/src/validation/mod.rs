@@ -21,7 +21,7 @@ use crate::config::{ValidationColumn, Validator};
 use crate::generator::Generator;
 use crate::post::Post;
 
-/// What validators use besides their configuration.
+/// The services that validators use: tools, HTTP client, clock.
 #[derive(Clone)]
 pub struct Services {
     pub tools: Tools,

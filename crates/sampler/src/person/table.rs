@@ -61,7 +61,7 @@ pub(crate) struct Table {
     pub(crate) places: Vec<Place>,
     /// The least level of education, and the job.
     pub(crate) jobs: Vec<(usize, &'static str)>,
-    /// What students, pensioners and others without a job have as occupation.
+    /// Occupations of persons without a job, such as students and pensioners.
     pub(crate) idle: Vec<&'static str>,
 }
 
