@@ -81,6 +81,7 @@
 //! | [`Class::Acknowledged`]; every derivation, pin and name | kept | kept | kept |
 //! | [`Class::Derivable`], by `put` and `remember` | kept | may be lost | may be evicted |
 //! | [`Store::derived`], before [`Store::written`] returns | may be lost | may be lost | may be evicted |
+//! | [`Store::append`], before [`Store::sync`] returns | kept | may be lost | kept |
 //!
 //! "Kept" is from the moment at which the call returns. Bytes are verified whenever they are read from the disk. To put
 //! a blob again reads and checks the copy that is there, and replaces a damaged one.

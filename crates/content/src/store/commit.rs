@@ -30,6 +30,8 @@ pub(crate) enum Order {
     Write(Record, Option<u32>),
     /// Writes records that have one answer.
     WriteAll(Vec<Record>),
+    /// Writes records that have one answer, which does not wait for a sync.
+    Append(Vec<Record>),
     /// Writes a derived value that is visible already; no caller waits for it.
     Derived(Box<Derived>),
     /// Removes items, group by group.
@@ -183,7 +185,7 @@ impl Writer {
                 }
                 Order::Forget(place, addresses) => self.admit_forgetting(*place, addresses),
                 Order::Write(record, crc) => self.admit(record, *crc),
-                Order::WriteAll(records) => self.admit_all(records),
+                Order::WriteAll(records) | Order::Append(records) => self.admit_all(records),
                 Order::Derived(derived) => self.admit_derived(derived),
                 Order::Move(from, record) => self.admit_move(*from, record),
                 Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed)),
@@ -264,7 +266,9 @@ impl Order {
     fn size_hint(&self) -> usize {
         match self {
             Order::Write(record, _) | Order::Move(_, record) => record.fact.size_hint(),
-            Order::WriteAll(records) => records.iter().map(|record| record.fact.size_hint()).sum(),
+            Order::WriteAll(records) | Order::Append(records) => {
+                records.iter().map(|record| record.fact.size_hint()).sum()
+            }
             Order::Derived(derived) => derived.blob.fact.size_hint() + derived.memo.fact.size_hint(),
             Order::Remove(_, groups) => {
                 groups.iter().flatten().map(|doomed| 96 + 32 * doomed.removed.edges.len()).sum()
@@ -278,7 +282,7 @@ impl Order {
             Order::Write(record, _) => record.class == Class::Acknowledged,
             Order::WriteAll(records) => records.iter().any(|record| record.class == Class::Acknowledged),
             Order::Remove(..) | Order::Sync | Order::Rotate => true,
-            Order::Derived(_) | Order::Move(..) | Order::Forget(..) | Order::Pass => false,
+            Order::Append(_) | Order::Derived(_) | Order::Move(..) | Order::Forget(..) | Order::Pass => false,
         }
     }
 }

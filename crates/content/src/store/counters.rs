@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     Memo,
     Recall,
     Derived,
+    Append,
     Pin,
     Name,
     Collect,
@@ -21,13 +22,14 @@ pub(crate) enum Kind {
     Import,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "put",
     "get",
     "derivation",
     "memo",
     "recall",
     "derived",
+    "append",
     "pin",
     "name",
     "collect",

@@ -25,6 +25,7 @@ mod get;
 mod derivations;
 mod memos;
 mod derived;
+mod append;
 mod lookup;
 mod roots;
 mod collect;

@@ -6,6 +6,7 @@ pub(crate) mod driver;
 pub(crate) mod boundaries;
 pub(crate) mod generations;
 mod prepared;
+mod append;
 mod derived;
 
 /// How many times as much a random test does as it does by default: set for a long run.
