@@ -186,6 +186,7 @@ impl Dataset {
                 let turns = Turns {
                     corrections: run.max_conversation_correction_steps,
                     restarts: run.max_conversation_restarts,
+                    rounds: 0,
                 };
                 let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
                 let llm = Llm::new(&column.name, llm, call, turns, loaded.seed).map_err(Error::Setup)?;

@@ -15,11 +15,13 @@ pub struct Turns {
     pub corrections: u32,
     /// New conversations after the first.
     pub restarts: u32,
+    /// Further rounds of conversations after a first one failed, for rows that are tried again on request.
+    pub rounds: u32,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { corrections: 1, restarts: 5 }
+        Turns { corrections: 1, restarts: 5, rounds: 0 }
     }
 }
 
@@ -57,31 +59,61 @@ impl TraceMessage {
     }
 }
 
-/// Asks a model until `check` accepts a reply. Errors of the transport are returned at once.
+/// Asks a model until `check` accepts a reply.
 ///
-/// Each restart has a `sample` of its own, so that a model that is deterministic in it does not repeat itself.
+/// A round ends if all of its conversations failed, or if the model refuses. Only the error of the last round is returned.
+/// Other errors of the transport are returned at once. Each conversation has an `attempt` of its own, so that a model that is
+/// deterministic in it does not repeat itself.
 pub async fn converse<T>(
     model: &dyn Model,
     request: ChatRequest,
-    check: impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send,
+    check: impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send + Sync,
     turns: Turns,
 ) -> Result<Conversed<T>, Error> {
-    let (mut calls, mut usage) = (0_u32, Usage::default());
+    let mut spent = Spent::default();
+    let mut round = 0;
+    loop {
+        match converse_round(model, &request, &check, turns, round, &mut spent).await {
+            Err(Error::ReplyFormat { .. } | Error::Refused { .. }) if round < turns.rounds => round += 1,
+            ended => return ended,
+        }
+    }
+}
+
+/// What all calls of the rounds cost.
+#[derive(Default)]
+struct Spent {
+    calls: u32,
+    usage: Usage,
+}
+
+async fn converse_round<T>(
+    model: &dyn Model,
+    request: &ChatRequest,
+    check: &(impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send + Sync),
+    turns: Turns,
+    round: u32,
+    spent: &mut Spent,
+) -> Result<Conversed<T>, Error> {
     let mut last = ReplyProblem(String::new());
+    let first = round.saturating_mul(turns.restarts.saturating_add(1));
     for restart in 0..=turns.restarts {
         let mut messages: Vec<Message> = request.messages.to_vec();
         let mut trace: Vec<TraceMessage> = messages.iter().map(|message| traced(message, None)).collect();
         for correction in 0..=turns.corrections {
             let mut call =
                 if correction == 0 { request.clone() } else { request.with_messages(messages.clone()) };
-            call.sample = request.sample ^ (u64::from(restart) << 56);
+            call.attempt = first.saturating_add(restart);
+            spent.calls = spent.calls.saturating_add(1);
             let reply = model.chat(call).await?;
-            calls += 1;
-            usage += reply.usage;
+            spent.usage += reply.usage;
             let said = Message::assistant(Arc::clone(&reply.text));
             trace.push(traced(&said, reply.reasoning.clone()));
             match check(&reply) {
-                Ok(value) => return Ok(Conversed { value, reply, usage, calls, trace }),
+                Ok(value) => {
+                    let Spent { calls, usage } = *spent;
+                    return Ok(Conversed { value, reply, usage, calls, trace });
+                }
                 Err(problem) => last = enriched(problem, &reply),
             }
             // An empty message is refused by some servers.
@@ -94,7 +126,7 @@ pub async fn converse<T>(
     }
     let identity = model.identity();
     let endpoint = format!("{}/{}", identity.provider, identity.model).into();
-    Err(Error::ReplyFormat { endpoint, attempts: calls, problem: shorten(&last.0) })
+    Err(Error::ReplyFormat { endpoint, attempts: spent.calls, problem: shorten(&last.0) })
 }
 
 fn traced(message: &Message, reasoning: Option<Arc<str>>) -> TraceMessage {

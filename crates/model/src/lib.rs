@@ -22,6 +22,8 @@ mod provider;
 mod number;
 mod request;
 mod error;
+mod date;
+mod rates;
 mod http;
 mod remote;
 pub mod reply;
@@ -37,6 +39,7 @@ pub use provider::{
     ApiKey, ChatParams, EmbeddingParams, EncodingFormat, Generation, ModelConfig, Number, Params, Provider,
     ProviderKind,
 };
+pub use rates::{RateWindow, Rates};
 pub use remote::connect;
 pub use request::{
     ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Format, Identity, Message, Model, Role,

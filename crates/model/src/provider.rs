@@ -69,6 +69,16 @@ pub enum EncodingFormat {
     Base64,
 }
 
+impl EncodingFormat {
+    /// The word in a request's body.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EncodingFormat::Float => "float",
+            EncodingFormat::Base64 => "base64",
+        }
+    }
+}
+
 /// A server that has models.
 #[derive(Clone)]
 pub struct Provider {

@@ -6,11 +6,18 @@ use anabranch_engine::workload::BoxFuture;
 use anabranch_value::{Map, Value};
 
 use crate::error::Error;
+use crate::rates::Rates;
 
 /// A language model.
 pub trait Model: Send + Sync + 'static {
     /// The provider and the model, for journals and messages.
     fn identity(&self) -> &Identity;
+
+    /// Everything that decides about replies beside the request and the names in [`Identity`]. It contains no header, no key
+    /// and no address of a server.
+    fn parameters(&self) -> Map {
+        Map::new()
+    }
 
     /// Answers a conversation.
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error>;
@@ -35,6 +42,8 @@ pub struct ChatRequest {
     pub format: Option<Format>,
     /// Tells apart equal requests of different rows. It is not sent to servers.
     pub sample: u64,
+    /// Tells apart further tries of the same row; 0 is the first. It is not sent to servers.
+    pub attempt: u32,
     /// Fields for the body of this request; they win over those of the model's configuration.
     pub extra_body: Option<Arc<Map>>,
 }
@@ -47,6 +56,7 @@ impl ChatRequest {
             sampling: Sampling::default(),
             format: None,
             sample: 0,
+            attempt: 0,
             extra_body: None,
         }
     }
@@ -132,6 +142,8 @@ pub struct ChatReply {
     pub bytes: usize,
     /// The reply is invented by the demo model.
     pub demo: bool,
+    /// The rate limits that the server told with the reply.
+    pub rates: Option<Box<Rates>>,
 }
 
 /// Why a model stopped.
@@ -181,4 +193,6 @@ pub struct EmbedReply {
     pub bytes: usize,
     /// The vectors are invented by the demo model.
     pub demo: bool,
+    /// The rate limits that the server told with the reply.
+    pub rates: Option<Box<Rates>>,
 }

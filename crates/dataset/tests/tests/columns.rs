@@ -53,6 +53,7 @@ impl Model for Scripted {
             usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: None },
             bytes: 0,
             demo: false,
+            rates: None,
         });
         self.seen.lock().unwrap().push(request);
         Box::pin(async move { reply })
@@ -61,7 +62,9 @@ impl Model for Scripted {
     fn embed(&self, request: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
         self.embed_requests.fetch_add(1, Ordering::Relaxed);
         let vectors = request.texts.iter().map(|text| vec![text.len() as f64, 0.5]).collect();
-        Box::pin(async move { Ok(EmbedReply { vectors, usage: Usage::default(), bytes: 0, demo: false }) })
+        Box::pin(async move {
+            Ok(EmbedReply { vectors, usage: Usage::default(), bytes: 0, demo: false, rates: None })
+        })
     }
 }
 

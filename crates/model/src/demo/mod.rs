@@ -20,8 +20,8 @@ use crate::request::{
 };
 use random::Random;
 
-/// An offline model for trials. Its replies are deterministic in the request's messages and `sample`, follow a schema or a
-/// code language that is asked for, and are marked as demo text.
+/// An offline model for trials. Its replies are deterministic in the request's messages, `sample` and `attempt`, follow a
+/// schema or a code language that is asked for, and are marked as demo text.
 #[derive(Clone)]
 pub struct Demo {
     identity: Identity,
@@ -106,13 +106,15 @@ impl Model for Demo {
             let vectors: Vec<Vec<f64>> = request.texts.iter().map(|text| vector(text, dimensions)).collect();
             let input_tokens = request.texts.iter().map(|text| tokens(text)).sum();
             let usage = Usage { input_tokens, ..Usage::default() };
-            Ok(EmbedReply { vectors, usage, bytes: 0, demo: true })
+            Ok(EmbedReply { vectors, usage, bytes: 0, demo: true, rates: None })
         })
     }
 }
 
 fn seed(request: &ChatRequest) -> u64 {
-    let mut seed = random::hash(&request.sample.to_le_bytes(), 0);
+    // Rotated, not shifted: all bits of the attempt count.
+    let sample = request.sample ^ u64::from(request.attempt).rotate_left(56);
+    let mut seed = random::hash(&sample.to_le_bytes(), 0);
     for message in &*request.messages {
         seed = random::hash(message.role.as_str().as_bytes(), seed);
         seed = random::hash(message.text.as_bytes(), seed);
@@ -137,7 +139,8 @@ fn reply(request: &ChatRequest, seed: u64) -> ChatReply {
         cached_tokens: None,
     };
     let reasoning = Some("Demo text: the demo model does not reason.".into());
-    ChatReply { bytes: text.len(), text: text.into(), reasoning, finish: Finish::Stop, usage, demo: true }
+    let (bytes, text) = (text.len(), text.into());
+    ChatReply { text, reasoning, finish: Finish::Stop, usage, bytes, demo: true, rates: None }
 }
 
 /// The schema that a prompt has between its tags.

@@ -75,7 +75,7 @@ pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<
         other => Finish::Other(shorten(other).into()),
     };
     let usage = usage(reply.get("usage").unwrap_or(&Value::Null));
-    Ok(ChatReply { text: text.into(), reasoning, finish, usage, bytes, demo: false })
+    Ok(ChatReply { text: text.into(), reasoning, finish, usage, bytes, demo: false, rates: None })
 }
 
 /// `input_tokens` leaves out the tokens that were read from or written to the cache.

@@ -19,6 +19,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::error::{Error, shorten};
 use crate::http::{Answer, Call, HttpClient};
 use crate::provider::{ApiKey, EmbeddingParams, Generation, ModelConfig, Provider, ProviderKind};
+use crate::rates::Rates;
 use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Identity, Model};
 
 /// The model that a configuration names, on its provider's server. `lookup` finds environment variables. No connection is
@@ -55,6 +56,7 @@ pub fn connect(
         Generation::Embedding(params) => params.clone(),
         Generation::Chat(_) => EmbeddingParams::default(),
     };
+    let parameters = parameters(provider, config);
     let server = Server {
         identity: Identity { provider: provider.name.as_str().into(), model: config.model.as_str().into() },
         kind: provider.kind,
@@ -68,6 +70,7 @@ pub fn connect(
         model_body: config.params.extra_body.clone(),
         provider_body: provider.extra_body.clone(),
         embedding,
+        parameters,
         not_taken: AtomicU8::new(0),
     };
     Ok(Arc::new(Remote { server: Arc::new(server) }))
@@ -93,9 +96,13 @@ struct Server {
     model_body: Map,
     provider_body: Map,
     embedding: EmbeddingParams,
+    parameters: Map,
     /// Parts of requests that this server was found not to take: see [`Leave`].
     not_taken: AtomicU8,
 }
+
+/// Fields that no extra body can set: one reply per request, and all of it at once, is what is read.
+const NEVER_SENT: &[&str] = &["n", "stream"];
 
 /// Parts of a request that are left out or renamed.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -119,6 +126,10 @@ impl Leave {
 impl Model for Remote {
     fn identity(&self) -> &Identity {
         &self.server.identity
+    }
+
+    fn parameters(&self) -> Map {
+        self.server.parameters.clone()
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
@@ -152,10 +163,11 @@ impl Server {
             }
             let bytes = answer.body.len();
             let reply = self.json(&answer)?;
-            return match self.kind {
+            let reply = match self.kind {
                 ProviderKind::OpenAi => openai::read_chat(self, &reply, bytes),
                 ProviderKind::Anthropic => anthropic::read_chat(self, &reply, bytes),
             };
+            return reply.map(|reply| ChatReply { rates: rates(&answer.headers).map(Box::new), ..reply });
         }
     }
 
@@ -169,7 +181,8 @@ impl Server {
         if !(200..300).contains(&answer.status) {
             return Err(self.failure(&answer));
         }
-        openai::read_vectors(self, &self.json(&answer)?, request.texts.len(), answer.body.len())
+        let reply = openai::read_vectors(self, &self.json(&answer)?, request.texts.len(), answer.body.len())?;
+        Ok(EmbedReply { rates: rates(&answer.headers).map(Box::new), ..reply })
     }
 
     fn chat_body(&self, request: &ChatRequest, leave: Leave) -> Value {
@@ -188,9 +201,9 @@ impl Server {
                 body.insert(Arc::clone(name), value.clone());
             }
         }
-        // One reply per request, and all of it at once, is what is read.
-        body.shift_remove("n");
-        body.shift_remove("stream");
+        for field in NEVER_SENT {
+            body.shift_remove(*field);
+        }
         body.into()
     }
 
@@ -255,6 +268,34 @@ impl Server {
         }
         shorten(&text)
     }
+}
+
+fn rates(headers: &HeaderMap) -> Option<Rates> {
+    Rates::read(|name| headers.get(name)?.to_str().ok())
+}
+
+/// See [`Model::parameters`]. The bodies stay apart, because those of a call win over one and lose to the other.
+fn parameters(provider: &Provider, config: &ModelConfig) -> Map {
+    let sent = |body: &Map, winner: &Map| -> Map {
+        let fields =
+            body.iter().filter(|(name, _)| !NEVER_SENT.contains(&&***name) && !winner.contains_key(&***name));
+        fields.map(|(name, value)| (Arc::clone(name), value.clone())).collect()
+    };
+    let model_body = sent(&config.params.extra_body, &provider.extra_body);
+    let provider_body = sent(&provider.extra_body, &Map::new());
+    let mut parameters = Map::new();
+    for (name, body) in [("model_body", model_body), ("provider_body", provider_body)] {
+        if !body.is_empty() {
+            parameters.insert(name.into(), body.into());
+        }
+    }
+    if let Generation::Embedding(params) = &config.params.kind {
+        parameters.insert("encoding_format".into(), params.encoding_format.as_str().into());
+        if let Some(dimensions) = params.dimensions {
+            parameters.insert("dimensions".into(), i64::from(dimensions).into());
+        }
+    }
+    parameters
 }
 
 fn headers(provider: &Provider, key: Option<&ApiKey>) -> Result<HeaderMap, Error> {

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{Leave, Server};
 use crate::error::{Error, shorten};
-use crate::provider::EncodingFormat;
 use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Usage};
 use crate::schema;
 
@@ -76,7 +75,15 @@ pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<
         other => Finish::Other(shorten(other).into()),
     };
     let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning")).map(Into::into);
-    Ok(ChatReply { text: text.into(), reasoning, finish, usage: usage(reply), bytes, demo: false })
+    Ok(ChatReply {
+        text: text.into(),
+        reasoning,
+        finish,
+        usage: usage(reply),
+        bytes,
+        demo: false,
+        rates: None,
+    })
 }
 
 /// The text of content: a text, or the text blocks of a list.
@@ -106,14 +113,10 @@ pub(super) fn tokens(value: Option<&Value>) -> Option<u64> {
 }
 
 pub(super) fn embed_body(server: &Server, request: &EmbedRequest) -> Map {
-    let format = match server.embedding.encoding_format {
-        EncodingFormat::Float => "float",
-        EncodingFormat::Base64 => "base64",
-    };
     let mut body = Map::new();
     body.insert("model".into(), Arc::clone(&server.identity.model).into());
     body.insert("input".into(), Value::list(request.texts.iter().map(|text| Arc::clone(text).into())));
-    body.insert("encoding_format".into(), format.into());
+    body.insert("encoding_format".into(), server.embedding.encoding_format.as_str().into());
     if let Some(dimensions) = server.embedding.dimensions {
         body.insert("dimensions".into(), i64::from(dimensions).into());
     }
@@ -150,7 +153,7 @@ pub(super) fn read_vectors(
     if vectors.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
         return Err(server.malformed("its vectors have different lengths"));
     }
-    Ok(EmbedReply { vectors, usage: usage(reply), bytes, demo: false })
+    Ok(EmbedReply { vectors, usage: usage(reply), bytes, demo: false, rates: None })
 }
 
 /// A vector as a list of numbers, or as the base64 of 32-bit floats, lowest byte first.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anabranch_value::Value;
 
-use super::retry_after::retry_after;
+use super::rates;
+use super::retry_after::{LONGEST, retry_after};
 use crate::error::{Error, Rejection};
 use crate::http::Answer;
 
@@ -23,7 +24,10 @@ pub(super) fn failure(endpoint: Arc<str>, answer: &Answer, clean: impl Fn(&str) 
         200..300 => inner_status(&body),
         status => status,
     };
-    let retry_after = retry_after(&answer.headers);
+    let retry_after = retry_after(&answer.headers).or_else(|| match status {
+        429 | 529 => Some(rates(&answer.headers)?.exhausted_for()?.min(LONGEST)),
+        _ => None,
+    });
     let has = |words: &[&str]| {
         let message = message.to_lowercase();
         words.iter().any(|word| code.contains(word) || message.contains(word))

@@ -34,7 +34,7 @@ impl Counting {
                 .messages
                 .iter()
                 .map(|message| format!("{}:{}", message.role.as_str(), message.text.replace('\n', " ")));
-            format!("{:x} {}", request.sample, messages.collect::<Vec<_>>().join(" | "))
+            format!("{}.{} {}", request.sample, request.attempt, messages.collect::<Vec<_>>().join(" | "))
         };
         requests.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -64,6 +64,7 @@ impl Model for Counting {
                 usage: Usage { input_tokens: 10, output_tokens: 1, cached_tokens: None },
                 bytes: 0,
                 demo: false,
+                rates: None,
             })
         })
     }
@@ -73,7 +74,7 @@ impl Model for Counting {
     }
 }
 
-fn accepts(wanted: usize) -> impl Fn(&ChatReply) -> Result<Arc<str>, ReplyProblem> + Send {
+fn accepts(wanted: usize) -> impl Fn(&ChatReply) -> Result<Arc<str>, ReplyProblem> + Send + Sync {
     move |reply| {
         let fits = *reply.text == format!("reply {wanted}");
         if fits { Ok(Arc::clone(&reply.text)) } else { Err(ReplyProblem("not what was wanted".to_owned())) }
@@ -87,14 +88,14 @@ fn request() -> ChatRequest {
 #[test]
 fn corrections_come_before_restarts() {
     let model = Counting::new(None);
-    let turns = Turns { corrections: 1, restarts: 1 };
+    let turns = Turns { corrections: 1, restarts: 1, rounds: 0 };
     let conversed = block_on(converse(&model, request(), accepts(3), turns)).unwrap();
     assert_eq!((conversed.calls, conversed.usage.input_tokens, conversed.usage.output_tokens), (4, 40, 4));
     expect![[r#"
-        7 system:s | user:p
-        7 system:s | user:p | assistant:reply 0 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right.
-        100000000000007 system:s | user:p
-        100000000000007 system:s | user:p | assistant:reply 2 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right."#]].assert_eq(&model.log());
+        7.0 system:s | user:p
+        7.0 system:s | user:p | assistant:reply 0 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right.
+        7.1 system:s | user:p
+        7.1 system:s | user:p | assistant:reply 2 | user:This reply cannot be used: not what was wanted.  Send the whole reply again with this put right."#]].assert_eq(&model.log());
     let trace: Vec<String> = conversed.trace.iter().map(|message| message.to_value().to_json()).collect();
     expect![[r#"
         {"role":"system","content":[{"type":"text","text":"s"}]}
@@ -107,11 +108,11 @@ fn corrections_come_before_restarts() {
 #[test]
 fn a_reply_that_never_fits_is_a_permanent_failure() {
     let model = Counting::new(None);
-    let turns = Turns { corrections: 1, restarts: 1 };
+    let turns = Turns { corrections: 1, restarts: 1, rounds: 0 };
     let error = block_on(converse(&model, request(), accepts(99), turns)).unwrap_err();
     assert_eq!((error.class(), error.attempts(), error.severity()), ("reply_format", 4, Severity::Permanent));
     expect!["test/counting: no reply of 4 calls fits: the reply is cut off after 1 tokens (raise `max_tokens`): not what was wanted"].assert_eq(&error.to_string());
-    let once = Turns { corrections: 0, restarts: 0 };
+    let once = Turns { corrections: 0, restarts: 0, rounds: 0 };
     assert_eq!(
         block_on(converse(&Counting::new(None), request(), accepts(9), once)).unwrap_err().attempts(),
         1
