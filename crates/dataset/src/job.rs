@@ -21,7 +21,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(Stopped::Node { failure, .. }) => {
             Err(Error::Setup(format!("a job of the build failed: {failure}")))
         }
-        Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => Err(Error::Stopped),
+        Err(Stopped::Deadline { .. } | Stopped::Cut { .. } | Stopped::Drained) => Err(Error::Stopped),
     }
 }
 

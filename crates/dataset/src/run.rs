@@ -153,7 +153,7 @@ async fn run_stage(
             let column = task.map_or_else(String::new, |task| task.name.clone());
             return Err(Error::Column { column, row, failure: failure.to_string() });
         }
-        Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
+        Err(Stopped::Deadline { .. } | Stopped::Cut { .. } | Stopped::Drained) => return Err(Error::Stopped),
     }
     let (values, more) = work.into_parts();
     errors.extend(more);

@@ -51,7 +51,10 @@ type Label = Cow<'static, str>;
 
 /// Tells a run to stop.
 pub(crate) trait StopHandle: Send + Sync {
+    /// Now.
     fn cut(&self);
+    /// When its work in flight has ended.
+    fn drain(&self);
 }
 
 /// The time that runs have to end after they were told to stop.

@@ -110,6 +110,8 @@ pub enum RunEnding {
     Deadline,
     /// The engine shut down ([`Engine::drain`](crate::Engine::drain)) and its grace period was over.
     Cut,
+    /// It was drained ([`Options::drain`](crate::Options::drain)): its work in flight ended, other nodes did not.
+    Drained,
     /// The future of the run was dropped.
     Dropped,
 }

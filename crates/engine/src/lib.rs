@@ -77,7 +77,8 @@
 //!
 //! - `Ok(`[`Report`]`)`: every node has ended. A node that failed without ending the run is counted as failed
 //!   ([`OnError::Isolate`]) or as fallen back ([`OnError::Fallback`]).
-//! - `Err(`[`Stopped`]`)`: a node failed with [`OnError::FailRun`], the deadline passed, or the engine was drained.
+//! - `Err(`[`Stopped`]`)`: a node failed with [`OnError::FailRun`], the deadline passed, the engine was drained, or the
+//!   run itself was ([`Options::drain`]).
 //! - Dropped: as stopped, without an answer.
 //!
 //! In all three cases futures are dropped, tasks aborted and jobs told to stop by their [`Check`].
@@ -94,6 +95,7 @@
 //! | see where the time of a run went | [`timeline`] |
 //! | follow runs while they run: events, progress, metrics | [`event`], [`progress`], [`metrics`] |
 //! | shut down | [`Engine::drain`] |
+//! | stop some runs softly, and keep the results of calls in flight | [`Drain`] |
 //! | test with virtual time | [`seams`], [`clock`], [`pool`], [`tasks`] |
 //! | schedule a graph yourself | [`frontier`] |
 
@@ -118,6 +120,7 @@ pub mod event;
 pub mod admission;
 pub mod flight;
 pub mod config;
+mod drain;
 pub mod options;
 mod engine;
 mod run;
@@ -131,6 +134,7 @@ pub use check::Check;
 pub use config::Config;
 #[doc(inline)]
 pub use dag::Dag;
+pub use drain::Drain;
 pub use engine::Engine;
 #[doc(inline)]
 pub use flow::Flow;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::drain::Drain;
 use crate::limit::Limits;
 
 /// The options of one run.
@@ -33,6 +34,8 @@ pub struct Options {
     pub inline_threshold: Option<Duration>,
     /// The limits that the run's policies name by key. Default: none.
     pub limits: Option<Limits>,
+    /// Stops the run softly: it starts nothing more and ends when its work in flight has ended. Default: none.
+    pub drain: Option<Drain>,
     /// Seeds the random part of the pauses before retries. Default: 0.
     pub seed: u64,
 }
@@ -48,6 +51,7 @@ impl Default for Options {
             in_flight: 1024,
             inline_threshold: None,
             limits: None,
+            drain: None,
             seed: 0,
         }
     }

@@ -23,6 +23,16 @@ pub trait Workload {
     /// Starts `node`: all its inputs have ended as its edges ask. Called again for each retry.
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self>;
 
+    /// Whether `node` has to wait for the limit of its policy. Asked each time that it would ask for a slot: before its
+    /// first try and before each retry.
+    ///
+    /// `false` starts the node at once and without a slot, so that its end is not reported to the limit either: for
+    /// a call whose result is known already, which must not wait and whose latency says nothing about the backend.
+    fn needs_limit(&mut self, node: NodeId) -> bool {
+        let _ = node;
+        true
+    }
+
     /// The job of `node`, to run right behind that of `input` on the same thread, with `input`'s value handed over.
     ///
     /// Called only when `node` is the only dependent of `input` and its other inputs, if any, have ended; called again

@@ -124,6 +124,7 @@ impl Error {
             }
             Stopped::Deadline { late } => Error::Deadline { late: names(late) },
             Stopped::Cut { late } => Error::Cut { late: names(late) },
+            Stopped::Drained => Error::Cut { late: Vec::new() },
         }
     }
 }

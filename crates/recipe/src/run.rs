@@ -68,7 +68,7 @@ pub(crate) async fn materialise(
     match run.await {
         Ok(_) => {}
         Err(Stopped::Deadline { .. }) => return Err(Error::Deadline),
-        Err(Stopped::Cut { .. }) => return Err(Error::Stopped),
+        Err(Stopped::Cut { .. } | Stopped::Drained) => return Err(Error::Stopped),
         Err(Stopped::Node { node, failure }) => return Err(failed(&closure, node, failure)),
     }
     let computed = work.computed;

@@ -40,6 +40,9 @@ pub enum Error {
         /// The names of the nodes in flight.
         late: Vec<Cow<'static, str>>,
     },
+    /// The flow was drained ([`Options::drain`](crate::Options::drain)) before all of its nodes had ended.
+    #[error("the flow was drained before all of its nodes had ended")]
+    Drained,
     /// The engine did not admit the flow.
     #[error("flow `{label}` was refused: {refused}")]
     Refused {
@@ -79,6 +82,7 @@ impl Error {
             Stopped::Node { node, failure } => Error::Node { node: name(node), failure: Arc::new(failure) },
             Stopped::Deadline { late } => Error::Deadline { late: all(late) },
             Stopped::Cut { late } => Error::Cut { late: all(late) },
+            Stopped::Drained => Error::Drained,
         }
     }
 }

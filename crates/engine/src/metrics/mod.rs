@@ -38,7 +38,7 @@ pub struct Metrics {
 #[derive(Default)]
 struct Counts {
     runs_started: u64,
-    runs_ended: [u64; 5],
+    runs_ended: [u64; 6],
     attempts: u64,
     finished: u64,
     dropped: u64,

@@ -22,12 +22,12 @@ impl Snapshot {
             |counts: [(FailureReason, u64); 5]| counts.map(|(reason, count)| (reason_word(reason), count));
         page.counter("runs_started", "Runs that were admitted.", self.runs_started)?;
         let ended = self.runs_ended.map(|(ending, count)| (ending_word(ending), count));
-        page.five("runs_ended", "Runs that ended, by how they ended.", "ending", ended)?;
+        page.by_label("runs_ended", "Runs that ended, by how they ended.", "ending", &ended)?;
         page.counter("node_attempts", "Starts of nodes, including retries.", self.attempts)?;
         page.counter("nodes_finished", "Nodes that finished without a fallback.", self.finished)?;
         let fell_back = by_reason(self.fell_back);
-        page.five("nodes_fell_back", "Nodes whose fallback was used, by reason.", "reason", fell_back)?;
-        page.five("nodes_failed", "Nodes that failed, by reason.", "reason", by_reason(self.failed))?;
+        page.by_label("nodes_fell_back", "Nodes whose fallback was used, by reason.", "reason", &fell_back)?;
+        page.by_label("nodes_failed", "Nodes that failed, by reason.", "reason", &by_reason(self.failed))?;
         page.counter("nodes_dropped", "Nodes that were dropped.", self.dropped)?;
         page.counter("events_lost", "Events that were lost. With any, all counts are too low.", self.lost)?;
         page.counter("starts_untimed", "Starts that were not timed: too many were open.", self.untimed)
@@ -132,7 +132,7 @@ impl<'a> MetricsPage<'a> {
         self.line(&name, &[], count)
     }
 
-    fn five(&mut self, name: &str, help: &str, label: &str, counts: [(&str, u64); 5]) -> fmt::Result {
+    fn by_label(&mut self, name: &str, help: &str, label: &str, counts: &[(&str, u64)]) -> fmt::Result {
         let name = format!("{name}_total");
         self.head(&name, help, "counter")?;
         counts.iter().try_for_each(|(value, count)| self.line(&name, &[(label, value)], count))
@@ -196,6 +196,7 @@ fn ending_word(ending: RunEnding) -> &'static str {
         RunEnding::Failed => "failed",
         RunEnding::Deadline => "deadline",
         RunEnding::Cut => "cut",
+        RunEnding::Drained => "drained",
         RunEnding::Dropped => "dropped",
     }
 }

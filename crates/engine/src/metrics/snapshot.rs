@@ -12,7 +12,7 @@ pub struct Snapshot {
     /// Runs that were admitted.
     pub runs_started: u64,
     /// Runs that ended, by how they ended.
-    pub runs_ended: [(RunEnding, u64); 5],
+    pub runs_ended: [(RunEnding, u64); 6],
     /// Runs that have not ended.
     pub runs_open: u64,
     /// Starts of nodes, including retries.
@@ -74,8 +74,14 @@ pub struct DurationStats {
     pub within: [u64; DurationStats::BOUNDS.len()],
 }
 
-const ENDINGS: [RunEnding; 5] =
-    [RunEnding::Complete, RunEnding::Failed, RunEnding::Deadline, RunEnding::Cut, RunEnding::Dropped];
+const ENDINGS: [RunEnding; 6] = [
+    RunEnding::Complete,
+    RunEnding::Failed,
+    RunEnding::Deadline,
+    RunEnding::Cut,
+    RunEnding::Drained,
+    RunEnding::Dropped,
+];
 const REASONS: [FailureReason; 5] = [
     FailureReason::Error,
     FailureReason::Panic,

@@ -8,7 +8,7 @@ use super::{Doing, Run, Stopped};
 use crate::event::{EventKind, FailureReason, Placement};
 use crate::frontier::{Change, Phase};
 use crate::graph::{Graph, NodeId};
-use crate::limit::{CallEnd, CallOutcome};
+use crate::limit::{CallEnd, CallOutcome, Permit};
 use crate::panics;
 use crate::policy::OnError;
 use crate::workload::{Failure, Instead, Workload};
@@ -36,10 +36,11 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             return;
         }
         self.doing = Doing::Bookkeeping(node);
-        if self.permit.is_some() {
+        let limit = self.permit.as_ref().map(Permit::key);
+        if limit.is_some() {
             self.report_failure(&failure);
         }
-        if self.try_again(node, &failure) {
+        if self.try_again(node, &failure, limit) {
             return;
         }
         match self.policies.of(node).on_error {

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::admission::{AdmittedRun, Refused, StopHandle};
 use crate::clock::earlier;
+use crate::drain::{Drain, DrainedRun};
 use crate::engine::Engine;
 use crate::event::{EventKind, RunEnding, RunId};
 use crate::frontier::Frontier;
@@ -66,6 +67,8 @@ pub struct Run<'a, G, W: Workload> {
     log: Log,
     /// `None` once the run has ended.
     admitted: Option<AdmittedRun>,
+    /// The run's place in the list of its drain, once it has a mailbox.
+    drained: Option<DrainedRun>,
 }
 
 /// The node counts of a run that was not stopped.
@@ -80,7 +83,7 @@ pub struct Report {
     pub fell_back: u32,
 }
 
-/// Why a run was stopped. Its work in flight has been cancelled.
+/// Why a run was stopped. Its work in flight has been cancelled, except with [`Stopped::Drained`].
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped<E> {
     /// The first failure of a node whose policy is [`OnError::FailRun`].
@@ -98,6 +101,10 @@ pub enum Stopped<E> {
         /// The nodes in flight at that time, in order.
         late: Vec<NodeId>,
     },
+    /// The run was drained ([`Options::drain`]) before every node had ended. Unlike with the other variants, its work in
+    /// flight has ended and has reached the workload; the other nodes were not started, failed or dropped.
+    #[error("the run was drained before all of its nodes had ended")]
+    Drained,
 }
 
 enum Message<V, E> {
@@ -111,11 +118,17 @@ enum Message<V, E> {
     LookAt(LimitKey, Instant),
     /// The engine stops the run.
     Cut,
+    /// The run's drain has begun: wakes a run that would wait for something else.
+    Drain,
 }
 
 impl<V: Send, E: Send> StopHandle for Mail<V, E> {
     fn cut(&self) {
         self.push(Message::Cut);
+    }
+
+    fn drain(&self) {
+        self.push(Message::Drain);
     }
 }
 
@@ -175,6 +188,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             grace_until: None,
             log,
             admitted: Some(admitted),
+            drained: None,
         })
     }
 
@@ -196,11 +210,14 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             }
         }
         self.expire();
-        if self.waits.is_some() {
+        if self.waits.is_some() && !self.is_draining() {
             self.wake_waits();
             self.serve_limits();
         }
         while self.over.is_none() {
+            if self.is_draining() {
+                return self.wind_down();
+            }
             if self.slots.in_flight() >= self.terms.in_flight {
                 return Turn::Idle;
             }
@@ -216,6 +233,25 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
         Turn::Over
     }
 
+    #[inline]
+    fn is_draining(&self) -> bool {
+        self.terms.drain.as_ref().is_some_and(Drain::is_begun)
+    }
+
+    /// Ends the run once nothing is in flight. Nodes that wait are left alone, and so are the queues of limits.
+    fn wind_down(&mut self) -> Turn {
+        if let Some(waits) = &mut self.waits {
+            waits.leave_queues();
+        }
+        if self.slots.in_flight() > 0 {
+            return Turn::Idle;
+        }
+        if !self.frontier.is_done() {
+            self.over = Some(Err(Stopped::Drained));
+        }
+        Turn::Over
+    }
+
     fn receive(&mut self, message: Message<W::Value, W::Error>) {
         match message {
             Message::Poll(slot) => self.poll_slot(slot),
@@ -223,6 +259,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             Message::Granted(permit) => self.granted(permit),
             Message::LookAt(key, at) => self.look_at(key, at),
             Message::Cut => self.over = Some(Err(Stopped::Cut { late: self.late() })),
+            Message::Drain => {}
         }
     }
 
@@ -334,6 +371,8 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             if let Some(admitted) = &self.admitted {
                 admitted.set_stop_handle(Arc::clone(&mail) as Arc<dyn StopHandle>);
             }
+            let drain = self.terms.drain.as_ref();
+            self.drained = drain.map(|drain| drain.enter(Arc::clone(&mail) as Arc<dyn StopHandle>));
             self.mail = Some(mail);
         }
         self.mail.as_ref().expect("was just set")
@@ -356,6 +395,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             Err(Stopped::Node { .. }) => RunEnding::Failed,
             Err(Stopped::Deadline { .. }) => RunEnding::Deadline,
             Err(Stopped::Cut { .. }) => RunEnding::Cut,
+            Err(Stopped::Drained) => RunEnding::Drained,
         });
         let counts = self.frontier.counts();
         ended.map(|()| Report {
@@ -372,6 +412,7 @@ impl<G, W: Workload> Run<'_, G, W> {
         if self.admitted.is_none() {
             return;
         }
+        self.drained = None;
         self.waits = None;
         self.permit = None;
         self.slots.clear();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::admission::Refused;
+use crate::drain::Drain;
 use crate::engine::Engine;
 use crate::limit::Limits;
 use crate::options::{Class, Options, Reserve};
@@ -16,6 +17,7 @@ pub(super) struct Terms {
     pub(super) in_flight: usize,
     pub(super) inline_threshold: Duration,
     pub(super) table: Option<Limits>,
+    pub(super) drain: Option<Drain>,
     pub(super) seed: u64,
 }
 
@@ -59,6 +61,7 @@ impl Terms {
             in_flight: options.in_flight,
             inline_threshold: options.inline_threshold.unwrap_or(engine.inline_threshold),
             table: options.limits.clone(),
+            drain: options.drain.clone(),
             seed: options.seed,
         })
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::queue::AscendingQueue;
 use super::timer::Due;
-use super::{Message, Run};
+use super::{Doing, Message, Run};
 use crate::event::{EventKind, WaitReason};
 use crate::frontier::Phase;
 use crate::graph::{Graph, NodeId};
@@ -78,6 +78,13 @@ impl Waits {
         let queued = self.limits.iter().filter_map(|queue| queue.nodes.peek());
         let queued = queued.chain(self.again.peek()).map(|(_, node)| node);
         queued.chain(self.pausing.iter().map(|Reverse((_, node))| *node)).min()
+    }
+
+    /// Gives back the places in the queues of limits and forgets the pauses, in a run that starts no further node. The
+    /// tries stay: they decide whether a node in flight that fails has ended.
+    pub(super) fn leave_queues(&mut self) {
+        self.limits.clear();
+        self.pausing.clear();
     }
 
     fn queue(&mut self, key: LimitKey) -> &mut Queue {
@@ -197,6 +204,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let Some(key) = policy.limit else {
             return self.begin(node, policy);
         };
+        self.doing = Doing::Step(node, self.log.start_time());
+        if !self.work.needs_limit(node) {
+            return self.begin(node, policy);
+        }
         let waits = self.waits();
         let rank = waits.rank(node);
         waits.queue(key).nodes.push(rank);
@@ -224,12 +235,13 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Takes a slot from a limit. A run that is full gives the slot back, and asks again when a node has ended.
+    /// Takes a slot from a limit. A run that is full gives the slot back, and asks again when a node has ended. A run that
+    /// is drained gives it back as well.
     pub(super) fn granted(&mut self, permit: Permit) {
         let queue = self.waits().queue(permit.key());
         queue.place = None;
         queue.look_at = None;
-        if self.slots.in_flight() < self.terms.in_flight {
+        if !self.is_draining() && self.slots.in_flight() < self.terms.in_flight {
             self.begin_with(permit);
         }
     }
@@ -243,7 +255,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// Starts nodes that wait for limits while the run has free slots of its own, the best node first.
     pub(super) fn serve_limits(&mut self) {
-        while self.over.is_none() && self.slots.in_flight() < self.terms.in_flight {
+        while self.over.is_none() && !self.is_draining() && self.slots.in_flight() < self.terms.in_flight {
             let Some(waits) = &self.waits else { return };
             let unasked = waits.limits.iter().enumerate().filter(|(_, queue)| queue.place.is_none());
             let best = unasked.filter_map(|(number, queue)| Some((queue.nodes.peek()?, number))).min();
@@ -300,14 +312,19 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Schedules a retry of a failed node, if its policy and its failure allow one.
-    pub(super) fn try_again(&mut self, node: NodeId, failure: &Failure<W::Error>) -> bool {
+    /// `reported_to` is the limit that was told of the failure.
+    pub(super) fn try_again(
+        &mut self,
+        node: NodeId,
+        failure: &Failure<W::Error>,
+        reported_to: Option<LimitKey>,
+    ) -> bool {
         let policy = self.policies.of(node);
         let Some(retry) = policy.retry else { return false };
         let severity = failure.severity();
         if severity == Severity::Permanent {
             return false;
         }
-        let has_limit = policy.limit.is_some();
         let waits = self.waits();
         let random = waits.jitter.next();
         let tries = waits.tries.entry(node).or_default();
@@ -316,7 +333,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
                 tries.refused += 1;
                 // The limit applies the backend's `Retry-After` to all nodes of the key.
                 match retry_after {
-                    Some(_) if has_limit => std::time::Duration::ZERO,
+                    Some(_) if reported_to.is_some() => std::time::Duration::ZERO,
                     Some(pause) => pause,
                     None => retry.pause(tries.refused.min(8) - 1, random),
                 }
@@ -340,7 +357,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
 
     /// Fails a waiting node that has to make way for its fallback.
     pub(super) fn expire_node(&mut self, node: NodeId) {
-        if self.is_waiting(node) {
+        if self.is_waiting(node) && !self.is_draining() {
             self.failed(node, Failure::Deadline);
         }
     }

@@ -57,6 +57,7 @@ pub(super) fn facts(timeline: &Timeline) -> String {
         Some(RunEnding::Failed) => "stopped: a node failed",
         Some(RunEnding::Deadline) => "stopped: the deadline passed",
         Some(RunEnding::Cut) => "stopped: the engine shut down",
+        Some(RunEnding::Drained) => "stopped: it was drained",
         Some(RunEnding::Dropped) => "stopped: its future was dropped",
         None => "not ended",
     };

@@ -16,6 +16,8 @@ pub(crate) struct Judge<'a> {
     nodes: Vec<Seen>,
     pub(crate) drops_asked: HashSet<NodeId>,
     first_failure: Option<NodeId>,
+    /// When the run's drain began.
+    pub(crate) drain_begun: Option<Instant>,
     events: Vec<(Instant, EventKind)>,
 }
 
@@ -43,7 +45,14 @@ enum Fate {
 impl<'a> Judge<'a> {
     pub(crate) fn new(case: &'a Case) -> Judge<'a> {
         let nodes = vec![Seen::default(); case.dag.node_count() as usize];
-        Judge { case, nodes, drops_asked: HashSet::new(), first_failure: None, events: Vec::new() }
+        Judge {
+            case,
+            nodes,
+            drops_asked: HashSet::new(),
+            first_failure: None,
+            drain_begun: None,
+            events: Vec::new(),
+        }
     }
 
     pub(crate) fn stepped(&mut self, node: NodeId, budget: Budget) {
@@ -137,7 +146,18 @@ impl<'a> Judge<'a> {
                 assert_eq!(Some(ended_at), self.case.options.deadline);
             }
             Some(Err(Stopped::Cut { .. })) => panic!("nobody cut the run"),
+            Some(Err(Stopped::Drained)) => self.drained(&fates, ended_at),
         }
+    }
+
+    /// Nothing is in flight, something is left, and the run did not wait for anything else.
+    fn drained(&self, fates: &[Fate], ended_at: Instant) {
+        let begun = self.drain_begun.expect("a drain has begun");
+        assert!(!fates.iter().any(|fate| matches!(fate, Fate::InFlight(..))), "work in flight has ended");
+        assert!(fates.iter().any(|fate| matches!(fate, Fate::Open | Fate::Pausing)), "every node has ended");
+        let node_events = self.events.iter().filter(|(_, kind)| kind.node().is_some());
+        let last = node_events.map(|(at, _)| *at).max().map_or(begun, |last| last.max(begun));
+        assert_eq!(ended_at, last, "a drained run ends with the last work in flight");
     }
 
     /// What was heard, by the time since the first event.
@@ -174,6 +194,10 @@ impl<'a> Judge<'a> {
                 }
                 EventKind::Waiting(node, WaitReason::Limit) => {
                     assert!(self.case.policies[node.index()].limit.is_some());
+                    assert!(
+                        self.case.needs_limit[node.index()],
+                        "{node} waits for a limit that it does not need"
+                    );
                     assert!(matches!(fates[node.index()], Fate::Open | Fate::Pausing));
                 }
                 EventKind::Started(node, place) => self.replay_start(&mut fates, node, *at, place),
@@ -220,6 +244,8 @@ impl<'a> Judge<'a> {
 
     fn replay_start(&self, fates: &mut [Fate], node: NodeId, at: Instant, place: Placement) {
         assert!(self.may_start(fates, node), "{node} started before its inputs ended as its edges ask");
+        let drained = self.drain_begun.is_some_and(|begun| at > begun);
+        assert!(!drained || self.nodes[node.index()].linked, "{node} started in a run that is drained");
         let gated = |node: NodeId| {
             let policy = &self.case.policies[node.index()];
             policy.limit.is_some() || policy.serial.is_some() || policy.retry.is_some()
@@ -250,7 +276,9 @@ impl<'a> Judge<'a> {
     fn respects_limits(&self, fates: &[Fate]) {
         for (key, limit) in &self.case.limits {
             let holds = |(number, fate): &(usize, &Fate)| {
-                self.case.policies[*number].limit == Some(*key) && matches!(fate, Fate::InFlight(..))
+                self.case.policies[*number].limit == Some(*key)
+                    && self.case.needs_limit[*number]
+                    && matches!(fate, Fate::InFlight(..))
             };
             let holding = fates.iter().enumerate().filter(holds).count();
             assert!(holding <= *limit as usize, "{holding} calls where {limit} are allowed");
@@ -286,6 +314,9 @@ impl<'a> Judge<'a> {
                     "{node} has no fallback: the deadline ends the run, not the node"
                 );
                 assert!(at + LONGEST_RESERVE >= deadline, "{node} met the deadline long before it");
+                let waited = !matches!(fates[node.index()], Fate::InFlight(..));
+                let drained = self.drain_begun.is_some_and(|begun| at > begun);
+                assert!(!waited || !drained, "{node} waited in a drained run and was not left alone");
             }
             FailureReason::Error | FailureReason::Panic | FailureReason::Abandoned => {}
         }

@@ -32,6 +32,7 @@ mod run;
 mod scale;
 mod seeds;
 mod sim;
+mod soft_stop;
 mod step;
 mod timeline;
 mod waits;

@@ -4,7 +4,8 @@
 //! `spawn MS`, `cpu MS`, `block MS` say how long and where (none: done in place); `fail`, `panic`, `skip` how it
 //! ends (none: it finishes), `flaky N` that the first N tries fail, `throttled N MS` that the first N are refused for
 //! so long; `asks MS` that a job asks its check so often; `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked`, `limit N`, `tokens N`, `serial N`, `retry N` (the
-//! first after 8 ms), `retry_never` (after the longest pause that there is) set its policy; `drops NAME` drops another node when it finishes.
+//! first after 8 ms), `retry_never` (after the longest pause that there is) set its policy;
+//! `known N` that it needs no limit once it was tried N times, `unsure` that asking so panics; `drops NAME` drops another node when it finishes.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -41,6 +42,8 @@ struct Act {
     flaky: u32,
     throttled: u32,
     retry_after: Duration,
+    known: Option<u32>,
+    unsure: bool,
 }
 
 /// How a scripted node fails.
@@ -143,6 +146,7 @@ fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>, limits: &[LimitKey]
             "retry_never" => {
                 policy.retry = Some(Retry { rounds: 1, base: Duration::MAX, longest: Duration::MAX });
             }
+            "known" => act.known = Some(number(&mut words)),
             "flaky" => act.flaky = number(&mut words),
             "throttled" => {
                 act.throttled = number(&mut words);
@@ -172,6 +176,7 @@ fn parse_word(
             "asks" => act.asks = millis(),
             "pool" => policy.step = StepKind::Pool,
             "inline" => policy.step = StepKind::Inline,
+            "unsure" => act.unsure = true,
             "linked" => act.linked = true,
             "isolate" => policy.on_error = OnError::Isolate,
             "fallback" => policy.on_error = OnError::Fallback,
@@ -270,6 +275,12 @@ impl Workload for Player<'_> {
         }
     }
 
+    fn needs_limit(&mut self, node: NodeId) -> bool {
+        let Act { known, unsure, .. } = self.script.acts[node.index()];
+        assert!(!unsure, "not sure");
+        known.is_none_or(|tries| self.tries[node.index()] < tries)
+    }
+
     fn link(&mut self, node: NodeId, _: NodeId) -> Option<Self::Job> {
         if !self.script.acts[node.index()].linked {
             return None;
@@ -366,7 +377,7 @@ pub(crate) fn listen(engine: &Engine) -> Listener {
     engine.events().listen(NonZeroUsize::new(1 << 20).unwrap())
 }
 
-fn timeline(script: &Script, listener: &mut Listener, began: Instant) -> String {
+pub(crate) fn timeline(script: &Script, listener: &mut Listener, began: Instant) -> String {
     let mut lines: Vec<(NodeId, u128, Option<u128>, &str)> = Vec::new();
     let mut end = |node: NodeId, at: u128, how: &'static str| {
         let open = lines.iter_mut().find(|line| line.0 == node && line.2.is_none());

@@ -1,4 +1,4 @@
-//! Seeded simulation: random graphs, policies, outcomes, drops, deadlines and cancels on the virtual machine.
+//! Seeded simulation: random graphs, policies, outcomes, drops, deadlines, drains and cancels on the virtual machine.
 //!
 //! `./dev sim SEED` replays one case.
 
@@ -7,17 +7,18 @@ mod crowd;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use anabranch_engine::event::EventKind;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::policy::{SerialKey, StepKind};
 use anabranch_engine::retry::{Classified, Retry, Severity};
+use anabranch_engine::tasks::AbortOnDrop;
 use anabranch_engine::{
-    Budget, Check, Config, Cost, Dag, Drops, Edge, Failure, Graph, Instead, NodeId, OnError, Options,
-    Policies, Policy, Step, Workload,
+    Budget, Check, Config, Cost, Dag, Drain, Drops, Edge, Engine, Failure, Graph, Instead, NodeId, OnError,
+    Options, Policies, Policy, Step, Workload,
 };
 use anabranch_testkit::{Rng, Sim, spend};
 
@@ -41,6 +42,10 @@ pub(crate) struct Case {
     pub(crate) limits: Vec<(LimitKey, u32)>,
     /// How long until the owner loses patience and drops the run.
     patience: Option<Duration>,
+    /// How long until the run is drained.
+    drained_after: Option<Duration>,
+    /// Whether a node needs the limit of its policy.
+    pub(crate) needs_limit: Vec<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +93,7 @@ impl Case {
             inline_threshold: rng.percent(50).then(|| rng.micros(0..3_000)),
             limits: Some(table),
             seed: rng.bits(),
+            drain: Some(Drain::new()),
             ..Options::default()
         };
         Case {
@@ -98,6 +104,8 @@ impl Case {
             options,
             limits,
             patience: rng.percent(20).then(|| rng.micros(0..20_000)),
+            drained_after: rng.percent(30).then(|| rng.micros(0..20_000)),
+            needs_limit: (0..node_count).map(|_| rng.percent(80)).collect(),
         }
     }
 }
@@ -275,6 +283,10 @@ impl Workload for Actor<'_> {
         }
     }
 
+    fn needs_limit(&mut self, node: NodeId) -> bool {
+        self.case.needs_limit[node.index()]
+    }
+
     fn link(&mut self, node: NodeId, input: NodeId) -> Option<Self::Job> {
         let act = &self.case.acts[node.index()];
         if !act.linkable || act.kind == Kind::Ready || act.end == End::Skip {
@@ -320,13 +332,17 @@ fn run_case(seed: u64) -> Vec<(Duration, EventKind)> {
     let case = Case::new(&mut rng, clock);
     let policies = Policies::repeating(case.policies.clone());
     let mut actor = Actor { case: &case, clock: Arc::clone(clock), judge: Judge::new(&case) };
+    let begun = Arc::new(Mutex::new(None));
+    let beginning = begin_drain(&engine, &case, &begun);
     let run = engine.run(&case.dag, &policies, &mut actor, &case.options).unwrap();
     let result = match case.patience {
         None => Some(sim.block_on(run)),
         Some(patience) => sim.block_on(with_patience(run, clock.sleep_until(clock.now() + patience))),
     };
     let ended_at = clock.now();
+    drop(beginning);
     let mut judge = actor.judge;
+    judge.drain_begun = *begun.lock().unwrap();
     judge.hear(&mut listener);
     judge.verdict(result, ended_at);
     // A run that is over leaves nothing behind: no task, no place among the active, and late results fall silent.
@@ -340,6 +356,18 @@ fn run_case(seed: u64) -> Vec<(Duration, EventKind)> {
     assert_eq!(sim.settle().jobs, 0);
     assert!(listener.try_next().is_none(), "something happened after the end");
     judge.into_events()
+}
+
+/// Begins the drain of a case in a task of its own, so that only the drain can wake the run.
+fn begin_drain(engine: &Engine, case: &Case, begun: &Arc<Mutex<Option<Instant>>>) -> Option<AbortOnDrop> {
+    let clock = Arc::clone(engine.clock());
+    let at = clock.now() + case.drained_after?;
+    let (drain, begun) = (case.options.drain.clone()?, Arc::clone(begun));
+    Some(engine.tasks().spawn(Box::pin(async move {
+        clock.sleep_until(at).await;
+        *begun.lock().unwrap() = Some(clock.now());
+        drain.begin();
+    })))
 }
 
 async fn with_patience<F: Future + Unpin>(
@@ -389,18 +417,20 @@ fn a_seed_replays_exactly() {
 
 #[test]
 fn cases_cover_what_they_are_meant_to() {
-    let (mut deadlines, mut cancels, mut kinds) = (0, 0, HashSet::new());
+    let (mut deadlines, mut cancels, mut drains, mut kinds) = (0, 0, 0, HashSet::new());
     for seed in 0..200 {
         let mut rng = Rng::new(seed);
         let sim = Sim::new(rng.bits());
         let case = Case::new(&mut rng, &sim.clock());
         deadlines += usize::from(case.options.deadline.is_some());
         cancels += usize::from(case.patience.is_some());
+        drains += usize::from(case.drained_after.is_some());
         let policies = case.policies.iter().zip(&case.gives_nothing);
         kinds.extend(
             policies.map(|(policy, nothing)| format!("{:?} {:?} {nothing}", policy.step, policy.on_error)),
         );
         assert_eq!(case.dag.node_count() as usize, case.acts.len());
     }
-    assert!(deadlines > 40 && cancels > 20 && kinds.len() == 20, "{deadlines} {cancels} {}", kinds.len());
+    assert!(deadlines > 40 && cancels > 20 && drains > 40, "{deadlines} {cancels} {drains}");
+    assert_eq!(kinds.len(), 20);
 }

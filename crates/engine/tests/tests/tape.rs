@@ -94,6 +94,7 @@ fn ending(word: &str) -> RunEnding {
         "failed" => RunEnding::Failed,
         "deadline" => RunEnding::Deadline,
         "cut" => RunEnding::Cut,
+        "drained" => RunEnding::Drained,
         "dropped" => RunEnding::Dropped,
         _ => panic!("unknown ending `{word}`"),
     }

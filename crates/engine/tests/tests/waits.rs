@@ -479,3 +479,35 @@ fn a_call_that_is_not_made_is_not_counted() {
     assert_eq!(played.result.unwrap().fell_back, 1);
     expect!["0..95 v | 95 late fell back | 95..96 next"].assert_eq(&played.timeline);
 }
+
+#[test]
+fn a_node_that_needs_no_limit_does_not_wait_for_it() {
+    let played = play_fixed(
+        "a: io 10 limit 0; b: io 10 limit 0; hit: io 10 limit 0 known 0; inline: limit 0 known 0; \
+         s1: io 5 limit 0 known 0 serial 1; s2: io 5 limit 0 known 0 serial 1",
+        &[1],
+    );
+    expect!["0..10 a | 0..10 hit | 0..0 inline | 0..5 s1 | 5..10 s2 | 10..20 b"].assert_eq(&played.timeline);
+    let second_try = play_fixed("a: io 1 limit 0 flaky 1 retry 1 known 1; b: io 100 limit 0", &[1]);
+    expect!["finish a, finish b"].assert_eq(&second_try.calls.join(", "));
+}
+
+#[test]
+fn a_limit_hears_nothing_of_a_call_that_did_not_need_it() {
+    let played = play_fixed(
+        "hit: io 1 limit 0 known 0 throttled 1 50 retry 1; gate: io 10; b: io 1 limit 0 <- gate",
+        &[1],
+    );
+    // The refused node waits by itself, and the limit does not cool.
+    expect!["0..52 hit | 0..10 gate | 10..11 b | 51..52 hit"].assert_eq(&played.timeline);
+}
+
+#[test]
+fn a_panic_of_the_question_for_a_limit_fails_its_node() {
+    let played = play_fixed(
+        "a: limit 0 unsure isolate serial 1; b: io 1 limit 0 serial 1; c: limit 0 unsure fallback retry 3",
+        &[1],
+    );
+    expect!["fail a: panicked: not sure, fallback c: panicked: not sure, finish c, finish b"]
+        .assert_eq(&played.calls.join(", "));
+}

@@ -1,4 +1,5 @@
-//! Seeded simulation of several runs at once on shared limits and flights, with retries, drops, cancels and a drain.
+//! Seeded simulation of several runs at once on shared limits and flights, with retries, drops, cancels
+//! and drains.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -11,8 +12,8 @@ use anabranch_engine::limit::{Allowance, Bounds, Concurrency, LimitKey, Limits, 
 use anabranch_engine::policy::StepKind;
 use anabranch_engine::retry::{Classified, Retry, Severity};
 use anabranch_engine::{
-    Budget, Check, Config, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options, Policies,
-    Policy, Step, Workload,
+    Budget, Check, Config, Dag, Drain, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options,
+    Policies, Policy, Step, Workload,
 };
 use anabranch_testkit::{Rng, Sim};
 
@@ -33,6 +34,8 @@ struct Town {
     flights: Flights<u64, Result<u64, Severity>>,
     /// For each key, how many works are underway now.
     underway: Arc<Mutex<[u32; 4]>>,
+    /// The drain of some of the runs.
+    drain: Drain,
 }
 
 /// One run's workload: each node joins a flight by a key that other runs share.
@@ -157,6 +160,7 @@ async fn one_run(engine: &Engine, town: &Town, seed: u64, keys: &[LimitKey], tab
         deadline: rng.percent(30).then(|| now + rng.micros(1..20_000)),
         in_flight: rng.within(1..6) as usize,
         limits: Some(table.clone()),
+        drain: rng.percent(50).then(|| town.drain.clone()),
         seed,
         ..Options::default()
     };
@@ -184,7 +188,12 @@ fn case(seed: u64) {
     let mut rng = Rng::new(seed);
     let sim = Sim::new(rng.bits());
     let engine = sim.engine(&Config::default());
-    let town = Town { clock: sim.clock(), flights: Flights::default(), underway: Arc::default() };
+    let town = Town {
+        clock: sim.clock(),
+        flights: Flights::default(),
+        underway: Arc::default(),
+        drain: Drain::new(),
+    };
     let table = Limits::new(sim.clock());
     let keys = limits(&mut rng, &table);
     let mut futures: Vec<Pin<Box<dyn Future<Output = ()> + '_>>> = Vec::new();
@@ -199,7 +208,14 @@ fn case(seed: u64) {
             engine.drain(Duration::from_millis(3)).await;
         }));
     }
+    let sleep = town.clock.sleep_until(town.clock.now() + rng.micros(0..30_000));
+    let drain = town.drain.clone();
+    let beginning = engine.tasks().spawn(Box::pin(async move {
+        sleep.await;
+        drain.begin();
+    }));
     sim.block_on(all(futures));
+    drop(beginning);
     for key in keys {
         let standing = table.status(key);
         assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");

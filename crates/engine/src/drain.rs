@@ -1,0 +1,133 @@
+//! A soft stop of runs: they start nothing more, and end when their work in flight has ended.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::admission::StopHandle;
+
+/// Stops runs softly. A handle: clones share the state, and any number of runs can have it in their
+/// [`Options::drain`](crate::Options::drain).
+///
+/// After [`begin`](Self::begin) a run starts no further node. Nodes in flight end as usual and reach their workload;
+/// the others do not end, and a node that would be retried does not end either. The run then ends with
+/// [`Stopped::Drained`](crate::Stopped::Drained), or with `Ok` if every node has ended. So a workload that keeps the
+/// values of finished nodes can continue from them in a later run.
+///
+/// ```
+/// use anabranch_engine::{Drain, Options};
+/// let drain = Drain::new();
+/// let options = Options { drain: Some(drain.clone()), ..Options::default() };
+/// drain.begin();
+/// assert!(options.drain.is_some_and(|drain| drain.is_begun()));
+/// ```
+#[derive(Clone, Default)]
+pub struct Drain {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Changes while `runs` is locked, so that a run that enters is told of a drain either here or by its handle.
+    begun: AtomicBool,
+    runs: Mutex<Runs>,
+}
+
+/// The runs to wake, by their order of arrival.
+#[derive(Default)]
+struct Runs {
+    handles: BTreeMap<u64, Arc<dyn StopHandle>>,
+    arrivals: u64,
+}
+
+impl Drain {
+    /// A drain that has not begun.
+    pub fn new() -> Drain {
+        Drain::default()
+    }
+
+    /// Begins the drain: the runs that have this handle, now or later, start no further node.
+    pub fn begin(&self) {
+        let runs = self.lock();
+        if self.shared.begun.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let handles: Vec<_> = runs.handles.values().cloned().collect();
+        drop(runs);
+        for handle in handles {
+            handle.drain();
+        }
+    }
+
+    /// Whether the drain has begun.
+    #[inline]
+    pub fn is_begun(&self) -> bool {
+        self.shared.begun.load(Ordering::Acquire)
+    }
+
+    /// Has `handle` called when the drain begins, or now if it has begun, until the returned guard is dropped.
+    pub(crate) fn enter(&self, handle: Arc<dyn StopHandle>) -> DrainedRun {
+        let mut runs = self.lock();
+        let arrival = runs.arrivals;
+        runs.arrivals += 1;
+        runs.handles.insert(arrival, Arc::clone(&handle));
+        let begun = self.is_begun();
+        drop(runs);
+        if begun {
+            handle.drain();
+        }
+        DrainedRun { drain: self.clone(), arrival }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run in the list of a drain; dropping it takes the run off the list.
+pub(crate) struct DrainedRun {
+    drain: Drain,
+    arrival: u64,
+}
+
+impl Drop for DrainedRun {
+    fn drop(&mut self) {
+        let handle = self.drain.lock().handles.remove(&self.arrival);
+        // After the lock: a handle is the last owner of messages, which may hold slots of limits.
+        drop(handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[derive(Default)]
+    struct Told(AtomicUsize);
+
+    impl StopHandle for Told {
+        fn cut(&self) {}
+
+        fn drain(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn runs_that_have_ended_leave_nothing_and_the_others_are_told_once() {
+        let (drain, told) = (Drain::new(), Arc::new(Told::default()));
+        let enter = || drain.enter(Arc::clone(&told) as Arc<dyn StopHandle>);
+        for _ in 0..100 {
+            drop(enter());
+        }
+        assert_eq!((drain.lock().handles.len(), Arc::strong_count(&told)), (0, 1));
+        let early = enter();
+        drain.begin();
+        drain.begin();
+        let late = enter();
+        assert_eq!(told.0.load(Ordering::Relaxed), 2);
+        drop((early, late));
+        assert_eq!(Arc::strong_count(&told), 1);
+    }
+}
