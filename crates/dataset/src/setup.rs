@@ -175,6 +175,7 @@ impl Dataset {
             rounds: run.max_retries,
             base: Duration::from_millis(500),
             longest: Duration::from_secs(30),
+            ..Retry::default()
         };
         match &column.kind {
             ColumnKind::Sampler(_) | ColumnKind::Custom(_) => {}
@@ -236,8 +237,12 @@ impl Dataset {
         let named: Vec<(&str, &crate::config::CustomColumn)> =
             custom.iter().map(|(column, custom)| (&*column.name, *custom)).collect();
         let retries = loaded.config.run.max_retries;
-        let retry =
-            Retry { rounds: retries, base: Duration::from_millis(200), longest: Duration::from_secs(10) };
+        let retry = Retry {
+            rounds: retries,
+            base: Duration::from_millis(200),
+            longest: Duration::from_secs(10),
+            ..Retry::default()
+        };
         for (generator, (column, _)) in custom::generators(&named, &options).into_iter().zip(&custom) {
             let settings = ColumnSettings {
                 skip: column.skip.clone(),

@@ -11,17 +11,44 @@ use crate::workload::{BoxError, Failure};
 /// tried yet go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// The number of retries. Tries that end as [`Severity::Throttled`] do not count. Default: 3.
+    /// The number of retries before those of [`salvage`](Self::salvage). Tries that end as [`Severity::Throttled`] do not count. Default: 3.
     pub rounds: u32,
     /// The pause before the first retry. It doubles per retry and varies by a random quarter. Default: 50 ms.
     pub base: Duration,
-    /// The longest pause. Default: 5 s.
+    /// The longest pause of these retries. Default: 5 s.
     pub longest: Duration,
+    /// Further retries, with longer pauses, of a node for which the others were not enough. Default: none.
+    pub salvage: Salvage,
 }
 
 impl Default for Retry {
     fn default() -> Retry {
-        Retry { rounds: 3, base: Duration::from_millis(50), longest: Duration::from_secs(5) }
+        let (base, longest) = (Duration::from_millis(50), Duration::from_secs(5));
+        Retry { rounds: 3, base, longest, salvage: Salvage::default() }
+    }
+}
+
+/// The last retries of a node, for a backend that is down for longer than a few quick retries last.
+///
+/// ```
+/// use anabranch_engine::retry::{Retry, Salvage};
+/// use std::time::Duration;
+/// // Three quick retries, then one after about 30 s and one about 60 s after that.
+/// let retry = Retry { salvage: Salvage { rounds: 2, ..Salvage::default() }, ..Retry::default() };
+/// assert_eq!(retry.salvage.pause, Duration::from_secs(30));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Salvage {
+    /// The number of these retries. Default: 0.
+    pub rounds: u32,
+    /// The pause before the first of them. It doubles per retry and varies by a random quarter; [`Retry::longest`] does
+    /// not bound it. Default: 30 s.
+    pub pause: Duration,
+}
+
+impl Default for Salvage {
+    fn default() -> Salvage {
+        Salvage { rounds: 0, pause: Duration::from_secs(30) }
     }
 }
 
@@ -117,11 +144,30 @@ pub(crate) const MAX_REFUSALS: u32 = 1_000;
 impl Retry {
     /// The pause before retry `round` (from 0). `random` spreads the retries of nodes that failed at the same time.
     pub(crate) fn pause(&self, round: u32, random: u64) -> Duration {
-        let full = self.base.saturating_mul(1 << round.min(30)).min(self.longest);
-        let jitter = (random % 1024) as u32;
-        // Between three quarters and five quarters of the full pause.
-        (full / 4 * 3).saturating_add(full / 2048 * jitter).min(self.longest)
+        spread(doubled(self.base, round).min(self.longest), random).min(self.longest)
     }
+
+    /// The pause after the `failed`th failed try, or `None` if that was the last.
+    pub(crate) fn pause_after(&self, failed: u32, random: u64) -> Option<Duration> {
+        let retry = failed - 1;
+        match retry.checked_sub(self.rounds) {
+            None => Some(self.pause(retry, random)),
+            Some(round) if round < self.salvage.rounds => {
+                Some(spread(doubled(self.salvage.pause, round), random))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+fn doubled(pause: Duration, times: u32) -> Duration {
+    pause.saturating_mul(1 << times.min(30))
+}
+
+/// Between three quarters and five quarters of a pause.
+fn spread(pause: Duration, random: u64) -> Duration {
+    let jitter = (random % 1024) as u32;
+    (pause / 4 * 3).saturating_add(pause / 2048 * jitter)
 }
 
 impl<E: Classified> Failure<E> {

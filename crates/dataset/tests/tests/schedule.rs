@@ -150,7 +150,7 @@ fn transient_failures_are_tried_again() {
         (2, _) => Err(Fault::permanent("bad_request", "400")),
         _ => Ok(Value::from(format!("try {attempt}"))),
     });
-    let retry = Retry { rounds: 2, base: ms(100), longest: ms(1000) };
+    let retry = Retry { rounds: 2, base: ms(100), longest: ms(1000), ..Retry::default() };
     dataset.column(flaky, ColumnSettings { retry: Some(retry), ..ColumnSettings::default() });
     let preview = sim.block_on(dataset.preview(4).unwrap().preview()).unwrap();
     expect_test::expect![[r#"

@@ -315,11 +315,13 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
     }
 
     /// Ends the run when its deadline has passed. Work that can be done in place goes on for the grace period: a timer
-    /// that fires late should not cost a result that is almost complete.
+    /// that fires late should not cost a result that is almost complete. A drained run without work in flight is over
+    /// already.
     fn check_deadline(&mut self) {
         let now = self.slice.now;
         if self.over.is_some()
             || self.frontier.is_done()
+            || (self.is_draining() && self.slots.in_flight() == 0)
             || self.terms.deadline.is_none_or(|deadline| now < deadline)
         {
             return;

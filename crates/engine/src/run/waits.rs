@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::queue::AscendingQueue;
 use super::timer::Due;
@@ -80,11 +80,16 @@ impl Waits {
         queued.chain(self.pausing.iter().map(|Reverse((_, node))| *node)).min()
     }
 
-    /// Gives back the places in the queues of limits and forgets the pauses, in a run that starts no further node. The
-    /// tries stay: they decide whether a node in flight that fails has ended.
+    /// Gives back the places in the queues of limits and ends the pauses, in a run that starts no further node: it waits
+    /// for nothing but its work in flight.
     pub(super) fn leave_queues(&mut self) {
-        self.limits.clear();
-        self.pausing.clear();
+        for queue in &mut self.limits {
+            (queue.place, queue.look_at) = (None, None);
+        }
+        while let Some(Reverse((_, node))) = self.pausing.pop() {
+            let rank = self.rank(node);
+            self.again.push(rank);
+        }
     }
 
     fn queue(&mut self, key: LimitKey) -> &mut Queue {
@@ -331,22 +336,20 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let pause = match severity {
             Severity::Throttled { retry_after } => {
                 tries.refused += 1;
-                // The limit applies the backend's `Retry-After` to all nodes of the key.
-                match retry_after {
-                    Some(_) if reported_to.is_some() => std::time::Duration::ZERO,
+                let pause = match retry_after {
+                    // The limit applies the backend's `Retry-After` to all nodes of the key.
+                    Some(_) if reported_to.is_some() => Duration::ZERO,
                     Some(pause) => pause,
                     None => retry.pause(tries.refused.min(8) - 1, random),
-                }
+                };
+                (tries.refused <= MAX_REFUSALS).then_some(pause)
             }
             _ => {
                 tries.failed += 1;
-                retry.pause(tries.failed - 1, random)
+                retry.pause_after(tries.failed, random)
             }
         };
-        if tries.failed > retry.rounds || tries.refused > MAX_REFUSALS {
-            return false;
-        }
-        let Some(at) = self.slice.now.checked_add(pause) else { return false };
+        let Some(at) = pause.and_then(|pause| self.slice.now.checked_add(pause)) else { return false };
         self.waits().pausing.push(Reverse((at, node)));
         self.frontier.clear_ticket(node);
         self.log.now(EventKind::Waiting(node, WaitReason::Retry));

@@ -135,7 +135,12 @@ fn calls_on(
     nodes: u32,
     seed: u64,
 ) -> Result<Report, String> {
-    let retry = Retry { rounds: 2, base: Duration::from_millis(100), longest: Duration::from_secs(2) };
+    let retry = Retry {
+        rounds: 2,
+        base: Duration::from_millis(100),
+        longest: Duration::from_secs(2),
+        ..Retry::default()
+    };
     let policy = Policy {
         limit: Some(key),
         retry: Some(retry),

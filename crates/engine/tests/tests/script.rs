@@ -4,7 +4,7 @@
 //! `spawn MS`, `cpu MS`, `block MS` say how long and where (none: done in place); `fail`, `panic`, `skip` how it
 //! ends (none: it finishes), `flaky N` that the first N tries fail, `throttled N MS` that the first N are refused for
 //! so long; `asks MS` that a job asks its check so often; `timeout MS`, `isolate`, `fallback`, `pool`, `inline`, `linked`, `limit N`, `tokens N`, `serial N`, `retry N` (the
-//! first after 8 ms), `retry_never` (after the longest pause that there is) set its policy;
+//! first after 8 ms), `salvage S N` (N more, the first after S seconds), `retry_never` (after the longest pause that there is) set its policy;
 //! `known N` that it needs no limit once it was tried N times, `unsure` that asking so panics; `drops NAME` drops another node when it finishes.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use anabranch_engine::clock::Clock;
 use anabranch_engine::event::{EventKind, Listener, ListenerItem};
 use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::policy::{SerialKey, StepKind};
-use anabranch_engine::retry::{Classified, Retry, Severity};
+use anabranch_engine::retry::{Classified, Retry, Salvage, Severity};
 use anabranch_engine::{
     Budget, Check, Config, Cost, Dag, Drops, Edge, Engine, Failure, Instead, NodeId, OnError, Options,
     Policies, Policy, Report, Step, Stopped, Workload,
@@ -141,10 +141,20 @@ fn parse_words(words: &str, numbers: &HashMap<&str, NodeId>, limits: &[LimitKey]
             "serial" => policy.serial = Some(SerialKey(number(&mut words))),
             "retry" => {
                 let (base, longest) = (Duration::from_millis(8), Duration::from_millis(100));
-                policy.retry = Some(Retry { rounds: number(&mut words), base, longest });
+                policy.retry = Some(Retry { rounds: number(&mut words), base, longest, ..Retry::default() });
+            }
+            "salvage" => {
+                let pause = Duration::from_secs(number(&mut words).into());
+                let retry = policy.retry.as_mut().expect("`salvage` comes after `retry`");
+                retry.salvage = Salvage { rounds: number(&mut words), pause };
             }
             "retry_never" => {
-                policy.retry = Some(Retry { rounds: 1, base: Duration::MAX, longest: Duration::MAX });
+                policy.retry = Some(Retry {
+                    rounds: 1,
+                    base: Duration::MAX,
+                    longest: Duration::MAX,
+                    ..Retry::default()
+                });
             }
             "known" => act.known = Some(number(&mut words)),
             "flaky" => act.flaky = number(&mut words),

@@ -14,7 +14,7 @@ use anabranch_engine::clock::Clock;
 use anabranch_engine::event::EventKind;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::policy::{SerialKey, StepKind};
-use anabranch_engine::retry::{Classified, Retry, Severity};
+use anabranch_engine::retry::{Classified, Retry, Salvage, Severity};
 use anabranch_engine::tasks::AbortOnDrop;
 use anabranch_engine::{
     Budget, Check, Config, Cost, Dag, Drain, Drops, Edge, Engine, Failure, Graph, Instead, NodeId, OnError,
@@ -170,6 +170,7 @@ fn policy(rng: &mut Rng, limits: &[(LimitKey, u32)]) -> (Policy, bool) {
             rounds: rng.within(0..3) as u32,
             base: rng.micros(0..2_000),
             longest: Duration::from_millis(3),
+            salvage: Salvage { rounds: rng.within(0..2) as u32, pause: rng.micros(0..3_000) },
         }),
         serial: rng.percent(10).then(|| SerialKey(rng.within(0..2) as u32)),
         tokens: 0,

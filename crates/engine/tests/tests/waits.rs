@@ -511,3 +511,15 @@ fn a_panic_of_the_question_for_a_limit_fails_its_node() {
     expect!["fail a: panicked: not sure, fallback c: panicked: not sure, finish c, finish b"]
         .assert_eq(&played.calls.join(", "));
 }
+
+#[test]
+fn salvage_rounds_follow_the_quick_retries_and_are_not_capped() {
+    // Two quick retries, then pauses of 30 and 60 s, each between three and five quarters of that.
+    let took = play("a: flaky 4 retry 2 salvage 30 2").took;
+    assert!((67..113).contains(&took.as_secs()), "{took:?}");
+    let played = play("a: flaky 4 retry 2 salvage 30 1 isolate");
+    expect!["fail a: flaked"].assert_eq(&played.calls.join(", "));
+    assert!((22..38).contains(&played.took.as_secs()), "{:?}", played.took);
+    let only = play("a: flaky 1 retry 0 salvage 1 1").took;
+    assert!((750..1250).contains(&only.as_millis()), "{only:?}");
+}

@@ -189,7 +189,7 @@ impl Part {
                 work(reads)
             }),
             (Some(rounds), is_job) => {
-                let node = node.retry(Retry { rounds, base: time, longest: time });
+                let node = node.retry(Retry { rounds, base: time, longest: time, ..Retry::default() });
                 match is_job {
                     true => node.job(inputs, move |reads, _| work(reads)),
                     false => node.future(inputs, move |reads| async move {

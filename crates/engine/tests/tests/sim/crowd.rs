@@ -129,6 +129,7 @@ fn policies(rng: &mut Rng, keys: &[LimitKey], nodes: u32) -> Policies {
             rounds: 2,
             base: rng.micros(0..1_000),
             longest: Duration::from_millis(2),
+            ..Retry::default()
         }),
         limit: rng.percent(70).then(|| *rng.choose(keys)),
         ..Policy::default()
