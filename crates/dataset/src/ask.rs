@@ -3,35 +3,31 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anabranch_engine::limit::Limits;
+use anabranch_engine::retry::Retry;
 use anabranch_engine::workload::BoxFuture;
-use anabranch_model::{ChatRequest, Message, Model};
+use anabranch_engine::{Engine, Policy};
+use anabranch_model::{ChatRequest, Message, Model as _};
 use anabranch_sampler::ColumnKey;
 use anabranch_value::Value;
-use tokio::sync::Semaphore;
 
 use crate::columns::{ModelCall, model_fault};
 use crate::custom::{Ask, Question};
 use crate::fault::Fault;
+use crate::job;
 
-/// Answers the questions of custom code with the models of the configuration.
+/// Answers the questions of custom code with the models of the configuration, under their limits.
 pub(crate) struct ModelQuestions {
-    models: HashMap<String, (ModelCall, Arc<Semaphore>)>,
-    seed: u64,
-}
-
-impl ModelQuestions {
-    pub(crate) fn new(models: HashMap<String, ModelCall>, seed: u64) -> ModelQuestions {
-        let bounded = |(alias, call): (String, ModelCall)| {
-            let slots = Arc::new(Semaphore::new(call.parallel as usize));
-            (alias, (call, slots))
-        };
-        ModelQuestions { models: models.into_iter().map(bounded).collect(), seed }
-    }
+    pub(crate) models: HashMap<String, ModelCall>,
+    pub(crate) seed: u64,
+    pub(crate) engine: Engine,
+    pub(crate) limits: Limits,
+    pub(crate) retry: Retry,
 }
 
 impl Ask for ModelQuestions {
     fn ask(&self, question: Question) -> BoxFuture<String, Fault> {
-        let Some((call, slots)) = self.models.get(&question.model) else {
+        let Some(call) = self.models.get(&question.model) else {
             let what =
                 format!("the column does not declare the model `{}` in `model_aliases`", question.model);
             return Box::pin(async move { Err(Fault::permanent("model", what)) });
@@ -46,12 +42,24 @@ impl Ask for ModelQuestions {
                 ..ChatRequest::new(messages)
             }
         });
-        let (model, slots) = (Arc::clone(&call.model), Arc::clone(slots));
+        let policy = Policy { limit: Some(call.limit), retry: Some(self.retry), ..Policy::default() };
+        let (model, engine, limits) = (call.model.clone(), self.engine.clone(), self.limits.clone());
         Box::pin(async move {
             let request = request?;
-            let _slot = slots.acquire().await.map_err(|_| Fault::permanent("stopped", "the build ended"))?;
-            let reply = model.chat(request).await.map_err(|error| model_fault(&error))?;
-            Ok(reply.text.to_string())
+            if !model.surely_lacks(&request)
+                && let Ok(reply) = model.recorded().chat(request.clone()).await
+            {
+                model.reused(1);
+                return Ok(reply.text.to_string());
+            }
+            let start = move || -> BoxFuture<String, Fault> {
+                let reply = model.chat(request.clone());
+                Box::pin(async move {
+                    let reply = reply.await.map_err(|error| model_fault(&error))?;
+                    Ok(reply.text.to_string())
+                })
+            };
+            job::call(&engine, &limits, policy, Arc::new(start)).await
         })
     }
 }

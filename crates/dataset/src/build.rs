@@ -1,48 +1,34 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
-use std::collections::BTreeMap;
+mod learned;
+mod report;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
-use anabranch_engine::limit::Limits;
+use anabranch_engine::limit::LimitKey;
 use anabranch_value::Value;
+use futures_util::future::{Either, select};
 
+pub use report::{BuildReport, MAX_ERRORS, Preview};
+
+use crate::begin::Beginning;
 use crate::dataset::{Dataset, Usage};
 use crate::error::Error;
-use crate::errors::RowError;
 use crate::generator::Output;
+use crate::inputs::Inputs;
 use crate::job;
-use crate::output::{ColumnMetadata, Folder, Metadata, ModelMetadata};
-use crate::processor::Table;
+use crate::journal::JournalSlot;
+use crate::output::{
+    BuildState, BuildStatus, ColumnMetadata, Folder, GroupOnDisk, LimitReport, Lock, Metadata, ModelMetadata,
+    write_status,
+};
 use crate::program::Program;
 use crate::progress::Progress;
-use crate::run::{GroupEnd, Groups, Shared, run_groups};
-
-/// The result of a build: rows, errors, calls.
-#[derive(Clone, Debug, Default)]
-pub struct BuildReport {
-    /// Rows in the files.
-    pub rows: u64,
-    /// Rows that were dropped because a cell failed.
-    pub dropped: u64,
-    /// Failed cells, by row. At most [`MAX_ERRORS`] are held; the files have all.
-    pub errors: Vec<RowError>,
-    pub error_count: u64,
-    pub models: BTreeMap<String, ModelMetadata>,
-}
-
-/// Failed cells that a report holds.
-pub const MAX_ERRORS: usize = 10_000;
-
-/// The rows of a preview.
-#[derive(Clone, Debug, Default)]
-pub struct Preview {
-    pub rows: Table,
-    /// The columns that a build writes apart.
-    pub dropped: Option<Table>,
-    /// The tables that processors write beside the rows, by name.
-    pub processed: Vec<(String, Table)>,
-    pub errors: Vec<RowError>,
-}
+use crate::run::{Groups, Shared, run_groups};
+use crate::stop::{ErrorWatch, StopReason, StopSwitch};
 
 /// A build that was set up: its counters can be read while it runs.
 pub struct Build {
@@ -51,36 +37,101 @@ pub struct Build {
     name: String,
     source: Arc<str>,
     usage: Usage,
+    inputs: Inputs,
+    journal: JournalSlot,
+    rounds: Arc<AtomicU32>,
+    /// What the build continues; `None` in memory.
+    continued: Option<Continued>,
 }
 
+/// The state of the folder that a build continues.
+struct Continued {
+    _lock: Lock,
+    before: Option<Metadata>,
+    kept: BTreeMap<u64, GroupOnDisk>,
+    retry_rounds: u32,
+}
+
+/// The time between two reports of a build that runs.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
 impl Build {
-    /// Sets a build up; `folder: None` keeps the rows in memory, in one group.
-    pub(crate) fn new(dataset: Dataset, rows: u64, folder: Option<Folder>) -> Result<Build, Error> {
-        let Dataset { name, source, engine, limits, tasks, processors, order, dropped, run, seed, usage } =
-            dataset;
-        let between: Vec<Output> = processors.iter().flat_map(|processor| processor.adds()).collect();
-        let split = processors.iter().any(|processor| processor.points().before_batch);
-        let program = Program::new(tasks, &between, split).map_err(Error::Setup)?;
+    /// Sets a build up. It keeps its rows in memory, in one group, until it is given a folder.
+    pub(crate) fn new(dataset: Dataset, rows: u64) -> Result<Build, Error> {
+        let between: Vec<Output> = dataset.processors.iter().flat_map(|processor| processor.adds()).collect();
+        let split = dataset.processors.iter().any(|processor| processor.points().before_batch);
+        let stop = StopSwitch::default();
+        let run = &dataset.run;
+        let mut program = Program::new(dataset.tasks, &between, split).map_err(Error::Setup)?;
+        if !run.disable_early_shutdown {
+            let mut watches: HashMap<LimitKey, Arc<ErrorWatch>> = HashMap::new();
+            program.watch(|limit| {
+                if Some(limit) == dataset.tasks_limit {
+                    return None;
+                }
+                let watch = watches.entry(limit).or_insert_with(|| {
+                    let (rate, window) = (run.shutdown_error_rate, run.shutdown_error_window);
+                    Arc::new(ErrorWatch::new(dataset.limits.name(limit), rate, window, stop.clone()))
+                });
+                Some(Arc::clone(watch))
+            });
+        }
         let progress = Arc::new(Progress::new(rows, program.task_names()));
-        let (kept, dropped) = output_columns(&program, &order, &dropped);
-        let started = engine.clock().now();
-        let at_once = run.max_concurrent_row_groups.max(1);
-        let size = if folder.is_some() { run.buffer_size.max(1) } else { rows.max(1) };
+        let (kept, dropped) = output_columns(&program, &dataset.order, &dataset.dropped);
+        let mut inputs = dataset.inputs;
+        inputs.insert("columns".to_owned(), columns_digest(&program));
+        let groups =
+            Groups { rows, size: run.buffer_size.max(1), at_once: run.max_concurrent_row_groups.max(1) };
         let shared = Shared {
-            engine,
+            started: dataset.engine.clock().now(),
+            engine: dataset.engine,
             program,
-            limits,
-            processors,
+            limits: dataset.limits,
+            processors: dataset.processors,
             progress,
             kept,
             dropped,
             preserve_dropped: run.preserve_dropped_columns,
-            tasks_in_flight: (run.max_in_flight_tasks / at_once).max(1),
-            seed,
-            started,
-            folder,
+            tasks_in_flight: run.max_in_flight_tasks.max(1),
+            seed: dataset.seed,
+            folder: None,
+            journal: None,
+            stop,
         };
-        Ok(Build { shared: Arc::new(shared), groups: Groups { rows, size, at_once }, name, source, usage })
+        Ok(Build {
+            shared: Arc::new(shared),
+            groups,
+            name: dataset.name,
+            source: dataset.source,
+            usage: dataset.usage,
+            inputs,
+            journal: dataset.journal,
+            rounds: dataset.rounds,
+            continued: None,
+        })
+    }
+
+    /// The terms under which a folder is prepared for the build.
+    pub(crate) fn terms(&self) -> (Groups, Inputs, StopSwitch) {
+        (self.groups, self.inputs.clone(), self.shared.stop.clone())
+    }
+
+    /// Takes the folder that the build writes to.
+    pub(crate) fn begin(&mut self, beginning: Beginning) -> Result<(), Error> {
+        let Beginning { folder, lock, journal, before, kept, retry_rounds } = beginning;
+        if let Some(journal) = &journal {
+            learned::load(journal.path(), &self.shared.limits);
+            let _ = self.journal.set(journal.clone());
+        }
+        self.rounds.store(retry_rounds, Relaxed);
+        let shared = Arc::get_mut(&mut self.shared).expect("the build has not begun");
+        for group in kept.values() {
+            let dropped = group.errors.iter().filter(|error| !error.kept).count() as u64;
+            shared.progress.found_group(group.rows, dropped);
+        }
+        (shared.folder, shared.journal) = (Some(folder), journal);
+        self.continued = Some(Continued { _lock: lock, before, kept, retry_rounds });
+        Ok(())
     }
 
     /// The counters of the build.
@@ -89,14 +140,28 @@ impl Build {
     }
 
     /// The limits of the models, for displays.
-    pub fn limits(&self) -> &Limits {
-        &self.shared.limits
+    pub fn limits(&self) -> Vec<LimitReport> {
+        let now = self.shared.engine.clock().now();
+        let limits = self.shared.limits.list().into_iter();
+        let models = limits.filter(|(name, _)| name != crate::models::TASKS_LIMIT);
+        models.map(|(name, status)| LimitReport::new(name, &status, now)).collect()
+    }
+
+    /// The calls and tokens of the models so far, by alias.
+    pub fn usage(&self) -> BTreeMap<String, ModelMetadata> {
+        (self.usage)()
+    }
+
+    /// Ends the build early: what is in flight is finished and saved, and [`Build::run`] returns.
+    pub fn stop(&self) {
+        self.shared.stop.stop(StopReason::Asked);
     }
 
     /// Builds all rows in memory.
     pub async fn preview(&self) -> Result<Preview, Error> {
         let mut preview = Preview::default();
-        run_groups(&self.shared, self.groups, |end| {
+        let groups = Groups { size: self.groups.rows.max(1), ..self.groups };
+        run_groups(&self.shared, groups, 0..groups.count(), |end| {
             if let Some(files) = end.files {
                 preview = Preview {
                     rows: files.rows,
@@ -112,36 +177,142 @@ impl Build {
 
     /// Builds all rows into the folder.
     pub async fn run(&self) -> Result<BuildReport, Error> {
-        let Some(folder) = self.shared.folder.clone() else {
+        let (Some(folder), Some(continued)) = (self.shared.folder.clone(), &self.continued) else {
             return Err(Error::Setup("a preview has no folder to build into".to_owned()));
         };
-        let mut metadata = self.metadata();
+        if let Some(before) = continued.done(self.groups) {
+            let report = BuildReport::of_metadata(before);
+            self.write_status(BuildState::Complete, None).await?;
+            self.close_journal().await?;
+            return Ok(report);
+        }
+        let result = self.build(&folder, continued).await;
+        let closed = self.close_journal().await;
+        let (state, reason) = match &result {
+            Ok(BuildReport { stopped: None, .. }) => (BuildState::Complete, None),
+            Ok(BuildReport { stopped: Some(reason), .. }) => (BuildState::Stopped, Some(reason.to_string())),
+            Err(error) => (BuildState::Failed, Some(error.to_string())),
+        };
+        let written = self.write_status(state, reason).await;
+        let report = result?;
+        closed?;
+        written?;
+        match &report.stopped {
+            Some(StopReason::Journal(error)) => Err(Error::Journal(Arc::clone(error))),
+            _ => Ok(report),
+        }
+    }
+
+    async fn build(&self, folder: &Folder, continued: &Continued) -> Result<BuildReport, Error> {
+        let mut metadata = self.metadata(continued);
         let (first, source, start) = (folder.clone(), Arc::clone(&self.source), metadata.clone());
-        let began = self.event("start", [("rows", self.groups.rows), ("row_groups", self.groups.count())]);
+        let resumed: u64 = continued.kept.values().map(|group| group.rows).sum();
+        let counts =
+            [("rows", self.groups.rows), ("row_groups", self.groups.count()), ("resumed_rows", resumed)];
+        let began = self.event("start", counts);
         job::blocking(&self.shared.engine, move || {
             first.write_config(&source)?;
             first.write_event(&began)?;
             first.write_metadata(&start)
         })
         .await??;
-        let mut report = BuildReport::default();
-        run_groups(&self.shared, self.groups, |end| note_group(&mut metadata, &mut report, end)).await?;
+        let mut report = BuildReport { resumed, ..BuildReport::default() };
+        for (group, found) in &continued.kept {
+            report.note_group(&mut metadata, *group, found.clone());
+        }
+        let due = (0..self.groups.count()).filter(|group| !continued.kept.contains_key(group));
+        let run = run_groups(&self.shared, self.groups, due, |end| {
+            let found = GroupOnDisk {
+                ids: self.groups.ids(end.group),
+                rows: end.rows,
+                unfinished: end.unfinished,
+                errors: end.errors,
+            };
+            report.note_group(&mut metadata, end.group, found);
+        });
+        self.with_reports(run).await?;
+        report.stopped = self.shared.stop.reason().cloned().filter(|_| metadata.is_unfinished());
+        self.end(folder, metadata, report).await
+    }
+
+    /// Runs the row groups, and writes the state of the build now and then.
+    async fn with_reports(&self, run: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+        let clock = Arc::clone(self.shared.engine.clock());
+        let mut run = std::pin::pin!(run);
+        self.write_status(BuildState::Running, None).await?;
+        loop {
+            match select(run.as_mut(), clock.sleep_until(clock.now() + REPORT_EVERY)).await {
+                Either::Left((ended, _)) => return ended,
+                Either::Right(_) => {}
+            }
+            let report = std::pin::pin!(async {
+                if let Some(journal) = &self.shared.journal {
+                    journal.sync().await?;
+                }
+                self.write_status(BuildState::Running, None).await
+            });
+            match select(run.as_mut(), report).await {
+                Either::Left((ended, _)) => return ended,
+                Either::Right((written, _)) => written?,
+            }
+        }
+    }
+
+    async fn end(
+        &self,
+        folder: &Folder,
+        mut metadata: Metadata,
+        mut report: BuildReport,
+    ) -> Result<BuildReport, Error> {
         report.errors.sort_by_key(|error| error.row);
         metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
         report.models = (self.usage)();
         metadata.models.clone_from(&report.models);
-        metadata.is_complete = true;
-        let (shared, groups) = (Arc::clone(&self.shared), self.groups.count());
+        metadata.is_complete = report.stopped.is_none();
+        let (shared, groups, folder) = (Arc::clone(&self.shared), self.groups.count(), folder.clone());
+        let name = if metadata.is_complete { "end" } else { "stop" };
         let ended = [("rows", report.rows), ("dropped", report.dropped), ("errors", report.error_count)];
-        let ended = self.event("end", ended);
+        let ended = self.event(name, ended);
         job::blocking(&self.shared.engine, move || {
             folder.write_errors(groups)?;
-            crate::output::after_generation(&folder, &shared.processors, &mut metadata)?;
+            if metadata.is_complete {
+                crate::output::after_generation(&folder, &shared.processors, &mut metadata)?;
+            }
             folder.write_event(&ended)?;
             folder.write_metadata(&metadata).map_err(Error::from)
         })
         .await??;
         Ok(report)
+    }
+
+    async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
+        let Some(folder) = self.shared.folder.clone() else { return Ok(()) };
+        let now = self.shared.engine.clock().now();
+        let status = BuildStatus {
+            state,
+            elapsed_ms: now.saturating_duration_since(self.shared.started).as_millis() as u64,
+            progress: self.shared.progress.snapshot(),
+            limits: self.limits(),
+            models: (self.usage)(),
+            reason,
+        };
+        let learned = self.shared.journal.as_ref().map(|journal| journal.path().to_owned());
+        let limits = self.shared.limits.clone();
+        job::blocking(&self.shared.engine, move || {
+            if let Some(journal) = learned {
+                learned::save(&journal, &limits)?;
+            }
+            write_status(folder.path(), &status)
+        })
+        .await?
+        .map_err(Error::from)
+    }
+
+    async fn close_journal(&self) -> Result<(), Error> {
+        match &self.shared.journal {
+            Some(journal) => journal.close().await.map_err(Error::from),
+            None => Ok(()),
+        }
     }
 
     fn event<const N: usize>(&self, name: &str, counts: [(&str, u64); N]) -> Value {
@@ -150,7 +321,7 @@ impl Build {
         Value::map(event)
     }
 
-    fn metadata(&self) -> Metadata {
+    fn metadata(&self, continued: &Continued) -> Metadata {
         let Shared { program, kept, dropped, .. } = &*self.shared;
         let column = |number: &usize, dropped: bool| {
             let column = &program.columns[*number];
@@ -161,34 +332,38 @@ impl Build {
         let columns = columns.chain(dropped.iter().map(|number| column(number, true)));
         Metadata {
             dataset_name: self.name.clone(),
-            anabranch_version: env!("CARGO_PKG_VERSION"),
+            anabranch_version: env!("CARGO_PKG_VERSION").to_owned(),
             target_num_records: self.groups.rows,
             total_num_batches: self.groups.count(),
             buffer_size: self.groups.size,
             seed: self.shared.seed,
             columns: columns.collect(),
+            inputs: self.inputs.clone(),
+            retry_rounds: continued.retry_rounds,
             ..Metadata::default()
         }
     }
 }
 
-fn note_group(metadata: &mut Metadata, report: &mut BuildReport, end: GroupEnd) {
-    metadata.num_completed_batches += 1;
-    metadata.actual_num_records += end.rows;
-    metadata.file_paths.push(format!("parquet-files/batch_{:05}.parquet", end.group));
-    report.rows += end.rows;
-    for error in end.errors {
-        let classes = metadata.errors.entry(error.column.clone()).or_default();
-        *classes.entry(error.class.clone()).or_default() += 1;
-        report.error_count += 1;
-        if !error.kept {
-            report.dropped += 1;
-            metadata.dropped_num_records += 1;
-        }
-        if report.errors.len() < MAX_ERRORS {
-            report.errors.push(error);
-        }
+impl Continued {
+    /// The metadata of a build that is complete already.
+    fn done(&self, groups: Groups) -> Option<&Metadata> {
+        let is_retry =
+            |before: &Metadata| before.retry_rounds < self.retry_rounds && !before.errors.is_empty();
+        self.before.as_ref().filter(|before| {
+            before.is_complete && before.target_num_records == groups.rows && !is_retry(before)
+        })
     }
+}
+
+/// Names and types: a dataset of generators that are made by hand has no other digest.
+fn columns_digest(program: &Program) -> String {
+    let columns: Vec<String> = program
+        .columns
+        .iter()
+        .map(|column| format!("{} {}", column.name, crate::output::type_name(&column.column_type)))
+        .collect();
+    blake3::hash(columns.join("\n").as_bytes()).to_hex()[..16].to_owned()
 }
 
 /// The numbers of the kept columns in order, and of the dropped ones.

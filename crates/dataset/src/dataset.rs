@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::retry::Retry;
 use anabranch_engine::{Engine, Policy};
 
+use crate::begin::begin;
 use crate::build::Build;
 use crate::config::{OnRowError, RunOptions, Skip};
 use crate::error::Error;
 use crate::generator::Generator;
+use crate::inputs::Inputs;
 use crate::job;
-use crate::output::{Folder, ModelMetadata};
+use crate::journal::{JournalPlace, JournalSlot};
+use crate::output::ModelMetadata;
 use crate::processor::Processor;
 use crate::program::TaskSpec;
 
@@ -65,19 +69,33 @@ pub struct Dataset {
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
     pub(crate) usage: Usage,
+    /// Digests of everything that decides about the values.
+    pub(crate) inputs: Inputs,
+    /// The journal of paid replies, once a build has opened it.
+    pub(crate) journal: JournalSlot,
+    /// Rounds of conversations after the first, set by a build that tries failed rows again.
+    pub(crate) rounds: Arc<AtomicU32>,
+    /// The limit of all tasks in flight.
+    pub(crate) tasks_limit: Option<LimitKey>,
 }
 
 /// Tells what each model was used for so far.
 pub(crate) type Usage = Arc<dyn Fn() -> BTreeMap<String, ModelMetadata> + Send + Sync>;
 
 /// The size of a build and its output folder.
-#[derive(Clone, Debug)]
+///
+/// A build into a folder that holds an earlier build of the same dataset continues it.
+#[derive(Clone, Debug, Default)]
 pub struct BuildOptions {
     pub rows: u64,
     /// The output folder.
     pub out: PathBuf,
-    /// Removes the dataset that is in the folder.
+    /// Removes the dataset that is in the folder. The journal stays.
     pub replace: bool,
+    /// Tries the failed rows of the earlier build again.
+    pub retry_failed: bool,
+    /// Where paid replies are recorded.
+    pub journal: JournalPlace,
 }
 
 /// How the cells of a column are scheduled, and what becomes of those that fail.
@@ -128,6 +146,10 @@ impl Dataset {
             run: RunOptions::default(),
             seed: 0,
             usage: Arc::new(BTreeMap::new),
+            inputs: Inputs::new(),
+            journal: JournalSlot::default(),
+            rounds: Arc::default(),
+            tasks_limit: None,
         }
     }
 
@@ -164,13 +186,17 @@ impl Dataset {
 
     /// A build of rows in memory, as one row group: for a look before the real thing.
     pub fn preview(self, rows: u64) -> Result<Build, Error> {
-        Build::new(self, rows, None)
+        Build::new(self, rows)
     }
 
-    /// A build into a folder.
+    /// A build into a folder. If the folder holds an earlier build of the same dataset, it is continued: with the row
+    /// groups that are on disk, and the replies that are in its journal.
     pub async fn build(self, options: BuildOptions) -> Result<Build, Error> {
-        let BuildOptions { rows, out, replace } = options;
-        let folder = job::blocking(&self.engine, move || Folder::create(&out, replace)).await??;
-        Build::new(self, rows, Some(folder))
+        let engine = self.engine.clone();
+        let mut build = Build::new(self, options.rows)?;
+        let (groups, inputs, stop) = build.terms();
+        let beginning = job::blocking(&engine, move || begin(&options, &inputs, groups, stop)).await??;
+        build.begin(beginning)?;
+        Ok(build)
     }
 }

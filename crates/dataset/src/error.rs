@@ -1,9 +1,13 @@
 //! Why a build did not end well.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use anabranch_engine::admission::Refused;
 use anabranch_text::Problems;
 
 use crate::fault::Fault;
+use crate::journal;
 use crate::output::FileError;
 
 /// Why a build did not end well.
@@ -18,6 +22,19 @@ pub enum Error {
     /// A processor failed.
     #[error("processor `{name}`: {}", .fault.message)]
     Processor { name: String, fault: Fault },
+    /// The folder holds a dataset that was made from something else.
+    #[error("{} holds a dataset that was made with {}", path.display(), other_inputs(.differ))]
+    Inputs {
+        path: PathBuf,
+        /// The names of the inputs that differ.
+        differ: Vec<String>,
+    },
+    /// The folder holds more rows than are asked for.
+    #[error("{} holds a build of {rows} rows, which is more than asked for", path.display())]
+    FewerRows { path: PathBuf, rows: u64 },
+    /// The journal of paid replies failed.
+    #[error("{0}")]
+    Journal(Arc<journal::Error>),
     /// A model, a seed or a worker could not be set up.
     #[error("{0}")]
     Setup(String),
@@ -30,4 +47,15 @@ pub enum Error {
     /// The engine was shut down.
     #[error("the engine was shut down before the build ended")]
     Stopped,
+}
+
+impl From<journal::Error> for Error {
+    fn from(error: journal::Error) -> Error {
+        Error::Journal(Arc::new(error))
+    }
+}
+
+fn other_inputs(differ: &[String]) -> String {
+    let others: Vec<String> = differ.iter().map(|name| format!("another {name}")).collect();
+    others.join(" and ")
 }

@@ -26,6 +26,15 @@ pub trait Generator: Send + Sync + 'static {
         )))
     }
 
+    /// Prepares the call that fills one row, or fills it without one. Called for [`Grain::Call`].
+    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
+        let _ = row;
+        Work::Ready(Err(Fault::permanent(
+            "internal",
+            "the generator declares calls and has no form for them",
+        )))
+    }
+
     /// Fills the rows of a group: one result per row, in order. Called for [`Grain::Batch`].
     fn batch(&self, rows: Rows) -> Work<Vec<Result<Cells, Fault>>> {
         let _ = rows;
@@ -54,6 +63,9 @@ pub struct Contract {
 pub enum Grain {
     /// One row: starts as soon as the row's inputs are there.
     Cell,
+    /// One row, in two parts: what can be done without a call, and the call. Only the call counts against the column's
+    /// limit and is retried.
+    Call,
     /// One row group: starts when all rows of the group have its inputs or were dropped.
     Batch,
 }
@@ -67,6 +79,30 @@ pub struct Output {
 
 /// The values of the filled columns for one row, in the order of [`Contract::fills`].
 pub type Cells = SmallVec<[Value; 1]>;
+
+/// A row that is prepared.
+pub enum Prepared {
+    /// The row needs no call.
+    Cells(Cells),
+    /// The row needs this call.
+    Call(Call),
+}
+
+/// A call that fills a row. It is made once per try.
+pub struct Call(Box<dyn Fn() -> BoxFuture<Cells, Fault> + Send>);
+
+impl Call {
+    /// A call. The closure starts one try.
+    pub fn new<F: Future<Output = Result<Cells, Fault>> + Send + 'static>(
+        start: impl Fn() -> F + Send + 'static,
+    ) -> Call {
+        Call(Box::new(move || Box::pin(start())))
+    }
+
+    pub(crate) fn start(&self) -> BoxFuture<Cells, Fault> {
+        (self.0)()
+    }
+}
 
 /// One row, as a generator sees it.
 #[derive(Clone, Copy, Debug)]

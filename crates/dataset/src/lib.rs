@@ -12,7 +12,11 @@ mod grid;
 mod job;
 pub mod output;
 mod error;
+mod stop;
+mod journal;
+mod inputs;
 mod run;
+mod begin;
 mod build;
 mod dataset;
 pub mod post;
@@ -34,8 +38,10 @@ pub use errors::RowError;
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;
+pub use journal::{Error as JournalError, JournalPlace};
 pub use models::{FindModel, ModelSource};
 #[doc(inline)]
 pub use processor::Processor;
 pub use progress::{ColumnSnapshot, Progress, Snapshot};
 pub use setup::{Loaded, Sources};
+pub use stop::{ErrorRate, StopReason};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_engine::limit::{Allowance, Bounds, Concurrency, LimitKey};
-use anabranch_model::{ChatParams, Demo, Generation, HttpClient, Model, connect};
+use anabranch_model::{ChatParams, Demo, Generation, HttpClient, Model, ModelConfig, connect};
 
-use crate::columns::{Counted, ModelCall, TEXTS_PER_REQUEST};
+use crate::columns::{ModelCall, PaidModel, TEXTS_PER_REQUEST};
 use crate::config::{Column, ColumnKind, Config};
 use crate::dataset::Dataset;
 use crate::error::Error;
@@ -26,10 +26,14 @@ pub type FindModel = Box<dyn Fn(&str) -> Option<Arc<dyn Model>> + Send + Sync>;
 
 /// Calls in flight to a model whose configuration does not say.
 const UNCONFIGURED_CALLS: u32 = 32;
+/// The first value of a limit that nothing was learned about yet. It doubles while the server keeps up.
+const FIRST_CALLS: u32 = 32;
 
 /// The connected models of a dataset.
 pub(crate) struct Models {
     pub(crate) by_alias: HashMap<String, ModelCall>,
+    /// The limit of all tasks in flight, which those of the models are part of.
+    pub(crate) tasks: LimitKey,
 }
 
 impl Models {
@@ -41,6 +45,9 @@ impl Models {
             );
             return Err(Error::Setup(format!("{what}; set it, or try the offline demo model (--demo)")));
         }
+        let most = u32::try_from(config.run.max_in_flight_tasks).unwrap_or(u32::MAX).max(1);
+        let tasks = dataset.limits.add(TASKS_LIMIT, Allowance::fixed(most));
+        let tasks = tasks.map_err(|error| Error::Setup(error.to_string()))?;
         let mut by_alias: HashMap<String, ModelCall> = HashMap::new();
         let mut limits: HashMap<(String, String, bool), LimitKey> = HashMap::new();
         for alias in config.columns.iter().flat_map(Column::model_aliases) {
@@ -62,15 +69,30 @@ impl Models {
                     // Cells of embeddings share requests.
                     let calls =
                         if embeds { parallel.saturating_mul(TEXTS_PER_REQUEST as u32) } else { parallel };
-                    let limit = add_limit(dataset, &identity, calls)?;
+                    let limit = add_limit(dataset, &identity, calls, tasks)?;
                     limits.insert(identity, limit);
                     limit
                 }
             };
-            let model = Arc::new(Counted::new(model));
+            let (journal, clock) = (Arc::clone(&dataset.journal), Arc::clone(dataset.engine.clock()));
+            let model = PaidModel::new(model, journal, (dataset.limits.clone(), limit), clock);
             by_alias.insert(alias.to_owned(), ModelCall { model, params, limit, parallel });
         }
-        Ok(Models { by_alias })
+        Ok(Models { by_alias, tasks })
+    }
+
+    /// A digest of all that decides about the replies of the models, beside the requests.
+    pub(crate) fn digest(&self, config: &Config) -> String {
+        let mut aliases: Vec<(&String, &ModelCall)> = self.by_alias.iter().collect();
+        aliases.sort_by_key(|(alias, _)| *alias);
+        let mut hasher = blake3::Hasher::new();
+        for (alias, call) in aliases {
+            let identity = call.model.identity();
+            let found = config.models.iter().find(|model| model.alias == *alias);
+            let params = found.map(|ModelConfig { params, .. }| (&params.kind, &params.extra_body));
+            hasher.update(format!("{alias:?} {identity:?} {params:?}\n").as_bytes());
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
     }
 
     pub(crate) fn get(&self, alias: &str) -> Result<&ModelCall, Error> {
@@ -78,11 +100,20 @@ impl Models {
     }
 }
 
-fn add_limit(dataset: &Dataset, identity: &(String, String, bool), calls: u32) -> Result<LimitKey, Error> {
+/// The name of the limit of all tasks in flight.
+pub(crate) const TASKS_LIMIT: &str = "tasks in flight";
+
+fn add_limit(
+    dataset: &Dataset,
+    identity: &(String, String, bool),
+    calls: u32,
+    tasks: LimitKey,
+) -> Result<LimitKey, Error> {
     let (provider, model, embeds) = identity;
     let name = format!("{provider}/{model}{}", if *embeds { " embeddings" } else { "" });
-    let bounds = Bounds { start: calls, max: calls, ..Bounds::default() };
-    let allowance = Allowance { concurrency: Concurrency::Adaptive(bounds), ..Allowance::default() };
+    let bounds = Bounds { start: calls.min(FIRST_CALLS), max: calls, ..Bounds::default() };
+    let concurrency = Concurrency::Adaptive(bounds);
+    let allowance = Allowance { concurrency, parent: Some(tasks), ..Allowance::default() };
     dataset.limits.add(&name, allowance).map_err(|error| Error::Setup(error.to_string()))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use anabranch_engine::limit::LimitKey;
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Dag, OnError, Policy};
 use anabranch_value::Value;
@@ -13,6 +14,7 @@ use crate::config::{OnRowError, Skip, TemplateText};
 use crate::fault::Fault;
 use crate::generator::{Generator, Grain, Output};
 use crate::grid::{Grid, Layout};
+use crate::stop::ErrorWatch;
 
 /// The columns of a dataset and the tasks that fill them.
 pub(crate) struct Program {
@@ -54,6 +56,8 @@ pub(crate) struct Task {
     pub(crate) propagate: Vec<usize>,
     pub(crate) on_error: OnRowError,
     pub(crate) policy: Policy,
+    /// Stops the build if too many of its calls fail.
+    pub(crate) watch: Option<Arc<ErrorWatch>>,
     /// Its place in [`Progress`](crate::Progress).
     pub(crate) counter: usize,
 }
@@ -110,6 +114,13 @@ impl Program {
         }
         let stages = stages(tasks, &producers, split)?;
         Ok(Program { columns, stages, may_skip })
+    }
+
+    /// Gives each task with a limit the watch of that limit.
+    pub(crate) fn watch(&mut self, mut watch: impl FnMut(LimitKey) -> Option<Arc<ErrorWatch>>) {
+        for task in self.stages.iter_mut().flat_map(|stage| &mut stage.tasks) {
+            task.watch = task.policy.limit.and_then(&mut watch);
+        }
     }
 
     /// The names of the tasks, by their counters.
@@ -177,6 +188,7 @@ impl Task {
             propagate,
             on_error: spec.on_error,
             policy,
+            watch: None,
             counter,
             name,
         })
@@ -232,17 +244,17 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits until all earlier groups have left.
-    pub(crate) fn enter(&self, group: u64) -> BoxFuture<(), Fault> {
+    /// Waits until all earlier turns are over.
+    pub(crate) fn enter(&self, turn: u64) -> BoxFuture<(), Fault> {
         let mut turns = self.0.subscribe();
         Box::pin(async move {
-            let waited = turns.wait_for(|next| *next >= group).await;
+            let waited = turns.wait_for(|next| *next >= turn).await;
             waited.map(drop).map_err(|_| Fault::permanent("stopped", "the build ended"))
         })
     }
 
     /// Lets the next group in.
-    pub(crate) fn leave(&self, group: u64) {
-        self.0.send_replace(group + 1);
+    pub(crate) fn leave(&self, turn: u64) {
+        self.0.send_modify(|next| *next = (*next).max(turn + 1));
     }
 }

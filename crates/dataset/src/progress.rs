@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use serde::{Deserialize, Serialize};
+
 use crate::fault::Fault;
 
 /// Counters of a build under way, read by whoever shows progress.
@@ -23,10 +25,11 @@ struct ColumnCounters {
     finished: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
+    retried: AtomicU64,
 }
 
 /// The counters at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Rows to build.
     pub rows: u64,
@@ -40,12 +43,14 @@ pub struct Snapshot {
 }
 
 /// The counters of one generated column.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnSnapshot {
     pub name: String,
     pub finished: u64,
     pub failed: u64,
     pub skipped: u64,
+    /// Calls that were made again after a failure that may pass.
+    pub retried: u64,
 }
 
 impl Progress {
@@ -60,6 +65,10 @@ impl Progress {
 
     pub(crate) fn skipped(&self, task: usize) {
         self.columns[task].skipped.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn retried(&self, task: usize) {
+        self.columns[task].retried.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn failed(&self, task: usize, fault: &Fault) {
@@ -77,6 +86,13 @@ impl Progress {
         self.groups_written.fetch_add(1, Relaxed);
     }
 
+    /// Counts a row group that an earlier build wrote.
+    pub(crate) fn found_group(&self, rows: u64, dropped: u64) {
+        self.columns.iter().for_each(|column| _ = column.finished.fetch_add(rows, Relaxed));
+        self.rows_dropped.fetch_add(dropped, Relaxed);
+        self.wrote_group(rows);
+    }
+
     /// The counters now.
     pub fn snapshot(&self) -> Snapshot {
         let column = |column: &ColumnCounters| ColumnSnapshot {
@@ -84,6 +100,7 @@ impl Progress {
             finished: column.finished.load(Relaxed),
             failed: column.failed.load(Relaxed),
             skipped: column.skipped.load(Relaxed),
+            retried: column.retried.load(Relaxed),
         };
         Snapshot {
             rows: self.rows,

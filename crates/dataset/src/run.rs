@@ -1,6 +1,7 @@
 //! Runs the row groups of a program: several at a time, each on a task of its own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,10 +18,12 @@ use crate::errors::RowError;
 use crate::fault::Fault;
 use crate::grid::{GroupRun, RowValues};
 use crate::job;
+use crate::journal::Journal;
 use crate::output::{Folder, GroupFiles};
 use crate::processor::{Processor, Table, TableColumn};
 use crate::program::Program;
 use crate::progress::Progress;
+use crate::stop::StopSwitch;
 
 /// The state that all row groups share.
 pub(crate) struct Shared {
@@ -41,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     /// `None`: rows stay in memory.
     pub(crate) folder: Option<Folder>,
+    pub(crate) journal: Option<Journal>,
+    pub(crate) stop: StopSwitch,
 }
 
 /// The rows of a dataset by groups.
@@ -55,6 +60,8 @@ pub(crate) struct Groups {
 pub(crate) struct GroupEnd {
     pub(crate) group: u64,
     pub(crate) rows: u64,
+    /// Rows that are not there because the build was stopped.
+    pub(crate) unfinished: u64,
     pub(crate) errors: Vec<RowError>,
     /// The rows themselves, if there is no folder.
     pub(crate) files: Option<GroupFiles>,
@@ -65,24 +72,37 @@ impl Groups {
         self.rows.div_ceil(self.size)
     }
 
-    fn ids(&self, group: u64) -> std::ops::Range<u64> {
+    pub(crate) fn ids(&self, group: u64) -> Range<u64> {
         let start = group * self.size;
         start..(start + self.size).min(self.rows)
     }
 }
 
-/// Runs all row groups. `ended` is called with each as it ends: a slow group keeps no other from starting.
+/// A row group that is to be built.
+#[derive(Clone, Debug)]
+struct GroupTask {
+    group: u64,
+    /// Its place among the groups of this run.
+    turn: u64,
+    ids: Range<u64>,
+}
+
+/// Runs the row groups that are `due`. `ended` is called with each as it ends: a slow group keeps no other from starting.
+/// Once the build is stopped, no further group starts.
 pub(crate) async fn run_groups(
     shared: &Arc<Shared>,
     groups: Groups,
+    due: impl Iterator<Item = u64>,
     mut ended: impl FnMut(GroupEnd),
 ) -> Result<(), Error> {
     let mut active = FuturesUnordered::new();
-    let mut next = 0;
+    let mut due = due.zip(0..).map(|(group, turn)| GroupTask { group, turn, ids: groups.ids(group) });
     loop {
-        while next < groups.count() && active.len() < groups.at_once {
-            active.push(spawn(shared, next, groups.ids(next)));
-            next += 1;
+        while active.len() < groups.at_once
+            && shared.stop.reason().is_none()
+            && let Some(task) = due.next()
+        {
+            active.push(spawn(shared, task));
         }
         match active.next().await {
             Some(end) => ended(end?),
@@ -92,72 +112,104 @@ pub(crate) async fn run_groups(
 }
 
 /// Starts a row group on a task of its own, so that groups use several cores. Dropping the future stops it.
-fn spawn(
-    shared: &Arc<Shared>,
-    group: u64,
-    ids: std::ops::Range<u64>,
-) -> impl Future<Output = Result<GroupEnd, Error>> + use<> {
+fn spawn(shared: &Arc<Shared>, task: GroupTask) -> impl Future<Output = Result<GroupEnd, Error>> + use<> {
     let (sender, receiver) = oneshot::channel();
     let own = Arc::clone(shared);
-    let task = shared.engine.tasks().spawn(Box::pin(async move {
+    let running = shared.engine.tasks().spawn(Box::pin(async move {
         // Nobody waits if the build ended meanwhile.
-        let _ = sender.send(run_group(&own, group, ids).await);
+        let _ = sender.send(run_group(&own, task).await);
     }));
     async move {
-        let _task = task;
+        let _running = running;
         receiver.await.unwrap_or(Err(Error::Stopped))
     }
 }
 
-async fn run_group(shared: &Arc<Shared>, group: u64, ids: std::ops::Range<u64>) -> Result<GroupEnd, Error> {
+async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Error> {
     let program = &shared.program;
-    let mut values = RowValues::new(ids.collect(), program.columns.len(), program.may_skip);
-    let mut errors = Vec::new();
+    let _turns = LeaveTurns { program, turn: task.turn };
+    let ids = task.ids.clone().collect();
+    let mut rows = GroupRows {
+        values: RowValues::new(ids, program.columns.len(), program.may_skip),
+        errors: Vec::new(),
+        unfinished: 0,
+        task,
+    };
     for number in 0..program.stages.len() {
-        if number > 0 {
-            values = before_batch(shared, group, values).await?;
+        if number > 0 && rows.unfinished == 0 {
+            rows.values = before_batch(shared, rows.task.group, rows.values).await?;
         }
-        values = run_stage(shared, number, group, values, &mut errors).await?;
+        // Rows of a group that was stopped in an earlier stage lack columns.
+        if rows.unfinished == 0 {
+            rows = run_stage(shared, number, rows).await?;
+        } else {
+            rows.unfinished = rows.task.ids.end - rows.task.ids.start;
+        }
     }
-    errors.sort_by_key(|error| error.row);
+    rows.errors.sort_by_key(|error| error.row);
+    if let (Some(journal), None) = (&shared.journal, shared.stop.reason()) {
+        // A row counts when it survives a power cut. Its file does, and so should the replies in it.
+        journal.sync().await?;
+    }
     let shared_too = Arc::clone(shared);
-    let end =
-        job::blocking(&shared.engine, move || finish_group(&shared_too, group, values, errors)).await??;
+    let end = job::blocking(&shared.engine, move || finish_group(&shared_too, rows)).await??;
     shared.progress.wrote_group(end.rows);
     Ok(end)
 }
 
-async fn run_stage(
-    shared: &Arc<Shared>,
-    number: usize,
-    group: u64,
+/// Lets the next group in at all stateful tasks, however this one ends.
+struct LeaveTurns<'p> {
+    program: &'p Program,
+    turn: u64,
+}
+
+impl Drop for LeaveTurns<'_> {
+    fn drop(&mut self) {
+        let tasks = self.program.stages.iter().flat_map(|stage| &stage.tasks);
+        tasks.filter(|task| task.stateful).for_each(|task| task.turns.leave(self.turn));
+    }
+}
+
+/// The rows of a group while it is built.
+struct GroupRows {
+    task: GroupTask,
     values: RowValues,
-    errors: &mut Vec<RowError>,
-) -> Result<RowValues, Error> {
+    errors: Vec<RowError>,
+    /// Rows that are left out because the build was stopped.
+    unfinished: u64,
+}
+
+async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Result<GroupRows, Error> {
     let stage = &shared.program.stages[number];
-    let mut work = GroupRun::new(&shared.program, stage, group, values, Arc::clone(&shared.progress));
+    let GroupRows { task, values, mut errors, .. } = rows;
+    let group = task.group;
+    let progress = Arc::clone(&shared.progress);
+    let mut work = GroupRun::new(&shared.program, stage, (group, task.turn), values, progress);
     let grid = stage.grid(work.rows());
     let options = Options {
         label: format!("row group {group}").into(),
         class: Class::Batch,
         in_flight: shared.tasks_in_flight,
         limits: Some(shared.limits.clone()),
+        drain: Some(shared.stop.drain().clone()),
         seed: shared.seed ^ group,
         ..Options::default()
     };
     let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
+    let mut unfinished = 0;
     match result {
         Ok(_) => {}
+        Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
         Err(Stopped::Node { node, failure }) => {
             let (task, row) = work.describe(node);
             let column = task.map_or_else(String::new, |task| task.name.clone());
             return Err(Error::Column { column, row, failure: failure.to_string() });
         }
-        Err(Stopped::Deadline { .. } | Stopped::Cut { .. } | Stopped::Drained) => return Err(Error::Stopped),
+        Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
     }
     let (values, more) = work.into_parts();
     errors.extend(more);
-    Ok(values)
+    Ok(GroupRows { task, values, errors, unfinished })
 }
 
 /// Lets processors change a group before its main columns: they see the rows that are there, and may add and remove some.
@@ -219,13 +271,12 @@ fn take_table(shared: &Shared, values: &mut RowValues, columns: &[usize]) -> Tab
     Table { ids: kept.iter().map(|row| Some(values.ids[*row])).collect(), columns }
 }
 
-/// Runs the processors of a complete group and writes it.
-fn finish_group(
-    shared: &Shared,
-    group: u64,
-    mut values: RowValues,
-    errors: Vec<RowError>,
-) -> Result<GroupEnd, Error> {
+/// Runs the processors of a group and writes it.
+fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
+    let GroupRows { task: GroupTask { group, ids, .. }, mut values, errors, unfinished } = rows;
+    if unfinished > 0 && !should_write_part(shared, group, &ids, unfinished)? {
+        return Ok(GroupEnd { group, rows: 0, unfinished, errors: Vec::new(), files: None });
+    }
     let all: Vec<usize> = shared.kept.iter().chain(&shared.dropped).copied().collect();
     let mut table = take_table(shared, &mut values, &all);
     let count = table.ids.len();
@@ -249,14 +300,22 @@ fn finish_group(
     let apart: Vec<TableColumn> = apart;
     let dropped = (shared.preserve_dropped && !apart.is_empty())
         .then(|| Table { ids: rows.ids.clone(), columns: apart });
-    let files = GroupFiles { rows, dropped, processed, errors };
+    let files = GroupFiles { rows, dropped, processed, errors, ids, unfinished };
     let errors = files.errors.clone();
     let Some(folder) = &shared.folder else {
-        return Ok(GroupEnd { group, rows: count as u64, errors, files: Some(files) });
+        return Ok(GroupEnd { group, rows: count as u64, unfinished, errors, files: Some(files) });
     };
     folder.write_group(group, &files)?;
     folder.write_event(&group_event(shared, group, count, &errors))?;
-    Ok(GroupEnd { group, rows: count as u64, errors, files: None })
+    Ok(GroupEnd { group, rows: count as u64, unfinished, errors, files: None })
+}
+
+/// Whether a group that was stopped half-way is written: only if it has rows, and does not take the place of more of them.
+fn should_write_part(shared: &Shared, group: u64, ids: &Range<u64>, unfinished: u64) -> Result<bool, Error> {
+    let Some(folder) = &shared.folder else { return Ok(false) };
+    let there = folder.group(group)?;
+    let is_better = there.is_none_or(|there| there.ids != *ids || there.unfinished > unfinished);
+    Ok(is_better && unfinished < ids.end - ids.start)
 }
 
 /// The event of a row group that was written.

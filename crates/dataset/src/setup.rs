@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Engine;
-use anabranch_engine::retry::Retry;
+use anabranch_engine::retry::{Retry, Salvage};
 use anabranch_model::conversation::Turns;
+use anabranch_sampler::ColumnKey;
 
 use crate::ask::ModelQuestions;
-use crate::columns::{Counted, Embedding, Expression, Llm, Samplers, SeedColumns};
+use crate::columns::{Embedding, Expression, Llm, PaidModel, Samplers, SeedColumns};
 use crate::config::{
-    Column, ColumnKind, Config, Problem, Problems, ProcessorKind, SamplerColumn, Setting, matches, read_file,
+    Column, ColumnKind, Config, LlmColumn, Problem, Problems, ProcessorKind, RunOptions, SamplerColumn,
+    Setting, matches, read_file,
 };
 use crate::custom::{self, WorkerOptions};
 use crate::dataset::{ColumnSettings, Dataset};
 use crate::error::Error;
+use crate::inputs;
 use crate::models::{ModelSource, Models};
 use crate::post::Post;
 use crate::processors::SchemaTransform;
@@ -40,10 +43,10 @@ pub struct Sources {
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Problem>,
-    seed_rows: Option<Arc<Seed>>,
-    seed: u64,
+    pub(crate) seed_rows: Option<Arc<Seed>>,
+    pub(crate) seed: u64,
     /// The folder that relative paths start at.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Loaded {
@@ -126,8 +129,10 @@ impl Dataset {
         dataset.add_custom(loaded, &calls, post);
         dataset.add_processors(config);
         dataset.set_order(loaded);
-        let used: Vec<(String, Arc<Counted>)> =
-            calls.by_alias.iter().map(|(alias, call)| (alias.clone(), Arc::clone(&call.model))).collect();
+        dataset.tasks_limit = Some(calls.tasks);
+        dataset.inputs = inputs::of(loaded, &calls);
+        let used: Vec<(String, PaidModel)> =
+            calls.by_alias.iter().map(|(alias, call)| (alias.clone(), call.model.clone())).collect();
         dataset.usage = Arc::new(move || {
             used.iter().map(|(alias, model)| (alias.clone(), model.metadata())).collect::<BTreeMap<_, _>>()
         });
@@ -171,12 +176,7 @@ impl Dataset {
             ..ColumnSettings::default()
         };
         let run = &loaded.config.run;
-        let retry = Retry {
-            rounds: run.max_retries,
-            base: Duration::from_millis(500),
-            longest: Duration::from_secs(30),
-            ..Retry::default()
-        };
+        let retry = retry(run);
         match &column.kind {
             ColumnKind::Sampler(_) | ColumnKind::Custom(_) => {}
             ColumnKind::Expression { expr, dtype } => {
@@ -190,7 +190,9 @@ impl Dataset {
                     rounds: 0,
                 };
                 let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
-                let llm = Llm::new(&column.name, llm, call, turns, loaded.seed).map_err(Error::Setup)?;
+                let sample = (loaded.seed, salt(loaded, column, llm));
+                let llm = Llm::new(&column.name, llm, call, turns, sample).map_err(Error::Setup)?;
+                let llm = llm.with_rounds(Arc::clone(&self.rounds));
                 self.column(llm, settings);
             }
             ColumnKind::Embedding { target_column, model_alias } => {
@@ -207,6 +209,7 @@ impl Dataset {
                 };
                 let validation =
                     validation::generator(&column.name, validation, &services).map_err(Error::Setup)?;
+                let settings = ColumnSettings { limit: Some(calls.tasks), ..settings };
                 self.shared_column(validation.into(), settings);
             }
         }
@@ -227,7 +230,13 @@ impl Dataset {
         if custom.is_empty() {
             return;
         }
-        let questions = ModelQuestions::new(calls.by_alias.clone(), loaded.seed);
+        let questions = ModelQuestions {
+            models: calls.by_alias.clone(),
+            seed: loaded.seed,
+            engine: self.engine.clone(),
+            limits: self.limits.clone(),
+            retry: retry(&loaded.config.run),
+        };
         let options = WorkerOptions::new(
             loaded.folder.clone(),
             Arc::clone(self.engine.clock()),
@@ -236,9 +245,8 @@ impl Dataset {
         );
         let named: Vec<(&str, &crate::config::CustomColumn)> =
             custom.iter().map(|(column, custom)| (&*column.name, *custom)).collect();
-        let retries = loaded.config.run.max_retries;
         let retry = Retry {
-            rounds: retries,
+            rounds: loaded.config.run.max_retries,
             base: Duration::from_millis(200),
             longest: Duration::from_secs(10),
             ..Retry::default()
@@ -249,6 +257,7 @@ impl Dataset {
                 propagate_skip: column.propagate_skip,
                 on_error: column.on_error,
                 retry: Some(retry),
+                limit: Some(calls.tasks),
                 ..ColumnSettings::default()
             };
             self.shared_column(generator.into(), settings);
@@ -289,6 +298,34 @@ impl Dataset {
             self.order.extend(column.side_effects());
         }
     }
+}
+
+/// Retries of calls to models.
+fn retry(run: &RunOptions) -> Retry {
+    Retry {
+        rounds: run.max_retries,
+        base: Duration::from_millis(500),
+        longest: Duration::from_secs(30),
+        salvage: Salvage { rounds: run.salvage_rounds, pause: Duration::from_secs(30) },
+    }
+}
+
+/// Tells apart the samples of columns that ask the same model the same thing, and of datasets with different seeds. A
+/// column keeps its replies if it is renamed or moved.
+fn salt(loaded: &Loaded, column: &Column, llm: &LlmColumn) -> u64 {
+    let texts = |llm: &LlmColumn| {
+        let system = llm.system_prompt.as_ref().map(|system| Arc::clone(&system.source));
+        (llm.model_alias.clone(), Arc::clone(&llm.prompt.source), system)
+    };
+    let is_twin =
+        |other: &&Column| matches!(&other.kind, ColumnKind::Llm(other) if texts(other) == texts(llm));
+    let before = loaded.config.columns.iter().take_while(|other| other.name != column.name);
+    let twins = before.filter(is_twin).count();
+    if (loaded.seed, twins) == (0, 0) {
+        return 0;
+    }
+    // The high bits only: the low ones are the row's number.
+    ColumnKey::new(loaded.seed, &format!("twin {twins}")).stream(0, 0).bits() & !0xffff_ffff
 }
 
 #[cfg(test)]

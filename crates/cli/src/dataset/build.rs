@@ -79,7 +79,12 @@ impl Build {
         let engine = engine()?;
         let dataset = self.generated.dataset(&loaded, &engine)?;
         let stopped = serve::stopped()?;
-        let options = BuildOptions { rows: self.rows, out: self.out.clone(), replace: self.replace };
+        let options = BuildOptions {
+            rows: self.rows,
+            out: self.out.clone(),
+            replace: self.replace,
+            ..BuildOptions::default()
+        };
         let build = dataset.build(options).await.map_err(|error| self.unopened(error))?;
         let mut built = self.built(&loaded);
         if self.json {

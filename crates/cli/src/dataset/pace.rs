@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::config::{Column, ColumnKind, Config};
+use anabranch_dataset::output::LimitReport;
 use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
-use anabranch_engine::limit::LimitStatus;
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) struct Pace {
     /// Oldest first; the first is of the beginning or of a window ago.
     samples: VecDeque<(Instant, Snapshot)>,
     latest: Snapshot,
-    limits: Vec<(String, LimitStatus)>,
+    limits: Vec<LimitReport>,
     /// Longer names for some columns.
     labels: Vec<(String, String)>,
 }
@@ -35,7 +35,7 @@ impl Pace {
     pub(crate) fn new(build: &Build, now: Instant) -> Pace {
         let latest = build.progress().snapshot();
         let samples = VecDeque::from([(now, latest.clone())]);
-        Pace { began: now, now, samples, latest, limits: build.limits().list(), labels: Vec::new() }
+        Pace { began: now, now, samples, latest, limits: build.limits(), labels: Vec::new() }
     }
 
     /// The samplers of a configuration, and the columns of its seed, are filled together: the first one stands for all.
@@ -56,8 +56,7 @@ impl Pace {
     pub(crate) fn read(&mut self, build: &Build, now: Instant) {
         self.now = now;
         self.latest = build.progress().snapshot();
-        self.limits = build.limits().list();
-        self.limits.retain(|(_, status)| status.limit > 0);
+        self.limits = build.limits();
         if self.samples.back().is_none_or(|(at, _)| now - *at >= STEP) {
             self.samples.push_back((now, self.latest.clone()));
         }
@@ -120,9 +119,9 @@ impl Pace {
         let snapshot = &self.latest;
         let mut parts = vec![format!("{} of {} rows", grouped(self.rows_done()), grouped(snapshot.rows))];
         parts.push(format!("{} cells/s", per_second(self.total_rate())));
-        let busy = self.limits.iter().filter(|(_, status)| status.in_flight > 0);
+        let busy = self.limits.iter().filter(|limit| limit.in_flight > 0);
         parts.extend(
-            busy.map(|(name, status)| format!("{name} {} of {} in flight", status.in_flight, status.limit)),
+            busy.map(|limit| format!("{} {} of {} in flight", limit.name, limit.in_flight, limit.limit)),
         );
         if self.error_count() > 0 {
             parts.push(format!("{} failed cells", grouped(self.error_count())));
@@ -214,7 +213,6 @@ impl Pace {
                 "cells_per_second": rounded(self.rate(number)),
             })
         };
-        let limit = |(name, status): &(String, LimitStatus)| json!({"name": name, "in_flight": status.in_flight, "limit": status.limit, "waiting": status.waiting});
         json!({
             "event": "progress",
             "elapsed_seconds": rounded(self.elapsed().as_secs_f64()),
@@ -225,15 +223,15 @@ impl Pace {
             "rows_dropped": snapshot.rows_dropped,
             "row_groups_written": snapshot.groups_written,
             "columns": snapshot.columns.iter().enumerate().map(column).collect::<Vec<_>>(),
-            "models": self.limits.iter().map(limit).collect::<Vec<_>>(),
+            "models": self.limits,
             "errors": snapshot.errors,
         })
     }
 }
 
-fn limit_line((name, status): &(String, LimitStatus)) -> String {
-    let pause = if status.cooling_until.is_some() { ", paused by the server" } else { "" };
-    format!("  {name}: {} of {} calls in flight{pause}", status.in_flight, status.limit)
+fn limit_line(limit: &LimitReport) -> String {
+    let pause = if limit.cooling_ms.is_some() { ", paused by the server" } else { "" };
+    format!("  {}: {} of {} calls in flight{pause}", limit.name, limit.in_flight, limit.limit)
 }
 
 fn settled(column: &ColumnSnapshot) -> u64 {
@@ -275,15 +273,15 @@ mod tests {
     use std::collections::{BTreeMap, VecDeque};
     use std::time::Duration;
 
+    use anabranch_dataset::output::LimitReport;
     use anabranch_dataset::{ColumnSnapshot, Snapshot};
     use anabranch_engine::clock::{Clock as _, SystemClock};
-    use anabranch_engine::limit::LimitStatus;
     use expect_test::expect;
 
     use super::{Pace, grouped};
 
     fn column(name: &str, finished: u64, failed: u64, skipped: u64) -> ColumnSnapshot {
-        ColumnSnapshot { name: name.to_owned(), finished, failed, skipped }
+        ColumnSnapshot { name: name.to_owned(), finished, failed, skipped, retried: 0 }
     }
 
     /// A build that has run for ten seconds, in which it settled all that it did.
@@ -305,13 +303,17 @@ mod tests {
             errors: BTreeMap::from([("rate_limited".to_owned(), 2), ("timeout".to_owned(), 3)]),
             ..first
         };
-        let status = LimitStatus { limit: 12, in_flight: 8, waiting: 1, cooling_until: None };
         Pace {
             began,
             now: began + Duration::from_secs(10),
             samples: VecDeque::from([(began, first)]),
             latest,
-            limits: vec![("openai/small".to_owned(), status)],
+            limits: vec![LimitReport {
+                name: "openai/small".to_owned(),
+                limit: 12,
+                in_flight: 8,
+                ..LimitReport::default()
+            }],
             labels: vec![("category".to_owned(), "category and 2 more samplers".to_owned())],
         }
     }

@@ -47,7 +47,7 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
         Simulation { clock: Arc::clone(engine.clock()), latency: LATENCY, failure_rate: FAILURE_RATE };
     let models = ModelSource::Demo(Demo::new().with_simulation(simulation));
     let to = folder.join("support_tickets");
-    let options = BuildOptions { rows: ROWS, out: to.clone(), replace: true };
+    let options = BuildOptions { rows: ROWS, out: to.clone(), replace: true, ..BuildOptions::default() };
     let build = Dataset::from_config(&loaded, &engine, &models, &post)?.build(options).await?;
     let mut pace = Pace::new(&build, SystemClock.now());
     let report = build.run().await?;

@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use anabranch_model::{EmbedRequest, Model};
+use anabranch_model::{EmbedRequest, Model as _};
 use anabranch_value::Value;
 use futures_util::future::{Either, select};
 use tokio::sync::{Notify, oneshot};
 
 use super::model_call::{ModelCall, model_fault};
+use super::paid_model::PaidModel;
 use crate::column_type::ColumnType;
 use crate::fault::Fault;
-use crate::generator::{Cells, Contract, Generator, Grain, Output, Row, Work};
+use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
 
 /// Texts per request.
 pub(crate) const TEXTS_PER_REQUEST: usize = 32;
@@ -33,13 +34,13 @@ impl Embedding {
             ("dimension".to_owned(), ColumnType::Int),
         ];
         let contract = Contract {
-            grain: Grain::Cell,
+            grain: Grain::Call,
             reads: vec![target.to_owned()],
             fills: vec![Output { name: name.to_owned(), column_type: ColumnType::Struct(fields) }],
             stateful: false,
         };
         let batcher = Batcher {
-            model: Arc::clone(&call.model) as Arc<dyn Model>,
+            model: call.model.clone(),
             requests: requests.max(1),
             state: Mutex::default(),
             may_lead: Notify::new(),
@@ -53,13 +54,23 @@ impl Generator for Embedding {
         &self.contract
     }
 
-    fn cell(&self, row: Row<'_>) -> Work<Cells> {
+    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
         let texts = match texts(&row.values[0]) {
             Ok(texts) => texts,
             Err(fault) => return Work::Ready(Err(fault)),
         };
         let (batcher, id) = (Arc::clone(&self.batcher), row.id);
-        Work::future(async move { Ok(std::iter::once(value(batcher.embed(texts, id).await?)).collect()) })
+        let cells = |vectors| -> Cells { std::iter::once(value(vectors)).collect() };
+        Work::future(async move {
+            let recorded = batcher.model.recorded_vectors(&texts).await;
+            if let Some(vectors) = recorded.map_err(|error| model_fault(&error))? {
+                return Ok(Prepared::Cells(cells(vectors)));
+            }
+            Ok(Prepared::Call(Call::new(move || {
+                let (batcher, texts) = (Arc::clone(&batcher), texts.clone());
+                async move { batcher.embed(texts, id).await.map(cells) }
+            })))
+        })
     }
 }
 
@@ -92,7 +103,7 @@ fn value(vectors: Vec<Vec<f64>>) -> Value {
 /// Joins the texts of several rows into one request. A row that finds a request free sends it for all that wait (it leads);
 /// the others wait for their part of the reply.
 struct Batcher {
-    model: Arc<dyn Model>,
+    model: PaidModel,
     /// Requests in flight at the same time.
     requests: usize,
     state: Mutex<State>,

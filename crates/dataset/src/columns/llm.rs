@@ -1,23 +1,25 @@
 //! Columns that a language model writes: text, code, structured values, scores of a judge.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use anabranch_model::conversation::{
     Conversed, TraceMessage, Turns, code_suffix, converse, judge_suffix, structured_suffix,
 };
 use anabranch_model::judge::{self, Score};
 use anabranch_model::reply::{self, ReplyProblem};
-use anabranch_model::{ChatReply, ChatRequest, Format, Message, Schema};
+use anabranch_model::{ChatReply, ChatRequest, Error, Format, Message, Model, Schema};
 use anabranch_sampler::ColumnKey;
 use anabranch_template::Bounds;
 use anabranch_value::Value;
 
 use super::expression::template_fault;
 use super::model_call::{ModelCall, model_fault};
+use super::paid_model::PaidModel;
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
 use crate::fault::Fault;
-use crate::generator::{Cells, Contract, Generator, Grain, Output, Row, Work};
+use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
 
 /// A column that a language model writes.
 pub(crate) struct Llm {
@@ -27,10 +29,12 @@ pub(crate) struct Llm {
     call: ModelCall,
     /// The random numbers of sampling parameters.
     key: ColumnKey,
-    /// Tells the samples of this column from those of others.
+    /// Tells the samples of this column from those of others with the same prompt.
     salt: u64,
     form: Arc<Form>,
     turns: Turns,
+    /// Rounds of conversations after the first, set when a build begins.
+    rounds: Arc<AtomicU32>,
     trace: Trace,
     has_reasoning: bool,
 }
@@ -56,12 +60,13 @@ enum Reader {
 }
 
 impl Llm {
+    /// `salt` tells apart the samples of columns with the same prompt, and of datasets with different seeds.
     pub(crate) fn new(
         name: &str,
         column: &LlmColumn,
         call: ModelCall,
         turns: Turns,
-        seed: u64,
+        (seed, salt): (u64, u64),
     ) -> Result<Llm, String> {
         let (form, column_type) = Form::new(name, &column.output)?;
         let mut reads: Vec<String> = Vec::new();
@@ -78,19 +83,24 @@ impl Llm {
         if column.extract_reasoning_content {
             fills.push(Output { name: format!("{name}__reasoning_content"), column_type: ColumnType::Text });
         }
-        let salt = blake3::hash(name.as_bytes());
         Ok(Llm {
-            contract: Contract { grain: Grain::Cell, reads, fills, stateful: false },
+            contract: Contract { grain: Grain::Call, reads, fills, stateful: false },
             prompt,
             system,
             call,
             key: ColumnKey::new(seed, name),
-            salt: u64::from_le_bytes(salt.as_bytes()[..8].try_into().expect("a hash has 32 bytes")) >> 8 << 8,
+            salt,
             form: Arc::new(form),
             turns,
+            rounds: Arc::default(),
             trace: column.with_trace,
             has_reasoning: column.extract_reasoning_content,
         })
+    }
+
+    /// Reads the number of rounds here.
+    pub(crate) fn with_rounds(self, rounds: Arc<AtomicU32>) -> Llm {
+        Llm { rounds, ..self }
     }
 
     fn request(&self, row: Row<'_>) -> Result<ChatRequest, Fault> {
@@ -142,18 +152,73 @@ impl Generator for Llm {
         &self.contract
     }
 
-    fn cell(&self, row: Row<'_>) -> Work<Cells> {
+    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
         let request = match self.request(row) {
             Ok(request) => request,
             Err(fault) => return Work::Ready(Err(fault)),
         };
-        let (model, form, turns) = (Arc::clone(&self.call.model), Arc::clone(&self.form), self.turns);
-        let (trace, has_reasoning) = (self.trace, self.has_reasoning);
+        let is_new = self.call.model.surely_lacks(&request);
+        let conversation = Conversation {
+            model: self.call.model.clone(),
+            request,
+            form: Arc::clone(&self.form),
+            turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
+            trace: self.trace,
+            has_reasoning: self.has_reasoning,
+        };
+        if is_new {
+            return Work::Ready(Ok(conversation.call()));
+        }
         Work::future(async move {
-            let conversed = converse(&*model, request, |reply| form.read(reply), turns).await;
-            let conversed = conversed.map_err(|error| model_fault(&error))?;
-            Ok(cells(conversed, trace, has_reasoning))
+            Ok(match conversation.recorded().await? {
+                Some(cells) => Prepared::Cells(cells),
+                None => conversation.call(),
+            })
         })
+    }
+}
+
+/// The conversation that fills one row.
+#[derive(Clone)]
+struct Conversation {
+    model: PaidModel,
+    request: ChatRequest,
+    form: Arc<Form>,
+    turns: Turns,
+    trace: Trace,
+    has_reasoning: bool,
+}
+
+impl Conversation {
+    fn call(self) -> Prepared {
+        Prepared::Call(Call::new(move || {
+            let conversation = self.clone();
+            async move {
+                let conversed = conversation.with(&conversation.model).await;
+                conversed.map(|conversed| conversation.cells(conversed)).map_err(|error| model_fault(&error))
+            }
+        }))
+    }
+
+    /// The outcome, if the journal has all replies of the conversation.
+    async fn recorded(&self) -> Result<Option<Cells>, Fault> {
+        let recorded = self.model.recorded();
+        match self.with(&recorded).await {
+            Ok(conversed) => {
+                self.model.reused(conversed.calls);
+                Ok(Some(self.cells(conversed)))
+            }
+            Err(_) if recorded.has_missed() => Ok(None),
+            Err(error) => Err(model_fault(&error)),
+        }
+    }
+
+    async fn with(&self, model: &dyn Model) -> Result<Conversed<Value>, Error> {
+        converse(model, self.request.clone(), |reply| self.form.read(reply), self.turns).await
+    }
+
+    fn cells(&self, conversed: Conversed<Value>) -> Cells {
+        cells(conversed, self.trace, self.has_reasoning)
     }
 }
 

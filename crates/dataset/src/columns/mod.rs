@@ -4,12 +4,14 @@ mod embedding;
 mod expression;
 mod llm;
 mod model_call;
+mod paid_model;
 mod samplers;
 mod seed;
 
 pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;
-pub(crate) use model_call::{Counted, ModelCall, model_fault};
+pub(crate) use model_call::{ModelCall, model_fault};
+pub(crate) use paid_model::PaidModel;
 pub(crate) use samplers::Samplers;
 pub(crate) use seed::SeedColumns;

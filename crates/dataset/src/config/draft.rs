@@ -22,6 +22,7 @@ pub(super) struct Draft {
     pub constraints: Vec<DraftConstraint>,
     pub processors: Vec<DraftProcessor>,
     pub run: RunOptions,
+    pub digest: String,
 }
 
 #[derive(Debug)]

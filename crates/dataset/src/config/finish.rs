@@ -68,6 +68,7 @@ pub(super) fn config(
         run: draft.run,
         seed_columns,
         source,
+        digest: draft.digest,
     };
     config.missing_keys = missing_keys(&config, &providers);
     Ok((config, problems.warnings))

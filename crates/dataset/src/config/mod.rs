@@ -33,6 +33,7 @@ mod pattern;
 mod structure;
 mod resolve;
 mod finish;
+mod digest;
 
 use std::io::Read;
 use std::path::Path;

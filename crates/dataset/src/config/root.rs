@@ -3,6 +3,7 @@
 use anabranch_document::{Fields, Node, Notes, Tree};
 use anabranch_text::count;
 
+use super::digest::digest;
 use super::draft::Draft;
 use super::{COLUMNS_MOST, Environment, column, models, parse_root, processors, seed};
 
@@ -41,6 +42,7 @@ fn sections(
     environment: Option<&Environment<'_>>,
     notes: &mut Notes<'_>,
 ) -> Option<()> {
+    draft.digest = digest(fields.table());
     let columns = fields.need("columns", notes);
     if let Some(node) = columns {
         self::columns(node, draft, notes);

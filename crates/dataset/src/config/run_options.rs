@@ -15,8 +15,10 @@ pub struct RunOptions {
     pub disable_early_shutdown: bool,
     pub shutdown_error_rate: f64,
     pub shutdown_error_window: u32,
-    /// Retries of a cell after a transient failure.
+    /// Retries of a call after a failure that may pass, with pauses that double from half a second on.
     pub max_retries: u32,
+    /// Further retries after those, half a minute and more apart, behind all other work.
+    pub salvage_rounds: u32,
 }
 
 impl Default for RunOptions {
@@ -30,8 +32,9 @@ impl Default for RunOptions {
             preserve_dropped_columns: true,
             disable_early_shutdown: false,
             shutdown_error_rate: 0.5,
-            shutdown_error_window: 50,
+            shutdown_error_window: 100,
             max_retries: 4,
+            salvage_rounds: 2,
         }
     }
 }
@@ -74,6 +77,7 @@ impl RunOptions {
         );
         set(&mut self.shutdown_error_window, whole("shutdown_error_window", 0, 1_000_000, notes));
         set(&mut self.max_retries, whole("max_retries", 0, 1_000, notes));
+        set(&mut self.salvage_rounds, whole("salvage_rounds", 0, 100, notes));
         let truth = |found: Option<bool>, to: &mut bool| found.into_iter().for_each(|found| *to = found);
         truth(fields.bool("preserve_dropped_columns", notes), &mut self.preserve_dropped_columns);
         truth(fields.bool("disable_early_shutdown", notes), &mut self.disable_early_shutdown);

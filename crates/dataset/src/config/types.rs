@@ -31,6 +31,8 @@ pub struct Config {
     pub missing_keys: Vec<MissingKey>,
     /// The file's text with secrets left out, kept beside the output.
     pub source: Arc<str>,
+    /// Tells whether two configurations mean the same values; models, providers and run options are left out of it.
+    pub digest: String,
 }
 
 /// A provider without the key that it asks for.

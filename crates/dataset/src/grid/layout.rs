@@ -13,7 +13,7 @@ pub(crate) struct Layout {
     pub(crate) cells: Vec<CellColumn>,
     pub(crate) policies: Policies,
     /// Where each task of the program is.
-    pub(crate) places: Vec<TaskPlace>,
+    pub(crate) places: Vec<TaskPlaces>,
 }
 
 pub(crate) struct HeadColumn {
@@ -25,8 +25,18 @@ pub(crate) struct HeadColumn {
 pub(crate) struct CellColumn {
     /// The number of its task in the program.
     pub(crate) task: usize,
+    pub(crate) part: Part,
     pub(super) inputs: Edges,
     pub(super) dependents: Edges,
+}
+
+/// The part of a task that a cell's node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// What a task with a call does before it.
+    Prepare,
+    Call,
 }
 
 /// The work of a node of the whole group.
@@ -53,11 +63,24 @@ impl Edges {
     }
 }
 
-/// Where a task of the program is in the grid.
+/// A node of every row, or of the whole group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskPlace {
     Head(usize),
     Cell(usize),
+}
+
+/// The nodes of a task: its first waits for its inputs, its dependents wait for the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskPlaces {
+    pub(crate) first: TaskPlace,
+    pub(crate) last: TaskPlace,
+}
+
+impl TaskPlaces {
+    fn one(place: TaskPlace) -> TaskPlaces {
+        TaskPlaces { first: place, last: place }
+    }
 }
 
 impl Layout {
@@ -70,15 +93,21 @@ impl Layout {
             places: Vec::with_capacity(tasks.len()),
         };
         for (number, task) in tasks.iter().enumerate() {
-            let place = match task.grain {
-                Grain::Batch => TaskPlace::Head(layout.add_head(HeadNode::Batch(number))),
-                Grain::Cell => TaskPlace::Cell(layout.add_cell(number)),
+            let places = match task.grain {
+                Grain::Batch => TaskPlaces::one(TaskPlace::Head(layout.add_head(HeadNode::Batch(number)))),
+                Grain::Cell => TaskPlaces::one(TaskPlace::Cell(layout.add_cell(number, Part::Whole))),
+                Grain::Call => {
+                    let first = TaskPlace::Cell(layout.add_cell(number, Part::Prepare));
+                    let last = TaskPlace::Cell(layout.add_cell(number, Part::Call));
+                    layout.connect(first, last);
+                    TaskPlaces { first, last }
+                }
             };
-            layout.places.push(place);
+            layout.places.push(places);
         }
         for (number, task) in tasks.iter().enumerate() {
             for input in &task.inputs {
-                layout.connect(layout.places[*input], layout.places[number]);
+                layout.connect(layout.places[*input].last, layout.places[number].first);
             }
             if task.stateful {
                 layout.serialise(number);
@@ -93,8 +122,8 @@ impl Layout {
         self.head.len() - 1
     }
 
-    fn add_cell(&mut self, task: usize) -> usize {
-        self.cells.push(CellColumn { task, inputs: Edges::default(), dependents: Edges::default() });
+    fn add_cell(&mut self, task: usize, part: Part) -> usize {
+        self.cells.push(CellColumn { task, part, inputs: Edges::default(), dependents: Edges::default() });
         self.cells.len() - 1
     }
 
@@ -128,9 +157,9 @@ impl Layout {
     fn serialise(&mut self, task: usize) {
         let enter = self.add_head(HeadNode::Enter(task));
         let leave = self.add_head(HeadNode::Leave(task));
-        self.connect(TaskPlace::Head(enter), self.places[task]);
+        self.connect(TaskPlace::Head(enter), self.places[task].first);
         // Passing the turn on waits for failures and dropped rows too.
-        match self.places[task] {
+        match self.places[task].last {
             TaskPlace::Head(batch) => self.connect_heads(batch, leave, Edge::After),
             place @ TaskPlace::Cell(_) => self.connect(place, TaskPlace::Head(leave)),
         }
@@ -142,7 +171,13 @@ impl Layout {
             HeadNode::Batch(task) => tasks[task].policy,
             HeadNode::Enter(_) | HeadNode::Leave(_) => Policy::default(),
         });
-        let cells = self.cells.iter().map(|column| tasks[column.task].policy);
+        let cells = self.cells.iter().map(|column| {
+            let policy = tasks[column.task].policy;
+            match column.part {
+                Part::Whole | Part::Call => policy,
+                Part::Prepare => Policy { limit: None, retry: None, timeout: None, ..policy },
+            }
+        });
         self.policies = Policies::repeating_after(head.collect(), cells.collect());
     }
 }

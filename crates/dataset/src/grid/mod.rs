@@ -9,7 +9,7 @@ mod work;
 
 use anabranch_engine::{Edge, Graph, NodeId};
 
-pub(crate) use layout::{HeadNode, Layout};
+pub(crate) use layout::{HeadNode, Layout, Part};
 pub(crate) use values::RowValues;
 pub(crate) use work::GroupRun;
 

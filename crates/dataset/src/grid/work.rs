@@ -1,5 +1,6 @@
 //! The workload of a row group: starts its cells, keeps their values, drops rows.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,11 +10,11 @@ use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Instead, Job, NodeId
 use anabranch_template::{Bounds, is_true};
 use anabranch_value::Value;
 
-use super::{Grid, HeadNode, Place, RowValues};
+use super::{Grid, HeadNode, Part, Place, RowValues};
 use crate::config::OnRowError;
 use crate::errors::RowError;
 use crate::fault::Fault;
-use crate::generator::{BoxWork, Cells, Row, Rows, Work};
+use crate::generator::{BoxWork, Call, Cells, Prepared, Row, Rows, Work};
 use crate::program::{Program, ProgramColumn, SkipRule, Stage, Task};
 use crate::progress::Progress;
 
@@ -24,12 +25,18 @@ pub(crate) struct GroupRun<'p> {
     grid: Grid<'p>,
     /// The group's number, from 0.
     group: u64,
+    /// The group's turn at stateful tasks: row groups that are on disk already have none.
+    turn: u64,
     values: RowValues,
     errors: Vec<RowError>,
     /// The rows of each batch task under way, by its number among the head nodes.
     batches: Vec<BatchRows>,
+    /// Calls that are prepared, by their nodes.
+    calls: HashMap<NodeId, PreparedCall>,
     /// How often each node was started.
     tries: Vec<u8>,
+    /// Tasks of each row that have ended.
+    settled: Vec<u32>,
     scratch: Vec<Value>,
     progress: Arc<Progress>,
 }
@@ -42,15 +49,27 @@ struct BatchRows {
     faults: Vec<(u32, Fault)>,
 }
 
+/// The outcome of the preparation of a call.
+enum PreparedCall {
+    /// The call is to be made.
+    Due(Call),
+    /// No call is needed.
+    Known(Cells),
+    Skipped,
+    /// The preparation failed, and its fault is noted.
+    Failed,
+}
+
 /// The outcome of a node.
 pub(crate) enum Outcome {
     Cells(Cells),
+    Prepared(Prepared),
     Batch(Vec<Result<Cells, Fault>>),
     Skipped,
     /// The node failed, and its column keeps rows that have no value.
     Failed(Fault),
-    /// A turn was taken or passed on.
-    Turn,
+    /// A turn was taken or passed on, or the node has nothing to do.
+    Nothing,
 }
 
 impl<'p> GroupRun<'p> {
@@ -58,21 +77,25 @@ impl<'p> GroupRun<'p> {
     pub(crate) fn new(
         program: &'p Program,
         stage: &'p Stage,
-        group: u64,
+        (group, turn): (u64, u64),
         values: RowValues,
         progress: Arc<Progress>,
     ) -> GroupRun<'p> {
-        let grid = stage.grid(values.rows());
+        let rows = values.rows();
+        let grid = stage.grid(rows);
         let nodes = anabranch_engine::Graph::node_count(&grid) as usize;
         GroupRun {
             stage,
             columns: &program.columns,
             grid,
             group,
+            turn,
             values,
             errors: Vec::new(),
             batches: vec![BatchRows::default(); stage.layout.head.len()],
+            calls: HashMap::new(),
             tries: vec![0; nodes],
+            settled: vec![0; rows],
             scratch: Vec::new(),
             progress,
         }
@@ -85,6 +108,14 @@ impl<'p> GroupRun<'p> {
     /// The values and errors of a group that has ended.
     pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>) {
         (self.values, self.errors)
+    }
+
+    /// Takes the rows out whose cells have not all ended, and returns their number: the run was drained.
+    pub(crate) fn leave_unfinished(&mut self) -> u64 {
+        let all = self.stage.tasks.len() as u32;
+        let unfinished: Vec<usize> = self.values.kept().filter(|row| self.settled[*row] < all).collect();
+        unfinished.iter().for_each(|row| _ = self.values.drop_row(*row));
+        unfinished.len() as u64
     }
 
     /// The task of a node, and its row if it is a cell's.
@@ -126,11 +157,16 @@ impl<'p> GroupRun<'p> {
             self.values.set(row, *column, value);
             self.values.mark_skipped(row, *column);
         }
+        self.settled[row] += 1;
         self.progress.skipped(task_of.counter);
     }
 
-    fn start_cell(&mut self, row: usize, cell: usize) -> Step<Self> {
+    fn start_cell(&mut self, node: NodeId, row: usize, cell: usize) -> Step<Self> {
         let (_, task) = self.task_of(cell);
+        let part = self.stage.layout.cells[cell].part;
+        if part == Part::Call {
+            return self.start_call(node, task);
+        }
         if task.may_skip() {
             match self.is_skipped(row, task) {
                 Ok(false) => {}
@@ -140,11 +176,43 @@ impl<'p> GroupRun<'p> {
         }
         self.scratch.clear();
         self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
-        match task.generator.cell(Row { id: self.values.ids[row], values: &self.scratch }) {
+        let row = Row { id: self.values.ids[row], values: &self.scratch };
+        if part == Part::Prepare {
+            return match task.generator.prepare(row) {
+                Work::Ready(result) => Step::Ready(result.map(Outcome::Prepared)),
+                Work::Future(future) => Step::Future(StepFuture::Prepare(future)),
+                Work::Job(job, cost) => Step::Job(StepJob::Prepare(job), cost),
+                Work::Blocking(job) => Step::Job(StepJob::Prepare(job), Cost::Blocks),
+            };
+        }
+        match task.generator.cell(row) {
             Work::Ready(result) => Step::Ready(result.map(Outcome::Cells)),
             Work::Future(future) => Step::Future(StepFuture::Cell(future)),
             Work::Job(job, cost) => Step::Job(StepJob::Cell(job), cost),
             Work::Blocking(job) => Step::Job(StepJob::Cell(job), Cost::Blocks),
+        }
+    }
+
+    fn start_call(&mut self, node: NodeId, task: &Task) -> Step<Self> {
+        if self.tries[node.index()] > 1 {
+            self.progress.retried(task.counter);
+        }
+        if let Some(PreparedCall::Due(call)) = self.calls.get(&node) {
+            return Step::Future(StepFuture::Cell(call.start()));
+        }
+        Step::Ready(Ok(match self.calls.remove(&node) {
+            Some(PreparedCall::Known(cells)) => Outcome::Cells(cells),
+            Some(PreparedCall::Skipped) => Outcome::Skipped,
+            Some(PreparedCall::Failed | PreparedCall::Due(_)) | None => Outcome::Nothing,
+        }))
+    }
+
+    /// Notes how a call ended that was made, for the error rate of its model.
+    fn call_ended(&mut self, node: NodeId, task: &Task, failed: Option<&Fault>) {
+        if let Some(PreparedCall::Due(_)) = self.calls.remove(&node)
+            && let Some(watch) = &task.watch
+        {
+            watch.ended(failed);
         }
     }
 
@@ -202,6 +270,7 @@ impl<'p> GroupRun<'p> {
                 }
             }
         }
+        self.settled[row] += 1;
         self.progress.finished(task.counter);
     }
 
@@ -215,6 +284,7 @@ impl<'p> GroupRun<'p> {
         let keeps_row = task.on_error == OnRowError::KeepNull;
         self.errors.push(RowError::new(self.values.ids[row], &task.name, fault, keeps_row));
         if keeps_row {
+            self.settled[row] += 1;
             return;
         }
         self.values.drop_row(row);
@@ -266,7 +336,15 @@ impl<'p> GroupRun<'p> {
 
     fn end_with_fault(&mut self, node: NodeId, fault: Fault, drops: &mut Drops) {
         match self.grid.place(node) {
-            Place::Cell { row, cell } => self.fault(row, self.task_of(cell).0, fault, drops),
+            Place::Cell { row, cell } => {
+                let (number, task) = self.task_of(cell);
+                match self.stage.layout.cells[cell].part {
+                    Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed),
+                    Part::Call => self.call_ended(node, task, Some(&fault)),
+                    Part::Whole => {}
+                }
+                self.fault(row, number, fault, drops);
+            }
             Place::Head(head) => {
                 if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
                     let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
@@ -290,34 +368,56 @@ impl Workload for GroupRun<'_> {
         let tries = &mut self.tries[node.index()];
         *tries = tries.saturating_add(1);
         match self.grid.place(node) {
-            Place::Cell { row, cell } => self.start_cell(row, cell),
+            Place::Cell { row, cell } => self.start_cell(node, row, cell),
             Place::Head(head) => match self.stage.layout.head[head].node {
                 HeadNode::Batch(task) => self.start_batch(head, task),
                 HeadNode::Enter(task) => {
-                    Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.group)))
+                    Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.turn)))
                 }
                 HeadNode::Leave(task) => {
-                    self.stage.tasks[task].turns.leave(self.group);
-                    Step::Ready(Ok(Outcome::Turn))
+                    self.stage.tasks[task].turns.leave(self.turn);
+                    Step::Ready(Ok(Outcome::Nothing))
                 }
             },
         }
     }
 
+    /// A row that needs no call does not wait for the limit of its model.
+    fn needs_limit(&mut self, node: NodeId) -> bool {
+        match self.grid.place(node) {
+            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => {
+                matches!(self.calls.get(&node), Some(PreparedCall::Due(_)))
+            }
+            _ => true,
+        }
+    }
+
     fn finish(&mut self, node: NodeId, outcome: Outcome, drops: &mut Drops) {
         match (self.grid.place(node), outcome) {
-            (_, Outcome::Turn) => {}
+            (_, Outcome::Nothing) => {}
             (_, Outcome::Failed(fault)) => self.end_with_fault(node, fault, drops),
-            (Place::Cell { row, cell }, Outcome::Skipped) => self.skip(row, self.task_of(cell).0),
+            (Place::Cell { .. }, Outcome::Prepared(prepared)) => {
+                let prepared = match prepared {
+                    Prepared::Cells(cells) => PreparedCall::Known(cells),
+                    Prepared::Call(call) => PreparedCall::Due(call),
+                };
+                self.calls.insert(NodeId(node.0 + 1), prepared);
+            }
+            (Place::Cell { row, cell }, Outcome::Skipped) => match self.stage.layout.cells[cell].part {
+                Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Skipped),
+                Part::Whole | Part::Call => self.skip(row, self.task_of(cell).0),
+            },
             (Place::Cell { row, cell }, Outcome::Cells(cells)) => {
-                self.keep(row, self.task_of(cell).0, cells, drops);
+                let (number, task) = self.task_of(cell);
+                self.call_ended(node, task, None);
+                self.keep(row, number, cells, drops);
             }
             (Place::Head(head), Outcome::Batch(results)) => {
                 if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
                     self.end_batch(head, number, results, drops);
                 }
             }
-            (Place::Head(_), Outcome::Cells(_) | Outcome::Skipped)
+            (Place::Head(_), Outcome::Cells(_) | Outcome::Prepared(_) | Outcome::Skipped)
             | (Place::Cell { .. }, Outcome::Batch(_)) => {
                 unreachable!("a node ends with an outcome of its own kind")
             }
@@ -337,6 +437,7 @@ impl Workload for GroupRun<'_> {
 /// The asynchronous work of a node.
 pub(crate) enum StepFuture {
     Cell(BoxFuture<Cells, Fault>),
+    Prepare(BoxFuture<Prepared, Fault>),
     /// With whether a failed row fails the run.
     Batch(BoxFuture<Vec<Result<Cells, Fault>>, Fault>, bool),
     Turn(BoxFuture<(), Fault>),
@@ -348,10 +449,11 @@ impl Future for StepFuture {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             StepFuture::Cell(future) => future.as_mut().poll(cx).map_ok(Outcome::Cells),
+            StepFuture::Prepare(future) => future.as_mut().poll(cx).map_ok(Outcome::Prepared),
             StepFuture::Batch(future, fails_run) => {
                 future.as_mut().poll(cx).map(|result| result.and_then(|rows| batch_outcome(rows, *fails_run)))
             }
-            StepFuture::Turn(future) => future.as_mut().poll(cx).map_ok(|()| Outcome::Turn),
+            StepFuture::Turn(future) => future.as_mut().poll(cx).map_ok(|()| Outcome::Nothing),
         }
     }
 }
@@ -359,6 +461,7 @@ impl Future for StepFuture {
 /// The synchronous work of a node.
 pub(crate) enum StepJob {
     Cell(BoxWork<Cells>),
+    Prepare(BoxWork<Prepared>),
     /// With whether a failed row fails the run.
     Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
 }
@@ -367,6 +470,7 @@ impl Job<Outcome, Fault> for StepJob {
     fn run(self, _: Option<Outcome>, check: &Check<'_>) -> Result<Outcome, Fault> {
         match self {
             StepJob::Cell(job) => job(check).map(Outcome::Cells),
+            StepJob::Prepare(job) => job(check).map(Outcome::Prepared),
             StepJob::Batch(job, fails_run) => job(check).and_then(|rows| batch_outcome(rows, fails_run)),
         }
     }

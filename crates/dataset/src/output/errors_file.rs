@@ -18,13 +18,14 @@ pub(super) fn write_lines(errors: &[RowError], out: &mut impl Write) -> io::Resu
 }
 
 /// Reads the errors of one group.
-pub(super) fn read_lines(path: &Path) -> io::Result<RecordBatch> {
+pub(super) fn read_errors(path: &Path) -> io::Result<Vec<RowError>> {
     let text = std::fs::read_to_string(path)?;
-    let errors: Vec<RowError> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).map_err(io::Error::from))
-        .collect::<io::Result<_>>()?;
-    Ok(record_batch(&errors))
+    text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
+}
+
+/// Reads the errors of one group as columns.
+pub(super) fn read_lines(path: &Path) -> io::Result<RecordBatch> {
+    Ok(record_batch(&read_errors(path)?))
 }
 
 /// The columns of the errors table.

@@ -48,6 +48,14 @@ pub(super) fn write_whole(
     })
 }
 
+/// Writes a small JSON file as a whole.
+pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), FileError> {
+    write_whole(path, |file| {
+        serde_json::to_writer_pretty(&mut *file, value)?;
+        file.write_all(b"\n")
+    })
+}
+
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

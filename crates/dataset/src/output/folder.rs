@@ -1,14 +1,16 @@
 //! The folder of a dataset.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anabranch_value::Value;
 use arrow_array::RecordBatch;
 
 use super::arrow::record_batch;
-use super::files::{FileError, cannot, write_parquet_parts, write_whole};
-use super::metadata::Metadata;
+use super::files::{FileError, cannot, write_json, write_parquet_parts, write_whole};
+use super::metadata::{METADATA, Metadata};
+use super::resume::{RANGE_NOTE, UNFINISHED_NOTE};
 use super::{arrow, errors_file};
 use crate::errors::RowError;
 use crate::processor::Table;
@@ -20,14 +22,15 @@ pub struct Folder {
 }
 
 /// The folder of the rows.
-const ROWS: &str = "parquet-files";
+pub(super) const ROWS: &str = "parquet-files";
 /// The folder of columns that are not in the rows.
-const DROPPED: &str = "dropped-columns-parquet-files";
+pub(super) const DROPPED: &str = "dropped-columns-parquet-files";
 /// The folder of what processors write beside the rows.
-const PROCESSED: &str = "processors-files";
+pub(super) const PROCESSED: &str = "processors-files";
 /// The folder of the errors, one file per row group that has some.
-const ERRORS: &str = "errors-files";
-const METADATA: &str = "metadata.json";
+pub(super) const ERRORS: &str = "errors-files";
+/// The folder of the journal. A new build keeps it: its replies were paid for.
+pub(crate) const JOURNAL: &str = "journal";
 const ERRORS_TABLE: &str = "errors.parquet";
 const ERRORS_LINES: &str = "errors.jsonl";
 /// The entries of a dataset's folder that a new build may replace.
@@ -42,32 +45,34 @@ pub(crate) struct GroupFiles {
     /// With the name of the processor.
     pub(crate) processed: Vec<(String, Table)>,
     pub(crate) errors: Vec<RowError>,
+    /// The rows that the group was built for.
+    pub(crate) ids: Range<u64>,
+    /// Rows that are not there because the build was stopped.
+    pub(crate) unfinished: u64,
 }
 
 impl Folder {
-    /// A new folder, or an empty one. A folder that holds a dataset is refused, unless `replace`: then the dataset's own
-    /// files are removed, and nothing else.
-    pub fn create(path: &Path, replace: bool) -> Result<Folder, FileError> {
-        fs::create_dir_all(path).map_err(cannot("create", path))?;
-        for name in OWN {
-            let own = path.join(name);
-            if fs::symlink_metadata(&own).is_err() {
-                continue;
-            }
-            if !replace {
-                let what = "it holds a dataset already; choose another folder, or replace it";
-                return Err(FileError {
-                    action: "build into",
-                    path: path.to_owned(),
-                    cause: std::io::Error::new(std::io::ErrorKind::AlreadyExists, what),
-                });
-            }
-            let removed = if own.is_dir() { fs::remove_dir_all(&own) } else { fs::remove_file(&own) };
-            removed.map_err(cannot("remove", &own))?;
-        }
+    /// A folder for rows, new or with what is in it.
+    pub(crate) fn create(path: &Path) -> Result<Folder, FileError> {
         let rows = path.join(ROWS);
         fs::create_dir_all(&rows).map_err(cannot("create", &rows))?;
         Ok(Folder { path: path.to_owned() })
+    }
+
+    /// Whether files of a dataset are there.
+    pub(crate) fn holds_dataset(path: &Path) -> bool {
+        let has_rows = fs::read_dir(path.join(ROWS)).is_ok_and(|mut rows| rows.next().is_some());
+        has_rows || OWN.iter().any(|name| *name != ROWS && fs::symlink_metadata(path.join(name)).is_ok())
+    }
+
+    /// Removes the files of a dataset, and nothing else. The journal stays.
+    pub(crate) fn clear(path: &Path) -> Result<(), FileError> {
+        for own in OWN.map(|name| path.join(name)) {
+            let Ok(found) = fs::symlink_metadata(&own) else { continue };
+            let removed = if found.is_dir() { fs::remove_dir_all(&own) } else { fs::remove_file(&own) };
+            removed.map_err(cannot("remove", &own))?;
+        }
+        Ok(())
     }
 
     /// A folder that holds a dataset.
@@ -114,16 +119,23 @@ impl Folder {
     /// Writes a row group. Blocks.
     pub(crate) fn write_group(&self, group: u64, files: &GroupFiles) -> Result<(), FileError> {
         if let Some(dropped) = &files.dropped {
-            self.write_table(DROPPED, group, dropped)?;
+            self.write_table(DROPPED, group, dropped, &[])?;
         }
         for (name, table) in &files.processed {
-            self.write_table(&format!("{PROCESSED}/{name}"), group, table)?;
+            self.write_table(&format!("{PROCESSED}/{name}"), group, table, &[])?;
         }
+        let name = format!("batch_{group:05}.jsonl");
         if !files.errors.is_empty() {
-            let path = self.file(ERRORS, &format!("batch_{group:05}.jsonl"))?;
+            let path = self.file(ERRORS, &name)?;
             write_whole(&path, |file| errors_file::write_lines(&files.errors, file))?;
+        } else if let Some(old) = Some(self.path.join(ERRORS).join(&name)).filter(|old| old.exists()) {
+            fs::remove_file(&old).map_err(cannot("remove", &old))?;
         }
-        self.write_table(ROWS, group, &files.rows)
+        let notes = [
+            (RANGE_NOTE, format!("{}..{}", files.ids.start, files.ids.end)),
+            (UNFINISHED_NOTE, files.unfinished.to_string()),
+        ];
+        self.write_table(ROWS, group, &files.rows, &notes)
     }
 
     /// Puts the errors of all groups together, as one table and one file of JSON lines. Blocks.
@@ -147,7 +159,7 @@ impl Folder {
         let mut names = Vec::new();
         for (group, start) in (0..table.ids.len().max(1)).step_by(size.max(1)).enumerate() {
             let part = table.slice(start..(start + size).min(table.ids.len()));
-            self.write_table(ROWS, group as u64, &part)?;
+            self.write_table(ROWS, group as u64, &part, &[])?;
             names.push(format!("{ROWS}/batch_{group:05}.parquet"));
         }
         for path in old {
@@ -160,11 +172,7 @@ impl Folder {
 
     /// Writes the metadata. Blocks.
     pub(crate) fn write_metadata(&self, metadata: &Metadata) -> Result<(), FileError> {
-        let path = self.path.join(METADATA);
-        write_whole(&path, |file| {
-            serde_json::to_writer_pretty(&mut *file, metadata)?;
-            std::io::Write::write_all(file, b"\n")
-        })
+        write_json(&self.path.join(METADATA), metadata)
     }
 
     /// Keeps a copy of the configuration. Blocks.
@@ -174,11 +182,18 @@ impl Folder {
         write_whole(&path, |file| std::io::Write::write_all(file, source.as_bytes()))
     }
 
-    fn write_table(&self, folder: &str, group: u64, table: &Table) -> Result<(), FileError> {
+    fn write_table(
+        &self,
+        folder: &str,
+        group: u64,
+        table: &Table,
+        notes: &[(&str, String)],
+    ) -> Result<(), FileError> {
         let path = self.file(folder, &format!("batch_{group:05}.parquet"))?;
         let rows: RecordBatch =
             record_batch(table).map_err(|error| cannot("write", &path)(std::io::Error::other(error)))?;
-        let notes = [("anabranch.row_ids", arrow::ranges(&table.ids))];
+        let mut notes = notes.to_vec();
+        notes.push(("anabranch.row_ids", arrow::ranges(&table.ids)));
         write_parquet_parts(&path, rows.schema(), std::iter::once(Ok(rows)), &notes)
     }
 

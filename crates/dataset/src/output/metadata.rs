@@ -1,15 +1,22 @@
 //! The metadata of a dataset.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::files::{FileError, cannot};
+
+pub(super) const METADATA: &str = "metadata.json";
 
 /// The metadata of a dataset, in `metadata.json`. Names are those of DataDesigner where it has them.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Metadata {
     pub dataset_name: String,
     /// The version of the program that built it.
-    pub anabranch_version: &'static str,
+    pub anabranch_version: String,
     pub target_num_records: u64,
     pub actual_num_records: u64,
     /// Rows that were dropped because a cell failed.
@@ -27,10 +34,31 @@ pub struct Metadata {
     pub models: BTreeMap<String, ModelMetadata>,
     /// Whether the build is complete.
     pub is_complete: bool,
+    /// Digests of everything that decides about the values, by name.
+    pub inputs: BTreeMap<String, String>,
+    /// How often failed rows were tried again on request.
+    pub retry_rounds: u32,
+}
+
+impl Metadata {
+    /// Whether row groups are missing.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.num_completed_batches < self.total_num_batches
+    }
+
+    /// The metadata in a folder; `None` if it has none. Blocks.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Metadata>, FileError> {
+        let path = folder.join(METADATA);
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(cannot("read", &path))?,
+        };
+        serde_json::from_str(&text).map(Some).map_err(|error| cannot("read", &path)(error.into()))
+    }
 }
 
 /// A column in the metadata.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ColumnMetadata {
     pub name: String,
     /// Its type in the Parquet files.
@@ -41,10 +69,14 @@ pub struct ColumnMetadata {
 }
 
 /// The calls and tokens of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ModelMetadata {
     pub model: String,
+    /// Calls that were made and answered.
     pub calls: u64,
+    /// Replies of the journal that took the place of calls.
+    pub reused: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
 }

@@ -6,15 +6,23 @@
 mod arrow;
 mod errors_file;
 mod files;
-mod folder;
+mod lock;
 mod metadata;
+mod folder;
+mod resume;
+mod status;
 mod read;
 mod whole;
 
 pub(crate) use arrow::type_name;
 pub use files::FileError;
+pub(crate) use files::write_json;
 pub use folder::Folder;
-pub(crate) use folder::GroupFiles;
+pub(crate) use folder::{GroupFiles, JOURNAL};
+pub(crate) use lock::Lock;
 pub use metadata::{ColumnMetadata, Metadata, ModelMetadata};
+pub(crate) use resume::GroupOnDisk;
+pub(crate) use status::write_status;
+pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport};
 pub(crate) use whole::after_generation;
 pub use whole::{ExportFormat, export};

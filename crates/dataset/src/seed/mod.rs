@@ -27,6 +27,7 @@ use table::{Limits, Table};
 use crate::column_type::ColumnType;
 use crate::config::{SeedConfig, SeedOrder, SeedSelection, SeedSource};
 use crate::fault::Fault;
+use crate::inputs::file_digest;
 
 /// An open seed. Reads block only for the contents of files.
 pub struct Seed {
@@ -38,6 +39,7 @@ pub struct Seed {
     len: u64,
     order: SeedOrder,
     run_seed: u64,
+    digest: String,
 }
 
 enum SeedRows {
@@ -56,10 +58,13 @@ struct FileRows {
 impl Seed {
     /// Opens a seed. Relative paths start at `base`. Blocks: local files are read as a whole.
     pub fn open(config: &SeedConfig, base: &Path, run_seed: u64) -> Result<Seed, Error> {
+        let mut digest = String::new();
         let (rows, path) = match &config.source {
             SeedSource::Local { path } => {
                 let path = base.join(path);
-                (SeedRows::Table(Table::read(&files::matching(&path)?, Limits::DEFAULT)?), path)
+                let files = files::matching(&path)?;
+                digest = digest_of(files.iter().map(PathBuf::as_path));
+                (SeedRows::Table(Table::read(&files, Limits::DEFAULT)?), path)
             }
             SeedSource::Directory { path, file_pattern, recursive } => {
                 let path = base.join(path);
@@ -77,11 +82,14 @@ impl Seed {
             SeedRows::Table(table) => (table.rows(), table.columns.clone()),
             SeedRows::Files(files) => (files.files.len() as u64, files.columns()),
         };
+        if let SeedRows::Files(files) = &rows {
+            digest = digest_of(files.files.iter().map(|(_, path)| path.as_path()));
+        }
         if total == 0 {
             return Err(Error::Empty { path: path.display().to_string() });
         }
         let Range { start, end } = select(config.selection, total)?;
-        Ok(Seed { rows, columns, start, len: end - start, order: config.order, run_seed })
+        Ok(Seed { rows, columns, start, len: end - start, order: config.order, run_seed, digest })
     }
 
     /// The names and types of the columns: the same for all rows.
@@ -93,6 +101,11 @@ impl Seed {
     #[allow(clippy::len_without_is_empty, reason = "a seed has at least one row")]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Tells whether the files are the same as before: their names, sizes and times of change.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The values for these dataset rows: one list per column. Fails if one of the rows does.
@@ -135,6 +148,15 @@ impl Seed {
             SeedRows::Files(files) => files.read(row as usize),
         }
     }
+}
+
+fn digest_of<'p>(files: impl Iterator<Item = &'p Path>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for path in files {
+        let found = file_digest(path).unwrap_or_default();
+        hasher.update(format!("{path:?} {found}\n").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
 }
 
 impl FileRows {

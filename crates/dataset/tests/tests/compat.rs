@@ -9,7 +9,7 @@ use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings};
 use anabranch_testkit::{ModelFault, ModelFaultKind, ModelScript, ModelServer};
 
-use crate::kit::scratch;
+use crate::kit::{scratch, without_journal};
 
 /// The configurations beside the project, if they are there.
 fn configs() -> Vec<PathBuf> {
@@ -40,7 +40,12 @@ fn build(path: &Path, models_file: Option<PathBuf>, test: &str) -> BuildReport {
             }
         };
         let dataset = Dataset::from_config(&loaded, &engine, &models, &post).unwrap();
-        let options = BuildOptions { rows: 50, out: scratch(&format!("{test}_{name}")), replace: true };
+        let options = BuildOptions {
+            rows: 50,
+            out: scratch(&format!("{test}_{name}")),
+            replace: true,
+            ..without_journal()
+        };
         dataset.build(options).await.unwrap().run().await.unwrap()
     })
 }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::generator::{Cells, Contract, Grain, Output, Row, Rows, Work};
-use anabranch_dataset::{ColumnSettings, ColumnType, Dataset, Fault, Generator, Preview};
+use anabranch_dataset::{
+    BuildOptions, ColumnSettings, ColumnType, Dataset, Fault, Generator, JournalPlace, Preview,
+};
 use anabranch_engine::clock::Clock;
 use anabranch_engine::{Config, Engine};
 use anabranch_testkit::Sim;
@@ -181,6 +183,11 @@ pub(crate) fn shown(preview: &Preview) -> String {
         )
     }));
     lines.join("\n")
+}
+
+/// A build without a journal: its threads know nothing of a virtual clock.
+pub(crate) fn without_journal() -> BuildOptions {
+    BuildOptions { journal: JournalPlace::Nowhere, ..BuildOptions::default() }
 }
 
 /// An empty folder of this test.

@@ -7,7 +7,7 @@ use anabranch_testkit::Sim;
 use anabranch_value::Value;
 use expect_test::expect;
 
-use crate::kit::{Log, Scripted, engine, scratch, shown};
+use crate::kit::{Log, Scripted, engine, scratch, shown, without_journal};
 
 /// Removes odd rows and adds one, before the main columns; in the end, keeps the last rows only.
 struct Change(Points);
@@ -89,7 +89,7 @@ fn a_processor_may_change_the_whole_dataset() {
     let mut dataset = make(&engine, &log, Points { after_generation: true, ..Points::default() });
     dataset.run_options().buffer_size = 2;
     let out = scratch("after_generation");
-    let options = BuildOptions { rows: 7, out: out.clone(), replace: false };
+    let options = BuildOptions { rows: 7, out: out.clone(), replace: false, ..without_journal() };
     sim.block_on(async { dataset.build(options).await.unwrap().run().await.unwrap() });
     let folder = Folder::open(&out).unwrap();
     assert_eq!(folder.row_files().unwrap().len(), 2);

@@ -7,7 +7,7 @@ use anabranch_testkit::Sim;
 use anabranch_value::Value;
 use expect_test::expect;
 
-use crate::kit::{Log, Scripted, dataset, engine, scratch, shown};
+use crate::kit::{Log, Scripted, dataset, engine, scratch, shown, without_journal};
 
 /// DataDesigner loses 100 of 200 rows when 4 cells before a full-column step fail.
 #[test]
@@ -21,7 +21,8 @@ fn four_bad_cells_cost_four_rows() {
     ];
     let mut dataset = dataset(&engine, columns);
     dataset.run_options().buffer_size = 100;
-    let options = BuildOptions { rows: 200, out: scratch("four_bad_cells"), replace: false };
+    let options =
+        BuildOptions { rows: 200, out: scratch("four_bad_cells"), replace: false, ..without_journal() };
     let report = sim.block_on(async { dataset.build(options).await.unwrap().run().await.unwrap() });
     assert_eq!((report.rows, report.dropped, report.error_count), (196, 4, 4));
     assert!(log.has("checked of group 0 starts with 98"));
@@ -151,7 +152,7 @@ fn all_files_have_the_declared_schema() {
     let mut dataset = dataset(&engine, columns);
     dataset.run_options().buffer_size = 10;
     let out = scratch("schemas");
-    let options = BuildOptions { rows: 30, out: out.clone(), replace: false };
+    let options = BuildOptions { rows: 30, out: out.clone(), replace: false, ..without_journal() };
     sim.block_on(async { dataset.build(options).await.unwrap().run().await.unwrap() });
     let folder = anabranch_dataset::output::Folder::open(&out).unwrap();
     let files = folder.row_files().unwrap();
@@ -180,7 +181,7 @@ fn a_folder_that_cannot_be_written_keeps_what_is_there() {
     dataset.run_options().buffer_size = 5;
     dataset.run_options().max_concurrent_row_groups = 1;
     let out = scratch("unwritable");
-    let options = BuildOptions { rows: 30, out: out.clone(), replace: false };
+    let options = BuildOptions { rows: 30, out: out.clone(), replace: false, ..without_journal() };
     let error = sim.block_on(async {
         let build = dataset.build(options).await.unwrap();
         // The errors of the fourth group find a file in their way.
@@ -206,7 +207,7 @@ fn a_folder_that_holds_a_dataset_is_replaced_only_when_told_to() {
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let out = scratch("replaced");
     let build = |rows, replace| {
-        let options = BuildOptions { rows, out: out.clone(), replace };
+        let options = BuildOptions { rows, out: out.clone(), replace, ..without_journal() };
         let dataset = dataset(&engine, vec![Scripted::cell("a", &[], &log)]);
         sim.block_on(async { dataset.build(options).await?.run().await })
     };

@@ -7,12 +7,12 @@ use anabranch_engine::retry::Retry;
 use anabranch_testkit::{Leftovers, Rng, Sim};
 use anabranch_value::Value;
 
-use crate::kit::{Log, Scripted, dataset, engine, ms, scratch, shown};
+use crate::kit::{Log, Scripted, dataset, engine, ms, scratch, shown, without_journal};
 
 /// Builds so many rows in groups of `size`, with up to three groups in flight.
 async fn build(mut dataset: Dataset, rows: u64, size: u64, test: &str) -> anabranch_dataset::BuildReport {
     dataset.run_options().buffer_size = size;
-    let options = BuildOptions { rows, out: scratch(test), replace: false };
+    let options = BuildOptions { rows, out: scratch(test), replace: false, ..without_journal() };
     dataset.build(options).await.unwrap().run().await.unwrap()
 }
 
@@ -199,7 +199,7 @@ fn every_interleaving_gives_the_same_dataset() {
         let built = async {
             let mut dataset = tangled(&sim, &engine, seed);
             dataset.run_options().buffer_size = 1 + seed;
-            let options = BuildOptions { rows: 40, out: out.clone(), replace: true };
+            let options = BuildOptions { rows: 40, out: out.clone(), replace: true, ..without_journal() };
             dataset.build(options).await.unwrap().run().await.unwrap()
         };
         sim.block_on(built);

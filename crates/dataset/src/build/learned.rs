@@ -1,0 +1,43 @@
+//! The learned limits of models, kept beside the journal for the next build.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anabranch_engine::limit::{LearnedLimit, Limits};
+use serde::{Deserialize, Serialize};
+
+use crate::output::{FileError, write_json};
+
+const NAME: &str = "limits.json";
+
+#[derive(Serialize, Deserialize)]
+struct Learned {
+    name: String,
+    limit: u32,
+    ceiling: Option<u32>,
+    latency_us: Option<u64>,
+}
+
+/// Continues from what an earlier build learned. A file that is not there or not readable is no loss.
+pub(super) fn load(folder: &Path, limits: &Limits) {
+    let Ok(text) = std::fs::read_to_string(folder.join(NAME)) else { return };
+    let Ok(learned) = serde_json::from_str::<Vec<Learned>>(&text) else { return };
+    let learned: Vec<(String, LearnedLimit)> = learned
+        .into_iter()
+        .map(|Learned { name, limit, ceiling, latency_us }| {
+            (name, LearnedLimit { limit, ceiling, latency: latency_us.map(Duration::from_micros) })
+        })
+        .collect();
+    limits.load(&learned);
+}
+
+/// Saves what was learned. Blocks.
+pub(super) fn save(folder: &Path, limits: &Limits) -> Result<(), FileError> {
+    let learned = limits.save().into_iter().map(|(name, LearnedLimit { limit, ceiling, latency })| Learned {
+        name,
+        limit,
+        ceiling,
+        latency_us: latency.map(|latency| latency.as_micros() as u64),
+    });
+    write_json(&folder.join(NAME), &learned.collect::<Vec<_>>())
+}

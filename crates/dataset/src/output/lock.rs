@@ -1,0 +1,60 @@
+//! The lock of an output folder: one build at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use super::files::{FileError, cannot};
+
+const NAME: &str = "build.lock";
+
+/// The lock of a folder. It is released when it is dropped, and when its process ends in any way.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or says which process has it.
+    pub(crate) fn take(folder: &Path) -> Result<Lock, FileError> {
+        let path = folder.join(NAME);
+        let mut file = open(&path).map_err(cannot("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let who = owner(&mut file).map_or_else(String::new, |pid| format!(" (process {pid})"));
+                let what = format!("another build writes to it{who}; wait for it, or choose another folder");
+                let cause = io::Error::new(io::ErrorKind::ResourceBusy, what);
+                return Err(FileError { action: "build into", path: folder.to_owned(), cause });
+            }
+            Err(TryLockError::Error(cause)) => return Err(cannot("lock", &path)(cause)),
+        }
+        let written = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+        written.map_err(cannot("write", &path))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// The process that builds into a folder; `None` if there is none.
+    pub(super) fn holder(folder: &Path) -> io::Result<Option<u32>> {
+        let mut file = match File::open(folder.join(NAME)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(owner(&mut file).unwrap_or(0))),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+fn owner(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
+    text.trim().parse().ok()
+}
