@@ -6,6 +6,7 @@ mod kit;
 mod support;
 mod config;
 mod schedule;
+mod flow;
 mod rows;
 mod processors;
 mod columns;
