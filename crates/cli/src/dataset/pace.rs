@@ -305,7 +305,7 @@ mod tests {
             errors: BTreeMap::from([("rate_limited".to_owned(), 2), ("timeout".to_owned(), 3)]),
             ..first
         };
-        let status = LimitStatus { limit: 12, in_flight: 8, waiting: 1, cooling_until: None };
+        let status = LimitStatus { limit: 12, in_flight: 8, waiting: 1, ..LimitStatus::default() };
         Pace {
             began,
             now: began + Duration::from_secs(10),

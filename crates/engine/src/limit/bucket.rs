@@ -21,12 +21,27 @@ pub struct Rate {
 /// The remaining quota as the backend reports it, for example in the headers of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// The amount allowed in the time `per` of the bucket's [`Rate`].
+    /// The amount allowed in the time `per` of the bucket's [`Rate`]. A limit without a rate gets one from it: per minute,
+    /// or per the longer time that `full_at` shows.
     pub limit: Option<u64>,
     /// The amount that is left.
     pub remaining: u64,
     /// When the whole amount will be available again.
     pub full_at: Option<Instant>,
+}
+
+impl Quota {
+    /// The time in which the whole `limit` becomes available, if `full_at` shows that it is more than a minute: such as
+    /// a day, when a hundredth of the quota is used and comes back within a hundredth of a day.
+    fn long_window(&self, now: Instant, limit: u64) -> Option<Duration> {
+        let until_full = self.full_at?.saturating_duration_since(now).min(LONGEST);
+        if until_full <= MINUTE {
+            return None;
+        }
+        let used = limit.saturating_sub(self.remaining).max(1);
+        let nanos = until_full.as_nanos() * u128::from(limit) / u128::from(used);
+        Some(u64::try_from(nanos).map_or(LONGEST, Duration::from_nanos).clamp(MINUTE, LONGEST))
+    }
 }
 
 /// A token bucket. It starts full and refills over time.
@@ -41,9 +56,20 @@ pub struct Bucket {
     since: Instant,
     /// The amount that was taken and not settled yet.
     outstanding: u64,
+    source: RateSource,
 }
 
-/// The longest wait that is returned.
+/// The origin of a bucket's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RateSource {
+    /// A reported limit can only lower the rate.
+    Configured,
+    /// The rate is that of the last report.
+    Reported,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// The longest wait that is returned, and the longest time `per` of a reported rate.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Bucket {
@@ -54,9 +80,26 @@ impl Bucket {
         if let Some((field, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
             return Err(Error::Zero { field });
         }
-        let mut bucket = Bucket { rate, limit: u64::MAX, level: 0, since: now, outstanding: 0 };
+        let mut bucket = Bucket {
+            rate,
+            limit: u64::MAX,
+            level: 0,
+            since: now,
+            outstanding: 0,
+            source: RateSource::Configured,
+        };
         bucket.level = bucket.capacity();
         Ok(bucket)
+    }
+
+    /// A bucket with the rate that the backend reported while `outstanding` was in use, if it reported one.
+    pub(super) fn reported(now: Instant, quota: Quota, outstanding: u64) -> Option<Bucket> {
+        let limit = quota.limit.filter(|limit| *limit > 0)?;
+        let per = quota.long_window(now, limit).unwrap_or(MINUTE);
+        let mut bucket = Bucket::new(Rate { amount: limit, per, burst: limit }, now).ok()?;
+        (bucket.outstanding, bucket.source) = (outstanding, RateSource::Reported);
+        bucket.feed(now, quota);
+        Some(bucket)
     }
 
     /// Takes an amount, or returns the time to try again. Every amount taken must be settled.
@@ -93,7 +136,13 @@ impl Bucket {
     pub fn feed(&mut self, now: Instant, quota: Quota) {
         self.refill(now);
         // At 0 no call could ever be made, and a higher quota would never be seen.
-        self.limit = quota.limit.map_or(self.limit, |limit| limit.max(1));
+        let limit = quota.limit.map_or(self.limit, |limit| limit.max(1));
+        self.limit = limit;
+        if self.source == RateSource::Reported && quota.limit.is_some() {
+            let known = if limit == self.rate.amount { self.rate.per } else { MINUTE };
+            let per = quota.long_window(now, limit).unwrap_or(known);
+            self.change_rate(Rate { amount: limit, per, burst: limit });
+        }
         let most = self.grains(quota.remaining).min(self.capacity());
         let least = most - self.grains(self.outstanding);
         self.level = self.level.clamp(least, most);
@@ -107,6 +156,15 @@ impl Bucket {
     pub fn left(&self, now: Instant) -> u64 {
         let whole = self.level_at(now).max(0) / self.grains(1);
         u64::try_from(whole).unwrap_or(u64::MAX)
+    }
+
+    /// Changes the rate. The amount in the bucket stays: its grains are counted anew, because their size depends on `per`.
+    fn change_rate(&mut self, rate: Rate) {
+        let (from, to) = (self.rate.per.as_nanos() as i128, rate.per.as_nanos() as i128);
+        // In two parts, so that no product is too large.
+        let whole = (self.level / from).saturating_mul(to);
+        self.level = whole.saturating_add(self.level % from * to / from);
+        self.rate = rate;
     }
 
     fn refill(&mut self, now: Instant) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::super::sync::Arc;
 use super::adaptive::Adaptive;
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Quota};
 use super::table::{LimitKey, Notice, SlotReceiver};
 
 /// The state of one limit.
@@ -16,6 +16,9 @@ pub(super) struct Entry {
     pub(super) tokens: Option<Bucket>,
     pub(super) parent: Option<u32>,
     pub(super) in_flight: u32,
+    /// Calls that were made and have ended, and those among them that were refused.
+    pub(super) calls: u64,
+    pub(super) refused: u64,
     pub(super) cooling_until: Option<Instant>,
     pub(super) waiting: BTreeMap<u64, WaitingRun>,
     /// Of a limit without parent: itself and its descendants that have waiting runs, in the order they are served.
@@ -85,6 +88,22 @@ impl Entry {
     pub(super) fn put_back(&mut self, tokens: u32, now: Instant) {
         self.requests.iter_mut().for_each(|bucket| bucket.settle(now, 1, 0));
         self.tokens.iter_mut().for_each(|bucket| bucket.settle(now, tokens.into(), 0));
+    }
+
+    /// Takes over the request quota that the backend reports. A limit without a rate gets that of the report.
+    pub(super) fn feed_requests(&mut self, quota: Quota, now: Instant) {
+        match &mut self.requests {
+            Some(bucket) => bucket.feed(now, quota),
+            none => *none = Bucket::reported(now, quota, self.in_flight.into()),
+        }
+    }
+
+    /// As [`feed_requests`](Self::feed_requests), for tokens. Those of the calls in flight are not known.
+    pub(super) fn feed_tokens(&mut self, quota: Quota, now: Instant) {
+        match &mut self.tokens {
+            Some(bucket) => bucket.feed(now, quota),
+            none => *none = Bucket::reported(now, quota, 0),
+        }
     }
 
     /// Asks the first run in the queue to look again at `at`, unless it was asked already.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::super::clock::Clock;
 use super::super::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use super::adaptive::{Adaptive, Call, LearnedLimit, LimitChange};
+use super::adaptive::{Adaptive, Call, CallOutcome, LearnedLimit, LimitChange};
 use super::allowance::{Allowance, Concurrency};
 use super::bucket::{Bucket, Quota, Rate};
 use super::entry::{ConcurrencyState, Entry, WaitingRun};
@@ -50,7 +50,7 @@ impl std::fmt::Display for LimitKey {
 }
 
 /// The present state of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitStatus {
     /// Calls that may be in flight.
     pub limit: u32,
@@ -60,6 +60,14 @@ pub struct LimitStatus {
     pub waiting: usize,
     /// The end of the pause that the backend asked for.
     pub cooling_until: Option<Instant>,
+    /// Calls that were made and have ended.
+    pub calls: u64,
+    /// Calls that the backend refused, such as with HTTP 429.
+    pub refused: u64,
+    /// Requests that can be made now, if the limit has a rate of requests.
+    pub requests_left: Option<u64>,
+    /// Tokens that can be used now, if the limit has a rate of tokens.
+    pub tokens_left: Option<u64>,
 }
 
 /// A run that waits for a slot. Called while no lock is held.
@@ -127,6 +135,8 @@ impl Limits {
             tokens,
             parent: allowance.parent.map(|parent| parent.0),
             in_flight: 0,
+            calls: 0,
+            refused: 0,
             cooling_until: None,
             waiting: BTreeMap::new(),
             turns: VecDeque::new(),
@@ -142,13 +152,18 @@ impl Limits {
 
     /// The present state of a limit.
     pub fn status(&self, key: LimitKey) -> LimitStatus {
+        let now = self.shared.clock.now();
         let table = self.lock();
         let entry = &table.keys[key.0 as usize];
         LimitStatus {
             limit: entry.limit(),
             in_flight: entry.in_flight,
             waiting: entry.waiting.len(),
-            cooling_until: entry.cooling_until.filter(|until| *until > self.shared.clock.now()),
+            cooling_until: entry.cooling_until.filter(|until| *until > now),
+            calls: entry.calls,
+            refused: entry.refused,
+            requests_left: entry.requests.as_ref().map(|bucket| bucket.left(now)),
+            tokens_left: entry.tokens.as_ref().map(|bucket| bucket.left(now)),
         }
     }
 
@@ -183,7 +198,9 @@ impl Limits {
     }
 
     /// Replaces the tokens that were counted for a call (`tokens` of its policy) by those that it used, in this limit
-    /// and its parents.
+    /// and its parents. A limit whose tokens are overdrawn holds further calls back until they are refilled.
+    ///
+    /// A report of the backend about the same call counts its tokens already, so it is taken over after this.
     pub fn used(&self, key: LimitKey, counted: u32, used: u32) {
         let now = self.shared.clock.now();
         let mut table = self.lock();
@@ -198,13 +215,16 @@ impl Limits {
 
     /// Takes over the request quota that the backend reports for this limit. Call it with the parent's key if the report
     /// is about the parent.
+    ///
+    /// A limit without a rate of requests gets the reported one and follows later reports; a rate that was set is only
+    /// lowered.
     pub fn feed_requests(&self, key: LimitKey, quota: Quota) {
-        self.change(key.0, |entry, now| entry.requests.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
+        self.change(key.0, |entry, now| entry.feed_requests(quota, now));
     }
 
-    /// Takes over the token quota that the backend reports for this limit.
+    /// Takes over the token quota that the backend reports for this limit, as [`feed_requests`](Self::feed_requests).
     pub fn feed_tokens(&self, key: LimitKey, quota: Quota) {
-        self.change(key.0, |entry, now| entry.tokens.iter_mut().for_each(|bucket| bucket.feed(now, quota)));
+        self.change(key.0, |entry, now| entry.feed_tokens(quota, now));
     }
 
     /// Asks for a slot. Runs that already wait go first.
@@ -376,6 +396,8 @@ impl Table {
                 return Ok::<(), Infallible>(());
             };
             entry.settle(tokens, now);
+            entry.calls += 1;
+            entry.refused += u64::from(ended.outcome == CallOutcome::Refused);
             if place == key
                 && let Some(pause) = ended.retry_after
             {
