@@ -8,6 +8,7 @@ use anabranch_engine::{Config, Options};
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
+use crate::drain::both;
 use crate::script::{Player, Script, play_limited};
 
 /// Four calls to a backend without a rate of its own, after `before`.
@@ -71,10 +72,10 @@ fn the_window_of_a_reported_rate_follows_from_the_time_until_it_is_full() {
     limits.feed_requests(key, report(1_000, 900, 8_640));
     wait(864);
     assert_eq!(left(&limits), Some(910));
-    // Almost full again, it still is the quota of a day.
-    limits.feed_requests(key, report(1_000, 999, 50));
+    // At the end of a fixed window it still is the quota of a day.
+    limits.feed_requests(key, report(1_000, 900, 50));
     wait(49);
-    assert_eq!(left(&limits), Some(999));
+    assert_eq!(left(&limits), Some(900));
     // Another limit is another quota, here one of a minute.
     limits.feed_requests(key, report(600, 0, 60));
     wait(1);
@@ -83,6 +84,29 @@ fn the_window_of_a_reported_rate_follows_from_the_time_until_it_is_full() {
     limits.feed_requests(key, report(86_400, 86_399, 7 * 86_400));
     wait(1);
     assert_eq!(left(&limits), Some(86_399));
+}
+
+#[test]
+fn calls_in_flight_stay_counted_when_the_window_changes() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let limits = Limits::new(Arc::clone(engine.clock()));
+    let key = limits.add("backend", Allowance::fixed(100)).unwrap();
+    limits.feed_requests(key, quota(100, 100));
+    let calls: Vec<String> = (0..10).map(|n| format!("n{n}: io 1000 limit 0")).collect();
+    let script = Script::parse_with(&calls.join("; "), &[key]);
+    let mut player = Player::new(&script, engine.clock());
+    let options = Options { limits: Some(limits.clone()), ..Options::default() };
+    let run = engine.run(&script.dag, &script.policies, &mut player, &options).unwrap();
+    let report = async {
+        assert_eq!(limits.status(key).requests_left, Some(90));
+        // The backend has counted between none and all of the ten, so 90 may be right.
+        let full_at = Some(engine.clock().now() + Duration::from_secs(600));
+        limits.feed_requests(key, Quota { full_at, ..quota(100, 95) });
+        limits.status(key).requests_left
+    };
+    let (result, left) = sim.block_on(both(run, report));
+    assert_eq!((result.unwrap().finished, left), (10, Some(90)));
 }
 
 #[test]
