@@ -27,6 +27,7 @@ mod limit_machines;
 mod metrics;
 mod progress;
 mod queue;
+mod quotas;
 mod real;
 mod run;
 mod scale;

@@ -10,6 +10,7 @@ use anabranch_engine::{
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
+use crate::alloc;
 use crate::drain::both;
 use crate::script::{Broken, Played, Player, Script, listen, timeline};
 
@@ -200,4 +201,25 @@ fn not_one_more_node_starts_after_the_drain_has_begun() {
     let result = sim.block_on(engine.run(&dag, &Policies::default(), &mut work, &options).unwrap());
     assert!(matches!(result, Err(Stopped::Drained)), "{result:?}");
     assert_eq!(work.steps, 6);
+}
+
+#[test]
+fn a_drain_forgets_runs_that_have_ended() {
+    let sim = Sim::new(1);
+    let engine = sim.engine(&Config::default());
+    let script = Script::parse("a: io 0");
+    let options = Options { drain: Some(Drain::new()), ..Options::default() };
+    let peak = |runs: u32| {
+        let work = || {
+            for _ in 0..runs {
+                let mut player = Player::new(&script, engine.clock());
+                let run = engine.run(&script.dag, &script.policies, &mut player, &options).unwrap();
+                assert_eq!(sim.block_on(run).unwrap().finished, 1);
+            }
+        };
+        alloc::peak_of(work).1
+    };
+    peak(10);
+    let (few, many) = (peak(10), peak(2_000));
+    assert!(many <= few + 1_000, "{few} bytes at most in 10 runs, {many} in 2,000");
 }
