@@ -48,9 +48,13 @@ fn counted(server: &ModelServer) -> [usize; 5] {
 
 /// Waits for the server's threads.
 fn until(mut reached: impl FnMut() -> bool) {
-    while !reached() {
+    for _ in 0..50_000_000 {
+        if reached() {
+            return;
+        }
         std::thread::yield_now();
     }
+    panic!("the server does not get there");
 }
 
 #[test]
@@ -142,8 +146,10 @@ fn clients_that_are_killed_do_no_harm() {
         drop(streams);
         assert!(ask(&server, &format!("alive {round}")).starts_with("HTTP/1.1 200"));
     }
-    until(|| server.in_flight() == 0 && server.calls() == server.paid());
-    assert!(server.answered() >= 4 && server.answered() <= server.paid());
-    // The bodies are 4 of those that read their reply, and one of those that were killed.
-    assert_eq!(server.repeated(), server.paid() - 5);
+    // The bodies are 4 of those that read their reply, and one of those that were killed. Requests of dead clients may still
+    // be on their way.
+    until(|| {
+        let [calls, in_flight, paid, answered, repeated] = counted(&server);
+        in_flight == 0 && calls == paid && paid == repeated + 5 && (4..=paid).contains(&answered)
+    });
 }
