@@ -7,7 +7,7 @@ use anabranch_value::Value;
 
 use super::answer;
 
-/// How a [`ModelServer`] behaves. The default answers every call at once.
+/// How a [`ModelServer`](super::ModelServer) behaves. The default answers every call at once.
 #[derive(Clone, Default)]
 pub struct ModelScript {
     /// Decides, with the content of a request, about jitter and faults, so that a run can be repeated.
