@@ -63,7 +63,7 @@ const PLAIN: Names =
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Larger numbers of seconds are points in time, counted from 1970.
+/// The longest wait that a server can mean; larger numbers of seconds are points in time, counted from 1970.
 const YEAR_SECONDS: f64 = 366.0 * 86_400.0;
 
 /// Larger points in time are in milliseconds.
@@ -115,22 +115,22 @@ impl RateWindow {
 fn wait(text: &str, now: impl FnOnce() -> Option<i64>) -> Option<Duration> {
     let at = match text.parse::<f64>() {
         Ok(number) if !number.is_finite() || number < 0.0 => return None,
-        Ok(number) if number <= YEAR_SECONDS => return Some(at_most_a_day(number)),
+        Ok(number) if number <= YEAR_SECONDS => return at_most_a_day(number),
         Ok(number) if number <= LARGEST_TIME_SECONDS => (number * 1000.0) as i64,
         Ok(number) => number as i64,
         Err(_) => match seconds(text) {
-            Some(seconds) => return Some(at_most_a_day(seconds)),
+            Some(seconds) => return at_most_a_day(seconds),
             None => date::rfc3339(text)?,
         },
     };
-    let wait = at.checked_sub(now()?)?;
-    // A little in the past is a reset that just came; more is no reset at all.
-    (wait > -(DAY.as_millis() as i64))
-        .then(|| Duration::from_millis(u64::try_from(wait).unwrap_or(0)).min(DAY))
+    let wait = at.checked_sub(now()?)? as f64 / 1000.0;
+    // A little in the past is a reset that just came; more of it cannot be meant.
+    (wait > -DAY.as_secs_f64()).then(|| at_most_a_day(wait.max(0.0))).flatten()
 }
 
-fn at_most_a_day(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds.min(DAY.as_secs_f64()))
+/// A long wait is cut to a day; one that cannot be meant is ignored.
+fn at_most_a_day(seconds: f64) -> Option<Duration> {
+    (seconds <= YEAR_SECONDS).then(|| Duration::from_secs_f64(seconds.min(DAY.as_secs_f64())))
 }
 
 /// The seconds of a duration such as `1h2m3.5s` or `120ms`.

@@ -22,7 +22,9 @@ mod tsc;
 
 pub use cpu::thread_cpu_time;
 pub use disk::{CallCounts, Crash, CrashDisk};
-pub use model_server::{ModelCall, ModelFault, ModelFaultKind, ModelScript, ModelServer, ReplyScript};
+pub use model_server::{
+    HeaderScript, ModelCall, ModelFault, ModelFaultKind, ModelScript, ModelServer, ReplyScript,
+};
 pub use patient::patient;
 pub use redis::{Connection, DelayProxy, FakeServer, RedisCluster, RedisServer};
 pub use rng::Rng;

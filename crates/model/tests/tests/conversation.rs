@@ -9,7 +9,7 @@ use anabranch_model::reply::ReplyProblem;
 use anabranch_model::{
     ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Finish, Identity, Message, Model, Usage,
 };
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use crate::block_on;
 
@@ -18,12 +18,22 @@ struct Counting {
     identity: Identity,
     requests: Mutex<Vec<ChatRequest>>,
     fails_at: Option<usize>,
+    refuses_at: &'static [usize],
 }
 
 impl Counting {
     fn new(fails_at: Option<usize>) -> Counting {
         let identity = Identity { provider: "test".into(), model: "counting".into() };
-        Counting { identity, requests: Mutex::default(), fails_at }
+        Counting { identity, requests: Mutex::default(), fails_at, refuses_at: &[] }
+    }
+
+    fn refusing(refuses_at: &'static [usize]) -> Counting {
+        Counting { refuses_at, ..Counting::new(None) }
+    }
+
+    /// The attempts of the requests.
+    fn attempts(&self) -> Vec<u32> {
+        self.requests.lock().unwrap().iter().map(|request| request.attempt).collect()
     }
 
     /// The requests as roles and texts.
@@ -50,7 +60,11 @@ impl Model for Counting {
         let number = requests.len();
         requests.push(request);
         let fails = self.fails_at == Some(number);
+        let refuses = self.refuses_at.contains(&number);
         Box::pin(async move {
+            if refuses {
+                return Err(Error::Refused { endpoint: "test".into(), message: format!("no {number}") });
+            }
             if fails {
                 return Err(Error::Timeout {
                     endpoint: "test".into(),
@@ -128,4 +142,63 @@ fn errors_of_the_transport_end_it_at_once() {
     let conversed = can_be_sent(converse(&model, request(), accepts(5), Turns::default()));
     let error = block_on(conversed).unwrap_err();
     assert_eq!((error.class(), model.requests.lock().unwrap().len()), ("timeout", 2));
+}
+
+#[test]
+fn rounds_go_on_after_replies_that_do_not_fit() {
+    let turns = Turns { corrections: 1, restarts: 1, rounds: 2 };
+    let model = Counting::new(None);
+    let conversed = block_on(converse(&model, request(), accepts(9), turns)).unwrap();
+    assert_eq!((conversed.calls, conversed.usage.input_tokens), (10, 100));
+    assert_eq!(model.attempts(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    assert!(model.requests.lock().unwrap().iter().all(|request| request.sample == 7));
+
+    let model = Counting::new(None);
+    let error = block_on(converse(&model, request(), accepts(99), turns)).unwrap_err();
+    assert_eq!((error.class(), error.attempts()), ("reply_format", 12));
+    assert_eq!(model.attempts(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+}
+
+#[test]
+fn a_refusal_ends_its_round() {
+    let turns = Turns { corrections: 0, restarts: 2, rounds: 1 };
+    let check = |refuses_at, wanted, expected: Expect| {
+        let model = Counting::refusing(refuses_at);
+        let ended = match block_on(converse(&model, request(), accepts(wanted), turns)) {
+            Ok(conversed) => format!("{} of {} calls", conversed.value, conversed.calls),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&format!("{:?} {ended}", model.attempts()));
+    };
+    check(&[1], 3, expect!["[0, 1, 3, 4] reply 3 of 4 calls"]);
+    check(
+        &[0],
+        9,
+        expect![
+            "[0, 3, 4, 5] test/counting: no reply of 4 calls fits: the reply is cut off after 1 tokens (raise `max_tokens`): not what was wanted"
+        ],
+    );
+    check(&[0, 1], 9, expect!["[0, 3] test: the model refused: no 1"]);
+    check(&[3], 9, expect!["[0, 1, 2, 3] test: the model refused: no 3"]);
+    // Without a further round a refusal is the answer.
+    let model = Counting::refusing(&[0]);
+    let once = Turns { rounds: 0, ..turns };
+    let error = block_on(converse(&model, request(), accepts(1), once)).unwrap_err();
+    assert_eq!((error.class(), model.attempts()), ("refused", vec![0]));
+}
+
+#[test]
+fn other_errors_end_all_rounds() {
+    let turns = Turns { corrections: 0, restarts: 0, rounds: 5 };
+    let model = Counting::new(Some(2));
+    let error = block_on(converse(&model, request(), accepts(9), turns)).unwrap_err();
+    assert_eq!((error.class(), model.attempts()), ("timeout", vec![0, 1, 2]));
+}
+
+#[test]
+fn the_numbers_of_attempts_are_bounded() {
+    let turns = Turns { corrections: 0, restarts: u32::MAX, rounds: u32::MAX };
+    let model = Counting::refusing(&[0, 1, 2]);
+    assert!(block_on(converse(&model, request(), accepts(3), turns)).is_ok());
+    assert_eq!(model.attempts(), [0, u32::MAX, u32::MAX, u32::MAX]);
 }

@@ -24,12 +24,17 @@ fn ask_text(prompt: &str, sample: u64) -> String {
 }
 
 #[test]
-fn replies_depend_on_the_request_and_the_sample_alone() {
+fn replies_depend_on_the_request_the_sample_and_the_attempt_alone() {
     let prompt = "Write about the history of lighthouses.";
     assert_eq!(ask_text(prompt, 1), ask_text(prompt, 1));
     assert_ne!(ask_text(prompt, 1), ask_text(prompt, 2));
     assert_ne!(ask_text(prompt, 1), ask_text("Write about trains.", 1));
     expect!["In brief, about history lighthouses. It took a few attempts to get this right. The first thing that stands out is how small details change the whole picture. Most people notice it only when something is missing. Please note that this is demo text and not a model's answer."].assert_eq(&ask_text(prompt, 1));
+    let attempt = |attempt, sample| {
+        ask(ChatRequest { attempt, sample, ..ChatRequest::new([Message::user(prompt)]) }).text.to_string()
+    };
+    assert_eq!(attempt(3, 1), ask_text(prompt, 1 ^ (3 << 56)));
+    assert_ne!(attempt(256, 1), ask_text(prompt, 1));
     let reply = ask(ChatRequest::new([Message::user(prompt)]));
     assert!(reply.demo && reply.text.contains("demo text") && reply.usage.output_tokens > 0);
 }

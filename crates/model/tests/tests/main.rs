@@ -7,6 +7,7 @@ mod demo;
 mod judge;
 mod network;
 mod provider;
+mod rates;
 mod remote;
 mod reply;
 mod schema;

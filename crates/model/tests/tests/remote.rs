@@ -8,7 +8,7 @@ use anabranch_engine::retry::Classified;
 use anabranch_model::{
     ApiKey, ChatParams, ChatReply, ChatRequest, EmbedRequest, EmbeddingParams, EncodingFormat, Error,
     Generation, HttpClient, HttpSettings, Message, Model, ModelConfig, Params, Provider, ProviderKind,
-    Sampling, connect,
+    RateWindow, Rates, Sampling, connect,
 };
 use anabranch_testkit::{ModelCall, ModelFault, ModelFaultKind, ModelScript, ModelServer};
 use anabranch_value::{Map, Value};
@@ -170,6 +170,30 @@ fn vectors_come_in_the_order_of_the_texts() {
 }
 
 #[test]
+fn parameters_have_what_is_sent() {
+    let check = |change: &dyn Fn(&mut Setup), expected: Expect| {
+        let mut setup = Setup::new("http://127.0.0.1:1/v1", ProviderKind::OpenAi);
+        change(&mut setup);
+        expected.assert_eq(&Value::from(setup.model().unwrap().parameters()).to_json());
+    };
+    check(&|_| {}, expect!["{}"]);
+    check(
+        &|setup| {
+            setup.config.params.extra_body = map(r#"{"top_k": 3, "n": 4, "stream": true, "a": "model"}"#);
+            setup.provider.extra_body = map(r#"{"a": "provider", "n": 2}"#);
+        },
+        expect![[r#"{"model_body":{"top_k":3},"provider_body":{"a":"provider"}}"#]],
+    );
+    check(
+        &|setup| {
+            let params = EmbeddingParams { encoding_format: EncodingFormat::Base64, dimensions: Some(5) };
+            setup.config.params.kind = Generation::Embedding(params);
+        },
+        expect![[r#"{"encoding_format":"base64","dimensions":5}"#]],
+    );
+}
+
+#[test]
 fn connections_are_kept() {
     let (server, setup) =
         open_ai(ModelScript { latency: Duration::from_millis(1), ..ModelScript::default() });
@@ -231,6 +255,74 @@ fn statuses_are_classified() {
         not_found Permanent: not found (404)
         bad_request Permanent: redirects are not followed (302)"#]]
     .assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+}
+
+/// A server that sends these headers, with good replies and with 429s.
+fn with_headers(headers: &'static [(&str, &str)], script: ModelScript) -> ModelScript {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let headers: Vec<(String, String)> = headers.collect();
+    ModelScript { headers: Some(Arc::new(move |_, _| headers.clone())), ..script }
+}
+
+#[test]
+fn replies_have_the_rate_limits_of_the_server() {
+    let headers = &[
+        ("X-RateLimit-Limit-Requests", "60"),
+        ("x-ratelimit-remaining-requests", "59"),
+        ("x-ratelimit-reset-requests", "1s"),
+        ("anthropic-ratelimit-tokens-remaining", "5"),
+        ("anthropic-ratelimit-tokens-reset", "1994-11-06T08:49:40Z"),
+    ];
+    let requests = RateWindow { limit: Some(60), remaining: 59, full_after: Some(Duration::from_secs(1)) };
+    let tokens = RateWindow { limit: None, remaining: 5, full_after: Some(Duration::from_secs(3)) };
+    let rates = Some(Box::new(Rates { requests: Some(requests), tokens: Some(tokens) }));
+    for kind in [ProviderKind::OpenAi, ProviderKind::Anthropic] {
+        let server = ModelServer::start(with_headers(headers, ModelScript::default()));
+        let model = Setup::new(&server.endpoint(), kind).model().unwrap();
+        assert_eq!(block_on(model.chat(hello())).unwrap().rates, rates);
+    }
+    let texts = || EmbedRequest { texts: Arc::from(["a".into()]), sample: 0 };
+    let (_server, setup) = open_ai(with_headers(headers, ModelScript::default()));
+    assert_eq!(block_on(setup.model().unwrap().embed(texts())).unwrap().rates, rates);
+    let (_server, setup) = open_ai(ModelScript::default());
+    let model = setup.model().unwrap();
+    block_on(async {
+        assert_eq!(model.chat(hello()).await.unwrap().rates, None);
+        assert_eq!(model.embed(texts()).await.unwrap().rates, None);
+    });
+}
+
+#[test]
+fn a_429_without_a_pause_takes_it_from_an_empty_window() {
+    let check = |retry_after: Option<&str>, headers, expected: Expect| {
+        let script = fault(ModelFaultKind::Status(429, retry_after.map(str::to_owned)));
+        let failure = failure(with_headers(headers, script), Duration::from_secs(20));
+        expected.assert_eq(failure.split(':').nth(1).unwrap().trim_matches([' ', '}']));
+    };
+    const EMPTY: &[(&str, &str)] = &[
+        ("x-ratelimit-remaining-requests", "3"),
+        ("x-ratelimit-reset-requests", "50s"),
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-reset-tokens", "7s"),
+    ];
+    check(None, EMPTY, expect!["Some(7s)"]);
+    check(Some("2"), EMPTY, expect!["Some(2s)"]);
+    // A date that cannot be is no pause.
+    check(Some("Sun, 06 Nov 1994 9223372036854775807:00:00 GMT"), EMPTY, expect!["Some(7s)"]);
+    check(
+        None,
+        &[
+            ("x-ratelimit-remaining-requests", "0"),
+            ("x-ratelimit-reset-requests", "9s"),
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "7s"),
+        ],
+        expect!["Some(9s)"],
+    );
+    check(None, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "86400")], expect!["Some(3600s)"]);
+    check(None, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "0")], expect!["None"]);
+    check(None, &[("x-ratelimit-remaining", "0")], expect!["None"]);
+    check(None, &[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "5")], expect!["None"]);
 }
 
 #[test]

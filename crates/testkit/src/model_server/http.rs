@@ -39,19 +39,25 @@ fn line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     (reader.by_ref().take(64 << 10).read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_owned())
 }
 
-/// Sends a reply; `false` if the client is gone.
-pub(super) fn write(stream: &mut TcpStream, status: u16, retry_after: Option<&str>, body: &str) -> bool {
-    let retry_after = retry_after.map(|value| format!("retry-after: {value}\r\n")).unwrap_or_default();
+/// The bytes of a reply.
+pub(super) fn message(status: u16, headers: &[(String, String)], body: &str) -> Vec<u8> {
+    let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n{retry_after}\
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n{more}\
          content-length: {}\r\n\r\n",
         body.len()
     );
-    stream.write_all(format!("{head}{body}").as_bytes()).is_ok()
+    format!("{head}{body}").into_bytes()
 }
 
-/// Plays a fault; `false` if the connection is over.
-pub(super) fn play(reader: &mut BufReader<TcpStream>, fault: &ModelFaultKind) -> bool {
+/// Plays a fault; `false` if the connection is over. Only a 429 has the headers.
+pub(super) fn play(
+    reader: &mut BufReader<TcpStream>,
+    fault: &ModelFaultKind,
+    headers: &[(String, String)],
+) -> bool {
+    let mut write =
+        |status, headers: &[_], body| reader.get_mut().write_all(&message(status, headers, body)).is_ok();
     match fault {
         ModelFaultKind::Status(status, retry_after) => {
             let kind = if *status == 429 { "rate_limit_exceeded" } else { "scripted" };
@@ -60,9 +66,11 @@ pub(super) fn play(reader: &mut BufReader<TcpStream>, fault: &ModelFaultKind) ->
                 _ => format!("scripted status {status}"),
             };
             let error = format!(r#"{{"error":{{"message":"{message}","type":"{kind}","code":null}}}}"#);
-            write(reader.get_mut(), *status, retry_after.as_deref(), &error)
+            let mut headers = if *status == 429 { headers.to_vec() } else { Vec::new() };
+            headers.extend(retry_after.iter().map(|value| ("retry-after".to_owned(), value.clone())));
+            write(*status, &headers, &error)
         }
-        ModelFaultKind::Malformed => write(reader.get_mut(), 200, None, r#"{"choices": [{"message": oops"#),
+        ModelFaultKind::Malformed => write(200, &[], r#"{"choices": [{"message": oops"#),
         ModelFaultKind::Truncated => {
             let head = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\": [";
             let _ = reader.get_mut().write_all(head.as_bytes());

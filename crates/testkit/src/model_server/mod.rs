@@ -3,97 +3,26 @@
 mod answer;
 mod http;
 mod schema;
+mod script;
 
-use std::collections::HashMap;
-use std::io::BufReader;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anabranch_value::Value;
 
 use crate::rng::Rng;
 use http::Request;
-
-/// How a [`ModelServer`] behaves. The default answers every call at once.
-#[derive(Clone, Default)]
-pub struct ModelScript {
-    /// Decides, with the content of a request, about jitter and faults, so that a run can be repeated.
-    pub seed: u64,
-    /// The time of each call.
-    pub latency: Duration,
-    /// The most that is added to the time of a call.
-    pub jitter: Duration,
-    /// Calls in flight at the same time; more are answered by 429.
-    pub limit: Option<usize>,
-    /// The header `retry-after` of such a 429, if it has one.
-    pub retry_after: Option<String>,
-    /// Faults; the first one that a call draws is played.
-    pub faults: Vec<ModelFault>,
-    /// A native schema (`response_format` or a forced tool) is answered by 422.
-    pub refuses_schemas: bool,
-    /// The text of a reply, instead of the server's own.
-    pub reply: Option<ReplyScript>,
-    /// The length of embeddings; 0 is 8.
-    pub dimensions: usize,
-}
-
-/// Makes the text of a reply to a call.
-pub type ReplyScript = Arc<dyn Fn(&ModelCall) -> String + Send + Sync>;
-
-/// A fault that some calls meet.
-#[derive(Clone, Debug)]
-pub struct ModelFault {
-    /// The share of requests that draw it.
-    pub percent: u64,
-    /// How often the same request meets it; later tries go well. `None` is always.
-    pub times: Option<u32>,
-    pub kind: ModelFaultKind,
-}
-
-/// What a fault does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelFaultKind {
-    /// An error with this status, and `retry-after` if it is given.
-    Status(u16, Option<String>),
-    /// A body that is not JSON.
-    Malformed,
-    /// A body that breaks off.
-    Truncated,
-    /// No answer until the client gives up.
-    Hang,
-    /// The connection is reset.
-    Reset,
-}
-
-/// One request, as it arrived.
-#[derive(Clone, Debug)]
-pub struct ModelCall {
-    pub path: String,
-    /// Headers with names in lower case.
-    pub headers: Vec<(String, String)>,
-    pub body: Value,
-}
-
-impl ModelCall {
-    /// The value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The texts of the user's messages.
-    pub fn prompt(&self) -> String {
-        answer::prompt(&self.body)
-    }
-}
+pub use script::{HeaderScript, ModelCall, ModelFault, ModelFaultKind, ModelScript, ReplyScript};
 
 /// An OpenAI-compatible server, with Anthropic's messages beside it, on a free local port. Dropping it closes all
 /// connections.
 ///
 /// Without a reply script it follows schemas (native ones, and those between `<response_schema>` tags) and answers a
-/// prompt that mentions a fence with a fenced block.
+/// prompt that mentions a fence with a fenced block. Such replies depend on the request's body and the script's seed alone.
 pub struct ModelServer {
     port: u16,
     shared: Arc<Shared>,
@@ -106,13 +35,18 @@ const MOST_RECORDED: usize = 10_000;
 struct Shared {
     script: ModelScript,
     ended: AtomicBool,
+    down: AtomicBool,
     connections: AtomicUsize,
     calls: AtomicUsize,
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
+    answered: AtomicUsize,
+    paid: AtomicUsize,
     recorded: Mutex<Vec<ModelCall>>,
     /// How often a request of this hash came.
     tries: Mutex<HashMap<u64, u32>>,
+    /// Hashes of the requests that got a good reply.
+    paid_for: Mutex<HashSet<u64>>,
     open: Mutex<Vec<(TcpStream, JoinHandle<()>)>>,
 }
 
@@ -128,12 +62,16 @@ impl ModelServer {
         let shared = Arc::new(Shared {
             script,
             ended: AtomicBool::new(false),
+            down: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
+            paid: AtomicUsize::new(0),
             recorded: Mutex::default(),
             tries: Mutex::default(),
+            paid_for: Mutex::default(),
             open: Mutex::default(),
         });
         let to_listener = Arc::clone(&shared);
@@ -142,10 +80,11 @@ impl ModelServer {
                 if to_listener.ended.load(Ordering::SeqCst) {
                     return;
                 }
-                let stream = stream.unwrap();
-                stream.set_nodelay(true).unwrap();
+                // A client that was killed can be gone before it is accepted.
+                let Ok(stream) = stream else { continue };
+                let _ = stream.set_nodelay(true);
+                let Ok(other) = stream.try_clone() else { continue };
                 to_listener.connections.fetch_add(1, Ordering::SeqCst);
-                let other = stream.try_clone().unwrap();
                 let shared = Arc::clone(&to_listener);
                 let thread = std::thread::spawn(move || shared.serve(stream));
                 let mut open = to_listener.open.lock().unwrap();
@@ -169,6 +108,33 @@ impl ModelServer {
     /// The number of requests so far, faults included.
     pub fn calls(&self) -> usize {
         self.shared.calls.load(Ordering::SeqCst)
+    }
+
+    /// The number of requests that were received and are not answered yet.
+    pub fn in_flight(&self) -> usize {
+        self.shared.in_flight.load(Ordering::SeqCst)
+    }
+
+    /// The number of good replies that were written to their sockets whole. A reply counts before its client can have read
+    /// all of it.
+    pub fn answered(&self) -> usize {
+        self.shared.answered.load(Ordering::SeqCst)
+    }
+
+    /// The number of good replies that the server began to write; a client pays for them, even if it is gone meanwhile.
+    pub fn paid(&self) -> usize {
+        self.shared.paid.load(Ordering::SeqCst)
+    }
+
+    /// The number of paid replies to requests whose body was paid for before.
+    pub fn repeated(&self) -> usize {
+        let paid_for = self.shared.paid_for.lock().unwrap();
+        self.paid() - paid_for.len()
+    }
+
+    /// Starts or ends an outage: while the server is down, every request is answered by 503.
+    pub fn set_down(&self, down: bool) {
+        self.shared.down.store(down, Ordering::SeqCst);
     }
 
     /// The largest number of requests that were in flight at the same time.
@@ -210,6 +176,26 @@ enum End {
     Fault(ModelFaultKind),
 }
 
+const OUTAGE: ModelFaultKind = ModelFaultKind::Status(503, None);
+
+/// A request that is received and not yet answered.
+struct InFlight<'s>(&'s Shared);
+
+impl InFlight<'_> {
+    /// Counts a request, and tells how many are in flight with it.
+    fn enter(shared: &Shared) -> (InFlight<'_>, usize) {
+        let now = shared.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+        shared.most_in_flight.fetch_max(now, Ordering::SeqCst);
+        (InFlight(shared), now)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Shared {
     fn serve(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream);
@@ -224,42 +210,77 @@ impl Shared {
     /// Answers one request; `false` if the connection is over.
     #[allow(clippy::disallowed_methods, reason = "the latency of a server, on a thread of its own")]
     fn respond(&self, request: Request, reader: &mut BufReader<TcpStream>) -> bool {
-        self.calls.fetch_add(1, Ordering::SeqCst);
+        let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let (in_flight, now_in_flight) = InFlight::enter(self);
         let content = hash(request.body.as_bytes(), self.script.seed);
         let body = Value::from_json(&request.body).unwrap_or_default();
         let call = ModelCall { path: request.path, headers: request.headers, body };
-        let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_in_flight.fetch_max(in_flight, Ordering::SeqCst);
-        let end = self.end(&call, content, in_flight);
+        let mut end = self.end(&call, content, now_in_flight);
         if matches!(end, End::Reply(_)) {
             let jitter = self.script.jitter.mul_f64((content % 1024) as f64 / 1024.0);
             let time = self.script.latency + jitter;
             if !time.is_zero() {
                 std::thread::sleep(time);
             }
+            if self.down.load(Ordering::SeqCst) {
+                end = End::Fault(OUTAGE);
+            }
         }
+        let headers = self.script.headers.as_ref().map(|headers| headers(&call, calls)).unwrap_or_default();
         let mut recorded = self.recorded.lock().unwrap();
         if recorded.len() < MOST_RECORDED {
             recorded.push(call);
         }
         drop(recorded);
-        // Before the reply is sent: the client's next request must not meet its last one here.
-        let still = matches!(end, End::Fault(ModelFaultKind::Hang));
-        if !still {
-            self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        match end {
+            End::Reply(body) => self.reply(content, &headers, &body, reader, in_flight),
+            End::Fault(ModelFaultKind::Hang) => {
+                let goes_on = http::play(reader, &ModelFaultKind::Hang, &headers);
+                drop(in_flight);
+                goes_on
+            }
+            End::Fault(fault) => {
+                // Before the answer is sent: the client's next request must not meet its last one here.
+                drop(in_flight);
+                http::play(reader, &fault, &headers)
+            }
         }
-        let goes_on = match end {
-            End::Reply(body) => http::write(reader.get_mut(), 200, None, &body),
-            End::Fault(fault) => http::play(reader, &fault),
-        };
-        if still {
-            self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Sends a good reply; `false` if the client is gone.
+    fn reply(
+        &self,
+        content: u64,
+        headers: &[(String, String)],
+        body: &str,
+        reader: &mut BufReader<TcpStream>,
+        in_flight: InFlight<'_>,
+    ) -> bool {
+        {
+            let mut paid_for = self.paid_for.lock().unwrap();
+            paid_for.insert(content);
+            self.paid.fetch_add(1, Ordering::SeqCst);
         }
-        goes_on
+        let bytes = http::message(200, headers, body);
+        let (most, last) = bytes.split_at(bytes.len() - 1);
+        if reader.get_mut().write_all(most).is_err() {
+            return false;
+        }
+        // Before the last byte: a client that has the whole reply finds it counted.
+        drop(in_flight);
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        let written = reader.get_mut().write_all(last).is_ok();
+        if !written {
+            self.answered.fetch_sub(1, Ordering::SeqCst);
+        }
+        written
     }
 
     fn end(&self, call: &ModelCall, content: u64, in_flight: usize) -> End {
         let script = &self.script;
+        if self.down.load(Ordering::SeqCst) {
+            return End::Fault(OUTAGE);
+        }
         if script.limit.is_some_and(|limit| in_flight > limit) {
             return End::Fault(ModelFaultKind::Status(429, script.retry_after.clone()));
         }
