@@ -92,7 +92,11 @@ impl Build {
             kept,
             dropped,
             preserve_dropped: run.preserve_dropped_columns,
-            tasks_in_flight: run.max_in_flight_tasks.max(1),
+            tasks_in_flight: match dataset.tasks_limit {
+                // The limit decides, and it is fair. A run that is full itself would only ask for its first rows.
+                Some(_) => run.max_in_flight_tasks.saturating_mul(2).saturating_add(64),
+                None => run.max_in_flight_tasks.max(1),
+            },
             seed: dataset.seed,
             folder: None,
             journal: None,

@@ -207,7 +207,7 @@ fn a_cooling_model_leaves_the_other_at_full_speed() {
     });
     let b = SimModel::new(&sim, "b", 100);
     // Far more cells wait for the cooling model than tasks may be in flight.
-    let config = config(&["a", "b"], 10, "max_in_flight_tasks: 12");
+    let config = config(&["a", "b"], 10, "max_in_flight_tasks: 20");
     let case = Case::new(&sim, "cooling", &config, vec![a, b]);
     assert_eq!(case.run(&sim, 100).unwrap().rows, 100);
     assert_eq!(case.models["b"].last(), ms(1000), "10 at a time, 100 ms each");
@@ -369,5 +369,6 @@ fn models_share_the_tasks_in_flight_fairly() {
     assert_eq!(case.run(&sim, 50).unwrap().rows, 50);
     let most = case.models["a"].heard().iter().map(|heard| heard.in_flight).max();
     assert!(most <= Some(10), "{most:?}");
-    assert!(case.models["b"].last() < Duration::from_secs(5), "{:?}", case.models["b"].last());
+    // Half of the tasks are its own: 5 at a time, 10 ms each, and at first what the slow model leaves.
+    assert!(case.models["b"].last() <= ms(1200), "{:?}", case.models["b"].last());
 }

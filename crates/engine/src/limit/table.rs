@@ -430,7 +430,9 @@ impl Table {
         self.line(key).last().expect("the line begins with the limit")
     }
 
-    /// Grants the slots that are free under the limit's root. Limits take turns; in a limit the first run goes first.
+    /// Grants the slots that are free under the limit's root. The limit with the fewest calls in flight goes first, so
+    /// that slow backends do not take all slots of a parent; limits with as many take turns. In a limit the first run
+    /// goes first.
     fn serve(&mut self, key: u32, now: Instant) -> Vec<Notice> {
         let root = self.root(key);
         if self.keys[root as usize].turns.is_empty() {
@@ -438,9 +440,11 @@ impl Table {
         }
         let mut turns = std::mem::take(&mut self.keys[root as usize].turns);
         let (mut notices, mut refused) = (Vec::new(), 0);
-        while refused < turns.len()
-            && let Some(key) = turns.pop_front()
-        {
+        while refused < turns.len() {
+            let not_refused = turns.len() - refused;
+            let in_flight = |place: &usize| self.keys[turns[*place] as usize].in_flight;
+            let least = (0..not_refused).min_by_key(in_flight).expect("one was not refused");
+            let key = turns.remove(least).expect("it is in the list");
             let Some((&arrival, waiting)) = self.keys[key as usize].waiting.first_key_value() else {
                 continue;
             };
