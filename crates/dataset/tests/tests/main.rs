@@ -7,6 +7,7 @@ mod support;
 mod config;
 mod schedule;
 mod flow;
+mod resume;
 mod rows;
 mod processors;
 mod columns;
