@@ -11,6 +11,7 @@ mod dataset;
 mod dataset_build;
 mod dataset_examples;
 mod dataset_help;
+mod dataset_kill;
 mod demo;
 mod explain;
 mod help;

@@ -1,0 +1,171 @@
+//! Builds whose process is killed, again and again: no row is lost, and only calls in flight are paid for twice.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anabranch_content::{Config, Store};
+use anabranch_testkit::{ModelScript, ModelServer, Rng};
+
+use crate::binary::in_folder;
+use crate::dataset::with_config;
+
+/// Calls in flight at the same time.
+const PARALLEL: usize = 16;
+
+const CHAINED: &str = "
+run: {buffer_size: 100}
+columns:
+  - {name: topic, column_type: sampler, sampler_type: category, params: {values: [tea, rivers, salt]}}
+  - {name: n, column_type: sampler, sampler_type: uuid, params: {}}
+  - {name: first, column_type: llm-text, model_alias: writer, prompt: 'A {{ topic }} {{ n }}'}
+  - {name: second, column_type: llm-text, model_alias: writer, prompt: 'B {{ first }} of row {{ n }}'}
+";
+
+const SHUFFLED: &str = "
+run: {buffer_size: 50}
+seed_config: {source: {seed_type: local, path: ids.csv}, sampling_strategy: shuffle}
+columns:
+  - {name: said, column_type: llm-text, model_alias: writer, prompt: 'Say {{ id }}'}
+";
+
+struct Case {
+    folder: PathBuf,
+    server: ModelServer,
+    rows: usize,
+}
+
+impl Case {
+    fn new(test: &str, config: &str, rows: usize) -> Case {
+        let folder = with_config(test, config);
+        let script = ModelScript {
+            latency: Duration::from_millis(2),
+            jitter: Duration::from_millis(6),
+            ..Default::default()
+        };
+        let case = Case { folder, server: ModelServer::start(script), rows };
+        let models = format!(
+            "model_configs: [{{alias: writer, model: small, provider: here, \
+             inference_parameters: {{max_parallel_requests: {PARALLEL}}}}}]\n\
+             providers: [{{name: here, endpoint: '{}', api_key: some-key}}]\n",
+            case.server.endpoint()
+        );
+        std::fs::write(case.folder.join("models.yaml"), models).unwrap();
+        case
+    }
+
+    fn command(&self, out: &str) -> Vec<String> {
+        let rows = self.rows.to_string();
+        let words =
+            ["dataset", "build", "poems.yaml", "--rows", &rows, "--out", out, "--models", "models.yaml"];
+        words.map(str::to_owned).to_vec()
+    }
+
+    fn start(&self, out: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(self.command(out))
+            .current_dir(&self.folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Builds to the end.
+    fn finish(&self, out: &str) {
+        let command = self.command(out);
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let done = in_folder(&self.folder, &words, "");
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+
+    fn rows(&self, out: &str) -> String {
+        let done = in_folder(&self.folder, &["dataset", "export", out, "--format", "jsonl"], "");
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    }
+
+    /// Kills a build when the server has begun so many more replies, or so early that it has made no call.
+    fn kill_after(&self, out: &str, replies: usize) {
+        let goal = self.server.paid() + replies;
+        let mut child = self.start(out);
+        while self.server.paid() < goal {
+            assert!(child.try_wait().unwrap().is_none(), "the build ended before it could be killed");
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+/// The replies in a journal.
+fn recorded(journal: &Path) -> usize {
+    if !Store::is_in(journal) {
+        return 0;
+    }
+    Store::open(journal, Config::default()).unwrap().stats().memos as usize
+}
+
+#[test]
+fn fifty_kills_lose_no_row_and_repeat_only_calls_in_flight() {
+    let case = Case::new("dataset_kill_chained", CHAINED, 2000);
+    let calls = 2 * case.rows;
+    case.finish("whole");
+    assert_eq!(case.server.paid(), calls);
+    let journal = case.folder.join("killed/journal");
+    let mut rng = Rng::new(18);
+    for kill in 1..=50 {
+        case.kill_after("killed", rng.within(0..140) as usize);
+        let (paid, kept) = (case.server.paid() - calls, recorded(&journal));
+        let lost = paid.checked_sub(kept).expect("no reply is recorded that was not given");
+        assert!(lost <= kill * PARALLEL, "{lost} calls were lost in {kill} kills");
+    }
+    case.finish("killed");
+    assert_eq!(recorded(&journal), calls);
+    let extra = case.server.paid() - 2 * calls;
+    assert!(extra <= 50 * PARALLEL, "{extra} calls beyond the least possible");
+    assert_eq!(case.rows("killed"), case.rows("whole"));
+}
+
+#[test]
+fn kills_of_a_shuffled_seed_lose_no_id() {
+    let case = Case::new("dataset_kill_shuffled", SHUFFLED, 1000);
+    let ids: String = (0..case.rows).map(|id| format!("{id}\n")).collect();
+    std::fs::write(case.folder.join("ids.csv"), format!("id\n{ids}")).unwrap();
+    let mut rng = Rng::new(19);
+    for _ in 0..12 {
+        case.kill_after("killed", rng.within(0..120) as usize);
+    }
+    case.finish("killed");
+    let mut found: Vec<u64> = case
+        .rows("killed")
+        .lines()
+        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["id"].as_u64().unwrap())
+        .collect();
+    assert!(!found.is_sorted(), "the seed is shuffled");
+    found.sort_unstable();
+    assert!(found.iter().copied().eq(0..case.rows as u64), "{} ids", found.len());
+}
+
+#[test]
+fn a_full_disk_stops_the_build_and_nothing_is_paid_for_twice() {
+    let case = Case::new("dataset_full_disk", CHAINED, 300);
+    // A file can have 100 KiB; the signal that a larger one raises is ignored, so that the write fails.
+    let script = "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\"";
+    let full = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_anabranch")])
+        .args(case.command("out"))
+        .current_dir(&case.folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert_eq!(full.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write the journal out/journal: "), "{said}");
+    let paid = case.server.paid();
+    assert!((10..500).contains(&paid), "{paid} calls before the disk was full");
+    let kept = recorded(&case.folder.join("out/journal"));
+    assert!(paid - kept <= PARALLEL, "{paid} calls, {kept} recorded");
+    case.finish("out");
+    assert_eq!(case.server.paid(), 600 + paid - kept);
+    assert_eq!(case.rows("out").lines().count(), 300);
+}
