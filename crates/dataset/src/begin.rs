@@ -73,10 +73,14 @@ fn earlier(path: &PathBuf, inputs: &Inputs, rows: u64) -> Result<Option<Metadata
         };
     };
     let differ = inputs::difference(inputs, &before.inputs);
+    let has_rows = Folder::has_rows(path);
+    if !differ.is_empty() && !has_rows {
+        return Ok(None);
+    }
     if !differ.is_empty() {
         return Err(Error::Inputs { path: path.clone(), differ });
     }
-    if rows < before.target_num_records {
+    if rows < before.target_num_records && has_rows {
         return Err(Error::FewerRows { path: path.clone(), rows: before.target_num_records });
     }
     Ok(Some(before))

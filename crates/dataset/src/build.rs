@@ -215,9 +215,10 @@ impl Build {
             [("rows", self.groups.rows), ("row_groups", self.groups.count()), ("resumed_rows", resumed)];
         let began = self.event("start", counts);
         job::blocking(&self.shared.engine, move || {
+            // First of all: a folder with other files and without metadata is not taken for a build.
+            first.write_metadata(&start)?;
             first.write_config(&source)?;
-            first.write_event(&began)?;
-            first.write_metadata(&start)
+            first.write_event(&began)
         })
         .await??;
         let mut report = BuildReport { resumed, ..BuildReport::default() };

@@ -11,6 +11,7 @@ use super::arrow::record_batch;
 use super::files::{FileError, cannot, write_json, write_parquet_parts, write_whole};
 use super::metadata::{METADATA, Metadata};
 use super::resume::{RANGE_NOTE, UNFINISHED_NOTE};
+use super::status::STATUS;
 use super::{arrow, errors_file};
 use crate::errors::RowError;
 use crate::processor::Table;
@@ -34,7 +35,8 @@ pub(crate) const JOURNAL: &str = "journal";
 const ERRORS_TABLE: &str = "errors.parquet";
 const ERRORS_LINES: &str = "errors.jsonl";
 /// The entries of a dataset's folder that a new build may replace.
-const OWN: [&str; 8] = [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS];
+const OWN: [&str; 9] =
+    [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS, STATUS];
 /// The file with one JSON object per event of the build.
 const EVENTS: &str = "events.jsonl";
 
@@ -61,8 +63,13 @@ impl Folder {
 
     /// Whether files of a dataset are there.
     pub(crate) fn holds_dataset(path: &Path) -> bool {
-        let has_rows = fs::read_dir(path.join(ROWS)).is_ok_and(|mut rows| rows.next().is_some());
-        has_rows || OWN.iter().any(|name| *name != ROWS && fs::symlink_metadata(path.join(name)).is_ok())
+        let is_there = |name: &&str| fs::symlink_metadata(path.join(name)).is_ok();
+        Folder::has_rows(path) || OWN.iter().any(|name| *name != ROWS && is_there(name))
+    }
+
+    /// Whether files of rows are there.
+    pub(crate) fn has_rows(path: &Path) -> bool {
+        fs::read_dir(path.join(ROWS)).is_ok_and(|mut rows| rows.next().is_some())
     }
 
     /// Removes the files of a dataset, and nothing else. The journal stays.

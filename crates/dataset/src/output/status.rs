@@ -13,7 +13,7 @@ use super::lock::Lock;
 use super::metadata::{Metadata, ModelMetadata};
 use crate::progress::Snapshot;
 
-const STATUS: &str = "status.json";
+pub(super) const STATUS: &str = "status.json";
 
 /// The state of a build as it was last written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -63,7 +63,7 @@ impl Seed {
             SeedSource::Local { path } => {
                 let path = base.join(path);
                 let files = files::matching(&path)?;
-                digest = digest_of(files.iter().map(PathBuf::as_path));
+                digest = digest_of(files.iter().map(PathBuf::as_path), content_digest);
                 (SeedRows::Table(Table::read(&files, Limits::DEFAULT)?), path)
             }
             SeedSource::Directory { path, file_pattern, recursive } => {
@@ -83,7 +83,7 @@ impl Seed {
             SeedRows::Files(files) => (files.files.len() as u64, files.columns()),
         };
         if let SeedRows::Files(files) = &rows {
-            digest = digest_of(files.files.iter().map(|(_, path)| path.as_path()));
+            digest = digest_of(files.files.iter().map(|(_, path)| path.as_path()), file_digest);
         }
         if total == 0 {
             return Err(Error::Empty { path: path.display().to_string() });
@@ -103,7 +103,7 @@ impl Seed {
         self.len
     }
 
-    /// Tells whether the files are the same as before: their names, sizes and times of change.
+    /// Tells whether the files are the same as before.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -150,13 +150,20 @@ impl Seed {
     }
 }
 
-fn digest_of<'p>(files: impl Iterator<Item = &'p Path>) -> String {
+/// Files that are read as a whole are told apart by their content, others by their sizes and times of change.
+fn digest_of<'p>(files: impl Iterator<Item = &'p Path>, digest: fn(&Path) -> Option<String>) -> String {
     let mut hasher = blake3::Hasher::new();
     for path in files {
-        let found = file_digest(path).unwrap_or_default();
-        hasher.update(format!("{path:?} {found}\n").as_bytes());
+        let (name, found) = (path.file_name(), digest(path));
+        hasher.update(format!("{name:?} {found:?}\n").as_bytes());
     }
     hasher.finalize().to_hex()[..16].to_owned()
+}
+
+fn content_digest(path: &Path) -> Option<String> {
+    let mut hasher = blake3::Hasher::new();
+    std::io::copy(&mut std::fs::File::open(path).ok()?, &mut hasher).ok()?;
+    Some(hasher.finalize().to_hex().to_string())
 }
 
 impl FileRows {
