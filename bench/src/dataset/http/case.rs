@@ -131,13 +131,12 @@ impl Turns {
 }
 
 impl Ground {
-    /// Lets contenders take turns, another one first each round. DataDesigner has one turn, at the end, with rows of its own.
+    /// Lets contenders take turns, another one first each round.
     pub(super) fn measure(
         &self,
         case: &Case,
         contenders: &[Contender],
         rounds: usize,
-        designer_rows: u64,
     ) -> io::Result<Vec<Turns>> {
         let new = |contender: &Contender| Turns { contender: *contender, rows: case.rows, turns: Vec::new() };
         let mut all: Vec<Turns> = contenders.iter().map(new).collect();
@@ -147,12 +146,14 @@ impl Ground {
                 turns.turns.push(self.turn(case, turns.contender)?);
             }
         }
-        if self.designer.is_some() {
-            let rows = designer_rows.min(case.rows);
-            let turn = self.turn(&Case { rows, ..*case }, Contender::DataDesigner)?;
-            all.push(Turns { contender: Contender::DataDesigner, rows, turns: vec![turn] });
-        }
         Ok(all)
+    }
+
+    /// The one turn of DataDesigner, with at most so many rows.
+    pub(super) fn measure_designer(&self, case: &Case, rows: u64) -> io::Result<Turns> {
+        let case = Case { rows: case.rows.min(rows), ..*case };
+        let turn = self.turn(&case, Contender::DataDesigner)?;
+        Ok(Turns { contender: Contender::DataDesigner, rows: case.rows, turns: vec![turn] })
     }
 
     pub(super) fn turn(&self, case: &Case, contender: Contender) -> io::Result<Turn> {

@@ -65,8 +65,13 @@ pub(super) fn report(report: &mut Report, scale: Scale) -> io::Result<()> {
             Scale::Quick => (Case { rows: case.rows.min(500), ..case }, 1),
             Scale::Usual | Scale::Full => (case, rounds),
         };
-        let turns = ground.measure(&case, &contenders(&case), rounds, designer_rows)?;
+        let mut turns = ground.measure(&case, &contenders(&case), rounds)?;
+        let designer = ground.designer.as_ref().map(|_| ground.measure_designer(&case, designer_rows));
+        let failed = designer.and_then(|turn| turn.map(|turn| turns.push(turn)).err());
         report_case(report, &case, &turns);
+        if let Some(error) = failed {
+            report.say(format_args!("data-designer failed: {error}"));
+        }
         aims.note(&case, &turns);
     }
     let many = if scale == Scale::Quick { 5_000 } else { MANY_ROWS };
@@ -85,7 +90,8 @@ const LEGEND: &str = "Two samplers, three columns of a model (`b` reads `a`; `a`
     so it is left out where the server answers 429. `data-designer` reads the same configuration and has one turn. Figures \
     are medians of turns that contenders take one after another; ratios are of the same turn. Wall, CPU per call and ratios \
     leave out the start of the process, which is only long for data-designer (imports); `whole CPU` has it. CPU per call \
-    counts the calls that the rows need; extra calls are those beyond.";
+    counts the calls that the rows need; extra calls are those beyond. `in flight` is the mean at the server, which holds no \
+    call when it answers at once.";
 
 fn contenders(case: &Case) -> Vec<Contender> {
     let mut contenders = vec![Contender::Bare, Contender::Ours];

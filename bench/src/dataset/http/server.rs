@@ -174,7 +174,8 @@ async fn chat(body: &[u8], counts: &Mutex<Counts>) -> Vec<u8> {
     let reply = answer(body);
     let mut counts = lock(counts);
     counts.pass();
-    counts.in_flight -= 1;
+    // After a reset, calls of an earlier turn are not counted.
+    counts.in_flight = counts.in_flight.saturating_sub(1);
     reply
 }
 
