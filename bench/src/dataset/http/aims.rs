@@ -72,9 +72,9 @@ impl Aims {
         self.add("the journal costs at most 3% wall", case, percent(wall), wall <= 1.03);
     }
 
-    /// Notes the turn of `ours` with many more rows.
-    pub(super) fn note_many(&mut self, case: &Case, turn: &Turn) {
-        let peak = turn.work.peak;
+    /// Notes the turns of `ours` with many more rows.
+    pub(super) fn note_many(&mut self, case: &Case, ours: &Turns) {
+        let peak = ours.median(|turn| turn.work.peak);
         self.add("peak memory under 150 MB", case, format!("{peak:.0} MB"), peak < PEAK_MB);
         if let Some((rows, fewer)) = self.peak {
             let aim = format!("peak memory within 10% of that with {rows} rows");
