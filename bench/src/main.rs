@@ -33,15 +33,20 @@ fn main() -> ExitCode {
             let part = part.to_owned();
             on_a_deep_stack(move || plan::one_part(&part))
         }
-        ["dataset"] => on_a_deep_stack(dataset::bench),
+        ["dataset", "child", ref settings @ ..] => dataset::child(settings),
+        ["dataset", ref settings @ ..] => {
+            let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+            on_a_deep_stack(move || dataset::bench(&settings))
+        }
         ["recipe"] => on_a_deep_stack(|| recipe::bench(None)),
         ["recipe", "--only", part] => {
             let part = part.to_owned();
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
         _ => {
-            let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | dataset";
-            eprintln!("usage: anabranch-bench [{whats} | {}]", flips::USAGE);
+            let whats =
+                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART]";
+            eprintln!("usage: anabranch-bench [{whats} | {} | {}]", dataset::USAGE, flips::USAGE);
             ExitCode::from(2)
         }
     }

@@ -1,166 +1,62 @@
-//! The scheduler of datasets with a model in the same process and no templates, beside a plain loop over the same cells.
-//!
-//! Five columns per row: `a`, then `b` and `c` that read it, `d` that reads both, `e` that reads `d`. The files are written
-//! as in a real build. The plain loop is the floor: it computes the same cells row by row and writes nothing.
+//! Datasets: the scheduler by itself, and builds over HTTP beside a plain client and DataDesigner.
+
+mod cells;
+mod http;
 
 use std::io;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
-use anabranch_dataset::generator::{Cells, Contract, Grain, Output, Row, Work};
-use anabranch_dataset::{BuildOptions, ColumnSettings, ColumnType, Dataset, Generator};
-use anabranch_engine::limit::Allowance;
-use anabranch_engine::{Config, Engine};
-use anabranch_value::Value;
+use crate::report::Report;
 
-use crate::counting;
-use crate::report::{Report, row};
+pub(crate) const USAGE: &str = "dataset [--only cells|http] [--quick | --full]";
 
-/// Measures and keeps the report.
-pub(crate) fn bench() -> io::Result<()> {
-    let mut report = Report::new("dataset");
-    report.say(format_args!("\n{LEGEND}\n"));
-    let mut rows = vec![row([
-        "cells",
-        "form",
-        "wall",
-        "CPU",
-        "cells/s",
-        "CPU per cell",
-        "loop per cell",
-        "peak memory",
-    ])];
-    let quick = std::env::var_os("ANABRANCH_BENCH_QUICK").is_some();
-    let sizes: &[u64] = if quick { &[20_000] } else { &[20_000, 200_000, 2_000_000] };
-    for size in sizes {
-        for form in [Form::Ready, Form::Future, Form::Limited] {
-            if *size > 200_000 && form != Form::Ready && form != Form::Future {
-                continue;
-            }
-            rows.push(measure(*size, form)?);
-        }
-    }
-    report.table(&rows);
-    if quick { Ok(()) } else { report.keep() }
-}
-
-const LEGEND: &str = "`ready`: the model answers at once; `future`: as a future; `limit`: as a future that counts against a \
-    limit of 64 calls. CPU counts all threads. `loop` is the floor: the same cells computed by plain loops, without a \
-    scheduler and without files.";
-
+/// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Ready,
-    Future,
-    Limited,
+enum Scale {
+    /// Few rows and one turn, to try the bench: nothing is kept.
+    Quick,
+    Usual,
+    /// DataDesigner builds as many rows as the others, which takes it minutes per case.
+    Full,
 }
 
-impl Form {
-    fn name(self) -> &'static str {
-        match self {
-            Form::Ready => "ready",
-            Form::Future => "future",
-            Form::Limited => "limit",
+const PARTS: [(&str, Part); 2] = [("cells", cells::report), ("http", http::report)];
+
+type Part = fn(&mut Report, Scale) -> io::Result<()>;
+
+/// Measures all parts and keeps the report, or one part and keeps nothing.
+pub(crate) fn bench(settings: &[String]) -> io::Result<()> {
+    let (mut only, mut scale) = (None, Scale::Usual);
+    let mut settings = settings.iter().map(String::as_str);
+    let wrong = || io::Error::other(format!("usage: anabranch-bench {USAGE}"));
+    while let Some(setting) = settings.next() {
+        match setting {
+            "--quick" => scale = Scale::Quick,
+            "--full" => scale = Scale::Full,
+            "--only" => {
+                let name = settings.next().ok_or_else(wrong)?;
+                only = Some(PARTS.iter().find(|(part, _)| *part == name).ok_or_else(wrong)?);
+            }
+            _ => return Err(wrong()),
         }
     }
-}
-
-/// A model that answers with a number.
-struct InProcess {
-    contract: Contract,
-    form: Form,
-}
-
-const COLUMNS: [(&str, &[&str]); 5] =
-    [("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"]), ("e", &["d"])];
-
-fn answer(id: u64, values: &[Value]) -> Value {
-    let sum = values.iter().map(|value| value.as_number().unwrap_or(0.0) as i64).sum::<i64>();
-    Value::Int(sum.wrapping_add(id as i64))
-}
-
-impl Generator for InProcess {
-    fn contract(&self) -> &Contract {
-        &self.contract
+    let mut report = Report::new("dataset");
+    for (_, part) in PARTS.iter().filter(|part| only.is_none_or(|only| only.0 == part.0)) {
+        part(&mut report, scale)?;
     }
+    match scale == Scale::Quick || only.is_some() {
+        true => Ok(()),
+        false => report.keep(),
+    }
+}
 
-    fn cell(&self, row: Row<'_>) -> Work<Cells> {
-        let value = answer(row.id, row.values);
-        match self.form {
-            Form::Ready => Work::Ready(Ok(std::iter::once(value).collect())),
-            Form::Future | Form::Limited => Work::future(async move { Ok(std::iter::once(value).collect()) }),
+/// A process of its own that the bench started: the server, or one turn of a contender.
+pub(crate) fn child(settings: &[&str]) -> ExitCode {
+    match http::child(settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("anabranch-bench dataset child {}: {error}", settings.join(" "));
+            ExitCode::FAILURE
         }
     }
-}
-
-fn dataset(engine: &Engine, form: Form) -> Dataset {
-    let mut dataset = Dataset::new("bench", engine);
-    let limit = dataset.limits().add("model", Allowance::fixed(64)).expect("a new limit");
-    for (name, reads) in COLUMNS {
-        let contract = Contract {
-            grain: Grain::Cell,
-            reads: reads.iter().map(|name| (*name).to_owned()).collect(),
-            fills: vec![Output { name: name.to_owned(), column_type: ColumnType::Int }],
-            stateful: false,
-        };
-        let limit = (form == Form::Limited).then_some(limit);
-        dataset.column(InProcess { contract, form }, ColumnSettings { limit, ..ColumnSettings::default() });
-    }
-    dataset
-}
-
-fn measure(rows: u64, form: Form) -> io::Result<Vec<String>> {
-    let cells = rows * COLUMNS.len() as u64;
-    let out = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("../target/bench-dataset-{}", std::process::id()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let run = || {
-        runtime.block_on(async {
-            let engine = Engine::new(&Config::default()).expect("the default settings are good");
-            let options = BuildOptions { rows, out: out.clone(), replace: true };
-            let build = dataset(&engine, form).build(options).await.expect("a folder for the bench");
-            build.run().await.expect("no cell fails").rows
-        })
-    };
-    // The first run only counts memory, which costs time.
-    let (built, counted) = counting::count(run);
-    assert_eq!(built, rows);
-    let (start, cpu) = (Instant::now(), cpu_time());
-    assert_eq!(run(), rows);
-    let (wall, cpu) = (start.elapsed(), cpu_time() - cpu);
-    std::fs::remove_dir_all(&out)?;
-    let floor = plain_loop(rows);
-    let per_cell = |time: Duration| format!("{:.0} ns", time.as_nanos() as f64 / cells as f64);
-    Ok(vec![
-        cells.to_string(),
-        form.name().to_owned(),
-        format!("{:.2} s", wall.as_secs_f64()),
-        format!("{:.2} s", cpu.as_secs_f64()),
-        format!("{:.0}", cells as f64 / wall.as_secs_f64()),
-        per_cell(cpu),
-        per_cell(floor),
-        format!("{:.1} MB", counted.peak as f64 / 1e6),
-    ])
-}
-
-/// The same cells by plain loops.
-fn plain_loop(rows: u64) -> Duration {
-    let start = Instant::now();
-    let mut sum = 0_i64;
-    for id in 0..rows {
-        let a = answer(id, &[]);
-        let (b, c) = (answer(id, std::slice::from_ref(&a)), answer(id, std::slice::from_ref(&a)));
-        let d = answer(id, &[b, c]);
-        if let Value::Int(e) = answer(id, &[d]) {
-            sum = sum.wrapping_add(e);
-        }
-    }
-    std::hint::black_box(sum);
-    start.elapsed()
-}
-
-/// The CPU time of this process.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
