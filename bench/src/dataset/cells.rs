@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::generator::{Cells, Contract, Grain, Output, Row, Work};
-use anabranch_dataset::{BuildOptions, ColumnSettings, ColumnType, Dataset, Generator};
+use anabranch_dataset::{BuildOptions, ColumnSettings, ColumnType, Dataset, Generator, JournalPlace};
 use anabranch_engine::limit::Allowance;
 use anabranch_engine::{Config, Engine};
 use anabranch_value::Value;
@@ -117,7 +117,9 @@ fn measure(rows: u64, form: Form) -> io::Result<Vec<String>> {
     let run = || {
         runtime.block_on(async {
             let engine = Engine::new(&Config::default()).expect("the default settings are good");
-            let options = BuildOptions { rows, out: out.clone(), replace: true };
+            let journal = JournalPlace::Nowhere;
+            let options =
+                BuildOptions { rows, out: out.clone(), replace: true, journal, ..BuildOptions::default() };
             let build = dataset(&engine, form).build(options).await.expect("a folder for the bench");
             build.run().await.expect("no cell fails").rows
         })

@@ -8,6 +8,7 @@ mod log;
 mod out;
 mod table;
 mod wait;
+mod signals;
 mod fresh;
 mod demo;
 mod plan;

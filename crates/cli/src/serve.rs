@@ -8,12 +8,12 @@ use anabranch_server::{Service, Settings};
 use anabranch_text::size;
 use clap::Args;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::failure::Failure;
 use crate::out;
 use crate::recipe::{StoreOptions, runtime, unopened};
+use crate::signals::Signals;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
@@ -111,13 +111,6 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// Is over when the process is asked to end.
 pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
-    let listen =
-        |kind| signal(kind).map_err(|error| Failure::of(format!("signals cannot be heard: {error}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
+    let mut signals = Signals::listen()?;
+    Ok(async move { signals.next().await })
 }

@@ -134,8 +134,17 @@ impl Build {
             shared.progress.found_group(group.rows, dropped);
         }
         (shared.folder, shared.journal) = (Some(folder), journal);
-        self.continued = Some(Continued { _lock: lock, before, kept, retry_rounds });
+        let continued = Continued { _lock: lock, before, kept, retry_rounds };
+        if let Some(before) = continued.done(self.groups) {
+            shared.progress.found_group(before.actual_num_records, before.dropped_num_records);
+        }
+        self.continued = Some(continued);
         Ok(())
+    }
+
+    /// Whether an earlier build left nothing to do.
+    pub fn was_complete(&self) -> bool {
+        self.continued.as_ref().is_some_and(|continued| continued.done(self.groups).is_some())
     }
 
     /// The counters of the build.

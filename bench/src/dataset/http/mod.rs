@@ -14,10 +14,10 @@ use std::io;
 use std::path::Path;
 
 use aims::Aims;
+use anabranch_dataset::JournalPlace;
 use case::{Case, Contender, Ground, Turns};
 use child::{Job, Server, measured};
 use designer::Designer;
-use ours::Journal;
 
 use super::Scale;
 use crate::report::{Report, row};
@@ -95,10 +95,7 @@ const LEGEND: &str = "Two samplers, three columns of a model (`b` reads `a`; `a`
     call when it answers at once.";
 
 fn contenders(case: &Case) -> Vec<Contender> {
-    let mut contenders = vec![Contender::Bare, Contender::Ours];
-    if ours::has_journal() {
-        contenders.push(Contender::NoJournal);
-    }
+    let mut contenders = vec![Contender::Bare, Contender::Ours, Contender::NoJournal];
     if case.limit.is_none() {
         contenders.push(Contender::ByColumn);
     }
@@ -166,8 +163,8 @@ pub(super) fn child(settings: &[&str]) -> io::Result<()> {
     let job = Job::parse(arguments).ok_or_else(|| io::Error::other("a turn is PORT ROWS PARALLEL FOLDER"))?;
     measured(|| match Contender::of_role(role) {
         Some(Contender::Bare) => bare::run(&job),
-        Some(Contender::Ours) => ours::run(&job, Journal::On),
-        Some(Contender::NoJournal) => ours::run(&job, Journal::Off),
+        Some(Contender::Ours) => ours::run(&job, JournalPlace::OutputFolder),
+        Some(Contender::NoJournal) => ours::run(&job, JournalPlace::Nowhere),
         Some(Contender::ByColumn) => by_column::run(&job),
         Some(Contender::DataDesigner) | None => Err(io::Error::other("no such role")),
     })

@@ -1,39 +1,48 @@
 //! `anabranch dataset build`.
 
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anabranch_dataset::output::Folder;
-use anabranch_dataset::{BuildOptions, BuildReport, Error, Loaded};
+use anabranch_dataset::{BuildOptions, BuildReport, Error, JournalPlace, Loaded, StopReason};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::count;
 use clap::Args;
 
 use super::display::Display;
-use super::report::BuildSummary;
+use super::flow::FlowOptions;
+use super::report::{BuildSummary, stopping_json};
 use super::sources::{GenerateOptions, engine, runtime};
+use super::unbuilt;
 use crate::failure::Failure;
-use crate::{out, serve, wait};
+use crate::signals::Signals;
+use crate::{out, wait};
 
 /// The help's last part.
 pub(super) const HELP: &str = "\
 The folder gets Parquet files of one row group each (parquet-files/), the failed cells
-(errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
-disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
+(errors.parquet, errors.jsonl), metadata.json, status.json, a copy of the configuration, and the
+journal: every reply of a model, written down before anything else is done with it.
+
+The same command goes on where a build ended, after Ctrl-C, a crash or a kill: row groups on disk
+stay, replies in the journal are not paid for again. More rows, another buffer size and other flags
+of the flow continue as well. Another configuration, seed or model is refused.
+
+Ctrl-C (or SIGTERM) finishes and saves the calls in flight, then ends; a second one ends at once,
+and those calls are paid again. A build also stops early if half of a model's last 100 calls failed.
 
 A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
 that may pass (rate limits, timeouts, server errors) are retried first. Servers are reached through
 the proxies that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name.
 
-stdout: the report, or with --json one event per line: start, progress (every second), errors,
-end.
+stdout: the report, or with --json one event per line: start, progress (every second), stopping,
+errors, end.
 stderr: progress, in place on a terminal, else as a line every 5 seconds.
 
   anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
-  anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
+  anabranch dataset build tickets.yaml --rows 1000 --out tickets --models models.yaml --parallel 64
+  anabranch dataset status tickets
 
-Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
-stopped, or no row was left (stderr says why); 2 wrong usage.";
+Exit codes: 0 built, now or before, also if some rows were dropped (the report says so); 1 refused,
+failed, stopped by a signal or early, or no row was left (stderr says why); 2 wrong usage.";
 
 /// Generates rows into a folder.
 #[derive(Args)]
@@ -46,79 +55,126 @@ pub(crate) struct Build {
     /// The folder to write to. It is made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Removes the dataset that is in the folder; other files stay.
-    #[arg(long)]
-    replace: bool,
-    /// Rows per row group, and per file [default: buffer_size of the run options, else 1000].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    buffer_size: Option<u64>,
-    /// Row groups in flight at once [default: max_concurrent_row_groups of the run options, else 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    row_groups: Option<u16>,
     /// Events on stdout as JSON lines, instead of the report.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    continued: ContinueOptions,
+    #[command(flatten)]
+    flow: FlowOptions,
+}
+
+/// Flags about what an earlier build left.
+#[derive(Args)]
+#[command(next_help_heading = "Continue")]
+struct ContinueOptions {
+    /// Removes the dataset that is in the folder, and builds it anew. The journal stays: replies in it that still fit
+    /// are used again, and cost nothing. Other files stay too.
+    #[arg(long)]
+    replace: bool,
+    /// Tries failed rows of an earlier build again. All other rows stay as they are.
+    #[arg(long, conflicts_with = "replace")]
+    retry_failed: bool,
+    /// The folder of the journal, which several datasets can share, one after another; `none` switches it off: what
+    /// is not in row groups on disk is paid again [default: journal/ in the output folder].
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
 }
 
 /// How a build ended.
 enum End {
     Built(Result<BuildReport, Error>),
-    Stopped,
+    /// At once, with calls in flight.
+    Dropped,
+}
+
+impl ContinueOptions {
+    fn journal(&self) -> JournalPlace {
+        match &self.journal {
+            None => JournalPlace::OutputFolder,
+            Some(path) if path == Path::new("none") => JournalPlace::Nowhere,
+            Some(path) => JournalPlace::Folder(path.clone()),
+        }
+    }
 }
 
 impl Build {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut loaded = self.generated.load()?;
-        let run = &mut loaded.config.run;
-        run.buffer_size = self.buffer_size.unwrap_or(run.buffer_size);
-        run.max_concurrent_row_groups = self.row_groups.map_or(run.max_concurrent_row_groups, usize::from);
+        self.flow.apply(&mut loaded)?;
         wait::on(&runtime()?, Box::pin(self.build(loaded)))
     }
 
     async fn build(&self, loaded: Loaded) -> Result<(), Failure> {
         let engine = engine()?;
         let dataset = self.generated.dataset(&loaded, &engine)?;
-        let stopped = serve::stopped()?;
+        let mut signals = Signals::listen()?;
         let options = BuildOptions {
             rows: self.rows,
             out: self.out.clone(),
-            replace: self.replace,
-            ..BuildOptions::default()
+            replace: self.continued.replace,
+            retry_failed: self.continued.retry_failed,
+            journal: self.continued.journal(),
         };
-        let build = dataset.build(options).await.map_err(|error| self.unopened(error))?;
-        let mut built = self.built(&loaded);
+        let build = dataset.build(options).await.map_err(|error| unbuilt::failure(error, &self.out))?;
+        let mut summary = self.summary(&loaded, &build);
+        let resumed = build.progress().snapshot().rows_written;
         if self.json {
             let columns: Vec<String> =
                 loaded.config.columns.iter().map(|column| column.name.clone()).collect();
-            out::data(&format!("{}\n", built.start_json(&columns)))?;
+            out::data(&format!("{}\n", summary.start_json(&columns)))?;
         }
         let mut display = Display::new(&build, &loaded.config, self.json);
-        let end = {
-            let (mut run, mut stopped) = (Box::pin(build.run()), Box::pin(stopped));
-            loop {
-                let due = SystemClock.now() + display.every();
-                tokio::select! {
-                    ended = &mut run => break End::Built(ended),
-                    () = &mut stopped => break End::Stopped,
-                    () = SystemClock.sleep_until(due) => display.update(&build)?,
-                }
-            }
-        };
-        built.elapsed = display.end(&build)?;
-        match end {
-            End::Built(Ok(report)) => self.report(&built, &report),
+        let end = self.until_end(&build, &mut display, &mut signals).await?;
+        summary.elapsed = display.end(&build)?;
+        let report = match end {
+            End::Built(Ok(report)) if report.stopped.is_none() => return self.report(&summary, &report),
+            End::Built(Ok(report)) => report,
             End::Built(Err(error)) => {
-                self.unfinished(&built, &build, "failed")?;
-                Err(error.into())
+                self.unfinished(&summary, "failed", &counted(&build, resumed, None))?;
+                return Err(unbuilt::failure(error, &self.out));
             }
-            End::Stopped => {
-                self.unfinished(&built, &build, "stopped")?;
-                Err(Failure::Told)
+            End::Dropped => counted(&build, resumed, Some(StopReason::Asked)),
+        };
+        self.unfinished(&summary, "stopped", &report)?;
+        Err(Failure::Told)
+    }
+
+    /// Runs a build, shows how far it is, and stops it when a signal says so.
+    async fn until_end(
+        &self,
+        build: &anabranch_dataset::Build,
+        display: &mut Display,
+        signals: &mut Signals,
+    ) -> Result<End, Failure> {
+        let mut run = Box::pin(build.run());
+        let mut is_stopping = false;
+        loop {
+            let due = SystemClock.now() + display.every();
+            tokio::select! {
+                ended = &mut run => return Ok(End::Built(ended)),
+                () = signals.next() => {
+                    if is_stopping {
+                        return Ok(End::Dropped);
+                    }
+                    is_stopping = true;
+                    build.stop();
+                    let calls = build.limits().iter().map(|limit| u64::from(limit.in_flight)).sum();
+                    if self.json {
+                        out::data(&format!("{}\n", stopping_json(calls)))?;
+                    }
+                    let are = if calls == 1 { "is" } else { "are" };
+                    let calls = count(calls, "call");
+                    display.note(&format!(
+                        "stopping: {calls} in flight {are} finished and saved (Ctrl-C again stops at once)"
+                    ));
+                }
+                () = SystemClock.sleep_until(due) => display.update(build)?,
             }
         }
     }
 
-    fn built<'a>(&'a self, loaded: &'a Loaded) -> BuildSummary<'a> {
+    fn summary<'a>(&'a self, loaded: &'a Loaded, build: &anabranch_dataset::Build) -> BuildSummary<'a> {
         BuildSummary {
             name: &loaded.config.name,
             rows: self.rows,
@@ -126,17 +182,23 @@ impl Build {
             seed: self.generated.seed,
             elapsed: std::time::Duration::ZERO,
             demo: self.generated.demo,
+            was_complete: build.was_complete(),
+            journal: match self.continued.journal() {
+                JournalPlace::Nowhere => None,
+                JournalPlace::OutputFolder => Some(self.out.join("journal")),
+                JournalPlace::Folder(path) => Some(path),
+            },
         }
     }
 
-    fn report(&self, built: &BuildSummary<'_>, report: &BuildReport) -> Result<(), Failure> {
+    fn report(&self, summary: &BuildSummary<'_>, report: &BuildReport) -> Result<(), Failure> {
         match self.json {
             true => out::data(&format!(
                 "{}\n{}\n",
-                built.errors_json(report),
-                built.end_json("complete", report)
+                summary.errors_json(report),
+                summary.end_json("complete", report)
             ))?,
-            false => out::data(&built.text(report))?,
+            false => out::data(&summary.text(report))?,
         }
         match report.rows {
             0 => Err(Failure::of("no row was left: in each one a cell failed")),
@@ -144,43 +206,31 @@ impl Build {
         }
     }
 
-    /// Tells what is on disk of a build that did not end.
+    /// Tells what is on disk of a build that did not end, and how to go on.
     fn unfinished(
         &self,
-        built: &BuildSummary<'_>,
-        build: &anabranch_dataset::Build,
+        summary: &BuildSummary<'_>,
         status: &str,
+        report: &BuildReport,
     ) -> Result<(), Failure> {
-        let snapshot = build.progress().snapshot();
-        let report = BuildReport {
-            rows: snapshot.rows_written,
-            dropped: snapshot.rows_dropped,
-            error_count: snapshot.errors.values().sum(),
-            ..BuildReport::default()
-        };
         if self.json {
-            out::data(&format!("{}\n", built.end_json(status, &report)))?;
+            out::data(&format!("{}\n", summary.end_json(status, report)))?;
         }
-        let files = Folder::open(&self.out)?.row_files()?;
-        let out = self.out.join("parquet-files");
-        out::note(&format!(
-            "{status} after {}\non disk: {} with {} of {} rows in {}; metadata.json says that the build is not complete",
-            anabranch_text::duration::format(built.elapsed),
-            count(files.len() as u64, "row group"),
-            snapshot.rows_written,
-            self.rows,
-            out.display(),
-        ));
+        out::note(&summary.unfinished(status, report));
         Ok(())
     }
+}
 
-    fn unopened(&self, error: Error) -> Failure {
-        match &error {
-            Error::File(file) if file.cause.kind() == io::ErrorKind::AlreadyExists => Failure::of(format!(
-                "{} holds a dataset already; choose another folder, or let --replace remove it",
-                self.out.display()
-            )),
-            _ => error.into(),
-        }
+/// The report of a build that could not make its own.
+fn counted(build: &anabranch_dataset::Build, resumed: u64, stopped: Option<StopReason>) -> BuildReport {
+    let snapshot = build.progress().snapshot();
+    BuildReport {
+        rows: snapshot.rows_written,
+        resumed,
+        dropped: snapshot.rows_dropped,
+        error_count: snapshot.errors.values().sum(),
+        models: build.usage(),
+        stopped,
+        ..BuildReport::default()
     }
 }

@@ -64,6 +64,13 @@ impl Display {
         Ok(())
     }
 
+    /// Says something above the progress.
+    pub(super) fn note(&mut self, text: &str) {
+        write(&self.home());
+        self.drawn = 0;
+        out::note(text);
+    }
+
     /// Takes the last counters, and clears the terminal.
     pub(super) fn end(mut self, build: &Build) -> Result<Duration, Failure> {
         self.pace.read(build, SystemClock.now());

@@ -4,10 +4,14 @@ mod sources;
 mod check;
 mod record;
 mod preview;
+mod spent;
 mod pace;
 mod display;
 mod report;
+mod flow;
+mod unbuilt;
 mod build;
+mod status;
 mod export;
 mod new;
 
@@ -31,7 +35,11 @@ pub(crate) enum Verb {
     Preview(preview::Preview),
     /// Generates rows into a folder of Parquet files.
     #[command(after_help = build::HELP)]
-    Build(build::Build),
+    // Most of its size is flags.
+    Build(Box<build::Build>),
+    /// Shows the state of a build: how far it is, what it spent, and how to go on.
+    #[command(after_help = status::HELP)]
+    Status(status::Status),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -46,6 +54,7 @@ impl Verb {
             Verb::Check(check) => check.run(),
             Verb::Preview(preview) => preview.run(),
             Verb::Build(build) => build.run(),
+            Verb::Status(status) => status.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

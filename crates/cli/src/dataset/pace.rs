@@ -1,13 +1,15 @@
 //! The pace of a build: rates over the last seconds and the time left, as lines for people and as JSON.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::config::{Column, ColumnKind, Config};
-use anabranch_dataset::output::LimitReport;
+use anabranch_dataset::output::{LimitReport, ModelMetadata};
 use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
+
+use super::spent::Spent;
 
 /// Rates are means over this time.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -16,7 +18,9 @@ const STEP: Duration = Duration::from_millis(500);
 /// Characters of a whole bar.
 const BAR: usize = 24;
 /// The most characters of a column's name.
-const LABEL: usize = 40;
+const LABEL: usize = 32;
+/// The most characters of a line.
+const LINE: usize = 100;
 
 /// The counters of a build at several moments.
 pub(crate) struct Pace {
@@ -26,6 +30,10 @@ pub(crate) struct Pace {
     samples: VecDeque<(Instant, Snapshot)>,
     latest: Snapshot,
     limits: Vec<LimitReport>,
+    /// Calls and tokens by model alias.
+    usage: BTreeMap<String, ModelMetadata>,
+    /// Settled cells per column that an earlier build had done.
+    before: Vec<u64>,
     /// Longer names for some columns.
     labels: Vec<(String, String)>,
 }
@@ -35,7 +43,9 @@ impl Pace {
     pub(crate) fn new(build: &Build, now: Instant) -> Pace {
         let latest = build.progress().snapshot();
         let samples = VecDeque::from([(now, latest.clone())]);
-        Pace { began: now, now, samples, latest, limits: build.limits(), labels: Vec::new() }
+        let before = latest.columns.iter().map(settled).collect();
+        let (limits, usage, labels) = (build.limits(), build.usage(), Vec::new());
+        Pace { began: now, now, samples, latest, limits, usage, before, labels }
     }
 
     /// The samplers of a configuration, and the columns of its seed, are filled together: the first one stands for all.
@@ -56,7 +66,7 @@ impl Pace {
     pub(crate) fn read(&mut self, build: &Build, now: Instant) {
         self.now = now;
         self.latest = build.progress().snapshot();
-        self.limits = build.limits();
+        (self.limits, self.usage) = (build.limits(), build.usage());
         if self.samples.back().is_none_or(|(at, _)| now - *at >= STEP) {
             self.samples.push_back((now, self.latest.clone()));
         }
@@ -104,7 +114,8 @@ impl Pace {
         let left = self.latest.columns.iter().enumerate().filter_map(|(number, column)| {
             let remaining = self.latest.rows - self.rows_done_in(column);
             let recent = self.rate(number);
-            let rate = if recent > 0.0 { recent } else { settled(column) as f64 / elapsed };
+            let done = settled(column) - self.before.get(number).copied().unwrap_or(0);
+            let rate = if recent > 0.0 { recent } else { done as f64 / elapsed };
             (remaining > 0 && rate > 0.0).then_some(remaining as f64 / rate)
         });
         left.reduce(f64::max).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -114,23 +125,45 @@ impl Pace {
         self.latest.errors.values().sum()
     }
 
-    /// How far the build is, in one line.
+    /// How far the build is, in one line. If there is no room for all, it lacks what matters least.
     pub(crate) fn line(&self) -> String {
         let snapshot = &self.latest;
-        let mut parts = vec![format!("{} of {} rows", grouped(self.rows_done()), grouped(snapshot.rows))];
-        parts.push(format!("{} cells/s", per_second(self.total_rate())));
-        let busy = self.limits.iter().filter(|limit| limit.in_flight > 0);
-        parts.extend(
-            busy.map(|limit| format!("{} {} of {} in flight", limit.name, limit.in_flight, limit.limit)),
-        );
-        if self.error_count() > 0 {
-            parts.push(format!("{} failed cells", grouped(self.error_count())));
+        let mut parts = vec![
+            (0, format!("{} of {} rows", grouped(self.rows_done()), grouped(snapshot.rows))),
+            (6, format!("{} cells/s", per_second(self.total_rate()))),
+        ];
+        parts.extend(self.busy_models().map(|busy| (1, busy)));
+        parts.extend(Spent::of(&self.usage).parts());
+        let retried: u64 = snapshot.columns.iter().map(|column| column.retried).sum();
+        let refused: u64 = self.limits.iter().map(|limit| limit.refused).sum();
+        let counts = [(5, refused, "refused"), (8, retried, "retried"), (1, self.error_count(), "failed")];
+        let counts = counts.into_iter().filter(|(_, count, _)| *count > 0);
+        parts.extend(counts.map(|(rank, count, what)| (rank, format!("{} {what}", grouped(count)))));
+        let (elapsed, left) = (duration::format(self.elapsed()), self.left());
+        parts.push((if left.is_some() { 7 } else { 0 }, elapsed));
+        parts.extend(left.map(|left| (0, format!("{} left", brief(left)))));
+        fitted(parts)
+    }
+
+    /// The models that have calls in flight or pause, in short.
+    fn busy_models(&self) -> Option<String> {
+        let busy = self.limits.iter().filter(|limit| limit.in_flight > 0 || limit.cooling_ms.is_some());
+        match busy.collect::<Vec<_>>()[..] {
+            [] => None,
+            [LimitReport { name, in_flight, limit, cooling_ms, .. }] => Some(match cooling_ms {
+                Some(rest) => format!("{name} {in_flight}/{limit} paused {} s", rest.div_ceil(1000)),
+                None => format!("{name} {in_flight}/{limit}"),
+            }),
+            ref several => {
+                let in_flight: u32 = several.iter().map(|limit| limit.in_flight).sum();
+                let limits: u32 = several.iter().map(|limit| limit.limit).sum();
+                let paused = match several.iter().filter(|limit| limit.cooling_ms.is_some()).count() {
+                    0 => String::new(),
+                    paused => format!(" ({paused} paused)"),
+                };
+                Some(format!("{} models {in_flight}/{limits}{paused}", several.len()))
+            }
         }
-        if snapshot.rows_dropped > 0 {
-            parts.push(format!("{} rows dropped", grouped(snapshot.rows_dropped)));
-        }
-        parts.push(self.times());
-        parts.join(", ")
     }
 
     /// How far the build is, in at most so many lines for a terminal.
@@ -149,6 +182,7 @@ impl Pace {
             ),
         ];
         let mut below: Vec<String> = self.limits.iter().map(limit_line).collect();
+        below.extend(Spent::of(&self.usage).line());
         if !snapshot.errors.is_empty() {
             let errors = snapshot.errors.iter().map(|(class, count)| format!("{class} {}", grouped(*count)));
             below.push(format!("  failed cells: {}", errors.collect::<Vec<_>>().join(", ")));
@@ -156,7 +190,7 @@ impl Pace {
         lines.extend(self.column_lines(height.saturating_sub(2 + below.len())));
         lines.extend(below);
         lines.truncate(height.max(1));
-        lines
+        lines.into_iter().map(|line| line.chars().take(LINE).collect()).collect()
     }
 
     /// A line per column; if there is no room for all, those that are behind.
@@ -181,11 +215,10 @@ impl Pace {
                 grouped(settled(column)),
                 per_second(self.rate(*number))
             );
-            if column.skipped > 0 {
-                line.push_str(&format!("  {} skipped", grouped(column.skipped)));
-            }
-            if column.failed > 0 {
-                line.push_str(&format!("  {} failed", grouped(column.failed)));
+            let counts =
+                [(column.failed, "failed"), (column.retried, "retried"), (column.skipped, "skipped")];
+            for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+                line.push_str(&format!("  {} {what}", grouped(count)));
             }
             line
         };
@@ -210,7 +243,7 @@ impl Pace {
         let column = |(number, column): (usize, &ColumnSnapshot)| {
             json!({
                 "name": column.name, "finished": column.finished, "failed": column.failed, "skipped": column.skipped,
-                "cells_per_second": rounded(self.rate(number)),
+                "retried": column.retried, "cells_per_second": rounded(self.rate(number)),
             })
         };
         json!({
@@ -224,14 +257,34 @@ impl Pace {
             "row_groups_written": snapshot.groups_written,
             "columns": snapshot.columns.iter().enumerate().map(column).collect::<Vec<_>>(),
             "models": self.limits,
+            "usage": self.usage,
             "errors": snapshot.errors,
         })
     }
 }
 
 fn limit_line(limit: &LimitReport) -> String {
-    let pause = if limit.cooling_ms.is_some() { ", paused by the server" } else { "" };
-    format!("  {}: {} of {} calls in flight{pause}", limit.name, limit.in_flight, limit.limit)
+    let mut line = format!("  {}: {} of {} calls in flight", limit.name, limit.in_flight, limit.limit);
+    if let Some(rest) = limit.cooling_ms {
+        line.push_str(&format!(", paused by the server for {} s", rest.div_ceil(1000)));
+    }
+    if limit.refused > 0 {
+        line.push_str(&format!(", {} refused (429)", grouped(limit.refused)));
+    }
+    line
+}
+
+/// Parts with their ranks, without those of the highest rank if there is no room for all.
+fn fitted(mut parts: Vec<(u8, String)>) -> String {
+    loop {
+        let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");
+        let worst = parts.iter().map(|(rank, _)| *rank).max().unwrap_or(0);
+        if line.chars().count() <= LINE || worst == 0 {
+            return line;
+        }
+        let at = parts.iter().rposition(|(rank, _)| *rank == worst).expect("a part has the rank");
+        parts.remove(at);
+    }
 }
 
 fn settled(column: &ColumnSnapshot) -> u64 {
@@ -273,7 +326,7 @@ mod tests {
     use std::collections::{BTreeMap, VecDeque};
     use std::time::Duration;
 
-    use anabranch_dataset::output::LimitReport;
+    use anabranch_dataset::output::{LimitReport, ModelMetadata};
     use anabranch_dataset::{ColumnSnapshot, Snapshot};
     use anabranch_engine::clock::{Clock as _, SystemClock};
     use expect_test::expect;
@@ -314,6 +367,8 @@ mod tests {
                 in_flight: 8,
                 ..LimitReport::default()
             }],
+            usage: BTreeMap::new(),
+            before: Vec::new(),
             labels: vec![("category".to_owned(), "category and 2 more samplers".to_owned())],
         }
     }
@@ -331,6 +386,51 @@ mod tests {
         .assert_eq(&pace().lines(20).join("\n"));
     }
 
+    /// The same one, continued, with a model whose server is busy.
+    fn busy() -> Pace {
+        let mut busy = pace();
+        busy.latest.columns[1].retried = 1_412;
+        let limit = &mut busy.limits[0];
+        (limit.cooling_ms, limit.refused, limit.calls) = (Some(2_300), 1_317, 3_600);
+        let used = ModelMetadata {
+            model: "small".to_owned(),
+            calls: 2_100,
+            reused: 1_204,
+            input_tokens: 1_480_000,
+            output_tokens: 310_400,
+        };
+        busy.usage.insert("writer".to_owned(), used);
+        busy
+    }
+
+    #[test]
+    fn a_busy_server_and_the_spend_are_shown() {
+        expect![[r#"
+            [====                    ] 20%  2,005 of 10,000 rows, 10 s, about 40 s left
+              1,000 on disk, 5 dropped
+              category and 2 more samplers        3,000 cells        300/s
+              ticket                              2,105 cells        211/s  5 failed  1,412 retried
+              verdict                             2,000 cells        200/s  500 skipped
+              openai/small: 8 of 12 calls in flight, paused by the server for 3 s, 1,317 refused (429)
+              2,100 calls answered, 1,204 from the journal; tokens: 1,480,000 in, 310,400 out
+              failed cells: rate_limited 2, timeout 3"#]]
+        .assert_eq(&busy().lines(20).join("\n"));
+        let line = busy().line();
+        expect!["2,005 of 10,000 rows, openai/small 8/12 paused 3 s, 2,100 calls, 1,204 reused, 5 failed, 40 s left"].assert_eq(&line);
+        let mut crowded = busy();
+        crowded.limits.extend((0..5).map(|number| LimitReport {
+            name: format!("some-provider/some-model-{number}"),
+            in_flight: 7,
+            limit: 9,
+            ..LimitReport::default()
+        }));
+        expect![
+            "2,005 of 10,000 rows, 6 models 43/57 (1 paused), 2,100 calls, 1,204 reused, 5 failed, 40 s left"
+        ]
+        .assert_eq(&crowded.line());
+        assert!(line.chars().count() <= 100 && crowded.line().chars().count() <= 100);
+    }
+
     #[test]
     fn a_low_terminal_shows_the_columns_that_are_behind() {
         expect![[r#"
@@ -346,12 +446,13 @@ mod tests {
 
     #[test]
     fn one_line_is_enough_for_a_log() {
-        expect!["2,005 of 10,000 rows, 711 cells/s, openai/small 8 of 12 in flight, 5 failed cells, 5 rows dropped, 10 s, about 40 s left"].assert_eq(&pace().line());
+        expect!["2,005 of 10,000 rows, 711 cells/s, openai/small 8/12, 5 failed, 10 s, 40 s left"]
+            .assert_eq(&pace().line());
     }
 
     #[test]
     fn events_have_all_counters() {
-        expect![[r#"{"columns":[{"cells_per_second":300.0,"failed":0,"finished":3000,"name":"category","skipped":0},{"cells_per_second":210.5,"failed":5,"finished":2100,"name":"ticket","skipped":0},{"cells_per_second":200.0,"failed":0,"finished":1500,"name":"verdict","skipped":500}],"elapsed_seconds":10.0,"errors":{"rate_limited":2,"timeout":3},"event":"progress","left_seconds":39.975,"models":[{"in_flight":8,"limit":12,"name":"openai/small","waiting":1}],"row_groups_written":0,"rows":10000,"rows_done":2005,"rows_dropped":5,"rows_written":1000}"#]]
+        expect![[r#"{"columns":[{"cells_per_second":300.0,"failed":0,"finished":3000,"name":"category","retried":0,"skipped":0},{"cells_per_second":210.5,"failed":5,"finished":2100,"name":"ticket","retried":0,"skipped":0},{"cells_per_second":200.0,"failed":0,"finished":1500,"name":"verdict","retried":0,"skipped":500}],"elapsed_seconds":10.0,"errors":{"rate_limited":2,"timeout":3},"event":"progress","left_seconds":39.975,"models":[{"calls":0,"cooling_ms":null,"in_flight":8,"limit":12,"name":"openai/small","refused":0,"requests_left":null,"tokens_left":null}],"row_groups_written":0,"rows":10000,"rows_done":2005,"rows_dropped":5,"rows_written":1000,"usage":{}}"#]]
         .assert_eq(&pace().json().to_string());
     }
 

@@ -1,10 +1,10 @@
 //! The report of a build, as text and as JSON.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_dataset::{BuildReport, RowError};
+use anabranch_dataset::{BuildReport, ErrorRate, RowError, StopReason};
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
@@ -21,6 +21,10 @@ pub(super) struct BuildSummary<'a> {
     pub(super) elapsed: Duration,
     /// The demo model answered.
     pub(super) demo: bool,
+    /// An earlier build had left nothing to do.
+    pub(super) was_complete: bool,
+    /// The journal's folder.
+    pub(super) journal: Option<PathBuf>,
 }
 
 /// A failed cell in one line.
@@ -49,13 +53,14 @@ pub(crate) fn errors_table(errors: &[RowError]) -> Table {
 impl BuildSummary<'_> {
     /// The report for people.
     pub(super) fn text(&self, report: &BuildReport) -> String {
-        let BuildSummary { name, rows, out, seed, elapsed, demo } = self;
+        let BuildSummary { name, rows, out, seed, elapsed, demo, .. } = self;
         let mut text = format!(
             "{name}: {} of {} rows, seed {seed}, in {}\n",
             grouped(report.rows),
             grouped(*rows),
             duration::format(*elapsed)
         );
+        text.push_str(&self.continued(report));
         if *demo && !report.models.is_empty() {
             text.push_str("  the demo model wrote the texts: they are made up\n");
         }
@@ -70,12 +75,12 @@ impl BuildSummary<'_> {
                 errors.display()
             )),
         }
-        if report.error_count > 0 {
+        let held = report.errors.len() as u64;
+        if held > 0 {
             text.push('\n');
             text.push_str(&errors_table(&report.errors).text(2));
         }
-        let held = report.errors.len() as u64;
-        if report.error_count > held {
+        if held > 0 && report.error_count > held {
             text.push_str(&format!("  … these are the first {}; the file has all\n", grouped(held)));
         }
         if !report.models.is_empty() {
@@ -85,12 +90,64 @@ impl BuildSummary<'_> {
         text
     }
 
+    /// What an earlier build had done.
+    fn continued(&self, report: &BuildReport) -> String {
+        if self.was_complete {
+            return "  complete already: nothing was left to do, no call was made\n".to_owned();
+        }
+        let reused: u64 = report.models.values().map(|used| used.reused).sum();
+        if report.resumed + reused == 0 {
+            return String::new();
+        }
+        let rows = match report.resumed {
+            1 => "1 row was".to_owned(),
+            rows => format!("{} rows were", grouped(rows)),
+        };
+        let replies = match reused {
+            1 => "1 reply".to_owned(),
+            replies => format!("{} replies", grouped(replies)),
+        };
+        format!("  continued: {rows} on disk, {replies} came from the journal\n")
+    }
+
+    /// Why the build ended early, what is on disk, and how to go on.
+    pub(super) fn unfinished(&self, ending: &str, report: &BuildReport) -> String {
+        let mut text = format!("{ending} after {}", duration::format(self.elapsed));
+        if let Some(StopReason::ErrorRate(ErrorRate { model, calls, failed, class, message })) =
+            &report.stopped
+        {
+            text.push_str(&format!(
+                "\n  {failed} of the last {calls} calls of {model} failed\n  the last failure: {class}: {message}"
+            ));
+        }
+        let calls: u64 = report.models.values().map(|used| used.calls).sum();
+        let rows = format!("{} of {} rows", grouped(report.rows), grouped(self.rows));
+        text.push_str(&format!("\non disk: {rows} in {}", self.out.join("parquet-files").display()));
+        match &self.journal {
+            Some(_) if calls == 0 => {}
+            Some(journal) => text.push_str(&format!(
+                ", the replies to all {} of this run in {}",
+                count_grouped(calls, "answered call"),
+                journal.display()
+            )),
+            None => text.push_str("; there is no journal: calls for all other rows are paid again"),
+        }
+        text.push_str(match &report.stopped {
+            Some(StopReason::Asked) => "\nrun the same command again to go on",
+            _ => "\nremove the cause, then run the same command again to go on",
+        });
+        if report.error_count > 0 {
+            text.push_str("; --retry-failed tries failed rows of finished row groups again as well");
+        }
+        text
+    }
+
     fn models(&self, report: &BuildReport) -> Table {
-        let mut table = Table::new(["alias", "model", "calls", "tokens in", "tokens out"]);
+        let mut table = Table::new(["alias", "model", "calls", "reused", "tokens in", "tokens out"]);
         for (alias, used) in &report.models {
             let model = if self.demo { "demo model".to_owned() } else { used.model.clone() };
-            let numbers =
-                [used.calls, used.input_tokens, used.output_tokens].map(|number| number.to_string());
+            let numbers = [used.calls, used.reused, used.input_tokens, used.output_tokens]
+                .map(|number| number.to_string());
             table.row([alias.clone(), model].into_iter().chain(numbers));
         }
         table
@@ -119,9 +176,30 @@ impl BuildSummary<'_> {
     /// The event that ends a build.
     pub(super) fn end_json(&self, status: &str, report: &BuildReport) -> Value {
         json!({
-            "event": "end", "status": status, "rows": report.rows, "rows_dropped": report.dropped,
-            "failed_cells": report.error_count, "models": report.models,
+            "event": "end", "status": status, "rows": report.rows, "resumed_rows": report.resumed,
+            "rows_dropped": report.dropped, "failed_cells": report.error_count, "models": report.models,
+            "was_complete": self.was_complete,
+            "reason": report.stopped.as_ref().map(ToString::to_string),
+            "error_rate": error_rate(report),
             "elapsed_seconds": rounded(self.elapsed.as_secs_f64()),
         })
     }
+}
+
+/// The calls that stopped a build early.
+fn error_rate(report: &BuildReport) -> Option<Value> {
+    let Some(StopReason::ErrorRate(ErrorRate { model, calls, failed, class, message })) = &report.stopped
+    else {
+        return None;
+    };
+    Some(json!({"model": model, "calls": calls, "failed": failed, "class": class, "message": message}))
+}
+
+/// The event of a soft stop that begins.
+pub(super) fn stopping_json(calls_in_flight: u64) -> Value {
+    json!({"event": "stopping", "calls_in_flight": calls_in_flight})
+}
+
+fn count_grouped(number: u64, noun: &str) -> String {
+    count(number, noun).replacen(&number.to_string(), &grouped(number), 1)
 }

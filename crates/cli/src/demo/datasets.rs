@@ -33,7 +33,7 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
     let config: PathBuf = folder.join("support_tickets.yaml");
     out::file(&config, CONFIG)?;
     let mut loaded = Loaded::read(&Sources { config, ..Sources::default() })?;
-    loaded.config.run.max_retries = 0;
+    (loaded.config.run.max_retries, loaded.config.run.salvage_rounds) = (0, 0);
     let engine = Engine::new(&Config::default()).map_err(|error| Failure::Failed(Box::new(error)))?;
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock()));
     let post: Arc<dyn Post> = Arc::new(client.map_err(|error| Failure::Failed(Box::new(error)))?);

@@ -203,41 +203,39 @@ fn a_preview_shows_records() {
         &folder,
         &["preview", "poems.yaml", "--rows", "3", "--demo"],
         &expect![[r#"
-        row 0
-          topic: tea
-          poem: Let us look at the topic. There is a simple version and a careful version, and both have
-            their place. Please note that this is demo text and not a model's answer.
-          facts:
-            lines: 4
-          title: null
-        ------------------------------------------------------------
-        row 1
-          topic: tea
-          poem: In brief, about the topic. A good example says more than a long definition. What matters
-            in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is
-            demo text, written offline without a language model.
-          facts:
-            lines: 7
-          title: null
-        ------------------------------------------------------------
-        row 2
-          topic: coffee
-          poem: A few words about coffee. There is a simple version and a careful version, and both have
-            their place. A good example says more than a long definition. This is demo text, written
-            offline without a language model.
-          facts:
-            lines: 3
-          title: COFFEE, 3 lines
-        stderr: the demo model wrote the texts: they are made up
-        exit 0
-    "#]],
+            row 0
+              topic: tea
+              poem: Let us look at the topic. The numbers are modest, and the effect is not. This is demo
+                text, written offline without a language model.
+              facts:
+                lines: 7
+              title: null
+            ------------------------------------------------------------
+            row 1
+              topic: tea
+              poem: A few words about the topic. A good example says more than a long definition. All of this
+                is demo text from an offline stand-in.
+              facts:
+                lines: 9
+              title: null
+            ------------------------------------------------------------
+            row 2
+              topic: coffee
+              poem: Here is a short take on coffee. It took a few attempts to get this right. Please note
+                that this is demo text and not a model's answer.
+              facts:
+                lines: 9
+              title: COFFEE, 9 lines
+            stderr: the demo model wrote the texts: they are made up
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["preview", "poems.yaml", "--rows", "2", "--demo", "--json", "--seed", "1"],
         &expect![[r#"
-            {"topic":"coffee","poem":"Picture this: coffee. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. All of this is demo text from an offline stand-in.","facts":{"lines":3},"title":"COFFEE, 3 lines"}
-            {"topic":"tea","poem":"In brief, about the topic. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is demo text, written offline without a language model.","facts":{"lines":7},"title":null}
+            {"topic":"coffee","poem":"A few words about coffee. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. It took a few attempts to get this right. This is demo text, written offline without a language model.","facts":{"lines":9},"title":"COFFEE, 9 lines"}
+            {"topic":"tea","poem":"Here is a short take on the topic. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. It took a few attempts to get this right. Please note that this is demo text and not a model's answer.","facts":{"lines":8},"title":null}
             stderr: the demo model wrote the texts: they are made up
             exit 0
         "#]],
@@ -310,8 +308,8 @@ fn rows_are_exported() {
     );
     expect![[r#"
         topic,poem,facts,title
-        tea,"Let us look at the topic. There is a simple version and a careful version, and both have their place. Please note that this is demo text and not a model's answer.","{""lines"":4}",
-        tea,"In brief, about the topic. A good example says more than a long definition. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. This is demo text, written offline without a language model.","{""lines"":7}",
+        tea,"Let us look at the topic. The numbers are modest, and the effect is not. This is demo text, written offline without a language model.","{""lines"":7}",
+        tea,A few words about the topic. A good example says more than a long definition. All of this is demo text from an offline stand-in.,"{""lines"":9}",
     "#]].assert_eq(&std::fs::read_to_string(folder.join("poems.csv")).unwrap());
     check(
         &folder,

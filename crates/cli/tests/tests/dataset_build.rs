@@ -29,6 +29,13 @@ fn files(folder: &Path) -> Vec<String> {
     found
 }
 
+/// The same, without those of the journal.
+fn beside_journal(folder: &Path) -> Vec<String> {
+    let found = files(folder);
+    assert!(found.iter().any(|name| name.starts_with("journal/")));
+    found.into_iter().filter(|name| !name.starts_with("journal/")).collect()
+}
+
 /// A models file that names a server.
 fn models(folder: &Path, server: &ModelServer) {
     let text = format!(
@@ -59,18 +66,19 @@ fn rows_come_into_a_folder() {
         &folder,
         &build,
         &expect![[r#"
-        poems: 25 of 25 rows, seed 3, in TIME
-          the demo model wrote the texts: they are made up
-          rows    out/parquet-files
-          errors  none
+            poems: 25 of 25 rows, seed 3, in TIME
+              the demo model wrote the texts: they are made up
+              rows    out/parquet-files
+              errors  none
 
-          alias   model       calls  tokens in  tokens out
-          ------  ----------  -----  ---------  ----------
-          writer  demo model     50       3058        1348
-        exit 0
-    "#]],
+              alias   model       calls  reused  tokens in  tokens out
+              ------  ----------  -----  ------  ---------  ----------
+              writer  demo model     50       0       3028        1319
+            exit 0
+        "#]],
     );
     expect![[r#"
+        build.lock
         config.yaml
         errors.jsonl
         errors.parquet
@@ -78,8 +86,9 @@ fn rows_come_into_a_folder() {
         metadata.json
         parquet-files/batch_00000.parquet
         parquet-files/batch_00001.parquet
-        parquet-files/batch_00002.parquet"#]]
-    .assert_eq(&files(&folder.join("out")).join("\n"));
+        parquet-files/batch_00002.parquet
+        status.json"#]]
+    .assert_eq(&beside_journal(&folder.join("out")).join("\n"));
     let metadata: Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("out/metadata.json")).unwrap()).unwrap();
     assert_eq!(metadata["is_complete"], true);
@@ -89,14 +98,22 @@ fn rows_come_into_a_folder() {
         &folder,
         &build,
         &expect![[r#"
-        stderr: error: out holds a dataset already; choose another folder, or let --replace remove it
-        exit 1
+        poems: 25 of 25 rows, seed 3, in TIME
+          complete already: nothing was left to do, no call was made
+          rows    out/parquet-files
+          errors  none
+        exit 0
     "#]],
     );
     std::fs::write(folder.join("out/notes.txt"), "mine").unwrap();
     let again = in_folder(&folder, &[&["dataset"], &build[..], &["--replace"]].concat(), "");
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(folder.join("out/notes.txt").exists(), "files of others stay");
+    assert!(
+        again.stdout.contains("0 rows were on disk, 50 replies came from the journal"),
+        "{}",
+        again.stdout
+    );
 }
 
 #[test]
@@ -140,15 +157,15 @@ fn a_server_of_models_is_asked() {
         &folder,
         &[&["build", "poems.yaml"], &options[..]].concat(),
         &expect![[r#"
-        poems: 20 of 20 rows, seed 0, in TIME
-          rows    out/parquet-files
-          errors  none
+            poems: 20 of 20 rows, seed 0, in TIME
+              rows    out/parquet-files
+              errors  none
 
-          alias   model  calls  tokens in  tokens out
-          ------  -----  -----  ---------  ----------
-          writer  small     40       1580         160
-        exit 0
-    "#]],
+              alias   model  calls  reused  tokens in  tokens out
+              ------  -----  -----  ------  ---------  ----------
+              writer  small     40       0       1580         160
+            exit 0
+        "#]],
     );
     assert!(server.calls() > 40, "some calls were made twice");
     assert!(server.most_in_flight() <= 4, "max_parallel_requests is 4 if not set");
@@ -178,9 +195,9 @@ fn dropped_rows_are_in_the_report() {
           facts   bad_request      2  dropped     here/small: request not accepted (400): scripted status 400
           poem    bad_request      1  dropped     here/small: request not accepted (400): scripted status 400
 
-          alias   model  calls  tokens in  tokens out
-          ------  -----  -----  ---------  ----------
-          writer  small     36       1334         146
+          alias   model  calls  reused  tokens in  tokens out
+          ------  -----  -----  ------  ---------  ----------
+          writer  small     36       0       1334         146
         exit 0
     "#]]
     .assert_eq(&text);
@@ -213,11 +230,12 @@ columns:
         &folder,
         &["build", "poems.yaml", "--rows", "3", "--out", "out"],
         &expect![[r#"
-        stderr: failed after TIME
-        stderr: on disk: 0 row groups with 0 of 3 rows in out/parquet-files; metadata.json says that the build is not complete
-        stderr: error: column `number`, row 0: cast: "one" is not a number
-        exit 1
-    "#]],
+            stderr: failed after TIME
+            stderr: on disk: 0 of 3 rows in out/parquet-files
+            stderr: remove the cause, then run the same command again to go on
+            stderr: error: column `number`, row 0: cast: "one" is not a number
+            exit 1
+        "#]],
     );
 }
 
@@ -261,7 +279,7 @@ fn ctrl_c_keeps_what_is_on_disk() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("stopped after ") && told.contains(" rows in out/parquet-files"), "{told}");
+    assert!(told.starts_with("stopping: ") && told.contains(" rows in out/parquet-files"), "{told}");
     let rows = in_folder(&folder, &["dataset", "export", "out", "--format", "jsonl"], "");
     assert!(rows.code == 0 && rows.stdout.lines().count() >= 4, "whole row groups can be read");
 }

@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use crate::binary::{in_folder, root};
 use crate::dataset::{check, empty};
+use crate::recipe::timeless;
 
 const EXAMPLES: [&str; 3] = ["support_tickets", "text_to_sql", "product_qa"];
 
@@ -40,30 +41,27 @@ fn an_example_is_readable() {
         &folder,
         &["preview", "support_tickets.yaml", "--rows", "1", "--demo"],
         &expect![[r#"
-        row 0
-          ticket_id: T-987C0850
-          area: account
-          issue: change of e-mail
-          urgent: 0
-          opened: 2026-01-12T03:00:00
-          ticket: Here is a short take on sentences issue. There is a simple version and a careful
-            version, and both have their place. A good example says more than a long definition. What
-            matters in the end is whether it helps somebody. This is demo text, written offline without a
-            language model.
-          answer: Here is a short take on version place example. A good example says more than a long
-            definition. What matters in the end is whether it helps somebody. The numbers are modest, and
-            the effect is not. This is demo text, written offline without a language model.
-          verdict:
-            helpfulness:
-              reasoning: Demo text: no text was read to come to this score.
-              score: 3
-            tone:
-              reasoning: Demo text: the option was drawn at random.
-              score: neutral
-          escalation: null
-        stderr: the demo model wrote the texts: they are made up
-        exit 0
-    "#]],
+            row 0
+              ticket_id: T-987C0850
+              area: account
+              issue: change of e-mail
+              urgent: 0
+              opened: 2026-01-12T03:00:00
+              ticket: A few words about ticket three sentences. It works best when each part has one clear
+                purpose. This is demo text, written offline without a language model.
+              answer: A few words about without language. A good example says more than a long definition.
+                Please note that this is demo text and not a model's answer.
+              verdict:
+                helpfulness:
+                  reasoning: Demo text: the option was drawn at random.
+                  score: 3
+                tone:
+                  reasoning: Demo text: the option was drawn at random.
+                  score: neutral
+              escalation: null
+            stderr: the demo model wrote the texts: they are made up
+            exit 0
+        "#]],
     );
     check(
         &folder,
@@ -88,4 +86,36 @@ fn an_example_is_readable() {
         exit 0
     "#]],
     );
+}
+
+/// The commands of `docs/dataset-durability.md` say what the page shows. UPDATE_EXPECT=1 rewrites the page.
+#[test]
+fn the_page_about_durability_is_right() {
+    let page = root().join("docs/dataset-durability.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let folder = empty("dataset_durability");
+    let config = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(folder.join("greetings.yaml"), config).unwrap();
+    let mut parts = text.split("```console\n");
+    let mut rewritten = parts.next().unwrap().to_owned();
+    for (number, part) in parts.enumerate() {
+        let (shown, rest) = part.split_once("```").unwrap();
+        if number == 1 {
+            let changed = config.replace("goodbye", "good night");
+            assert_ne!(changed, config);
+            std::fs::write(folder.join("greetings.yaml"), changed).unwrap();
+        }
+        let mut said = String::new();
+        for command in shown.lines().filter_map(|line| line.strip_prefix("$ anabranch ")) {
+            let got = in_folder(&folder, &command.split(' ').collect::<Vec<_>>(), "");
+            said.push_str(&format!("$ anabranch {command}\n{}{}", got.stdout, got.stderr));
+        }
+        let is_right = timeless(&said) == timeless(shown);
+        rewritten.push_str(&format!("```console\n{}```{rest}", if is_right { shown } else { &said }));
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&page, &rewritten).unwrap();
+    } else {
+        assert_eq!(rewritten, text);
+    }
 }

@@ -13,25 +13,26 @@ fn verbs_are_listed() {
     check(
         &["--help"],
         &expect![[r#"
-        Datasets: columns by rows of samplers, templates and calls of language models
+            Datasets: columns by rows of samplers, templates and calls of language models
 
-        Usage: anabranch dataset [OPTIONS] <COMMAND>
+            Usage: anabranch dataset [OPTIONS] <COMMAND>
 
-        Commands:
-          check    Checks a configuration: reports all errors at once, or shows its columns, models and seed
-          preview  Generates a few rows in memory and shows them as readable records
-          build    Generates rows into a folder of Parquet files
-          export   Writes the rows of a built dataset as JSON lines or CSV
-          new      Writes a small configuration that runs at once, and a template of a models file
-          help     Print this message or the help of the given subcommand(s)
+            Commands:
+              check    Checks a configuration: reports all errors at once, or shows its columns, models and seed
+              preview  Generates a few rows in memory and shows them as readable records
+              build    Generates rows into a folder of Parquet files
+              status   Shows the state of a build: how far it is, what it spent, and how to go on
+              export   Writes the rows of a built dataset as JSON lines or CSV
+              new      Writes a small configuration that runs at once, and a template of a models file
+              help     Print this message or the help of the given subcommand(s)
 
-        Options:
-              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
-                              both: json,debug. The level is warn if not given, and info for `serve` [env:
-                              ANABRANCH_LOG] [default: text]
-          -h, --help          Print help
-        exit 0
-    "#]],
+            Options:
+                  --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                                  both: json,debug. The level is warn if not given, and info for `serve` [env:
+                                  ANABRANCH_LOG] [default: text]
+              -h, --help          Print help
+            exit 0
+        "#]],
     );
 }
 
@@ -60,34 +61,66 @@ fn help_of_build() {
                                           servers of models
                   --rows <N>              The number of rows to generate
                   --out <DIR>             The folder to write to. It is made if it is not there
-                  --replace               Removes the dataset that is in the folder; other files stay
-                  --buffer-size <N>       Rows per row group, and per file [default: buffer_size of the run
-                                          options, else 1000]
-                  --row-groups <N>        Row groups in flight at once [default: max_concurrent_row_groups of
-                                          the run options, else 3]
                   --json                  Events on stdout as JSON lines, instead of the report
                   --log <FORMAT>          Log lines on stderr: text or json, a level (off, error, warn, info,
                                           debug), or both: json,debug. The level is warn if not given, and info
                                           for `serve` [env: ANABRANCH_LOG] [default: text]
               -h, --help                  Print help
 
+            Continue:
+                  --replace        Removes the dataset that is in the folder, and builds it anew. The journal
+                                   stays: replies in it that still fit are used again, and cost nothing. Other
+                                   files stay too
+                  --retry-failed   Tries failed rows of an earlier build again. All other rows stay as they are
+                  --journal <DIR>  The folder of the journal, which several datasets can share, one after
+                                   another; `none` switches it off: what is not in row groups on disk is paid
+                                   again [default: journal/ in the output folder]
+
+            Flow (each flag is a run option of the file too, and wins over it):
+                  --buffer-size <N>       Rows per row group, and per file [default: buffer_size, else 1000]
+                  --row-groups <N>        Row groups in flight at once [default: max_concurrent_row_groups, else
+                                          3]
+                  --tasks <N>             Cells in flight at once, all row groups together [default:
+                                          max_in_flight_tasks, else 1024]
+                  --parallel <[ALIAS=]N>  The most calls in flight at once, of every model or of one alias; may
+                                          be repeated. Below it the limit adapts to the server by itself
+                                          [default: the model's max_parallel_requests, else 4]
+                  --retries <N>           Retries of a call after a failure that may pass [default: max_retries,
+                                          else 4]
+                  --salvage-rounds <N>    Further retries after those, half a minute and more apart, behind all
+                                          other work [default: salvage_rounds, else 2]
+                  --error-rate <R>        The share of a model's latest calls, from 0 to 1, that must fail to
+                                          stop the build early [default: shutdown_error_rate, else 0.5]
+                  --error-window <N>      The number of latest calls that the share is taken over; less than 50
+                                          counts as 50 [default: shutdown_error_window, else 100]
+                  --no-early-stop         Goes on however many calls fail [default: disable_early_shutdown, else
+                                          false]
+
             The folder gets Parquet files of one row group each (parquet-files/), the failed cells
-            (errors.parquet, errors.jsonl), metadata.json and a copy of the configuration. A row group is on
-            disk as a whole or not at all; Ctrl-C ends the build and keeps those that are there.
+            (errors.parquet, errors.jsonl), metadata.json, status.json, a copy of the configuration, and the
+            journal: every reply of a model, written down before anything else is done with it.
+
+            The same command goes on where a build ended, after Ctrl-C, a crash or a kill: row groups on disk
+            stay, replies in the journal are not paid for again. More rows, another buffer size and other flags
+            of the flow continue as well. Another configuration, seed or model is refused.
+
+            Ctrl-C (or SIGTERM) finishes and saves the calls in flight, then ends; a second one ends at once,
+            and those calls are paid again. A build also stops early if half of a model's last 100 calls failed.
 
             A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
             that may pass (rate limits, timeouts, server errors) are retried first. Servers are reached through
             the proxies that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name.
 
-            stdout: the report, or with --json one event per line: start, progress (every second), errors,
-            end.
+            stdout: the report, or with --json one event per line: start, progress (every second), stopping,
+            errors, end.
             stderr: progress, in place on a terminal, else as a line every 5 seconds.
 
               anabranch dataset build tickets.yaml --rows 1000 --out tickets --demo
-              anabranch dataset build tickets.yaml --rows 1000 --out tickets --seed 7 --models models.yaml
+              anabranch dataset build tickets.yaml --rows 1000 --out tickets --models models.yaml --parallel 64
+              anabranch dataset status tickets
 
-            Exit codes: 0 built, also if some rows were dropped (the report says so); 1 refused, failed,
-            stopped, or no row was left (stderr says why); 2 wrong usage.
+            Exit codes: 0 built, now or before, also if some rows were dropped (the report says so); 1 refused,
+            failed, stopped by a signal or early, or no row was left (stderr says why); 2 wrong usage.
             exit 0
         "#]],
     );
@@ -212,7 +245,7 @@ fn help_of_check_and_export() {
 
 #[test]
 fn every_verb_says_its_exit_codes() {
-    for verb in ["check", "preview", "build", "export", "new"] {
+    for verb in ["check", "preview", "build", "status", "export", "new"] {
         let said = anabranch(&["dataset", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb}");

@@ -59,16 +59,13 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
             issue: change of e-mail
             urgent: 0
             opened: 2026-01-12T03:00:00
-            ticket: Here is a short take on sentences issue. There is a simple version and a careful
-              version, and both have their place. A good example says more than a long definition. What
-              matters in the end is whether it helps somebody. This is demo text, written offline without
-              a language model.
-            answer: Here is a short take on version place example. A good example says more than a long
-              definition. What matters in the end is whether it helps somebody. The numbers are modest,
-              and the effect is not. This is demo text, written offline without a language model.
+            ticket: A few words about ticket three sentences. It works best when each part has one
+              clear purpose. This is demo text, written offline without a language model.
+            answer: A few words about without language. A good example says more than a long
+              definition. Please note that this is demo text and not a model's answer.
             verdict:
               helpfulness:
-                reasoning: Demo text: no text was read to come to this score.
+                reasoning: Demo text: the option was drawn at random.
                 score: 3
               tone:
                 reasoning: Demo text: the option was drawn at random.
@@ -81,30 +78,29 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
             issue: refund is late
             urgent: 1
             opened: 2026-02-17T02:00:00
-            ticket: Picture this: ticket three sentences. There is a simple version and a careful
-              version, and both have their place. A good example says more than a long definition. What
-              matters in the end is whether it helps somebody. Please note that this is demo text and not
-              a model's answer.
-            answer: In brief, about ticket. The numbers are modest, and the effect is not. Please note
-              that this is demo text and not a model's answer.
+            ticket: A few words about three sentences issue. Most people notice it only when something
+              is missing. It works best when each part has one clear purpose. This is demo text, written
+              offline without a language model.
+            answer: One way to see works clear purpose. Most people notice it only when something is
+              missing. This is demo text, written offline without a language model.
             verdict:
               helpfulness:
-                reasoning: Demo text: the option was drawn at random.
+                reasoning: Demo text: no text was read to come to this score.
                 score: 2
               tone:
-                reasoning: Demo text: the option was drawn at random.
-                score: warm
+                reasoning: Demo text: no text was read to come to this score.
+                score: neutral
             escalation: Call back about refund is late, ticket T-6DC138B0
     "#]]
     .assert_eq(records);
     let (progress, rest) = rest.split_once('\n').unwrap();
-    assert!(progress.starts_with("200 of 200 rows, ") && progress.contains(" failed cells, "), "{progress}");
+    assert!(progress.starts_with("200 of 200 rows, ") && progress.contains(" failed, "), "{progress}");
     let told =
         |start: &str, end: &str| rest.lines().any(|line| line.starts_with(start) && line.contains(end));
     assert!(told("  built     ", " of the demo model"), "{rest}");
     // Which calls fail depends on their order; some do, and each is counted.
     let failed: usize =
-        progress.split(", ").find_map(|part| part.strip_suffix(" failed cells")?.parse().ok()).unwrap();
+        progress.split(", ").find_map(|part| part.strip_suffix(" failed")?.parse().ok()).unwrap();
     let errors = std::fs::read_to_string(folder.join("feed/support_tickets/errors.jsonl")).unwrap();
     assert_eq!((failed, failed > 0), (errors.lines().count(), true));
     assert!(told("  verdict  server_error", "kept, cell is null") || told("  answer ", "dropped"), "{rest}");

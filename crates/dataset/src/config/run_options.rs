@@ -2,6 +2,8 @@
 
 use anabranch_document::{Fields, Notes};
 
+use crate::stop::FEWEST_CALLS;
+
 /// How a build runs. The names and defaults are those of DataDesigner's run configuration where it has them.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -13,7 +15,9 @@ pub struct RunOptions {
     pub max_conversation_correction_steps: u32,
     pub preserve_dropped_columns: bool,
     pub disable_early_shutdown: bool,
+    /// The share of a model's latest calls that must fail to stop the build.
     pub shutdown_error_rate: f64,
+    /// The number of latest calls that the share is taken over, at least 50.
     pub shutdown_error_window: u32,
     /// Retries of a call after a failure that may pass, with pauses that double from half a second on.
     pub max_retries: u32,
@@ -54,6 +58,7 @@ const WITHOUT_EFFECT: [(&str, &str); 8] = [
 impl RunOptions {
     /// Reads the options that are there over those that are set already.
     pub(super) fn read(&mut self, mut fields: Fields<'_>, notes: &mut Notes<'_>) {
+        let window_at = fields.get("shutdown_error_window").map(|node| node.at.clone());
         let mut whole = |name: &'static str, least: i64, most: i64, notes: &mut Notes<'_>| {
             let at = fields.get(name)?.at.clone();
             let found = fields.int(name, notes)?;
@@ -75,7 +80,14 @@ impl RunOptions {
             &mut self.max_conversation_correction_steps,
             whole("max_conversation_correction_steps", 0, 100, notes),
         );
-        set(&mut self.shutdown_error_window, whole("shutdown_error_window", 0, 1_000_000, notes));
+        let window = whole("shutdown_error_window", 0, 1_000_000, notes);
+        set(&mut self.shutdown_error_window, window);
+        if let (Some(at), Some(window)) = (window_at, window)
+            && window < i64::from(FEWEST_CALLS)
+        {
+            let what = format!("`shutdown_error_window` of {window} counts as {FEWEST_CALLS}");
+            notes.warn(&at, what, "a share of fewer calls says too little");
+        }
         set(&mut self.max_retries, whole("max_retries", 0, 1_000, notes));
         set(&mut self.salvage_rounds, whole("salvage_rounds", 0, 100, notes));
         let truth = |found: Option<bool>, to: &mut bool| found.into_iter().for_each(|found| *to = found);

@@ -137,6 +137,12 @@ fn run_options_are_read_and_checked() {
         data.yaml:6:7: `otel_metrics_port` has no effect here (a build opens no port)
         data.yaml:6:32: `display_tui` has no effect here (the terminal shows progress by itself)"#]],
     );
+    warned(
+        &with("run: {shutdown_error_window: 10}\n"),
+        &expect![
+            "data.yaml:6:30: `shutdown_error_window` of 10 counts as 50 (a share of fewer calls says too little)"
+        ],
+    );
     // A file of its own, under the configuration's.
     let text = with("run: {buffer_size: 50}\n");
     let mut setting =

@@ -1,0 +1,61 @@
+//! What a build has spent: calls and tokens, as parts of its progress.
+
+use std::collections::BTreeMap;
+
+use anabranch_dataset::output::ModelMetadata;
+
+use super::pace::grouped;
+
+/// The calls and tokens of all models.
+pub(super) struct Spent {
+    calls: u64,
+    reused: u64,
+    tokens_in: u64,
+    tokens_out: u64,
+}
+
+impl Spent {
+    /// Puts the models together.
+    pub(super) fn of(usage: &BTreeMap<String, ModelMetadata>) -> Spent {
+        let sum = |number: fn(&ModelMetadata) -> u64| usage.values().map(number).sum();
+        Spent {
+            calls: sum(|used| used.calls),
+            reused: sum(|used| used.reused),
+            tokens_in: sum(|used| used.input_tokens),
+            tokens_out: sum(|used| used.output_tokens),
+        }
+    }
+
+    /// A line for a terminal; `None` if there was nothing to pay for.
+    pub(super) fn line(&self) -> Option<String> {
+        let Spent { calls, reused, tokens_in, tokens_out } = self;
+        (calls + reused > 0).then(|| {
+            format!(
+                "  {} calls answered, {} from the journal; tokens: {} in, {} out",
+                grouped(*calls),
+                grouped(*reused),
+                grouped(*tokens_in),
+                grouped(*tokens_out)
+            )
+        })
+    }
+
+    /// The same in short, each part with its rank: the higher ones can be left out.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (u8, String)> {
+        let Spent { calls, reused, tokens_in, tokens_out } = *self;
+        let calls = (calls > 0).then(|| (1, format!("{} calls", grouped(calls))));
+        let reused = (reused > 0).then(|| (2, format!("{} reused", grouped(reused))));
+        let tokens = (tokens_in + tokens_out > 0)
+            .then(|| (4, format!("tokens {}+{}", thousands(tokens_in), thousands(tokens_out))));
+        [calls, reused, tokens].into_iter().flatten()
+    }
+}
+
+/// A number in three digits or so: `950`, `12k`, `3.4M`.
+fn thousands(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}

@@ -1,0 +1,156 @@
+//! Why a build was refused or failed, in words that say what to do.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_content::Error as StoreError;
+use anabranch_dataset::Error;
+
+use super::pace::grouped;
+use crate::failure::Failure;
+
+/// The failure of a build into a folder, with the ways out.
+pub(super) fn failure(error: Error, out: &Path) -> Failure {
+    let out = out.display();
+    if let Some(what) = full_disk(&error) {
+        return Failure::of(format!(
+            "{what}: the disk is full; free some space, then run the same command again to go on: \
+             rows and replies that were saved are not paid for again"
+        ));
+    }
+    match &error {
+        Error::Inputs { differ, .. } if differ.iter().any(|name| name == "metadata.json") => {
+            Failure::of(format!(
+                "{out} holds files of a dataset without metadata.json, so nobody can tell what they were made from; \
+             choose another folder, or let --replace remove them"
+            ))
+        }
+        Error::Inputs { differ, .. } => Failure::of(format!(
+            "{out} holds a dataset that was made with {}; choose another folder, or --replace: \
+             replies in the journal that still fit are used again, and cost nothing",
+            others(differ)
+        )),
+        Error::FewerRows { rows, .. } => Failure::of(format!(
+            "{out} holds a build of {rows} rows, which is more than --rows asks for; ask for at least {}, choose \
+             another folder, or --replace: replies in the journal are used again, and cost nothing",
+            grouped(*rows),
+            rows = grouped(*rows),
+        )),
+        Error::File(file) if file.cause.kind() == io::ErrorKind::ResourceBusy => Failure::of(format!(
+            "cannot build into {out}: {}; `anabranch dataset status {out}` shows how far it is",
+            file.cause
+        )),
+        Error::Journal(journal) => match &journal.cause {
+            StoreError::Owned { owner, .. } => Failure::of(format!(
+                "the journal {} is in use by {owner}; wait for that build, or give this one a journal of its own \
+                 (--journal DIR)",
+                journal.path.display()
+            )),
+            _ => Failure::Failed(Box::new(Arc::clone(journal))),
+        },
+        _ => error.into(),
+    }
+}
+
+/// "another configuration and another seed".
+fn others(differ: &[String]) -> String {
+    let is_plural =
+        |name: &String| ["models", "columns", "run options"].contains(&&**name) || name.starts_with("files");
+    let others: Vec<String> = differ
+        .iter()
+        .map(|name| if is_plural(name) { format!("other {name}") } else { format!("another {name}") })
+        .collect();
+    others.join(" and ")
+}
+
+/// What could not be done because the disk is full.
+fn full_disk(error: &Error) -> Option<String> {
+    let first: &(dyn StdError + 'static) = match error {
+        Error::Journal(journal) => &**journal,
+        error => error,
+    };
+    let mut next = Some(first);
+    while let Some(found) = next {
+        let cause = found
+            .downcast_ref::<io::Error>()
+            .or(found.downcast_ref::<Arc<io::Error>>().map(|cause| &**cause));
+        if cause.is_some_and(|cause| {
+            matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        }) {
+            return Some(first.to_string());
+        }
+        next = found.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use anabranch_dataset::JournalError;
+    use anabranch_dataset::output::FileError;
+    use expect_test::{Expect, expect};
+
+    fn check(error: impl Into<Error>, expected: &Expect) {
+        let Failure::Failed(failure) = failure(error.into(), Path::new("out")) else {
+            panic!("it is one in words")
+        };
+        expected.assert_eq(&failure.to_string());
+    }
+
+    fn full() -> io::Error {
+        io::Error::from(io::ErrorKind::StorageFull)
+    }
+
+    fn journal(cause: StoreError) -> Error {
+        Error::from(JournalError { action: "write", path: "out/journal".into(), cause })
+    }
+
+    #[test]
+    fn a_full_disk_is_named_wherever_it_is_met() {
+        let file = FileError { action: "write", path: "out/metadata.json".into(), cause: full() };
+        check(
+            file,
+            &expect![
+                "cannot write out/metadata.json: the disk is full; free some space, then run the same command again to go on: rows and replies that were saved are not paid for again"
+            ],
+        );
+        let disk = StoreError::Disk { doing: "write", path: "log/1".into(), cause: Arc::new(full()) };
+        check(
+            journal(StoreError::Broken(Box::new(disk))),
+            &expect![
+                "cannot write the journal out/journal: the log can no longer be written; close the store and open it again: the disk is full; free some space, then run the same command again to go on: rows and replies that were saved are not paid for again"
+            ],
+        );
+    }
+
+    #[test]
+    fn the_owner_of_a_journal_is_named() {
+        check(
+            journal(StoreError::Owned { owner: "process 7".to_owned(), listens_on: None }),
+            &expect![
+                "the journal out/journal is in use by process 7; wait for that build, or give this one a journal of its own (--journal DIR)"
+            ],
+        );
+    }
+
+    #[test]
+    fn other_inputs_are_listed() {
+        let differ = ["configuration", "models", "seed"].map(str::to_owned).to_vec();
+        check(
+            Error::Inputs { path: "out".into(), differ },
+            &expect![
+                "out holds a dataset that was made with another configuration and other models and another seed; choose another folder, or --replace: replies in the journal that still fit are used again, and cost nothing"
+            ],
+        );
+        check(
+            Error::FewerRows { path: "out".into(), rows: 3_000 },
+            &expect![
+                "out holds a build of 3,000 rows, which is more than --rows asks for; ask for at least 3,000, choose another folder, or --replace: replies in the journal are used again, and cost nothing"
+            ],
+        );
+    }
+}
