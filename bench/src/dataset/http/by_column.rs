@@ -63,7 +63,7 @@ pub(super) fn run(job: &Job) -> io::Result<u64> {
             settings(),
         );
         dataset.column(computed("both", &["b", "c"], both), settings());
-        ours::build(dataset, job).await
+        ours::build(dataset, job, anabranch_dataset::JournalPlace::Nowhere).await
     })
 }
 
