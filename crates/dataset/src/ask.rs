@@ -11,7 +11,7 @@ use anabranch_model::{ChatRequest, Message, Model as _};
 use anabranch_sampler::ColumnKey;
 use anabranch_value::Value;
 
-use crate::columns::{ModelCall, model_fault};
+use crate::columns::{Known, ModelCall, model_fault};
 use crate::custom::{Ask, Question};
 use crate::fault::Fault;
 use crate::job;
@@ -46,7 +46,7 @@ impl Ask for ModelQuestions {
         let (model, engine, limits) = (call.model.clone(), self.engine.clone(), self.limits.clone());
         Box::pin(async move {
             let request = request?;
-            if !model.surely_lacks(&request)
+            if model.known(&request) == Known::Perhaps
                 && let Ok(reply) = model.recorded().chat(request.clone()).await
             {
                 model.reused(1);

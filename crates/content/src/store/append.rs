@@ -12,19 +12,21 @@ use crate::log::{Fact, Record};
 use crate::{Address, Error};
 
 impl Store {
-    /// Stores a derivation's output, bytes and memo, as acknowledged data. It returns once both are written to the log:
-    /// they survive a crash of the process from then on, and a power cut once [`sync`](Store::sync) returns.
-    /// `made.output` is the address of the bytes. A value that is too large to be packed
-    /// ([`super::Config::packed_most`]) is synced at once.
-    pub async fn append(&self, made: NewMemo<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
+    /// Stores bytes and the memos whose output they are, as acknowledged data. It returns once all are written to the
+    /// log: they survive a crash of the process from then on, and a power cut once [`sync`](Store::sync) returns.
+    /// Bytes that are too many to be packed ([`super::Config::packed_most`]) are synced at once.
+    pub async fn append(&self, bytes: impl Into<Bytes>, made: &[NewMemo<'_>]) -> Result<(), Error> {
         let bytes: Bytes = bytes.into();
-        debug_assert_eq!(made.output, Address::of(&bytes));
+        debug_assert!(made.iter().all(|made| made.output == Address::of(&bytes)));
         if bytes.len() > self.inner.core.config.packed_most {
             self.put(bytes, Class::Acknowledged).await?;
-            return self.remember(made, Class::Acknowledged).await;
+            for made in made {
+                self.remember(*made, Class::Acknowledged).await?;
+            }
+            return Ok(());
         }
         let len = bytes.len() as u64;
-        let result = self.append_packed(made, bytes).await;
+        let result = self.append_packed(bytes, made).await;
         self.inner.core.count(Kind::Append, result, |new| new.then_some(len)).map(|_| ())
     }
 
@@ -33,20 +35,33 @@ impl Store {
         self.inner.core.submit(Order::Sync, 0).await.map(|_| ())
     }
 
-    /// Returns whether the memo is new.
-    async fn append_packed(&self, made: NewMemo<'_>, bytes: Bytes) -> Result<bool, Error> {
-        let NewMemo { derivation, output, size, cost, inputs } = made;
-        check_inputs(inputs)?;
+    /// Returns whether the bytes are new.
+    async fn append_packed(&self, bytes: Bytes, made: &[NewMemo<'_>]) -> Result<bool, Error> {
         let core = &self.inner.core;
+        let Some(first) = made.first() else { return Ok(false) };
+        let output = first.output;
         core.room_for(bytes.len() as u64).await?;
-        // A blob that is there already must not be removed before the memo that leads to it is written.
-        let _wanted = core.guard.want([&[output, derivation], inputs].concat());
+        let mut addresses = vec![output];
+        for NewMemo { derivation, inputs, .. } in made {
+            check_inputs(inputs)?;
+            addresses.push(*derivation);
+            addresses.extend(*inputs);
+        }
+        // A blob that is there already must not be removed before the memos that lead to it are written.
+        let _wanted = core.guard.want(addresses);
         let at = core.now();
-        let blob = Fact::Blob { address: output, bytes };
-        let memo = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
-        let weight = blob.size_hint() + memo.size_hint();
-        let records = [blob, memo].map(|fact| Record { at, class: Class::Acknowledged, fact });
-        let answer = core.submit(Order::Append(records.into()), weight).await?;
-        Ok(answer.each_written.last().copied().unwrap_or_default())
+        let memos = made.iter().map(|made| Fact::Memo {
+            derivation: made.derivation,
+            output,
+            size: made.size,
+            cost: made.cost,
+            inputs: made.inputs.to_vec(),
+        });
+        let facts = std::iter::once(Fact::Blob { address: output, bytes }).chain(memos);
+        let records: Vec<Record> =
+            facts.map(|fact| Record { at, class: Class::Acknowledged, fact }).collect();
+        let weight = records.iter().map(|record| record.fact.size_hint()).sum();
+        let answer = core.submit(Order::Append(records), weight).await?;
+        Ok(answer.each_written.first().copied().unwrap_or_default())
     }
 }

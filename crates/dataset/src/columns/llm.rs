@@ -1,8 +1,9 @@
 //! Columns that a language model writes: text, code, structured values, scores of a judge.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
+use anabranch_content::Address;
 use anabranch_model::conversation::{
     Conversed, TraceMessage, Turns, code_suffix, converse, judge_suffix, structured_suffix,
 };
@@ -15,7 +16,7 @@ use anabranch_value::Value;
 
 use super::expression::template_fault;
 use super::model_call::{ModelCall, model_fault};
-use super::paid_model::PaidModel;
+use super::paid_model::{Known, LackingModel, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
 use crate::fault::Fault;
@@ -157,16 +158,17 @@ impl Generator for Llm {
             Ok(request) => request,
             Err(fault) => return Work::Ready(Err(fault)),
         };
-        let is_new = self.call.model.surely_lacks(&request);
+        let known = self.call.model.known(&request);
         let conversation = Conversation {
             model: self.call.model.clone(),
+            lacking: if let Known::Lacking(key) = known { Some(key) } else { None },
             request,
             form: Arc::clone(&self.form),
             turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
             trace: self.trace,
             has_reasoning: self.has_reasoning,
         };
-        if is_new {
+        if known != Known::Perhaps {
             return Work::Ready(Ok(conversation.call()));
         }
         Work::future(async move {
@@ -182,6 +184,8 @@ impl Generator for Llm {
 #[derive(Clone)]
 struct Conversation {
     model: PaidModel,
+    /// The key of the first reply, if the journal has none under it.
+    lacking: Option<Address>,
     request: ChatRequest,
     form: Arc<Form>,
     turns: Turns,
@@ -194,7 +198,9 @@ impl Conversation {
         Prepared::Call(Call::new(move || {
             let conversation = self.clone();
             async move {
-                let conversed = conversation.with(&conversation.model).await;
+                let lacking = Mutex::new(conversation.lacking);
+                let model = LackingModel { model: conversation.model.clone(), key: lacking };
+                let conversed = conversation.with(&model).await;
                 conversed.map(|conversed| conversation.cells(conversed)).map_err(|error| model_fault(&error))
             }
         }))

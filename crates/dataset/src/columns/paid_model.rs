@@ -1,8 +1,8 @@
 //! A model whose replies are recorded: a reply that the journal has is not paid for again.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_content::Address;
 use anabranch_engine::clock::Clock;
@@ -68,9 +68,16 @@ impl PaidModel {
     }
 
     /// Whether the journal has no reply to a request, as far as can be said without a look at the disk.
-    pub(crate) fn surely_lacks(&self, request: &ChatRequest) -> bool {
-        let shared = &self.shared;
-        shared.journal.get().is_none_or(|journal| journal.surely_lacks(&shared.keys.chat(request)))
+    pub(crate) fn known(&self, request: &ChatRequest) -> Known {
+        let Some(journal) = self.shared.journal.get() else { return Known::NoJournal };
+        let key = self.shared.keys.chat(request);
+        if journal.surely_lacks(&key) { Known::Lacking(key) } else { Known::Perhaps }
+    }
+
+    /// Asks for a reply that the journal lacks.
+    pub(crate) fn ask(&self, request: ChatRequest, key: Address) -> BoxFuture<ChatReply, Error> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { shared.ask(request, key).await })
     }
 
     /// The model as far as the journal knows it.
@@ -115,19 +122,7 @@ impl Model for PaidModel {
                 shared.counters.reused.fetch_add(1, Relaxed);
                 return reply;
             }
-            let began = shared.clock.now();
-            let reply = shared.inner.chat(request).await;
-            let entry = match &reply {
-                Ok(reply) => {
-                    shared.called(reply);
-                    let took = shared.clock.now().saturating_duration_since(began);
-                    Entry::Reply(RecordedReply { reply: reply.clone(), took })
-                }
-                Err(Error::Refused { message, .. }) => Entry::Refusal(message.clone()),
-                Err(_) => return reply,
-            };
-            journal.record(key, &entry).await.map_err(journal_error)?;
-            reply
+            shared.ask(request, key).await
         })
     }
 
@@ -152,6 +147,25 @@ impl Model for PaidModel {
 }
 
 impl Shared {
+    /// Asks the model, and records its reply.
+    async fn ask(&self, request: ChatRequest, key: Address) -> Result<ChatReply, Error> {
+        let began = self.clock.now();
+        let reply = self.inner.chat(request).await;
+        let entry = match &reply {
+            Ok(reply) => {
+                self.called(reply);
+                let took = self.clock.now().saturating_duration_since(began);
+                Entry::Reply(RecordedReply { reply: reply.clone(), took })
+            }
+            Err(Error::Refused { message, .. }) => Entry::Refusal(message.clone()),
+            Err(_) => return reply,
+        };
+        if let Some(journal) = self.journal.get() {
+            journal.record(key, &entry).await.map_err(journal_error)?;
+        }
+        reply
+    }
+
     fn called(&self, reply: &ChatReply) {
         self.count(reply.usage, reply.rates.as_deref());
     }
@@ -208,6 +222,39 @@ impl Shared {
 
 fn journal_error(error: crate::journal::Error) -> Error {
     Error::Setup(error.to_string())
+}
+
+/// What is known about the reply to a request without a look at the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    NoJournal,
+    /// The journal has no reply under this key.
+    Lacking(Address),
+    /// The journal may have one.
+    Perhaps,
+}
+
+/// A model whose first reply is lacking in the journal: it is asked without another look.
+pub(crate) struct LackingModel {
+    pub(crate) model: PaidModel,
+    pub(crate) key: Mutex<Option<Address>>,
+}
+
+impl Model for LackingModel {
+    fn identity(&self) -> &Identity {
+        self.model.identity()
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
+        match self.key.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(key) => self.model.ask(request, key),
+            None => self.model.chat(request),
+        }
+    }
+
+    fn embed(&self, request: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
+        self.model.embed(request)
+    }
 }
 
 /// A model that knows the recorded replies, and nothing else.

@@ -33,17 +33,6 @@ const REFUSAL: u8 = 2;
 const VECTOR: u8 = 3;
 
 impl Entry {
-    /// The tokens that were paid for.
-    pub(crate) fn tokens(&self) -> u64 {
-        match self {
-            Entry::Reply(RecordedReply { reply, .. }) => {
-                reply.usage.input_tokens.saturating_add(reply.usage.output_tokens)
-            }
-            Entry::Refusal(_) => 0,
-            Entry::Vector(vector) => vector.tokens,
-        }
-    }
-
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(64));
         match self {

@@ -6,18 +6,24 @@
 
 mod entry;
 mod key;
+mod page;
+mod tail;
 
+use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use anabranch_content::{Address, Config, Cost, NewMemo, Store};
+use bytes::Bytes;
 use futures_util::FutureExt;
 
 pub(crate) use entry::{Entry, RecordedReply, RecordedVector};
 pub(crate) use key::Keys;
 
 use crate::stop::{StopReason, StopSwitch};
+use page::Page;
+use tail::{Moving, Tail};
 
 /// Where the journal of a build is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +46,24 @@ pub struct Error {
     /// The journal's folder.
     pub path: PathBuf,
     #[source]
-    pub cause: anabranch_content::Error,
+    pub cause: Cause,
+}
+
+/// What went wrong below a journal.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Cause {
+    /// The store of the journal failed.
+    #[error(transparent)]
+    Store(#[from] anabranch_content::Error),
+    /// The file of the latest entries failed.
+    #[error(transparent)]
+    File(Arc<io::Error>),
+}
+
+impl From<io::Error> for Cause {
+    fn from(error: io::Error) -> Cause {
+        Cause::File(Arc::new(error))
+    }
 }
 
 /// The recorded replies of a build. Clones share them.
@@ -48,8 +71,14 @@ pub struct Error {
 pub(crate) struct Journal {
     path: Arc<Path>,
     store: Store,
+    tail: Arc<Tail>,
+    /// Held while entries move from the tail to the store.
+    moving: Arc<tokio::sync::Mutex<()>>,
     stop: StopSwitch,
 }
+
+/// Entries in the tail, in bytes, at which they move to the store at once.
+const TAIL_MOST: usize = 32 << 20;
 
 /// A journal that the models of a dataset use once it is open.
 pub(crate) type JournalSlot = Arc<OnceLock<Journal>>;
@@ -69,12 +98,10 @@ fn config() -> Config {
 impl Journal {
     /// Opens a journal, or makes one. An entry that cannot be written stops the build by `stop`. Blocks.
     pub(crate) fn open(path: &Path, stop: StopSwitch) -> Result<Journal, Error> {
-        let store = Store::open(path, config()).map_err(|cause| Error {
-            action: "open",
-            path: path.to_owned(),
-            cause,
-        })?;
-        Ok(Journal { path: path.into(), store, stop })
+        let failed = |cause: Cause| Error { action: "open", path: path.to_owned(), cause };
+        let store = Store::open(path, config()).map_err(|error| failed(error.into()))?;
+        let tail = Tail::open(path).map_err(|error| failed(error.into()))?;
+        Ok(Journal { path: path.into(), store, tail: Arc::new(tail), moving: Arc::default(), stop })
     }
 
     /// The journal's folder.
@@ -84,45 +111,68 @@ impl Journal {
 
     /// Whether an entry is missing for sure, without a look at the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
-        matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
+        self.tail.find(key).is_none() && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
     }
 
     /// The entry under a key.
     pub(crate) async fn find(&self, key: &Address) -> Result<Option<Entry>, Error> {
-        let failed = |cause| self.failed("read", cause);
+        if let Some(entry) = self.tail.find(key) {
+            return Ok(Entry::decode(&entry));
+        }
+        let failed = |cause: anabranch_content::Error| self.failed("read", cause.into());
         let Some(memo) = self.store.recall(key).await.map_err(failed)? else { return Ok(None) };
         // A power cut may have taken the bytes and left the memo.
-        let bytes = self.store.get(&memo.output).await.map_err(failed)?;
-        Ok(bytes.and_then(|bytes| Entry::decode(&bytes)))
+        let page = self.store.get(&memo.output).await.map_err(failed)?;
+        Ok(page.and_then(|page| page::find(&page, key)).and_then(|entry| Entry::decode(&entry)))
     }
 
     /// Records an entry: a crash of the process does not lose it once this returns.
     pub(crate) async fn record(&self, key: Address, entry: &Entry) -> Result<(), Error> {
-        let bytes = entry.encode();
-        let made = NewMemo {
-            derivation: key,
-            output: Address::of(&bytes),
-            size: bytes.len() as u64,
-            cost: Cost { cpu: Duration::ZERO, tokens: entry.tokens(), micros: 0 },
-            inputs: &[],
-        };
-        self.store.append(made, bytes).await.map_err(|cause| self.failed("write", cause))
+        let written = self.tail.append(key, Bytes::from(entry.encode()));
+        match written.map_err(|error| self.failed("write", error.into()))? {
+            TAIL_MOST.. => self.sync().await,
+            _ => Ok(()),
+        }
     }
 
-    /// Waits until all entries survive a power cut.
+    /// Waits until all entries survive a power cut: they move from the tail to the store.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
-        self.store.sync().await.map_err(|cause| self.failed("sync", cause))
+        let _turn = self.moving.lock().await;
+        let Some(moving) = self.tail.rotate() else { return Ok(()) };
+        let kept = keep(&self.store, &moving).await;
+        kept.map_err(|error| self.failed("write", error.into()))?;
+        self.tail.moved().map_err(|error| self.failed("write", error.into()))
     }
 
     /// Writes everything and releases the folder.
     pub(crate) async fn close(&self) -> Result<(), Error> {
-        self.store.clone().close().await.map_err(|cause| self.failed("close", cause))
+        let synced = self.sync().await;
+        let closed = self.store.clone().close().await;
+        synced.and(closed.map_err(|error| self.failed("close", error.into())))
     }
 
     /// A build whose journal fails must not go on to pay for replies that nobody keeps.
-    fn failed(&self, action: &'static str, cause: anabranch_content::Error) -> Error {
+    fn failed(&self, action: &'static str, cause: Cause) -> Error {
         let error = |cause| Error { action, path: self.path.to_path_buf(), cause };
         self.stop.stop(StopReason::Journal(Arc::new(error(cause.clone()))));
         error(cause)
     }
+}
+
+/// Stores entries, and waits until they survive a power cut.
+async fn keep(store: &Store, moving: &Moving) -> Result<(), anabranch_content::Error> {
+    let mut entries = Cow::Borrowed(&*moving.entries);
+    if moving.again {
+        let keys: Vec<Address> = entries.keys().copied().collect();
+        let mut known = store.recall_many(&keys).await?.into_iter();
+        entries.to_mut().retain(|_, _| known.next().is_some_and(|memo| memo.is_none()));
+    }
+    for Page { bytes, keys } in page::pages(&entries) {
+        let (output, size) = (Address::of(&bytes), bytes.len() as u64);
+        let memo =
+            |key: &Address| NewMemo { derivation: *key, output, size, cost: Cost::default(), inputs: &[] };
+        let made: Vec<NewMemo<'_>> = keys.iter().map(memo).collect();
+        store.append(bytes, &made).await?;
+    }
+    store.sync().await
 }

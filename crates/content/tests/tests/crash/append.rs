@@ -9,7 +9,6 @@ use super::driver::small;
 use crate::derived::{derivation, made, value};
 use crate::store::Hand;
 
-/// Two derivations in a row have one value.
 fn value_of(number: u64) -> bytes::Bytes {
     value(number / 2)
 }
@@ -18,12 +17,14 @@ fn value_of(number: u64) -> bytes::Bytes {
 async fn work(disk: &CrashDisk) -> (u64, u64) {
     let (mut answered, mut synced) = (0, 0);
     let Ok(store) = Store::open_on(Arc::new(disk.clone()), small(&Hand::default())) else { return (0, 0) };
-    for number in 0..60 {
-        if store.append(made(derivation(number), &value_of(number)), value_of(number)).await.is_err() {
+    for number in 0..30 {
+        // Two derivations in a row have one value, and are appended together.
+        let both = [2 * number, 2 * number + 1].map(|number| made(derivation(number), &value_of(number)));
+        if store.append(value_of(2 * number), &both).await.is_err() {
             break;
         }
-        answered = number + 1;
-        if number % 11 == 10 && store.sync().await.is_ok() {
+        answered = 2 * number + 2;
+        if number % 6 == 5 && store.sync().await.is_ok() {
             synced = answered;
         }
     }
