@@ -231,6 +231,10 @@ fn a_killed_build_is_seen_and_goes_on() {
     let process = u64::from(running.child.id());
     assert_eq!((&state["state"], &state["process"]), (&"running".into(), &process.into()));
     assert_eq!(state["models"]["writer"]["calls"], 6);
+    assert_eq!(
+        state["next"],
+        format!("wait; Ctrl-C or `kill -INT {process}` stops it and saves the calls in flight")
+    );
     let refused = shown(&build(&folder, &[]), &folder).replace(&process.to_string(), "PID");
     expect![[r#"
         stderr: error: cannot build into out: another build writes to it (process PID); wait for it, or choose another folder; `anabranch dataset status out` shows how far it is
@@ -410,6 +414,21 @@ fn a_journal_can_be_shared_or_left_out() {
     assert_eq!((calls("a", "journal"), calls("b", "journal")), (20, 0));
     assert_eq!((calls("c", "none"), calls("d", "none")), (20, 20));
     assert!(!folder.join("none").exists());
+}
+
+#[test]
+fn two_builds_do_not_share_a_journal_at_once() {
+    let (server, gate) = Gate::server(0);
+    let folder = folder("dataset_journal_in_use", CONFIG, &server);
+    let running = Running::start(&folder, &["--journal", "journal"]);
+    gate.wait_for(4);
+    let refused = build_with(&folder, &[("--out", "other")], &["--journal", "journal"]);
+    expect![[r#"
+        stderr: error: the journal journal is in use by process PID; wait for that build, or give this one a journal of its own (--journal DIR)
+        exit 1
+    "#]].assert_eq(&shown(&refused, &folder).replace(&running.child.id().to_string(), "PID"));
+    gate.open();
+    assert_eq!(running.end().code, 0);
 }
 
 #[test]
