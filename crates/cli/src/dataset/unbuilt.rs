@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_content::Error as StoreError;
-use anabranch_dataset::Error;
+use anabranch_dataset::{Error, JournalCause};
 
 use super::pace::grouped;
 use crate::failure::Failure;
@@ -42,15 +42,26 @@ pub(super) fn failure(error: Error, out: &Path) -> Failure {
             "cannot build into {out}: {}; `anabranch dataset status {out}` shows how far it is",
             file.cause
         )),
-        Error::Journal(journal) => match &journal.cause {
-            StoreError::Owned { owner, .. } => Failure::of(format!(
+        Error::Journal(journal) => match owner(&journal.cause) {
+            Some(owner) => Failure::of(format!(
                 "the journal {} is in use by {owner}; wait for that build, or give this one a journal of its own \
                  (--journal DIR)",
                 journal.path.display()
             )),
-            _ => Failure::Failed(Box::new(Arc::clone(journal))),
+            None => Failure::Failed(Box::new(Arc::clone(journal))),
         },
         _ => error.into(),
+    }
+}
+
+/// The process that has the store of a journal.
+fn owner(cause: &JournalCause) -> Option<&str> {
+    match cause {
+        JournalCause::Store(store) => match &**store {
+            StoreError::Owned { owner, .. } => Some(owner),
+            _ => None,
+        },
+        JournalCause::File(_) => None,
     }
 }
 
@@ -106,7 +117,7 @@ mod tests {
     }
 
     fn journal(cause: StoreError) -> Error {
-        Error::from(JournalError { action: "write", path: "out/journal".into(), cause })
+        Error::from(JournalError { action: "write", path: "out/journal".into(), cause: cause.into() })
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_dataset::output::{ExportFormat, Folder, export};
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{BuildOptions, Dataset, Loaded, ModelSource, Sources};
+use anabranch_dataset::{BuildOptions, Dataset, JournalPlace, Loaded, ModelSource, Sources};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings, Simulation};
@@ -47,7 +47,10 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
         Simulation { clock: Arc::clone(engine.clock()), latency: LATENCY, failure_rate: FAILURE_RATE };
     let models = ModelSource::Demo(Demo::new().with_simulation(simulation));
     let to = folder.join("support_tickets");
-    let options = BuildOptions { rows: ROWS, out: to.clone(), replace: true, ..BuildOptions::default() };
+    // Without a journal: a second demo is to call the model as the first one did.
+    let journal = JournalPlace::Nowhere;
+    let options =
+        BuildOptions { rows: ROWS, out: to.clone(), replace: true, journal, ..BuildOptions::default() };
     let build = Dataset::from_config(&loaded, &engine, &models, &post)?.build(options).await?;
     let mut pace = Pace::new(&build, SystemClock.now());
     let report = build.run().await?;

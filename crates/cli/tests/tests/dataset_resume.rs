@@ -218,25 +218,44 @@ fn a_second_ctrl_c_ends_at_once() {
     assert_eq!((server.calls(), prompts(&server)), (24, 20), "the four calls in flight were made twice");
 }
 
+/// Waits for the report that shows the calls that wait: one is written every second.
+fn status_with_waiting_calls(folder: &Path) -> Value {
+    let is_it = |state: &Value| state["limits"][0]["in_flight"] == 4 && state["rows_written"] == 5;
+    std::iter::repeat_with(|| status(folder)).find(is_it).unwrap()
+}
+
 #[test]
-fn a_killed_build_is_seen_and_goes_on() {
+fn a_running_build_is_seen_and_keeps_its_folder() {
     let (server, gate) = Gate::server(6);
-    let folder = folder("dataset_killed", CONFIG, &server);
-    let mut running = Running::start(&folder, &[]);
+    let folder = folder("dataset_running", CONFIG, &server);
+    let running = Running::start(&folder, &[]);
     gate.wait_for(4);
-    // A report is written every second; it must come to show the calls that wait.
-    let state = std::iter::repeat_with(|| status(&folder))
-        .find(|state| state["limits"][0]["in_flight"] == 4 && state["rows_written"] == 5)
-        .unwrap();
+    let state = status_with_waiting_calls(&folder);
     let process = u64::from(running.child.id());
     assert_eq!((&state["state"], &state["process"]), (&"running".into(), &process.into()));
     assert_eq!(state["models"]["writer"]["calls"], 6);
+    assert_eq!(
+        state["next"],
+        format!("wait; Ctrl-C or `kill -INT {process}` stops it and saves the calls in flight")
+    );
     let refused = shown(&build(&folder, &[]), &folder).replace(&process.to_string(), "PID");
     expect![[r#"
         stderr: error: cannot build into out: another build writes to it (process PID); wait for it, or choose another folder; `anabranch dataset status out` shows how far it is
         exit 1
     "#]]
     .assert_eq(&refused);
+    gate.open();
+    assert_eq!(running.end().code, 0);
+    assert_eq!((server.calls(), &status(&folder)["state"]), (20, &"complete".into()));
+}
+
+#[test]
+fn a_killed_build_is_interrupted_and_goes_on() {
+    let (server, gate) = Gate::server(6);
+    let folder = folder("dataset_killed", CONFIG, &server);
+    let mut running = Running::start(&folder, &[]);
+    gate.wait_for(4);
+    status_with_waiting_calls(&folder);
     running.child.kill().unwrap();
     running.end();
     let interrupted = in_folder(&folder, &["dataset", "status", "out"], "");
@@ -410,6 +429,21 @@ fn a_journal_can_be_shared_or_left_out() {
     assert_eq!((calls("a", "journal"), calls("b", "journal")), (20, 0));
     assert_eq!((calls("c", "none"), calls("d", "none")), (20, 20));
     assert!(!folder.join("none").exists());
+}
+
+#[test]
+fn two_builds_do_not_share_a_journal_at_once() {
+    let (server, gate) = Gate::server(0);
+    let folder = folder("dataset_journal_in_use", CONFIG, &server);
+    let running = Running::start(&folder, &["--journal", "journal"]);
+    gate.wait_for(4);
+    let refused = build_with(&folder, &[("--out", "other")], &["--journal", "journal"]);
+    expect![[r#"
+        stderr: error: the journal journal is in use by process PID; wait for that build, or give this one a journal of its own (--journal DIR)
+        exit 1
+    "#]].assert_eq(&shown(&refused, &folder).replace(&running.child.id().to_string(), "PID"));
+    gate.open();
+    assert_eq!(running.end().code, 0);
 }
 
 #[test]

@@ -53,11 +53,17 @@ pub struct Error {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Cause {
     /// The store of the journal failed.
-    #[error(transparent)]
-    Store(#[from] anabranch_content::Error),
+    #[error("{0}")]
+    Store(#[source] Box<anabranch_content::Error>),
     /// The file of the latest entries failed.
-    #[error(transparent)]
-    File(Arc<io::Error>),
+    #[error("{0}")]
+    File(#[source] Arc<io::Error>),
+}
+
+impl From<anabranch_content::Error> for Cause {
+    fn from(error: anabranch_content::Error) -> Cause {
+        Cause::Store(Box::new(error))
+    }
 }
 
 impl From<io::Error> for Cause {

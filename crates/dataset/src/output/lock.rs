@@ -41,12 +41,21 @@ impl Lock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
+        // A look at the lock could get in the way of a build that begins, so a process that is gone needs no look.
+        let Some(owner) = owner(&mut file).filter(|owner| is_alive(*owner)) else { return Ok(None) };
         match file.try_lock_shared() {
             Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => Ok(Some(owner(&mut file).unwrap_or(0))),
+            Err(TryLockError::WouldBlock) => Ok(Some(owner)),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+fn is_alive(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| {
+        !matches!(rustix::process::test_kill_process(process), Err(rustix::io::Errno::SRCH))
+    })
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -213,6 +213,8 @@ fn a_folder_that_holds_a_dataset_is_replaced_only_when_told_to() {
     };
     build(3, false).unwrap();
     std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    let again = build(3, false).unwrap();
+    assert_eq!((again.rows, again.resumed), (3, 3), "it is complete already");
     let error = build(2, false).unwrap_err();
     assert!(matches!(error, Error::FewerRows { rows: 3, .. }), "{error}");
     assert_eq!(build(2, true).unwrap().rows, 2);
