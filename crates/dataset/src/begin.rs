@@ -1,7 +1,7 @@
 //! The beginning of a build: what an earlier one left in the folder, and what is to be done.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::dataset::BuildOptions;
 use crate::error::Error;
@@ -65,10 +65,10 @@ pub(crate) fn begin(
 }
 
 /// The metadata of the build that this one continues; `None` if there is none.
-fn earlier(path: &PathBuf, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, Error> {
+fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, Error> {
     let Some(before) = Metadata::read(path)? else {
         return match Folder::holds_dataset(path) {
-            true => Err(Error::Inputs { path: path.clone(), differ: vec!["metadata.json".to_owned()] }),
+            true => Err(Error::Inputs { path: path.to_owned(), differ: vec!["metadata.json".to_owned()] }),
             false => Ok(None),
         };
     };
@@ -78,10 +78,10 @@ fn earlier(path: &PathBuf, inputs: &Inputs, rows: u64) -> Result<Option<Metadata
         return Ok(None);
     }
     if !differ.is_empty() {
-        return Err(Error::Inputs { path: path.clone(), differ });
+        return Err(Error::Inputs { path: path.to_owned(), differ });
     }
     if rows < before.target_num_records && has_rows {
-        return Err(Error::FewerRows { path: path.clone(), rows: before.target_num_records });
+        return Err(Error::FewerRows { path: path.to_owned(), rows: before.target_num_records });
     }
     Ok(Some(before))
 }
@@ -101,7 +101,8 @@ fn survey(
             continue;
         }
         same_rows.push(group);
-        if found.unfinished == 0 && !(is_retry && !found.errors.is_empty()) {
+        let is_tried_again = is_retry && !found.errors.is_empty();
+        if found.unfinished == 0 && !is_tried_again {
             kept.insert(group, found);
         }
     }

@@ -140,7 +140,7 @@ impl Model for PaidModel {
                 let key = shared.keys.embedding(text);
                 async move { journal.record(key, &entry).await }
             });
-            try_join_all(records.collect::<Vec<_>>()).await.map_err(journal_error)?;
+            try_join_all(records.collect::<Vec<_>>()).await.map_err(|error| journal_error(&error))?;
             Ok(reply)
         })
     }
@@ -161,7 +161,7 @@ impl Shared {
             Err(_) => return reply,
         };
         if let Some(journal) = self.journal.get() {
-            journal.record(key, &entry).await.map_err(journal_error)?;
+            journal.record(key, &entry).await.map_err(|error| journal_error(&error))?;
         }
         reply
     }
@@ -198,7 +198,7 @@ impl Shared {
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {
         let found = match journal.find(key).await {
             Ok(found) => found?,
-            Err(error) => return Some(Err(journal_error(error))),
+            Err(error) => return Some(Err(journal_error(&error))),
         };
         let reply = match found {
             Entry::Reply(RecordedReply { reply, .. }) => Ok(reply),
@@ -212,7 +212,7 @@ impl Shared {
     }
 
     async fn recorded_vector(&self, journal: &Journal, text: &str) -> Result<Option<Vec<f64>>, Error> {
-        let found = journal.find(&self.keys.embedding(text)).await.map_err(journal_error)?;
+        let found = journal.find(&self.keys.embedding(text)).await.map_err(|error| journal_error(&error))?;
         Ok(found.and_then(|entry| match entry {
             Entry::Vector(RecordedVector { vector, .. }) => Some(vector),
             Entry::Reply(_) | Entry::Refusal(_) => None,
@@ -220,7 +220,7 @@ impl Shared {
     }
 }
 
-fn journal_error(error: crate::journal::Error) -> Error {
+fn journal_error(error: &crate::journal::Error) -> Error {
     Error::Setup(error.to_string())
 }
 

@@ -33,7 +33,7 @@ fn value(hasher: &mut blake3::Hasher, found: &Tree) {
         Tree::Bool(truth) => _ = hasher.update(&[1, u8::from(*truth)]),
         Tree::Int(int) => _ = hasher.update(&[2]).update(&int.to_le_bytes()),
         Tree::Float(float) | Tree::Big(float) => {
-            _ = hasher.update(&[3]).update(&float.to_bits().to_le_bytes())
+            _ = hasher.update(&[3]).update(&float.to_bits().to_le_bytes());
         }
         Tree::Text(found) => text(hasher.update(&[4]), found),
         Tree::List(items) => {
