@@ -100,6 +100,7 @@ impl Build {
             seed: dataset.seed,
             folder: None,
             journal: None,
+            has_replies: false,
             stop,
         };
         Ok(Build {
@@ -133,6 +134,7 @@ impl Build {
             let dropped = group.errors.iter().filter(|error| !error.kept).count() as u64;
             shared.progress.found_group(group.rows, dropped);
         }
+        shared.has_replies = journal.as_ref().is_some_and(|journal| !journal.was_empty());
         (shared.folder, shared.journal) = (Some(folder), journal);
         let continued = Continued { _lock: lock, before, kept, retry_rounds };
         if let Some(before) = continued.done(self.groups) {

@@ -26,7 +26,7 @@ pub trait Generator: Send + Sync + 'static {
         )))
     }
 
-    /// Prepares the call that fills one row, or fills it without one. Called for [`Grain::Call`].
+    /// Prepares the call that fills one row, or fills it without one: at once, or as a future. Called for [`Grain::Call`].
     fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
         let _ = row;
         Work::Ready(Err(Fault::permanent(
@@ -89,18 +89,27 @@ pub enum Prepared {
 }
 
 /// A call that fills a row. It is made once per try.
-pub struct Call(Box<dyn Fn() -> BoxFuture<Cells, Fault> + Send>);
+pub struct Call {
+    start: Box<dyn Fn() -> BoxFuture<Cells, Fault> + Send>,
+    bytes: usize,
+}
 
 impl Call {
-    /// A call. The closure starts one try.
+    /// A call. The closure starts one try. `bytes` is the memory that it takes while it waits, such as the length of its
+    /// prompt: calls that take much are prepared again later.
     pub fn new<F: Future<Output = Result<Cells, Fault>> + Send + 'static>(
+        bytes: usize,
         start: impl Fn() -> F + Send + 'static,
     ) -> Call {
-        Call(Box::new(move || Box::pin(start())))
+        Call { start: Box::new(move || Box::pin(start())), bytes }
     }
 
     pub(crate) fn start(&self) -> BoxFuture<Cells, Fault> {
-        (self.0)()
+        (self.start)()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

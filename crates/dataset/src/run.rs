@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     /// `None`: rows stay in memory.
     pub(crate) folder: Option<Folder>,
     pub(crate) journal: Option<Journal>,
+    /// Recorded replies may take the place of calls.
+    pub(crate) has_replies: bool,
     pub(crate) stop: StopSwitch,
 }
 
@@ -185,6 +187,7 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
     let group = task.group;
     let progress = Arc::clone(&shared.progress);
     let mut work = GroupRun::new(&shared.program, stage, (group, task.turn), values, progress);
+    work.prepares_early = shared.has_replies;
     let grid = stage.grid(work.rows());
     let options = Options {
         label: format!("row group {group}").into(),

@@ -66,7 +66,8 @@ impl Generator for Embedding {
             if let Some(vectors) = recorded.map_err(|error| model_fault(&error))? {
                 return Ok(Prepared::Cells(cells(vectors)));
             }
-            Ok(Prepared::Call(Call::new(move || {
+            // The texts are shared with the row.
+            Ok(Prepared::Call(Call::new(0, move || {
                 let (batcher, texts) = (Arc::clone(&batcher), texts.clone());
                 async move { batcher.embed(texts, id).await.map(cells) }
             })))

@@ -195,7 +195,8 @@ struct Conversation {
 
 impl Conversation {
     fn call(self) -> Prepared {
-        Prepared::Call(Call::new(move || {
+        let bytes = self.request.messages.iter().map(|message| message.text.len()).sum();
+        Prepared::Call(Call::new(bytes, move || {
             let conversation = self.clone();
             async move {
                 let lacking = Mutex::new(conversation.lacking);

@@ -31,14 +31,19 @@ pub(crate) struct GroupRun<'p> {
     errors: Vec<RowError>,
     /// The rows of each batch task under way, by its number among the head nodes.
     batches: Vec<BatchRows>,
-    /// Calls that are prepared, by their nodes.
+    /// Calls that are prepared, by their nodes. One that is not here is prepared when it starts.
     calls: HashMap<NodeId, PreparedCall>,
+    /// The memory of those that are due.
+    call_bytes: usize,
     /// How often each node was started.
     tries: Vec<u8>,
     /// Tasks of each row that have ended.
     settled: Vec<u32>,
     scratch: Vec<Value>,
     progress: Arc<Progress>,
+    /// Calls are prepared before they wait for their limit: some may turn out not to be needed. If not, each is prepared
+    /// when it starts, so that no prompt has to wait.
+    pub(crate) prepares_early: bool,
 }
 
 /// The rows of a batch task under way.
@@ -59,6 +64,9 @@ enum PreparedCall {
     /// The preparation failed, and its fault is noted.
     Failed,
 }
+
+/// The most memory of calls that wait, per row group.
+const CALL_BYTES_MOST: usize = 8 << 20;
 
 /// The outcome of a node.
 pub(crate) enum Outcome {
@@ -94,10 +102,12 @@ impl<'p> GroupRun<'p> {
             errors: Vec::new(),
             batches: vec![BatchRows::default(); stage.layout.head.len()],
             calls: HashMap::new(),
+            call_bytes: 0,
             tries: vec![0; nodes],
             settled: vec![0; rows],
             scratch: Vec::new(),
             progress,
+            prepares_early: false,
         }
     }
 
@@ -165,7 +175,7 @@ impl<'p> GroupRun<'p> {
         let (_, task) = self.task_of(cell);
         let part = self.stage.layout.cells[cell].part;
         if part == Part::Call {
-            return self.start_call(node, task);
+            return self.start_call(node, row, task);
         }
         if task.may_skip() {
             match self.is_skipped(row, task) {
@@ -174,15 +184,16 @@ impl<'p> GroupRun<'p> {
                 Err(fault) => return Step::Ready(Err(fault)),
             }
         }
-        self.scratch.clear();
-        self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
+        if part == Part::Prepare && !self.prepares_early {
+            return Step::Ready(Ok(Outcome::Nothing));
+        }
+        self.read(row, task);
         let row = Row { id: self.values.ids[row], values: &self.scratch };
         if part == Part::Prepare {
             return match task.generator.prepare(row) {
                 Work::Ready(result) => Step::Ready(result.map(Outcome::Prepared)),
                 Work::Future(future) => Step::Future(StepFuture::Prepare(future)),
-                Work::Job(job, cost) => Step::Job(StepJob::Prepare(job), cost),
-                Work::Blocking(job) => Step::Job(StepJob::Prepare(job), Cost::Blocks),
+                Work::Job(..) | Work::Blocking(_) => Step::Ready(Err(no_job())),
             };
         }
         match task.generator.cell(row) {
@@ -193,25 +204,67 @@ impl<'p> GroupRun<'p> {
         }
     }
 
-    fn start_call(&mut self, node: NodeId, task: &Task) -> Step<Self> {
+    fn start_call(&mut self, node: NodeId, row: usize, task: &Task) -> Step<Self> {
         if self.tries[node.index()] > 1 {
             self.progress.retried(task.counter);
         }
-        if let Some(PreparedCall::Due(call)) = self.calls.get(&node) {
-            return Step::Future(StepFuture::Cell(call.start()));
+        match self.calls.get_mut(&node) {
+            Some(PreparedCall::Due(call)) => Step::Future(StepFuture::Cell(call.start())),
+            Some(PreparedCall::Known(cells)) => Step::Ready(Ok(Outcome::Cells(std::mem::take(cells)))),
+            Some(PreparedCall::Skipped) => Step::Ready(Ok(Outcome::Skipped)),
+            Some(PreparedCall::Failed) => Step::Ready(Ok(Outcome::Nothing)),
+            None => self.prepare_and_call(node, row, task),
         }
-        Step::Ready(Ok(match self.calls.remove(&node) {
-            Some(PreparedCall::Known(cells)) => Outcome::Cells(cells),
-            Some(PreparedCall::Skipped) => Outcome::Skipped,
-            Some(PreparedCall::Failed | PreparedCall::Due(_)) | None => Outcome::Nothing,
-        }))
+    }
+
+    fn prepare_and_call(&mut self, node: NodeId, row: usize, task: &Task) -> Step<Self> {
+        self.read(row, task);
+        match task.generator.prepare(Row { id: self.values.ids[row], values: &self.scratch }) {
+            Work::Ready(Ok(Prepared::Call(call))) => Step::Future(StepFuture::Cell(call.start())),
+            Work::Ready(Ok(Prepared::Cells(cells))) => Step::Ready(Ok(Outcome::Cells(cells))),
+            Work::Ready(Err(fault)) => {
+                // No call was made, so it says nothing about the model.
+                self.calls.insert(node, PreparedCall::Failed);
+                Step::Ready(Err(fault))
+            }
+            Work::Future(prepared) => Step::Future(StepFuture::Cell(Box::pin(async move {
+                match prepared.await? {
+                    Prepared::Cells(cells) => Ok(cells),
+                    Prepared::Call(call) => call.start().await,
+                }
+            }))),
+            Work::Job(..) | Work::Blocking(_) => Step::Ready(Err(no_job())),
+        }
+    }
+
+    /// Reads the values for a task's row into the scratch list.
+    fn read(&mut self, row: usize, task: &Task) {
+        self.scratch.clear();
+        self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
+    }
+
+    /// Keeps what the preparation of a call came to, until the call's node starts. A call that would take too much memory
+    /// while it waits is prepared again.
+    fn prepared(&mut self, node: NodeId, prepared: Prepared) {
+        let prepared = match prepared {
+            Prepared::Cells(cells) => PreparedCall::Known(cells),
+            Prepared::Call(call) if self.call_bytes + call.bytes() > CALL_BYTES_MOST => return,
+            Prepared::Call(call) => {
+                self.call_bytes += call.bytes();
+                PreparedCall::Due(call)
+            }
+        };
+        self.calls.insert(NodeId(node.0 + 1), prepared);
     }
 
     /// Notes how a call ended that was made, for the error rate of its model.
     fn call_ended(&mut self, node: NodeId, task: &Task, failed: Option<&Fault>) {
-        if let Some(PreparedCall::Due(_)) = self.calls.remove(&node)
-            && let Some(watch) = &task.watch
-        {
+        match self.calls.remove(&node) {
+            Some(PreparedCall::Due(call)) => self.call_bytes -= call.bytes(),
+            None => {}
+            Some(PreparedCall::Known(_) | PreparedCall::Skipped | PreparedCall::Failed) => return,
+        }
+        if let Some(watch) = &task.watch {
             watch.ended(failed);
         }
     }
@@ -385,9 +438,10 @@ impl Workload for GroupRun<'_> {
     /// A row that needs no call does not wait for the limit of its model.
     fn needs_limit(&mut self, node: NodeId) -> bool {
         match self.grid.place(node) {
-            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => {
-                matches!(self.calls.get(&node), Some(PreparedCall::Due(_)))
-            }
+            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => !matches!(
+                self.calls.get(&node),
+                Some(PreparedCall::Known(_) | PreparedCall::Skipped | PreparedCall::Failed)
+            ),
             _ => true,
         }
     }
@@ -396,13 +450,7 @@ impl Workload for GroupRun<'_> {
         match (self.grid.place(node), outcome) {
             (_, Outcome::Nothing) => {}
             (_, Outcome::Failed(fault)) => self.end_with_fault(node, fault, drops),
-            (Place::Cell { .. }, Outcome::Prepared(prepared)) => {
-                let prepared = match prepared {
-                    Prepared::Cells(cells) => PreparedCall::Known(cells),
-                    Prepared::Call(call) => PreparedCall::Due(call),
-                };
-                self.calls.insert(NodeId(node.0 + 1), prepared);
-            }
+            (Place::Cell { .. }, Outcome::Prepared(prepared)) => self.prepared(node, prepared),
             (Place::Cell { row, cell }, Outcome::Skipped) => match self.stage.layout.cells[cell].part {
                 Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Skipped),
                 Part::Whole | Part::Call => self.skip(row, self.task_of(cell).0),
@@ -434,6 +482,10 @@ impl Workload for GroupRun<'_> {
     }
 }
 
+fn no_job() -> Fault {
+    Fault::permanent("internal", "a call is prepared at once or as a future, not by a job")
+}
+
 /// The asynchronous work of a node.
 pub(crate) enum StepFuture {
     Cell(BoxFuture<Cells, Fault>),
@@ -461,7 +513,6 @@ impl Future for StepFuture {
 /// The synchronous work of a node.
 pub(crate) enum StepJob {
     Cell(BoxWork<Cells>),
-    Prepare(BoxWork<Prepared>),
     /// With whether a failed row fails the run.
     Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
 }
@@ -470,7 +521,6 @@ impl Job<Outcome, Fault> for StepJob {
     fn run(self, _: Option<Outcome>, check: &Check<'_>) -> Result<Outcome, Fault> {
         match self {
             StepJob::Cell(job) => job(check).map(Outcome::Cells),
-            StepJob::Prepare(job) => job(check).map(Outcome::Prepared),
             StepJob::Batch(job, fails_run) => job(check).and_then(|rows| batch_outcome(rows, fails_run)),
         }
     }

@@ -9,7 +9,6 @@ mod key;
 mod page;
 mod tail;
 
-use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -80,11 +79,13 @@ pub(crate) struct Journal {
     tail: Arc<Tail>,
     /// Held while entries move from the tail to the store.
     moving: Arc<tokio::sync::Mutex<()>>,
+    /// It had no entry when it was opened.
+    was_empty: bool,
     stop: StopSwitch,
 }
 
 /// Entries in the tail, in bytes, at which they move to the store at once.
-const TAIL_MOST: usize = 32 << 20;
+const TAIL_MOST: usize = 4 << 20;
 
 /// A journal that the models of a dataset use once it is open.
 pub(crate) type JournalSlot = Arc<OnceLock<Journal>>;
@@ -94,8 +95,8 @@ fn config() -> Config {
     Config {
         cache_bytes: 4 << 20,
         packed_most: 1 << 20,
-        recent_bytes: 8 << 20,
-        queue_bytes: 16 << 20,
+        recent_bytes: 4 << 20,
+        queue_bytes: 8 << 20,
         io_threads: 2,
         ..Config::default()
     }
@@ -107,7 +108,14 @@ impl Journal {
         let failed = |cause: Cause| Error { action: "open", path: path.to_owned(), cause };
         let store = Store::open(path, config()).map_err(|error| failed(error.into()))?;
         let tail = Tail::open(path).map_err(|error| failed(error.into()))?;
-        Ok(Journal { path: path.into(), store, tail: Arc::new(tail), moving: Arc::default(), stop })
+        let was_empty = tail.is_empty() && store.stats().memos == 0;
+        let (tail, moving) = (Arc::new(tail), Arc::default());
+        Ok(Journal { path: path.into(), store, tail, moving, was_empty, stop })
+    }
+
+    /// Whether it had no entry when it was opened: then it has none for a request that was not made since.
+    pub(crate) fn was_empty(&self) -> bool {
+        self.was_empty
     }
 
     /// The journal's folder.
@@ -115,9 +123,12 @@ impl Journal {
         &self.path
     }
 
-    /// Whether an entry is missing for sure, without a look at the disk.
+    /// Whether the entry of a request that was not made since the journal was opened is missing for sure, without a look at
+    /// the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
-        self.tail.find(key).is_none() && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
+        self.was_empty
+            || self.tail.find(key).is_none()
+                && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
     }
 
     /// The entry under a key.
@@ -136,13 +147,19 @@ impl Journal {
     pub(crate) async fn record(&self, key: Address, entry: &Entry) -> Result<(), Error> {
         let written = self.tail.append(key, Bytes::from(entry.encode()));
         match written.map_err(|error| self.failed("write", error.into()))? {
-            TAIL_MOST.. => self.sync().await,
+            TAIL_MOST.. => self.empty_tail().await,
             _ => Ok(()),
         }
     }
 
-    /// Waits until all entries survive a power cut: they move from the tail to the store.
+    /// Waits until all entries survive a power cut.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
+        self.empty_tail().await?;
+        self.store.sync().await.map_err(|error| self.failed("write", error.into()))
+    }
+
+    /// Moves the entries of the tail to the store.
+    async fn empty_tail(&self) -> Result<(), Error> {
         let _turn = self.moving.lock().await;
         let Some(moving) = self.tail.rotate() else { return Ok(()) };
         let kept = keep(&self.store, &moving).await;
@@ -165,20 +182,20 @@ impl Journal {
     }
 }
 
-/// Stores entries, and waits until they survive a power cut.
+/// Stores entries.
 async fn keep(store: &Store, moving: &Moving) -> Result<(), anabranch_content::Error> {
-    let mut entries = Cow::Borrowed(&*moving.entries);
+    let mut known = Vec::new();
     if moving.again {
-        let keys: Vec<Address> = entries.keys().copied().collect();
-        let mut known = store.recall_many(&keys).await?.into_iter();
-        entries.to_mut().retain(|_, _| known.next().is_some_and(|memo| memo.is_none()));
+        let keys: Vec<Address> = moving.entries.keys().copied().collect();
+        known = store.recall_many(&keys).await?;
     }
-    for Page { bytes, keys } in page::pages(&entries) {
+    let mut place = 0;
+    while let Some(Page { bytes, keys }) = page::next_page(&moving.entries, &known, &mut place) {
         let (output, size) = (Address::of(&bytes), bytes.len() as u64);
         let memo =
             |key: &Address| NewMemo { derivation: *key, output, size, cost: Cost::default(), inputs: &[] };
         let made: Vec<NewMemo<'_>> = keys.iter().map(memo).collect();
         store.append(bytes, &made).await?;
     }
-    store.sync().await
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Pages: entries that are stored together as one blob, which costs less than a blob each.
 
-use anabranch_content::Address;
+use anabranch_content::{Address, Memo};
 use bytes::Bytes;
 
 use super::tail::Entries;
@@ -14,23 +14,23 @@ pub(super) struct Page {
     pub(super) keys: Vec<Address>,
 }
 
-/// Puts entries on pages.
-pub(super) fn pages(entries: &Entries) -> Vec<Page> {
-    let mut pages = Vec::new();
+/// Puts the entries that begin at a place on a page, and moves the place behind them. Those that are `known` are left out.
+/// `None` at the end.
+pub(super) fn next_page(entries: &Entries, known: &[Option<Memo>], place: &mut usize) -> Option<Page> {
     let (mut bytes, mut keys) = (Vec::new(), Vec::new());
-    for (key, entry) in entries {
+    while let Some((key, entry)) = entries.get_index(*place) {
         if !keys.is_empty() && bytes.len() + entry.len() > PAGE_BYTES {
-            pages.push(Page { bytes: std::mem::take(&mut bytes).into(), keys: std::mem::take(&mut keys) });
+            break;
         }
-        bytes.extend(key.as_bytes());
-        bytes.extend((entry.len() as u32).to_le_bytes());
-        bytes.extend(&**entry);
-        keys.push(*key);
+        if known.get(*place).is_none_or(Option::is_none) {
+            bytes.extend(key.as_bytes());
+            bytes.extend((entry.len() as u32).to_le_bytes());
+            bytes.extend(&**entry);
+            keys.push(*key);
+        }
+        *place += 1;
     }
-    if !keys.is_empty() {
-        pages.push(Page { bytes: bytes.into(), keys });
-    }
-    pages
+    (!keys.is_empty()).then(|| Page { bytes: bytes.into(), keys })
 }
 
 /// The entry under a key on a page.
@@ -58,7 +58,8 @@ mod tests {
             .map(|number| (Address::of(&number.to_le_bytes()), Bytes::from(vec![7; number as usize % 100])))
             .chain([(Address::of(b"large"), Bytes::from(vec![1; 2 * PAGE_BYTES]))])
             .collect();
-        let pages = pages(&entries);
+        let mut place = 0;
+        let pages: Vec<Page> = std::iter::from_fn(|| next_page(&entries, &[], &mut place)).collect();
         assert_eq!(pages.iter().map(|page| page.keys.len()).sum::<usize>(), entries.len());
         for page in &pages {
             assert!(page.bytes.len() <= PAGE_BYTES + 36 * page.keys.len() || page.keys.len() == 1);

@@ -74,6 +74,11 @@ impl Tail {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        state.entries.is_empty() && state.moving.is_empty()
+    }
+
     /// The entry under a key.
     pub(super) fn find(&self, key: &Address) -> Option<Bytes> {
         let state = self.lock();

@@ -383,6 +383,24 @@ columns:
 }
 
 #[test]
+fn calls_with_large_prompts_are_prepared_again() {
+    let text = "x".repeat(200_000);
+    let config = format!(
+        "
+columns:
+  - {{name: n, column_type: sampler, sampler_type: category, params: {{values: ['{text}']}}}}
+  - {{name: a, column_type: llm-text, model_alias: m, prompt: 'A {{{{ n }}}}'}}
+"
+    );
+    // More prompts than the calls of a row group may take while they wait.
+    let mut case = Case::new("large", &config, Counting::new(|request| Ok(request.sample.to_string())));
+    case.buffer_size = 100;
+    assert_eq!((case.build(case.options(100)).unwrap().rows, case.model.calls()), (100, 100));
+    let again = case.build(BuildOptions { replace: true, ..case.options(100) }).unwrap();
+    assert_eq!((again.rows, reused(&again), case.model.calls()), (100, 100, 0));
+}
+
+#[test]
 fn one_build_at_a_time() {
     let mut case = Case::new("locked", TWO, echo());
     let released = Arc::new(Notify::new());
