@@ -17,7 +17,7 @@ use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, shorten};
-use crate::http::{Answer, Call, HttpClient};
+use crate::http::{Answer, Call, HttpClient, JSON};
 use crate::provider::{ApiKey, EmbeddingParams, Generation, ModelConfig, Provider, ProviderKind};
 use crate::rates::Rates;
 use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Identity, Model};
@@ -150,7 +150,8 @@ impl Server {
         let known = Leave(self.not_taken.load(Ordering::Relaxed));
         let mut leave = known;
         loop {
-            let answer = self.post(self.chat.clone(), self.chat_body(request, leave).to_json()).await?;
+            let answer =
+                self.post(self.chat.clone(), self.chat_body(request, leave).to_json().into_bytes()).await?;
             if !(200..300).contains(&answer.status) {
                 match self.could_leave(request, &answer, leave) {
                     Some(part) => leave = leave.and(part),
@@ -177,7 +178,7 @@ impl Server {
             return Err(Error::Unsupported { endpoint: self.name(), what });
         };
         let body = self.finished_body(openai::embed_body(self, request), None);
-        let answer = self.post(uri, body.to_json()).await?;
+        let answer = self.post(uri, body.to_json().into_bytes()).await?;
         if !(200..300).contains(&answer.status) {
             return Err(self.failure(&answer));
         }
@@ -231,7 +232,7 @@ impl Server {
         (schema_sent && (says(schema_words) || says(UNKNOWN))).then_some(Leave::SCHEMA)
     }
 
-    async fn post(&self, uri: Uri, body: String) -> Result<Answer, Error> {
+    async fn post(&self, uri: Uri, body: Vec<u8>) -> Result<Answer, Error> {
         let call =
             Call { endpoint: self.name(), uri, headers: self.headers.clone(), body, timeout: self.timeout };
         self.client.send(call).await
@@ -324,6 +325,9 @@ fn headers(provider: &Provider, key: Option<&ApiKey>) -> Result<HeaderMap, Error
         value.set_sensitive(true);
         headers.insert(header_name, value);
     }
+    // Last, because bodies are JSON whatever a configuration says.
+    let (content_type, json) = JSON;
+    headers.insert(content_type, json);
     Ok(headers)
 }
 
