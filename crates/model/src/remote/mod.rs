@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod openai;
+mod plain_reply;
 mod retry_after;
 mod status;
 
@@ -163,10 +164,10 @@ impl Server {
                 self.not_taken.fetch_or(leave.0, Ordering::Relaxed);
             }
             let bytes = answer.body.len();
-            let reply = self.json(&answer)?;
             let reply = match self.kind {
-                ProviderKind::OpenAi => openai::read_chat(self, &reply, bytes),
-                ProviderKind::Anthropic => anthropic::read_chat(self, &reply, bytes),
+                ProviderKind::OpenAi => openai::read_plain_chat(self, &answer.body)
+                    .unwrap_or_else(|| openai::read_chat(self, &self.json(&answer)?, bytes)),
+                ProviderKind::Anthropic => anthropic::read_chat(self, &self.json(&answer)?, bytes),
             };
             return reply.map(|reply| ChatReply { rates: rates(&answer.headers).map(Box::new), ..reply });
         }

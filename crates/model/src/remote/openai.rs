@@ -1,11 +1,13 @@
 //! The bodies of OpenAI's protocol.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anabranch_value::{Map, Value};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::plain_reply::PlainReply;
 use super::{Leave, Server};
 use crate::error::{Error, shorten};
 use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Usage};
@@ -55,16 +57,37 @@ pub(super) fn plain_name(name: &str) -> String {
     if name.is_empty() { "reply".to_owned() } else { name }
 }
 
+/// The reply of a good answer of the usual form; `None` for any other, which [`read_chat`] then reads or explains.
+pub(super) fn read_plain_chat(server: &Server, body: &[u8]) -> Option<Result<ChatReply, Error>> {
+    let said = PlainReply::read(std::str::from_utf8(body).ok()?)?;
+    Some(chat_reply(server, &said, body.len()))
+}
+
 pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<ChatReply, Error> {
     let choice = reply.get("choices").and_then(|choices| choices.as_list()?.first());
     let message = choice.and_then(|choice| choice.get("message"));
     let message = message.filter(|message| message.as_map().is_some());
     let message = message.ok_or_else(|| server.malformed("it has no `choices[0].message`"))?;
-    let text = content(message.get("content"));
-    let text_of = |name: &str| message.get(name).and_then(Value::as_text).filter(|text| !text.is_empty());
-    let finish = choice.and_then(|choice| choice.get("finish_reason")?.as_text()).unwrap_or("stop");
+    let text_of = |name: &str| message.get(name).and_then(Value::as_text).map(Cow::Borrowed);
+    let said = PlainReply {
+        content: Some(content(message.get("content"))),
+        refusal: text_of("refusal"),
+        reasoning_content: text_of("reasoning_content"),
+        reasoning: text_of("reasoning"),
+        finish_reason: choice.and_then(|choice| choice.get("finish_reason")?.as_text()).map(Cow::Borrowed),
+        usage: usage(reply),
+    };
+    chat_reply(server, &said, bytes)
+}
+
+fn chat_reply(server: &Server, said: &PlainReply<'_>, bytes: usize) -> Result<ChatReply, Error> {
+    fn filled<'a>(text: &'a Option<Cow<'_, str>>) -> Option<&'a str> {
+        text.as_deref().filter(|text| !text.is_empty())
+    }
+    let text = said.content.as_deref().unwrap_or_default();
+    let finish = said.finish_reason.as_deref().unwrap_or("stop");
     if text.trim().is_empty() {
-        let refusal = text_of("refusal").or((finish == "content_filter").then_some("content filter"));
+        let refusal = filled(&said.refusal).or((finish == "content_filter").then_some("content filter"));
         if let Some(refusal) = refusal {
             return Err(Error::Refused { endpoint: server.name(), message: shorten(refusal) });
         }
@@ -74,26 +97,18 @@ pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<
         "length" | "max_tokens" => Finish::Length,
         other => Finish::Other(shorten(other).into()),
     };
-    let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning")).map(Into::into);
-    Ok(ChatReply {
-        text: text.into(),
-        reasoning,
-        finish,
-        usage: usage(reply),
-        bytes,
-        demo: false,
-        rates: None,
-    })
+    let reasoning = filled(&said.reasoning_content).or_else(|| filled(&said.reasoning)).map(Into::into);
+    Ok(ChatReply { text: text.into(), reasoning, finish, usage: said.usage, bytes, demo: false, rates: None })
 }
 
 /// The text of content: a text, or the text blocks of a list.
-fn content(content: Option<&Value>) -> String {
+fn content(content: Option<&Value>) -> Cow<'_, str> {
     match content {
-        Some(Value::Text(text)) => text.as_ref().to_owned(),
+        Some(Value::Text(text)) => Cow::Borrowed(text),
         Some(Value::List(blocks)) => {
             blocks.iter().filter_map(|block| block.get("text").unwrap_or(block).as_text()).collect()
         }
-        _ => String::new(),
+        _ => Cow::Borrowed(""),
     }
 }
 
