@@ -151,8 +151,7 @@ impl Server {
         let known = Leave(self.not_taken.load(Ordering::Relaxed));
         let mut leave = known;
         loop {
-            let answer =
-                self.post(self.chat.clone(), self.chat_body(request, leave).to_json().into_bytes()).await?;
+            let answer = self.post(self.chat.clone(), self.chat_body(request, leave)).await?;
             if !(200..300).contains(&answer.status) {
                 match self.could_leave(request, &answer, leave) {
                     Some(part) => leave = leave.and(part),
@@ -187,12 +186,19 @@ impl Server {
         Ok(EmbedReply { rates: rates(&answer.headers).map(Box::new), ..reply })
     }
 
-    fn chat_body(&self, request: &ChatRequest, leave: Leave) -> Value {
+    fn chat_body(&self, request: &ChatRequest, leave: Leave) -> Vec<u8> {
+        let extra = [Some(&self.model_body), request.extra_body.as_deref(), Some(&self.provider_body)];
         let body = match self.kind {
+            ProviderKind::OpenAi
+                if extra.into_iter().flatten().all(|extra| extra.is_empty())
+                    && (request.format.is_none() || leave.has(Leave::SCHEMA)) =>
+            {
+                return openai::plain_chat_body(self, request, leave);
+            }
             ProviderKind::OpenAi => openai::chat_body(self, request, leave),
             ProviderKind::Anthropic => anthropic::chat_body(self, request, leave),
         };
-        self.finished_body(body, request.extra_body.as_deref())
+        self.finished_body(body, request.extra_body.as_deref()).to_json().into_bytes()
     }
 
     /// The body with the extra fields: of the model, of the call, of the provider. Later ones win.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anabranch_value::{Map, Value};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
 
 use super::plain_reply::PlainReply;
 use super::{Leave, Server};
 use crate::error::{Error, shorten};
-use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Usage};
+use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Message, Sampling, Usage};
 use crate::schema;
 
 pub(super) fn chat_body(server: &Server, request: &ChatRequest, leave: Leave) -> Map {
@@ -43,6 +44,62 @@ pub(super) fn chat_body(server: &Server, request: &ChatRequest, leave: Leave) ->
         put("response_format", Value::map([("type", "json_schema".into()), ("json_schema", schema)]));
     }
     body
+}
+
+/// The JSON of [`chat_body`] for a request without a schema, written at once.
+pub(super) fn plain_chat_body(server: &Server, request: &ChatRequest, leave: Leave) -> Vec<u8> {
+    let Sampling { temperature, top_p, max_tokens } = request.sampling;
+    let (max_completion_tokens, max_tokens) =
+        if leave.has(Leave::MAX_TOKENS) { (max_tokens, None) } else { (None, max_tokens) };
+    let body = PlainBody {
+        model: &server.identity.model,
+        messages: PlainMessages(&request.messages),
+        temperature,
+        top_p,
+        max_tokens,
+        max_completion_tokens,
+    };
+    let texts: usize = request.messages.iter().map(|message| message.text.len() + 64).sum();
+    let mut json = Vec::with_capacity(texts + texts / 8 + 160);
+    serde_json::to_writer(&mut json, &body).expect("a vector takes all bytes, and names are text");
+    json
+}
+
+#[derive(Serialize)]
+struct PlainBody<'a> {
+    model: &'a str,
+    messages: PlainMessages<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+}
+
+struct PlainMessages<'a>(&'a [Message]);
+
+impl Serialize for PlainMessages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|message| PlainMessage {
+            role: message.role.as_str(),
+            content: [PlainBlock { r#type: "text", text: &message.text }],
+        }))
+    }
+}
+
+#[derive(Serialize)]
+struct PlainMessage<'a> {
+    role: &'static str,
+    content: [PlainBlock<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct PlainBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
 }
 
 /// Content as a list of blocks, which all servers of this protocol take.
