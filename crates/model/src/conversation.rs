@@ -98,35 +98,45 @@ async fn converse_round<T>(
     let mut last = ReplyProblem(String::new());
     let first = round.saturating_mul(turns.restarts.saturating_add(1));
     for restart in 0..=turns.restarts {
-        let mut messages: Vec<Message> = request.messages.to_vec();
-        let mut trace: Vec<TraceMessage> = messages.iter().map(|message| traced(message, None)).collect();
+        let mut messages = Arc::clone(&request.messages);
+        // Replies and corrections. A blank reply is here but not in `messages`: some servers refuse an empty message.
+        let mut said: Vec<TraceMessage> = Vec::new();
         for correction in 0..=turns.corrections {
-            let mut call =
-                if correction == 0 { request.clone() } else { request.with_messages(messages.clone()) };
+            let mut call = ChatRequest { messages: Arc::clone(&messages), ..request.clone() };
             call.attempt = first.saturating_add(restart);
             spent.calls = spent.calls.saturating_add(1);
             let reply = model.chat(call).await?;
             spent.usage += reply.usage;
-            let said = Message::assistant(Arc::clone(&reply.text));
-            trace.push(traced(&said, reply.reasoning.clone()));
             match check(&reply) {
                 Ok(value) => {
                     let Spent { calls, usage } = *spent;
+                    let trace = trace(&request.messages, said, &reply);
                     return Ok(Conversed { value, reply, usage, calls, trace });
                 }
                 Err(problem) => last = enriched(problem, &reply),
             }
-            // An empty message is refused by some servers.
+            let answer = Message::assistant(Arc::clone(&reply.text));
+            said.push(traced(&answer, reply.reasoning));
             if correction < turns.corrections && !reply.text.trim().is_empty() {
                 let correction = Message::user(correction_text(&last));
-                trace.push(traced(&correction, None));
-                messages.extend([said, correction]);
+                said.push(traced(&correction, None));
+                messages = messages.iter().cloned().chain([answer, correction]).collect();
             }
         }
     }
     let identity = model.identity();
     let endpoint = format!("{}/{}", identity.provider, identity.model).into();
     Err(Error::ReplyFormat { endpoint, attempts: spent.calls, problem: shorten(&last.0) })
+}
+
+/// The messages of a conversation that ended with `reply`.
+fn trace(asked: &[Message], said: Vec<TraceMessage>, reply: &ChatReply) -> Vec<TraceMessage> {
+    let mut trace = Vec::with_capacity(asked.len() + said.len() + 1);
+    trace.extend(asked.iter().map(|message| traced(message, None)));
+    trace.extend(said);
+    let (role, content) = (Role::Assistant, Arc::clone(&reply.text));
+    trace.push(TraceMessage { role, content, reasoning: reply.reasoning.clone() });
+    trace
 }
 
 fn traced(message: &Message, reasoning: Option<Arc<str>>) -> TraceMessage {

@@ -4,6 +4,7 @@ mod connect;
 mod tls;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use anabranch_engine::clock::Clock;
 use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use hyper::{Request, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -99,7 +100,8 @@ pub struct HttpClient {
 
 struct Shared {
     client: Client<HttpsConnector<Dial>, Full<Bytes>>,
-    proxies: Arc<Matcher>,
+    /// The proxies that requests without TLS are sent to, which may want a password in each of them.
+    forwarding: Option<Arc<Matcher>>,
     clock: Arc<dyn Clock>,
     max_reply_bytes: usize,
 }
@@ -107,12 +109,17 @@ struct Shared {
 /// The longest time for a call that can be set, so that points in time stay within what a clock can hold.
 const LONGEST_CALL: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// The header of all calls that says what the body is.
+pub(crate) const JSON: (HeaderName, HeaderValue) =
+    (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+
 /// One POST of a JSON text.
 pub(crate) struct Call {
     pub(crate) endpoint: Arc<str>,
     pub(crate) uri: Uri,
+    /// With [`JSON`].
     pub(crate) headers: HeaderMap,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
     pub(crate) timeout: Duration,
 }
 
@@ -137,7 +144,8 @@ impl HttpClient {
     pub fn new(settings: &HttpSettings, clock: Arc<dyn Clock>) -> Result<HttpClient, Error> {
         let proxies = Arc::new(settings.proxy.matcher());
         let tls = tls::config(settings.ca_file.as_deref())?;
-        let dial = Dial::new(settings.connect_timeout, &tls, Arc::clone(&proxies));
+        let forwarding = settings.proxy.http.is_some().then(|| Arc::clone(&proxies));
+        let dial = Dial::new(settings.connect_timeout, &tls, proxies);
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -150,7 +158,7 @@ impl HttpClient {
             .pool_max_idle_per_host(settings.max_idle)
             .build(connector);
         let max_reply_bytes = settings.max_reply_bytes;
-        Ok(HttpClient { shared: Arc::new(Shared { client, proxies, clock, max_reply_bytes }) })
+        Ok(HttpClient { shared: Arc::new(Shared { client, forwarding, clock, max_reply_bytes }) })
     }
 
     /// Posts a JSON text to any server, and reads the whole reply.
@@ -168,8 +176,8 @@ impl HttpClient {
             .map(|uri| Call {
                 endpoint: uri.authority().map_or("", |authority| authority.host()).into(),
                 uri,
-                headers: HeaderMap::new(),
-                body,
+                headers: HeaderMap::from_iter([JSON]),
+                body: body.into_bytes(),
                 timeout,
             })
             .ok_or_else(|| Error::Setup(format!("`{url}` is not an http:// or https:// URL")));
@@ -187,7 +195,7 @@ impl HttpClient {
         let clock = &self.shared.clock;
         let timeout = timeout.min(LONGEST_CALL);
         let too_late = clock.sleep_until(clock.now() + timeout);
-        let exchange = Box::pin(self.shared.exchange(&endpoint, uri, headers, body));
+        let exchange = pin!(self.shared.exchange(&endpoint, uri, headers, body));
         match select(exchange, too_late).await {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => Err(Error::Timeout { endpoint: Arc::clone(&endpoint), after: timeout }),
@@ -201,15 +209,15 @@ impl Shared {
         endpoint: &Arc<str>,
         uri: Uri,
         headers: HeaderMap,
-        body: String,
+        body: Vec<u8>,
     ) -> Result<Answer, Error> {
         let no_connection = |cause: String| Error::Connection { endpoint: Arc::clone(endpoint), cause };
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = hyper::Method::POST;
         *request.headers_mut() = headers;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if uri.scheme_str() == Some("http")
-            && let Some(auth) = self.proxies.intercept(&uri).and_then(|proxy| proxy.basic_auth().cloned())
+        if let Some(proxies) = &self.forwarding
+            && uri.scheme_str() == Some("http")
+            && let Some(auth) = proxies.intercept(&uri).and_then(|proxy| proxy.basic_auth().cloned())
         {
             request.headers_mut().insert(PROXY_AUTHORIZATION, auth);
         }

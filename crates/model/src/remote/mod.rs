@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod openai;
+mod plain_reply;
 mod retry_after;
 mod status;
 
@@ -17,7 +18,7 @@ use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, shorten};
-use crate::http::{Answer, Call, HttpClient};
+use crate::http::{Answer, Call, HttpClient, JSON};
 use crate::provider::{ApiKey, EmbeddingParams, Generation, ModelConfig, Provider, ProviderKind};
 use crate::rates::Rates;
 use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Identity, Model};
@@ -150,7 +151,7 @@ impl Server {
         let known = Leave(self.not_taken.load(Ordering::Relaxed));
         let mut leave = known;
         loop {
-            let answer = self.post(self.chat.clone(), self.chat_body(request, leave).to_json()).await?;
+            let answer = self.post(self.chat.clone(), self.chat_body(request, leave)).await?;
             if !(200..300).contains(&answer.status) {
                 match self.could_leave(request, &answer, leave) {
                     Some(part) => leave = leave.and(part),
@@ -162,10 +163,10 @@ impl Server {
                 self.not_taken.fetch_or(leave.0, Ordering::Relaxed);
             }
             let bytes = answer.body.len();
-            let reply = self.json(&answer)?;
             let reply = match self.kind {
-                ProviderKind::OpenAi => openai::read_chat(self, &reply, bytes),
-                ProviderKind::Anthropic => anthropic::read_chat(self, &reply, bytes),
+                ProviderKind::OpenAi => openai::read_plain_chat(self, &answer.body)
+                    .unwrap_or_else(|| openai::read_chat(self, &self.json(&answer)?, bytes)),
+                ProviderKind::Anthropic => anthropic::read_chat(self, &self.json(&answer)?, bytes),
             };
             return reply.map(|reply| ChatReply { rates: rates(&answer.headers).map(Box::new), ..reply });
         }
@@ -177,7 +178,7 @@ impl Server {
             return Err(Error::Unsupported { endpoint: self.name(), what });
         };
         let body = self.finished_body(openai::embed_body(self, request), None);
-        let answer = self.post(uri, body.to_json()).await?;
+        let answer = self.post(uri, body.to_json().into_bytes()).await?;
         if !(200..300).contains(&answer.status) {
             return Err(self.failure(&answer));
         }
@@ -185,12 +186,19 @@ impl Server {
         Ok(EmbedReply { rates: rates(&answer.headers).map(Box::new), ..reply })
     }
 
-    fn chat_body(&self, request: &ChatRequest, leave: Leave) -> Value {
+    fn chat_body(&self, request: &ChatRequest, leave: Leave) -> Vec<u8> {
+        let extra = [Some(&self.model_body), request.extra_body.as_deref(), Some(&self.provider_body)];
         let body = match self.kind {
+            ProviderKind::OpenAi
+                if extra.into_iter().flatten().all(|extra| extra.is_empty())
+                    && (request.format.is_none() || leave.has(Leave::SCHEMA)) =>
+            {
+                return openai::plain_chat_body(self, request, leave);
+            }
             ProviderKind::OpenAi => openai::chat_body(self, request, leave),
             ProviderKind::Anthropic => anthropic::chat_body(self, request, leave),
         };
-        self.finished_body(body, request.extra_body.as_deref())
+        self.finished_body(body, request.extra_body.as_deref()).to_json().into_bytes()
     }
 
     /// The body with the extra fields: of the model, of the call, of the provider. Later ones win.
@@ -231,7 +239,7 @@ impl Server {
         (schema_sent && (says(schema_words) || says(UNKNOWN))).then_some(Leave::SCHEMA)
     }
 
-    async fn post(&self, uri: Uri, body: String) -> Result<Answer, Error> {
+    async fn post(&self, uri: Uri, body: Vec<u8>) -> Result<Answer, Error> {
         let call =
             Call { endpoint: self.name(), uri, headers: self.headers.clone(), body, timeout: self.timeout };
         self.client.send(call).await
@@ -324,6 +332,9 @@ fn headers(provider: &Provider, key: Option<&ApiKey>) -> Result<HeaderMap, Error
         value.set_sensitive(true);
         headers.insert(header_name, value);
     }
+    // Last, because bodies are JSON whatever a configuration says.
+    let (content_type, json) = JSON;
+    headers.insert(content_type, json);
     Ok(headers)
 }
 

@@ -1,14 +1,17 @@
 //! The bodies of OpenAI's protocol.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anabranch_value::{Map, Value};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
 
+use super::plain_reply::PlainReply;
 use super::{Leave, Server};
 use crate::error::{Error, shorten};
-use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Usage};
+use crate::request::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Finish, Message, Sampling, Usage};
 use crate::schema;
 
 pub(super) fn chat_body(server: &Server, request: &ChatRequest, leave: Leave) -> Map {
@@ -43,6 +46,62 @@ pub(super) fn chat_body(server: &Server, request: &ChatRequest, leave: Leave) ->
     body
 }
 
+/// The JSON of [`chat_body`] for a request without a schema, written at once.
+pub(super) fn plain_chat_body(server: &Server, request: &ChatRequest, leave: Leave) -> Vec<u8> {
+    let Sampling { temperature, top_p, max_tokens } = request.sampling;
+    let (max_completion_tokens, max_tokens) =
+        if leave.has(Leave::MAX_TOKENS) { (max_tokens, None) } else { (None, max_tokens) };
+    let body = PlainBody {
+        model: &server.identity.model,
+        messages: PlainMessages(&request.messages),
+        temperature,
+        top_p,
+        max_tokens,
+        max_completion_tokens,
+    };
+    let texts: usize = request.messages.iter().map(|message| message.text.len() + 64).sum();
+    let mut json = Vec::with_capacity(texts + texts / 8 + 160);
+    serde_json::to_writer(&mut json, &body).expect("a vector takes all bytes, and names are text");
+    json
+}
+
+#[derive(Serialize)]
+struct PlainBody<'a> {
+    model: &'a str,
+    messages: PlainMessages<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+}
+
+struct PlainMessages<'a>(&'a [Message]);
+
+impl Serialize for PlainMessages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|message| PlainMessage {
+            role: message.role.as_str(),
+            content: [PlainBlock { r#type: "text", text: &message.text }],
+        }))
+    }
+}
+
+#[derive(Serialize)]
+struct PlainMessage<'a> {
+    role: &'static str,
+    content: [PlainBlock<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct PlainBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
 /// Content as a list of blocks, which all servers of this protocol take.
 pub(super) fn text_blocks(text: &Arc<str>) -> Value {
     Value::list([Value::map([("type", Value::from("text")), ("text", Arc::clone(text).into())])])
@@ -55,16 +114,37 @@ pub(super) fn plain_name(name: &str) -> String {
     if name.is_empty() { "reply".to_owned() } else { name }
 }
 
+/// The reply of a good answer of the usual form; `None` for any other, which [`read_chat`] then reads or explains.
+pub(super) fn read_plain_chat(server: &Server, body: &[u8]) -> Option<Result<ChatReply, Error>> {
+    let said = PlainReply::read(std::str::from_utf8(body).ok()?)?;
+    Some(chat_reply(server, &said, body.len()))
+}
+
 pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<ChatReply, Error> {
     let choice = reply.get("choices").and_then(|choices| choices.as_list()?.first());
     let message = choice.and_then(|choice| choice.get("message"));
     let message = message.filter(|message| message.as_map().is_some());
     let message = message.ok_or_else(|| server.malformed("it has no `choices[0].message`"))?;
-    let text = content(message.get("content"));
-    let text_of = |name: &str| message.get(name).and_then(Value::as_text).filter(|text| !text.is_empty());
-    let finish = choice.and_then(|choice| choice.get("finish_reason")?.as_text()).unwrap_or("stop");
+    let text_of = |name: &str| message.get(name).and_then(Value::as_text).map(Cow::Borrowed);
+    let said = PlainReply {
+        content: Some(content(message.get("content"))),
+        refusal: text_of("refusal"),
+        reasoning_content: text_of("reasoning_content"),
+        reasoning: text_of("reasoning"),
+        finish_reason: choice.and_then(|choice| choice.get("finish_reason")?.as_text()).map(Cow::Borrowed),
+        usage: usage(reply),
+    };
+    chat_reply(server, &said, bytes)
+}
+
+fn chat_reply(server: &Server, said: &PlainReply<'_>, bytes: usize) -> Result<ChatReply, Error> {
+    fn filled<'a>(text: &'a Option<Cow<'_, str>>) -> Option<&'a str> {
+        text.as_deref().filter(|text| !text.is_empty())
+    }
+    let text = said.content.as_deref().unwrap_or_default();
+    let finish = said.finish_reason.as_deref().unwrap_or("stop");
     if text.trim().is_empty() {
-        let refusal = text_of("refusal").or((finish == "content_filter").then_some("content filter"));
+        let refusal = filled(&said.refusal).or((finish == "content_filter").then_some("content filter"));
         if let Some(refusal) = refusal {
             return Err(Error::Refused { endpoint: server.name(), message: shorten(refusal) });
         }
@@ -74,26 +154,18 @@ pub(super) fn read_chat(server: &Server, reply: &Value, bytes: usize) -> Result<
         "length" | "max_tokens" => Finish::Length,
         other => Finish::Other(shorten(other).into()),
     };
-    let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning")).map(Into::into);
-    Ok(ChatReply {
-        text: text.into(),
-        reasoning,
-        finish,
-        usage: usage(reply),
-        bytes,
-        demo: false,
-        rates: None,
-    })
+    let reasoning = filled(&said.reasoning_content).or_else(|| filled(&said.reasoning)).map(Into::into);
+    Ok(ChatReply { text: text.into(), reasoning, finish, usage: said.usage, bytes, demo: false, rates: None })
 }
 
 /// The text of content: a text, or the text blocks of a list.
-fn content(content: Option<&Value>) -> String {
+fn content(content: Option<&Value>) -> Cow<'_, str> {
     match content {
-        Some(Value::Text(text)) => text.as_ref().to_owned(),
+        Some(Value::Text(text)) => Cow::Borrowed(text),
         Some(Value::List(blocks)) => {
             blocks.iter().filter_map(|block| block.get("text").unwrap_or(block).as_text()).collect()
         }
-        _ => String::new(),
+        _ => Cow::Borrowed(""),
     }
 }
 

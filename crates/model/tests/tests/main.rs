@@ -6,6 +6,8 @@ mod conversation;
 mod demo;
 mod judge;
 mod network;
+mod plain_body;
+mod plain_reply;
 mod provider;
 mod rates;
 mod remote;
