@@ -172,11 +172,14 @@ impl HttpClient {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|host| !host.is_empty())
         });
+        let mut headers = HeaderMap::new();
+        let (content_type, json) = JSON;
+        headers.insert(content_type, json);
         let call = uri
             .map(|uri| Call {
                 endpoint: uri.authority().map_or("", |authority| authority.host()).into(),
                 uri,
-                headers: HeaderMap::from_iter([JSON]),
+                headers,
                 body: body.into_bytes(),
                 timeout,
             })

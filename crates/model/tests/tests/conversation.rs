@@ -19,12 +19,13 @@ struct Counting {
     requests: Mutex<Vec<ChatRequest>>,
     fails_at: Option<usize>,
     refuses_at: &'static [usize],
+    blank_at: Option<usize>,
 }
 
 impl Counting {
     fn new(fails_at: Option<usize>) -> Counting {
         let identity = Identity { provider: "test".into(), model: "counting".into() };
-        Counting { identity, requests: Mutex::default(), fails_at, refuses_at: &[] }
+        Counting { identity, requests: Mutex::default(), fails_at, refuses_at: &[], blank_at: None }
     }
 
     fn refusing(refuses_at: &'static [usize]) -> Counting {
@@ -61,6 +62,7 @@ impl Model for Counting {
         requests.push(request);
         let fails = self.fails_at == Some(number);
         let refuses = self.refuses_at.contains(&number);
+        let text = if self.blank_at == Some(number) { " ".into() } else { format!("reply {number}").into() };
         Box::pin(async move {
             if refuses {
                 return Err(Error::Refused { endpoint: "test".into(), message: format!("no {number}") });
@@ -72,7 +74,7 @@ impl Model for Counting {
                 });
             }
             Ok(ChatReply {
-                text: format!("reply {number}").into(),
+                text,
                 reasoning: Some("thinking".into()),
                 finish: if number == 3 { Finish::Length } else { Finish::Stop },
                 usage: Usage { input_tokens: 10, output_tokens: 1, cached_tokens: None },
@@ -117,6 +119,21 @@ fn corrections_come_before_restarts() {
         {"role":"assistant","content":[{"type":"text","text":"reply 2"}],"reasoning_content":"thinking"}
         {"role":"user","content":[{"type":"text","text":"This reply cannot be used: not what was wanted.\n\nSend the whole reply again with this put right."}]}
         {"role":"assistant","content":[{"type":"text","text":"reply 3"}],"reasoning_content":"thinking"}"#]].assert_eq(&trace.join("\n"));
+}
+
+#[test]
+fn a_blank_reply_is_traced_but_not_sent() {
+    let model = Counting { blank_at: Some(1), ..Counting::new(None) };
+    let turns = Turns { corrections: 3, restarts: 0, rounds: 0 };
+    let conversed = block_on(converse(&model, request(), accepts(3), turns)).unwrap();
+    let short = |text: &str| text.split(':').next().unwrap().to_owned();
+    let trace: Vec<String> = conversed.trace.iter().map(|message| short(&message.content)).collect();
+    let correction = "This reply cannot be used";
+    assert_eq!(trace, ["s", "p", "reply 0", correction, " ", "reply 2", correction, "reply 3"]);
+    let requests = model.requests.lock().unwrap();
+    let sent: Vec<String> = requests[3].messages.iter().map(|message| short(&message.text)).collect();
+    assert_eq!(sent, ["s", "p", "reply 0", correction, "reply 2", correction]);
+    assert_eq!(requests[2].messages, requests[1].messages);
 }
 
 #[test]

@@ -104,6 +104,14 @@ fn open_ai_bodies() {
 }
 
 #[test]
+fn bodies_are_json_whatever_the_extra_headers_say() {
+    let (server, mut setup) = open_ai(says("hi"));
+    setup.provider.extra_headers = vec![("Content-Type".to_owned(), "text/plain".to_owned())];
+    block_on(setup.model().unwrap().chat(hello())).unwrap();
+    assert_eq!(server.requests()[0].header("content-type"), Some("application/json"));
+}
+
+#[test]
 fn anthropic_bodies() {
     for endpoint_end in ["/v1", ""] {
         let server = ModelServer::start(ModelScript::default());
