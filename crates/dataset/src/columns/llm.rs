@@ -1,7 +1,7 @@
 //! Columns that a language model writes: text, code, structured values, scores of a judge.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_content::Address;
 use anabranch_model::conversation::{
@@ -196,10 +196,12 @@ struct Conversation {
 impl Conversation {
     fn call(self) -> Prepared {
         let bytes = self.request.messages.iter().map(|message| message.text.len()).sum();
+        // A retry may find replies of the try before it.
+        let lacking = Mutex::new(self.lacking);
         Prepared::Call(Call::new(bytes, move || {
+            let lacking = Mutex::new(lacking.lock().unwrap_or_else(PoisonError::into_inner).take());
             let conversation = self.clone();
             async move {
-                let lacking = Mutex::new(conversation.lacking);
                 let model = LackingModel { model: conversation.model.clone(), key: lacking };
                 let conversed = conversation.with(&model).await;
                 conversed.map(|conversed| conversation.cells(conversed)).map_err(|error| model_fault(&error))

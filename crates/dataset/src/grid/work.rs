@@ -220,7 +220,13 @@ impl<'p> GroupRun<'p> {
     fn prepare_and_call(&mut self, node: NodeId, row: usize, task: &Task) -> Step<Self> {
         self.read(row, task);
         match task.generator.prepare(Row { id: self.values.ids[row], values: &self.scratch }) {
-            Work::Ready(Ok(Prepared::Call(call))) => Step::Future(StepFuture::Cell(call.start())),
+            Work::Ready(Ok(Prepared::Call(call))) => {
+                let started = call.start();
+                // Kept for retries: the call knows that it was made before.
+                self.call_bytes += call.bytes();
+                self.calls.insert(node, PreparedCall::Due(call));
+                Step::Future(StepFuture::Cell(started))
+            }
             Work::Ready(Ok(Prepared::Cells(cells))) => Step::Ready(Ok(Outcome::Cells(cells))),
             Work::Ready(Err(fault)) => {
                 // No call was made, so it says nothing about the model.

@@ -271,6 +271,32 @@ columns:
 }
 
 #[test]
+fn a_retry_does_not_pay_for_the_replies_before_it() {
+    let config = "
+columns:
+  - {name: n, column_type: sampler, sampler_type: uuid, params: {}}
+  - name: a
+    column_type: llm-structured
+    model_alias: m
+    prompt: 'A {{ n }}'
+    output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
+";
+    // The first attempt does not fit; the second fails once, and then fits.
+    let failed = Arc::new(Mutex::new(false));
+    let model = Counting::new(move |request| match request.attempt {
+        0 => Ok("no".to_owned()),
+        _ if !std::mem::replace(&mut *failed.lock().unwrap(), true) => {
+            Err(Error::Server { endpoint: "test".into(), status: 503, message: "down".to_owned() })
+        }
+        _ => Ok("{\"x\": 1}".to_owned()),
+    });
+    let case = Case::new("retried", config, model);
+    assert_eq!(case.build(case.options(1)).unwrap().rows, 1);
+    let attempts: Vec<u32> = case.model.asked.lock().unwrap().iter().map(|(.., attempt)| *attempt).collect();
+    assert_eq!(attempts, [0, 1, 1]);
+}
+
+#[test]
 fn failed_rows_are_tried_again_when_asked() {
     let config = "
 run: {max_conversation_restarts: 1}
