@@ -387,6 +387,25 @@ fn datasets_can_share_a_journal() {
 }
 
 #[test]
+fn learned_limits_are_kept_for_the_next_build() {
+    let case = Case::new("learned", TWO, echo());
+    case.build(case.options(1)).unwrap();
+    let path = case.out.join("journal/limits.json");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert!(kept.contains("\"name\": \"test/counting\"") && kept.contains("\"limit\": 32"), "{kept}");
+    std::fs::write(&path, kept.replace("\"limit\": 32", "\"limit\": 3")).unwrap();
+    let limit = case.with_build(case.options(2), async |build| {
+        let limit = build.limits()[0].limit;
+        build.run().await?;
+        Ok(limit)
+    });
+    assert_eq!(limit.unwrap(), 3);
+    // A file that is damaged is no reason not to build.
+    std::fs::write(&path, "{").unwrap();
+    assert_eq!(case.build(case.options(3)).unwrap().rows, 3);
+}
+
+#[test]
 fn a_text_is_embedded_once() {
     let config = "
 model_configs:
