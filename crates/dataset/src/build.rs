@@ -40,7 +40,7 @@ pub struct Build {
     inputs: Inputs,
     journal: JournalSlot,
     rounds: Arc<AtomicU32>,
-    /// What the build continues; `None` in memory.
+    /// The earlier build that this one continues; `None` for rows in memory.
     continued: Option<Continued>,
 }
 
@@ -144,7 +144,7 @@ impl Build {
         Ok(())
     }
 
-    /// Whether an earlier build left nothing to do.
+    /// True if an earlier build was complete, so that nothing is left to do.
     pub fn was_complete(&self) -> bool {
         self.continued.as_ref().is_some_and(|continued| continued.done(self.groups).is_some())
     }

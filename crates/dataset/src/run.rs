@@ -313,7 +313,7 @@ fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
     Ok(GroupEnd { group, rows: count as u64, unfinished, errors, files: None })
 }
 
-/// Whether a group that was stopped half-way is written: only if it has rows, and does not take the place of more of them.
+/// True if a group that was stopped half-way should be written: it has rows, and does not replace more of them.
 fn should_write_part(shared: &Shared, group: u64, ids: &Range<u64>, unfinished: u64) -> Result<bool, Error> {
     let Some(folder) = &shared.folder else { return Ok(false) };
     let there = folder.group(group)?;

@@ -78,7 +78,7 @@ pub(crate) struct ErrorWatch {
     /// The share of failures at which the build stops.
     rate: f64,
     window: usize,
-    /// Whether each call failed, the oldest first, and how many did.
+    /// One flag per call, true if it failed, the oldest first; and the number of failures.
     latest: Mutex<(VecDeque<bool>, u32)>,
     stop: StopSwitch,
 }

@@ -59,7 +59,7 @@ impl Drain {
         }
     }
 
-    /// Whether the drain has begun.
+    /// True once the drain has begun.
     #[inline]
     pub fn is_begun(&self) -> bool {
         self.shared.begun.load(Ordering::Acquire)

@@ -80,7 +80,7 @@ pub async fn converse<T>(
     }
 }
 
-/// What all calls of the rounds cost.
+/// The calls and tokens of all rounds.
 #[derive(Default)]
 struct Spent {
     calls: u32,

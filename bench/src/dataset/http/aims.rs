@@ -1,4 +1,4 @@
-//! What builds promise, each promise with its measurement.
+//! The aims of builds, each with its measurement.
 
 use super::case::{Case, Contender, Turn, Turns};
 use crate::report::{Report, row};

@@ -10,7 +10,7 @@ use super::designer::Designer;
 use super::recipe::{self, CALLS_PER_ROW};
 use crate::content::callers::median;
 
-/// What the server does, and how many calls may be in flight.
+/// The behaviour of the server, and the calls that may be in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) rows: u64,

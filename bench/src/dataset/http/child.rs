@@ -44,7 +44,7 @@ impl Job {
     }
 }
 
-/// What a process of a contender reports of itself.
+/// The report of a process of a contender about itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     /// Seconds, without the start of the process.
@@ -127,7 +127,7 @@ pub(super) struct Server {
     pub(super) port: u16,
 }
 
-/// What the server counted in one turn.
+/// The server's counts of one turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
     pub(super) calls: u64,

@@ -90,7 +90,7 @@ impl BuildSummary<'_> {
         text
     }
 
-    /// What an earlier build had done.
+    /// The part that an earlier build had done.
     fn continued(&self, report: &BuildReport) -> String {
         if self.was_complete {
             return "  complete already: nothing was left to do, no call was made\n".to_owned();

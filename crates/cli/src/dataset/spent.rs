@@ -1,4 +1,4 @@
-//! What a build has spent: calls and tokens, as parts of its progress.
+//! The spend of a build: calls and tokens, as parts of its progress.
 
 use std::collections::BTreeMap;
 

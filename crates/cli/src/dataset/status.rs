@@ -151,7 +151,7 @@ fn next(status: &FolderStatus) -> String {
     }
 }
 
-/// Whether the metadata is of the end of this build.
+/// True if the metadata was written at the end of this build.
 fn has_ended(state: BuildState) -> bool {
     matches!(state, BuildState::Complete | BuildState::Stopped)
 }

@@ -76,7 +76,7 @@ fn others(differ: &[String]) -> String {
     others.join(" and ")
 }
 
-/// What could not be done because the disk is full.
+/// The action that failed because the disk is full.
 fn full_disk(error: &Error) -> Option<String> {
     let first: &(dyn StdError + 'static) = match error {
         Error::Journal(journal) => &**journal,

@@ -67,7 +67,7 @@ impl PaidModel {
         }
     }
 
-    /// Whether the journal has no reply to a request, as far as can be said without a look at the disk.
+    /// The journal's knowledge of a request, as far as it can be told without reading the disk.
     pub(crate) fn known(&self, request: &ChatRequest) -> Known {
         let Some(journal) = self.shared.journal.get() else { return Known::NoJournal };
         let key = self.shared.keys.chat(request);
@@ -224,7 +224,7 @@ fn journal_error(error: &crate::journal::Error) -> Error {
     Error::Setup(error.to_string())
 }
 
-/// What is known about the reply to a request without a look at the disk.
+/// The journal's knowledge of a request, as far as it can be told without reading the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     NoJournal,
@@ -264,7 +264,7 @@ pub(crate) struct RecordedModel {
 }
 
 impl RecordedModel {
-    /// Whether it was asked for a reply that it does not have.
+    /// True once it was asked for a reply that it does not have.
     pub(crate) fn has_missed(&self) -> bool {
         self.missed.load(Relaxed)
     }

@@ -34,7 +34,7 @@ pub(crate) struct CellColumn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
-    /// What a task with a call does before it.
+    /// The part of a task with a call that comes before the call.
     Prepare,
     Call,
 }

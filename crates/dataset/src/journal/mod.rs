@@ -40,7 +40,7 @@ pub enum JournalPlace {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the journal {}: {cause}", path.display())]
 pub struct Error {
-    /// What failed, as a verb.
+    /// The action that failed, as a verb.
     pub action: &'static str,
     /// The journal's folder.
     pub path: PathBuf,
@@ -48,7 +48,7 @@ pub struct Error {
     pub cause: Cause,
 }
 
-/// What went wrong below a journal.
+/// The failure below a journal.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Cause {
     /// The store of the journal failed.
@@ -113,7 +113,7 @@ impl Journal {
         Ok(Journal { path: path.into(), store, tail, moving, was_empty, stop })
     }
 
-    /// Whether it had no entry when it was opened: then it has none for a request that was not made since.
+    /// True if the journal had no entry when it was opened: then it has none for a request that was not made since.
     pub(crate) fn was_empty(&self) -> bool {
         self.was_empty
     }
@@ -123,8 +123,8 @@ impl Journal {
         &self.path
     }
 
-    /// Whether the entry of a request that was not made since the journal was opened is missing for sure, without a look at
-    /// the disk.
+    /// True if the journal surely has no entry under a key, of a request that was not made since it was opened. It does
+    /// not read the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
         self.was_empty
             || self.tail.find(key).is_none()

@@ -61,13 +61,13 @@ impl Folder {
         Ok(Folder { path: path.to_owned() })
     }
 
-    /// Whether files of a dataset are there.
+    /// True if the folder has files of a dataset.
     pub(crate) fn holds_dataset(path: &Path) -> bool {
         let is_there = |name: &&str| fs::symlink_metadata(path.join(name)).is_ok();
         Folder::has_rows(path) || OWN.iter().any(|name| *name != ROWS && is_there(name))
     }
 
-    /// Whether files of rows are there.
+    /// True if the folder has files of rows.
     pub(crate) fn has_rows(path: &Path) -> bool {
         fs::read_dir(path.join(ROWS)).is_ok_and(|mut rows| rows.next().is_some())
     }

@@ -41,7 +41,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Whether row groups are missing.
+    /// True if row groups are missing.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.num_completed_batches < self.total_num_batches
     }

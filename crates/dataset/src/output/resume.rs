@@ -1,4 +1,4 @@
-//! What an earlier build left in a folder, and which of its row groups are kept.
+//! The files that an earlier build left in a folder, and which of its row groups are kept.
 
 use std::fs::{self, File};
 use std::io;
@@ -47,7 +47,9 @@ impl Folder {
             notes.iter().find(|note| note.key == name)?.value.as_deref()
         };
         let Some(ids) = note(RANGE_NOTE).and_then(range) else { return Ok(None) };
-        let unfinished = note(UNFINISHED_NOTE).and_then(|count| count.parse().ok()).unwrap_or(0);
+        let Some(unfinished) = note(UNFINISHED_NOTE).and_then(|count| count.parse().ok()) else {
+            return Ok(None);
+        };
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
         Ok(Some(GroupOnDisk { ids, rows, unfinished, errors: self.group_errors(group)? }))
     }
@@ -75,7 +77,7 @@ impl Folder {
     }
 }
 
-/// What is in a folder; nothing if there is no such folder.
+/// The entries of a folder; none if there is no such folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let read = match fs::read_dir(folder) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

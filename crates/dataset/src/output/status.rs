@@ -59,7 +59,7 @@ pub struct LimitReport {
     pub tokens_left: Option<u64>,
 }
 
-/// What can be said about a folder from outside.
+/// The state of an output folder as another process sees it.
 #[derive(Clone, Debug)]
 pub struct FolderStatus {
     /// As of `written`.

@@ -44,7 +44,7 @@ pub(crate) struct Case {
     patience: Option<Duration>,
     /// How long until the run is drained.
     drained_after: Option<Duration>,
-    /// Whether a node needs the limit of its policy.
+    /// True if a node needs the limit of its policy.
     pub(crate) needs_limit: Vec<bool>,
 }
 

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::remote::{Setup, hello};
 
-/// What a client reads in a body: the reply, or the class of the error.
+/// The part of a body that a client reads: the reply, or the class of the error.
 async fn read(model: &dyn Model, body: &Mutex<String>, json: String) -> String {
     *body.lock().unwrap() = json;
     match model.chat(hello()).await {
