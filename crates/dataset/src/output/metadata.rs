@@ -38,6 +38,10 @@ pub struct Metadata {
     pub inputs: BTreeMap<String, String>,
     /// How often failed rows were tried again on request.
     pub retry_rounds: u32,
+    /// Calls, tokens and money by column, since the build began: a build that is continued adds to it.
+    pub spent: BTreeMap<String, ColumnSpend>,
+    /// The time that the build took, all of its runs together.
+    pub elapsed_ms: u64,
 }
 
 impl Metadata {
@@ -79,4 +83,25 @@ pub struct ModelMetadata {
     pub reused: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+}
+
+/// The calls, tokens and money of a column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ColumnSpend {
+    /// The alias of its model.
+    pub alias: String,
+    pub model: String,
+    /// Calls that were made and answered.
+    pub calls: u64,
+    /// Replies of the journal that took the place of calls.
+    pub reused: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Input tokens that the server had in its cache.
+    pub cached_tokens: u64,
+    /// The time of all calls together.
+    pub took_ms: u64,
+    /// By the price table; `None` if it has no price of the model.
+    pub cost: Option<f64>,
 }

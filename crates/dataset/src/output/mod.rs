@@ -20,7 +20,7 @@ pub(crate) use files::write_json;
 pub use folder::Folder;
 pub(crate) use folder::{GroupFiles, JOURNAL};
 pub(crate) use lock::Lock;
-pub use metadata::{ColumnMetadata, Metadata, ModelMetadata};
+pub use metadata::{ColumnMetadata, ColumnSpend, Metadata, ModelMetadata};
 pub(crate) use resume::GroupOnDisk;
 pub(crate) use status::write_status;
 pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport};
