@@ -312,7 +312,7 @@ fn trace_type() -> ColumnType {
 }
 
 /// The place of a name in a list, which it is added to if it is new.
-fn position(names: &mut Vec<String>, name: &str) -> usize {
+pub(super) fn position(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
         names.len() - 1

@@ -1,5 +1,6 @@
 //! The built-in column kinds, one file each.
 
+mod accept;
 mod embedding;
 mod expression;
 mod llm;
@@ -8,6 +9,7 @@ mod paid_model;
 mod samplers;
 mod seed;
 
+pub(crate) use accept::{Accepts, REJECTED};
 pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;

@@ -3,31 +3,43 @@
 use anabranch_document::{Node, Table, Tree};
 
 /// Sections that say how a build runs, not what its values are. Models have a digest of their own.
-const NOT_VALUES: [&str; 5] = ["run", "model_configs", "providers", "profilers", "library_version"];
+const NOT_VALUES: [&str; 7] =
+    ["run", "model_configs", "providers", "prices", "profilers", "library_version", "rows"];
+
+/// An entry of a section that says how many values there are, not which.
+fn is_amount(section: &str, name: &str) -> bool {
+    matches!((section, name), ("accept", "max_candidates") | ("stages", "rows"))
+}
 
 /// The digest of a configuration's sections. Comments, layout and the order of fields do not change it.
 pub(super) fn digest(sections: &Table) -> String {
     let mut hasher = blake3::Hasher::new();
     let values = sections.iter().filter(|(key, _)| !NOT_VALUES.contains(&&*key.name));
-    table(&mut hasher, values);
+    table(&mut hasher, "", values);
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
 fn table<'n>(
     hasher: &mut blake3::Hasher,
+    section: &str,
     entries: impl Iterator<Item = &'n (anabranch_document::Key, Node)>,
 ) {
-    let mut entries: Vec<_> = entries.collect();
+    let mut entries: Vec<_> = entries.filter(|(key, _)| !is_amount(section, &key.name)).collect();
     entries.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     length(hasher, entries.len());
     for (key, node) in entries {
         text(hasher, &key.name);
-        value(hasher, &node.value);
+        // Only the sections at the root, and those of stages, are looked into for amounts.
+        let inside = match (section, &*key.name) {
+            ("" | "stages", name @ ("accept" | "stages")) => name,
+            _ => "values",
+        };
+        value(hasher, inside, &node.value);
     }
 }
 
 /// The depth is bounded by the parser.
-fn value(hasher: &mut blake3::Hasher, found: &Tree) {
+fn value(hasher: &mut blake3::Hasher, section: &str, found: &Tree) {
     match found {
         Tree::Null | Tree::Other(_) => _ = hasher.update(&[0]),
         Tree::Bool(truth) => _ = hasher.update(&[1, u8::from(*truth)]),
@@ -38,9 +50,9 @@ fn value(hasher: &mut blake3::Hasher, found: &Tree) {
         Tree::Text(found) => text(hasher.update(&[4]), found),
         Tree::List(items) => {
             length(hasher.update(&[5]), items.len());
-            items.iter().for_each(|item| value(hasher, &item.value));
+            items.iter().for_each(|item| value(hasher, section, &item.value));
         }
-        Tree::Table(entries) => table(hasher.update(&[6]), entries.iter()),
+        Tree::Table(entries) => table(hasher.update(&[6]), section, entries.iter()),
     }
 }
 
