@@ -34,6 +34,7 @@ mod structure;
 mod resolve;
 mod finish;
 mod digest;
+mod identity;
 
 use std::io::Read;
 use std::path::Path;
