@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::dataset::BuildOptions;
 use crate::error::Error;
-use crate::inputs::{self, Inputs};
+use crate::inputs::{self, ColumnEdits, Inputs};
 use crate::journal::{Journal, JournalPlace};
 use crate::output::{FileError, Folder, GroupOnDisk, JOURNAL, Lock, Metadata};
 use crate::run::Groups;
@@ -55,17 +55,22 @@ pub(crate) fn begin(options: &BuildOptions, inputs: &Inputs, stop: StopSwitch) -
 fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, Error> {
     let Some(before) = Metadata::read(path)? else {
         return match Folder::holds_dataset(path) {
-            true => Err(Error::Inputs { path: path.to_owned(), differ: vec!["metadata.json".to_owned()] }),
+            true => Err(Error::Inputs {
+                path: path.to_owned(),
+                differ: vec!["metadata.json".to_owned()],
+                columns: ColumnEdits::default(),
+            }),
             false => Ok(None),
         };
     };
-    let differ = inputs::difference(inputs, &before.inputs);
+    let (differ, columns) = inputs::difference(inputs, &before.inputs);
     let has_rows = Folder::has_rows(path) || Folder::has_stages(path);
-    if !differ.is_empty() && !has_rows {
+    let is_other = !differ.is_empty() || !columns.is_empty();
+    if is_other && !has_rows {
         return Ok(None);
     }
-    if !differ.is_empty() {
-        return Err(Error::Inputs { path: path.to_owned(), differ });
+    if is_other {
+        return Err(Error::Inputs { path: path.to_owned(), differ, columns });
     }
     if rows < before.asked_num_records && has_rows {
         return Err(Error::FewerRows { path: path.to_owned(), rows: before.asked_num_records });

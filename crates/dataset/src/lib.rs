@@ -42,6 +42,7 @@ pub use errors::RowError;
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;
+pub use inputs::ColumnEdits;
 pub use journal::{Cause as JournalCause, Error as JournalError, JournalPlace};
 pub use models::{FindModel, ModelSource};
 #[doc(inline)]

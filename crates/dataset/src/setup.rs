@@ -11,10 +11,10 @@ use anabranch_model::conversation::Turns;
 use anabranch_sampler::ColumnKey;
 
 use crate::ask::ModelQuestions;
-use crate::columns::{Embedding, Expression, Llm, PaidModel, Samplers, SeedColumns};
+use crate::columns::{Embedding, Expression, Llm, PaidModel, SamplerParts, Samplers, SeedColumns};
 use crate::config::{
-    Column, ColumnKind, Config, Constraint, LlmColumn, Problem, Problems, ProcessorKind, RunOptions,
-    SamplerColumn, Setting, StageConfig, matches, read_file,
+    Column, ColumnKind, Config, Constraint, Problem, Problems, ProcessorKind, RunOptions, Setting,
+    StageConfig, matches, read_file,
 };
 use crate::custom::{self, WorkerOptions};
 use crate::dataset::{ColumnSettings, Dataset, StageSpec};
@@ -157,22 +157,25 @@ impl Dataset {
         if let Some(seed) = loaded.seed_rows.as_ref().filter(|_| stage == 0) {
             self.shared_column(stage, Arc::new(SeedColumns::new(Arc::clone(seed))), initial.clone());
         }
-        let samplers: Vec<(&str, &SamplerColumn)> = loaded
+        let samplers: Vec<SamplerParts<'_>> = loaded
             .config
             .columns
             .iter()
             .filter(|column| column.stage == stage)
             .filter_map(|column| match &column.kind {
-                ColumnKind::Sampler(sampler) => Some((&*column.name, sampler)),
+                ColumnKind::Sampler(sampler) => {
+                    Some(SamplerParts { name: &column.name, sampler, key: column_key(loaded.seed, column) })
+                }
                 _ => None,
             })
             .collect();
         if !samplers.is_empty() {
-            let is_here =
-                |constraint: &&Constraint| samplers.iter().any(|(name, _)| *name == constraint.target_column);
+            let is_here = |constraint: &&Constraint| {
+                samplers.iter().any(|sampler| sampler.name == constraint.target_column)
+            };
             let constraints: Vec<Constraint> =
                 loaded.config.constraints.iter().filter(is_here).cloned().collect();
-            let samplers = Samplers::new(&samplers, &constraints, loaded.seed).map_err(Error::Setup)?;
+            let samplers = Samplers::new(&samplers, &constraints).map_err(Error::Setup)?;
             self.shared_column(stage, Arc::new(samplers), initial);
         }
         Ok(())
@@ -207,7 +210,7 @@ impl Dataset {
                     rounds: 0,
                 };
                 let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
-                let sample = (loaded.seed, salt(loaded, column, llm));
+                let sample = (loaded.seed, salt(loaded.seed, column.twin));
                 let llm = Llm::new(&column.name, llm, call, turns, sample).map_err(Error::Setup)?;
                 let llm = llm.with_rounds(Arc::clone(&self.rounds));
                 self.shared_column(stage, Arc::new(llm), settings);
@@ -249,7 +252,10 @@ impl Dataset {
         }
         let questions = ModelQuestions {
             models: calls.by_alias.clone(),
-            seed: loaded.seed,
+            keys: custom
+                .iter()
+                .map(|(column, _)| (column.name.clone(), column_key(loaded.seed, column)))
+                .collect(),
             engine: self.engine.clone(),
             limits: self.limits.clone(),
             retry: retry(&loaded.config.run),
@@ -330,20 +336,17 @@ fn retry(run: &RunOptions) -> Retry {
 
 /// Tells apart the samples of columns that ask the same model the same thing, and of datasets with different seeds. A
 /// column keeps its replies if it is renamed or moved.
-fn salt(loaded: &Loaded, column: &Column, llm: &LlmColumn) -> u64 {
-    let texts = |llm: &LlmColumn| {
-        let system = llm.system_prompt.as_ref().map(|system| Arc::clone(&system.source));
-        (llm.model_alias.clone(), Arc::clone(&llm.prompt.source), system)
-    };
-    let is_twin =
-        |other: &&Column| matches!(&other.kind, ColumnKind::Llm(other) if texts(other) == texts(llm));
-    let before = loaded.config.columns.iter().take_while(|other| other.name != column.name);
-    let twins = before.filter(is_twin).count();
-    if (loaded.seed, twins) == (0, 0) {
+fn salt(seed: u64, twin: u64) -> u64 {
+    if (seed, twin) == (0, 0) {
         return 0;
     }
     // The high bits only: the low ones are the row's number.
-    ColumnKey::new(loaded.seed, &format!("twin {twins}")).stream(0, 0).bits() & !0xffff_ffff
+    ColumnKey::new(seed, &format!("twin {twin}")).stream(0, 0).bits() & !0xffff_ffff
+}
+
+/// The source of a column's random numbers: its identity, and its place among its twins.
+fn column_key(seed: u64, column: &Column) -> ColumnKey {
+    ColumnKey::new(seed, &format!("{} {}", column.identity, column.twin))
 }
 
 #[cfg(test)]

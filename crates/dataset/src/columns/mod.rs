@@ -3,6 +3,7 @@
 mod accept;
 mod embedding;
 mod expression;
+mod flights;
 mod llm;
 mod model_call;
 mod paid_model;
@@ -15,5 +16,5 @@ pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;
 pub(crate) use model_call::{ModelCall, model_fault};
 pub(crate) use paid_model::{Known, PaidModel};
-pub(crate) use samplers::Samplers;
+pub(crate) use samplers::{SamplerParts, Samplers};
 pub(crate) use seed::SeedColumns;

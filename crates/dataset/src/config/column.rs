@@ -6,7 +6,7 @@ use anabranch_value::Value;
 
 use super::draft::{DraftColumn, Reference, Role};
 use super::types::{Column, ColumnKind, Dtype, OnRowError, Skip};
-use super::{COLUMNS_MOST, custom, derived, llm, sampler, template, value};
+use super::{COLUMNS_MOST, custom, derived, digest, identity, llm, sampler, template, value};
 
 /// All column types, for "did you mean".
 const TYPES: [&str; 9] = [
@@ -34,6 +34,7 @@ pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> 
     let mut fields = notes.fields(node, "a column")?;
     let (name, at) = name(&mut fields, notes)?;
     fields.rename(format!("column {}", quote(&name)));
+    let definition = fields.table();
     let mut parts = Parts::default();
     let column_type = fields.need_text("column_type", notes);
     let word = column_type.unwrap_or_default();
@@ -69,6 +70,9 @@ pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> 
         skip,
         propagate_skip,
         on_error,
+        identity: identity::identity(&kind, definition),
+        digest: digest::definition(definition),
+        twin: 0,
         kind,
         place: notes.place(&at),
     });

@@ -10,7 +10,7 @@ use anabranch_text::{Problem, Problems, quote};
 use super::draft::{Draft, DraftModel, DraftProvider};
 use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
-use super::{Environment, Setting, models, root, seed, stages, structure};
+use super::{Environment, Setting, identity, models, root, seed, stages, structure};
 
 /// Reads and checks a configuration and the files beside it.
 pub(super) fn config(
@@ -56,11 +56,13 @@ pub(super) fn config(
         SeedNames::Known(names) if draft.has_seed => Some(names),
         _ => None,
     };
+    let mut columns: Vec<_> = draft.columns.into_iter().filter_map(|column| column.column).collect();
+    identity::number_twins(columns.iter_mut());
     let mut config = Config {
         name: Path::new(file)
             .file_stem()
             .map_or("dataset".into(), |stem| stem.to_string_lossy().into_owned()),
-        columns: draft.columns.into_iter().filter_map(|column| column.column).collect(),
+        columns,
         stages: draft.stages.into_iter().map(|found| found.stage).collect(),
         models,
         missing_keys: Vec::new(),

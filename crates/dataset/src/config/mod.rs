@@ -36,6 +36,7 @@ mod steps;
 mod resolve;
 mod finish;
 mod digest;
+mod identity;
 
 use std::io::Read;
 use std::path::Path;

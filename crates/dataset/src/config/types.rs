@@ -117,6 +117,12 @@ pub struct Column {
     pub kind: ColumnKind,
     /// `file:line:col` of the column, for messages at run time.
     pub place: String,
+    /// The digest of its definition without its name.
+    pub digest: String,
+    /// The digest of what decides about its random numbers: a column that is renamed or moved keeps them.
+    pub identity: String,
+    /// The number of columns before it with the same identity.
+    pub twin: u64,
 }
 
 /// When a cell is skipped, and what it holds then.
