@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::dataset::BuildOptions;
 use crate::error::Error;
 use crate::inputs::{self, Inputs};
-use crate::journal::{Journal, JournalPlace};
-use crate::output::{FileError, Folder, GroupOnDisk, JOURNAL, Lock, Metadata};
+use crate::journal::Journal;
+use crate::output::{FileError, Folder, GroupOnDisk, Lock, Metadata};
 use crate::run::Groups;
 use crate::stop::StopSwitch;
 
@@ -40,12 +40,7 @@ pub(crate) fn begin(
     })?;
     let lock = Lock::take(path)?;
     let before = if options.replace { None } else { earlier(path, inputs, groups.rows)? };
-    let journal = match &options.journal {
-        JournalPlace::Nowhere => None,
-        JournalPlace::OutputFolder => Some(path.join(JOURNAL)),
-        JournalPlace::Folder(journal) => Some(journal.clone()),
-    };
-    let journal = journal.map(|path| Journal::open(&path, stop)).transpose()?;
+    let journal = options.journal_folder().map(|path| Journal::open(&path, stop)).transpose()?;
     if options.replace {
         Folder::clear(path)?;
     }
@@ -94,6 +89,25 @@ fn survey(
     is_retry: bool,
     has_journal: bool,
 ) -> Result<BTreeMap<u64, GroupOnDisk>, Error> {
+    let (kept, same_rows) = groups_on_disk(folder, groups, is_retry)?;
+    let files = folder.row_files()?.len();
+    if files > same_rows.len() && !has_journal {
+        return Err(Error::Setup(format!(
+            "{} holds row groups of another size, and there is no journal to rebuild them from; \
+             use the same buffer size, or let --replace remove them",
+            folder.path().display()
+        )));
+    }
+    folder.remove_groups(|group| same_rows.binary_search(&group).is_ok())?;
+    Ok(kept)
+}
+
+/// The row groups that are whole and stay, and the numbers of those that were built for the same rows. Blocks.
+pub(crate) fn groups_on_disk(
+    folder: &Folder,
+    groups: Groups,
+    is_retry: bool,
+) -> Result<(BTreeMap<u64, GroupOnDisk>, Vec<u64>), FileError> {
     let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
     for group in 0..groups.count() {
         let Some(found) = folder.group(group)? else { continue };
@@ -106,14 +120,5 @@ fn survey(
             kept.insert(group, found);
         }
     }
-    let files = folder.row_files()?.len();
-    if files > same_rows.len() && !has_journal {
-        return Err(Error::Setup(format!(
-            "{} holds row groups of another size, and there is no journal to rebuild them from; \
-             use the same buffer size, or let --replace remove them",
-            folder.path().display()
-        )));
-    }
-    folder.remove_groups(|group| same_rows.binary_search(&group).is_ok())?;
-    Ok(kept)
+    Ok((kept, same_rows))
 }

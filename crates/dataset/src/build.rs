@@ -1,5 +1,6 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
+mod dry;
 mod learned;
 mod report;
 
@@ -102,6 +103,7 @@ impl Build {
             journal: None,
             has_replies: false,
             stop,
+            dry: None,
         };
         Ok(Build {
             shared: Arc::new(shared),

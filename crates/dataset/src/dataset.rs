@@ -13,12 +13,13 @@ use anabranch_engine::{Engine, Policy};
 use crate::begin::begin;
 use crate::build::Build;
 use crate::config::{OnRowError, RunOptions, Skip};
+use crate::dry::InDryRun;
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::job;
 use crate::journal::{JournalPlace, JournalSlot};
-use crate::output::ModelMetadata;
+use crate::output::{JOURNAL, ModelMetadata};
 use crate::processor::Processor;
 use crate::program::TaskSpec;
 
@@ -98,6 +99,17 @@ pub struct BuildOptions {
     pub journal: JournalPlace,
 }
 
+impl BuildOptions {
+    /// The folder of the journal; `None` if there is none.
+    pub(crate) fn journal_folder(&self) -> Option<PathBuf> {
+        match &self.journal {
+            JournalPlace::Nowhere => None,
+            JournalPlace::OutputFolder => Some(self.out.join(JOURNAL)),
+            JournalPlace::Folder(journal) => Some(journal.clone()),
+        }
+    }
+}
+
 /// How the cells of a column are scheduled, and what becomes of those that fail.
 #[derive(Clone, Debug)]
 pub struct ColumnSettings {
@@ -115,6 +127,10 @@ pub struct ColumnSettings {
     pub timeout: Option<Duration>,
     /// Runs before the processors that see a row group first, as samplers and seeds do. Default: no.
     pub is_initial: bool,
+    /// The aliases of the models that its cells ask, for plans and reports. Default: none.
+    pub models: Vec<String>,
+    /// The column's part in dry runs. Default: it is called for row groups whose inputs are known.
+    pub in_dry_run: InDryRun,
 }
 
 impl Default for ColumnSettings {
@@ -127,6 +143,8 @@ impl Default for ColumnSettings {
             retry: None,
             timeout: None,
             is_initial: false,
+            models: Vec::new(),
+            in_dry_run: InDryRun::default(),
         }
     }
 }
@@ -159,9 +177,28 @@ impl Dataset {
     }
 
     pub(crate) fn shared_column(&mut self, generator: Arc<dyn Generator>, settings: ColumnSettings) {
-        let ColumnSettings { skip, propagate_skip, on_error, limit, retry, timeout, is_initial } = settings;
+        let ColumnSettings {
+            skip,
+            propagate_skip,
+            on_error,
+            limit,
+            retry,
+            timeout,
+            is_initial,
+            models,
+            in_dry_run,
+        } = settings;
         let policy = Policy { limit, retry, timeout, ..Policy::default() };
-        self.tasks.push(TaskSpec { generator, skip, propagate_skip, on_error, policy, is_initial });
+        self.tasks.push(TaskSpec {
+            generator,
+            skip,
+            propagate_skip,
+            on_error,
+            policy,
+            is_initial,
+            models,
+            in_dry_run,
+        });
     }
 
     /// Adds a processor. Processors are called in the order in which they were added.

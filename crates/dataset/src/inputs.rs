@@ -48,6 +48,15 @@ pub(crate) fn file_digest(path: &Path) -> Option<String> {
     Some(format!("{} bytes of {}", metadata.len(), changed.as_nanos()))
 }
 
+/// One digest of all inputs.
+pub(crate) fn digest(inputs: &Inputs) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, digest) in inputs {
+        hasher.update(format!("{name:?} {digest:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
 /// The names of the inputs that differ.
 pub(crate) fn difference(one: &Inputs, other: &Inputs) -> Vec<String> {
     let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));

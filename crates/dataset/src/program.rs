@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::column_type::ColumnType;
 use crate::config::{OnRowError, Skip, TemplateText};
+use crate::dry::InDryRun;
 use crate::fault::Fault;
 use crate::generator::{Generator, Grain, Output};
 use crate::grid::{Grid, Layout};
@@ -60,6 +61,9 @@ pub(crate) struct Task {
     pub(crate) watch: Option<Arc<ErrorWatch>>,
     /// Its place in [`Progress`](crate::Progress).
     pub(crate) counter: usize,
+    /// The aliases of the models that it asks.
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 /// A skip condition with the columns that it reads.
@@ -78,6 +82,8 @@ pub(crate) struct TaskSpec {
     pub(crate) policy: Policy,
     /// Runs before the processors that see a row group first.
     pub(crate) is_initial: bool,
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 impl Task {
@@ -190,6 +196,8 @@ impl Task {
             policy,
             watch: None,
             counter,
+            models: spec.models,
+            in_dry_run: if stateful { InDryRun::NotCalled } else { spec.in_dry_run },
             name,
         })
     }

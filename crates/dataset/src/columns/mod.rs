@@ -2,6 +2,7 @@
 
 mod embedding;
 mod expression;
+mod foresee;
 mod llm;
 mod model_call;
 mod paid_model;
