@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anabranch_engine::retry::Severity;
 use anabranch_engine::{NodeId, Step};
 
-use super::work::{GroupRun, Outcome, PreparedCall, StepFuture, no_job};
+use super::step::StepFuture;
+use super::work::{GroupRun, Outcome, PreparedCall, no_job};
 use super::{Part, RowValues};
 use crate::dry::{CellForecast, CellState, DryWatch, Foreseen, ForeseenCall, ForeseenOutcome, InDryRun};
 use crate::fault::Fault;

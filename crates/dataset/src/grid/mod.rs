@@ -5,6 +5,7 @@
 
 mod dry;
 mod layout;
+mod step;
 mod values;
 mod work;
 

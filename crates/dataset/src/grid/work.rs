@@ -1,22 +1,20 @@
 //! The workload of a row group: starts its cells, keeps their values, drops rows.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use anabranch_engine::workload::BoxFuture;
-use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Instead, Job, NodeId, Step, Workload};
+use anabranch_engine::{Budget, Cost, Drops, Failure, Instead, NodeId, Step, Workload};
 use anabranch_template::{Bounds, is_true};
 use anabranch_value::Value;
 
 use super::dry::DryGroup;
+use super::step::{StepFuture, StepJob, batch_outcome};
 use super::{Grid, HeadNode, Part, Place, RowValues};
 use crate::config::OnRowError;
 use crate::dry::Foreseen;
 use crate::errors::RowError;
 use crate::fault::Fault;
-use crate::generator::{BoxWork, Call, Cells, Grain, Prepared, Row, Rows, Work};
+use crate::generator::{Call, Cells, Grain, Prepared, Row, Rows, Work};
 use crate::program::{Program, ProgramColumn, SkipRule, Stage, Task};
 use crate::progress::Progress;
 
@@ -534,60 +532,6 @@ impl Workload for GroupRun<'_> {
 
 pub(super) fn no_job() -> Fault {
     Fault::permanent("internal", "a call is prepared at once or as a future, not by a job")
-}
-
-/// The asynchronous work of a node.
-pub(crate) enum StepFuture {
-    Cell(BoxFuture<Cells, Fault>),
-    Prepare(BoxFuture<Prepared, Fault>),
-    /// With whether the cell may be skipped.
-    Foresee(BoxFuture<Foreseen, Fault>, bool),
-    /// With whether a failed row fails the run.
-    Batch(BoxFuture<Vec<Result<Cells, Fault>>, Fault>, bool),
-    Turn(BoxFuture<(), Fault>),
-}
-
-impl Future for StepFuture {
-    type Output = Result<Outcome, Fault>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            StepFuture::Cell(future) => future.as_mut().poll(cx).map_ok(Outcome::Cells),
-            StepFuture::Prepare(future) => future.as_mut().poll(cx).map_ok(Outcome::Prepared),
-            StepFuture::Foresee(future, may_be_skipped) => {
-                let outcome = |found| Outcome::Foreseen { found, may_be_skipped: *may_be_skipped };
-                future.as_mut().poll(cx).map_ok(outcome)
-            }
-            StepFuture::Batch(future, fails_run) => {
-                future.as_mut().poll(cx).map(|result| result.and_then(|rows| batch_outcome(rows, *fails_run)))
-            }
-            StepFuture::Turn(future) => future.as_mut().poll(cx).map_ok(|()| Outcome::Nothing),
-        }
-    }
-}
-
-/// The synchronous work of a node.
-pub(crate) enum StepJob {
-    Cell(BoxWork<Cells>),
-    /// With whether a failed row fails the run.
-    Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
-}
-
-impl Job<Outcome, Fault> for StepJob {
-    fn run(self, _: Option<Outcome>, check: &Check<'_>) -> Result<Outcome, Fault> {
-        match self {
-            StepJob::Cell(job) => job(check).map(Outcome::Cells),
-            StepJob::Batch(job, fails_run) => job(check).and_then(|rows| batch_outcome(rows, fails_run)),
-        }
-    }
-}
-
-/// The outcome of a batch, or its first fault if that fails the run.
-fn batch_outcome(rows: Vec<Result<Cells, Fault>>, fails_run: bool) -> Result<Outcome, Fault> {
-    if fails_run && let Some(Err(fault)) = rows.iter().find(|row| row.is_err()) {
-        return Err(fault.clone());
-    }
-    Ok(Outcome::Batch(rows))
 }
 
 /// Whether a rendered condition means yes. A template of several parts renders to text.
