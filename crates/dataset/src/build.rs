@@ -1,5 +1,6 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
+mod dry;
 pub(crate) mod learned;
 mod report;
 
@@ -135,6 +136,7 @@ impl StageBuild {
             journal: None,
             has_replies: false,
             stop: stop.clone(),
+            dry: None,
         };
         let (shared, dataset) = (Arc::new(shared), Arc::clone(dataset));
         Ok(StageBuild { shared, dataset, groups, most, place, found: FoundGroups::default() })
