@@ -1,1 +1,11 @@
 //! A look at built datasets: reports, differences, and the story of one row.
+
+mod sketch;
+mod column;
+mod report;
+
+pub use column::{ColumnStats, Distribution, Estimate, Histogram, Measure, TopValue};
+pub use report::{
+    ColumnEstimate, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint, Report,
+    Sample, Section, SpendLine, Spent, Timeline,
+};

@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 use super::arrow::record_batch;
 use super::files::{FileError, cannot, write_json, write_parquet_parts, write_whole};
 use super::metadata::{METADATA, Metadata};
+use super::read::IDS_NOTE;
 use super::resume::{RANGE_NOTE, UNFINISHED_NOTE};
 use super::status::STATUS;
 use super::{arrow, errors_file};
@@ -97,6 +98,11 @@ impl Folder {
     /// The file of the build's events: one JSON object per line.
     pub fn events(&self) -> PathBuf {
         self.path.join(EVENTS)
+    }
+
+    /// The file of the errors: one JSON object per failed cell.
+    pub fn errors(&self) -> PathBuf {
+        self.path.join(ERRORS_LINES)
     }
 
     /// Adds an event. Blocks.
@@ -200,7 +206,7 @@ impl Folder {
         let rows: RecordBatch =
             record_batch(table).map_err(|error| cannot("write", &path)(std::io::Error::other(error)))?;
         let mut notes = notes.to_vec();
-        notes.push(("anabranch.row_ids", arrow::ranges(&table.ids)));
+        notes.push((IDS_NOTE, arrow::ranges(&table.ids)));
         write_parquet_parts(&path, rows.schema(), std::iter::once(Ok(rows)), &notes)
     }
 
