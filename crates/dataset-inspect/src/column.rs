@@ -95,6 +95,23 @@ const MAX_DEPTH: usize = 2;
 /// Fields of a struct that are looked into.
 const MAX_FIELDS: usize = 32;
 
+/// Texts with at most this many different values are categories.
+const CATEGORIES: u64 = 24;
+
+impl ColumnStats {
+    /// Cells that are not null.
+    pub fn filled(&self) -> u64 {
+        self.cells - self.nulls
+    }
+
+    /// True of texts with few different values.
+    pub fn is_categorical(&self) -> bool {
+        let Some(distinct) = self.distinct.filter(|distinct| distinct.exact) else { return false };
+        let are_repeated = distinct.count * 2 <= self.filled() || distinct.count <= 3;
+        self.measure == Measure::Characters && distinct.count <= CATEGORIES && are_repeated
+    }
+}
+
 /// Collects the statistics of a column, value by value.
 pub(crate) struct Collector {
     name: String,

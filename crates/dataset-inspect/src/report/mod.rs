@@ -82,6 +82,22 @@ impl Section {
         })
     }
 
+    /// The time of all runs of the build; of an older build, the time of its last event.
+    pub fn elapsed_ms(&self) -> u64 {
+        if self.metadata.elapsed_ms > 0 { self.metadata.elapsed_ms } else { self.timeline.end_ms }
+    }
+
+    /// The word for the state.
+    pub fn state_name(&self) -> &'static str {
+        match self.state {
+            BuildState::Running => "running",
+            BuildState::Complete => "complete",
+            BuildState::Stopped => "stopped",
+            BuildState::Failed => "failed",
+            BuildState::Interrupted => "interrupted",
+        }
+    }
+
     /// The name of the dataset, and of the stage.
     pub fn title(&self) -> String {
         let name =
