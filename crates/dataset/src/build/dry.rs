@@ -138,9 +138,7 @@ fn look(
     match before {
         Some(before) => {
             let is_smaller = options.rows < before.asked_num_records;
-            let (differ, columns) = inputs::difference(inputs, &before.inputs);
-            found.differ = differ;
-            found.differ.extend((!columns.is_empty()).then(|| "columns".to_owned()));
+            (found.differ, _) = inputs::difference(inputs, &before.inputs);
             found.differ.extend(is_smaller.then(|| "number of rows".to_owned()));
             if !has_rows {
                 found.differ.clear();

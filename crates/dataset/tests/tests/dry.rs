@@ -218,7 +218,7 @@ columns:
         &dry(&case, &case.options(40)),
         expect![[r#"
             n: 40 computed
-            a: 29 lacking, 11 skipped
+            a: 28 lacking, 12 skipped
             b: 40 lacking, 40 perhaps skipped
             c: 40 unknown, 40 perhaps skipped
             d: 40 lacking
