@@ -2,6 +2,7 @@
 
 mod learned;
 mod report;
+mod spend;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use futures_util::future::{Either, select};
 pub use report::{BuildReport, MAX_ERRORS, Preview};
 
 use crate::begin::Beginning;
-use crate::dataset::{Dataset, Usage};
+use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::generator::Output;
 use crate::inputs::Inputs;
@@ -29,6 +30,7 @@ use crate::program::Program;
 use crate::progress::Progress;
 use crate::run::{Groups, Shared, run_groups};
 use crate::stop::{ErrorWatch, StopReason, StopSwitch};
+use spend::Spend;
 
 /// A build that was set up: its counters can be read while it runs.
 pub struct Build {
@@ -36,7 +38,7 @@ pub struct Build {
     groups: Groups,
     name: String,
     source: Arc<str>,
-    usage: Usage,
+    spend: Spend,
     inputs: Inputs,
     journal: JournalSlot,
     rounds: Arc<AtomicU32>,
@@ -84,6 +86,7 @@ impl Build {
             Groups { rows, size: run.buffer_size.max(1), at_once: run.max_concurrent_row_groups.max(1) };
         let shared = Shared {
             started: dataset.engine.clock().now(),
+            ran_before: Duration::ZERO,
             engine: dataset.engine,
             program,
             limits: dataset.limits,
@@ -108,7 +111,7 @@ impl Build {
             groups,
             name: dataset.name,
             source: dataset.source,
-            usage: dataset.usage,
+            spend: Spend::new(dataset.usage, dataset.prices),
             inputs,
             journal: dataset.journal,
             rounds: dataset.rounds,
@@ -124,12 +127,14 @@ impl Build {
     /// Takes the folder that the build writes to.
     pub(crate) fn begin(&mut self, beginning: Beginning) -> Result<(), Error> {
         let Beginning { folder, lock, journal, before, kept, retry_rounds } = beginning;
+        let journal = self.spend.begin(folder.path(), before.as_ref(), &self.name, journal.as_ref());
         if let Some(journal) = &journal {
             learned::load(journal.path(), &self.shared.limits);
             let _ = self.journal.set(journal.clone());
         }
         self.rounds.store(retry_rounds, Relaxed);
         let shared = Arc::get_mut(&mut self.shared).expect("the build has not begun");
+        shared.ran_before = self.spend.ran_before;
         for group in kept.values() {
             let dropped = group.errors.iter().filter(|error| !error.kept).count() as u64;
             shared.progress.found_group(group.rows, dropped);
@@ -162,9 +167,14 @@ impl Build {
         models.map(|(name, status)| LimitReport::new(name, &status, now)).collect()
     }
 
-    /// The calls and tokens of the models so far, by alias.
+    /// The calls, tokens and money of the build so far, by alias: of all of its runs.
     pub fn usage(&self) -> BTreeMap<String, ModelMetadata> {
-        (self.usage)()
+        self.spend.models()
+    }
+
+    /// The part of this run in the calls and tokens.
+    pub fn usage_of_run(&self) -> BTreeMap<String, ModelMetadata> {
+        self.spend.models_of_run()
     }
 
     /// Ends the build early: what is in flight is finished and saved, and [`Build::run`] returns.
@@ -282,8 +292,9 @@ impl Build {
     ) -> Result<BuildReport, Error> {
         report.errors.sort_by_key(|error| error.row);
         metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
-        report.models = (self.usage)();
-        metadata.models.clone_from(&report.models);
+        self.spend.note(&mut metadata, self.shared.elapsed());
+        report.models.clone_from(&metadata.models);
+        report.models_of_run = self.spend.models_of_run();
         metadata.is_complete = report.stopped.is_none();
         let (shared, groups, folder) = (Arc::clone(&self.shared), self.groups.count(), folder.clone());
         let name = if metadata.is_complete { "end" } else { "stop" };
@@ -303,15 +314,15 @@ impl Build {
 
     async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
         let Some(folder) = self.shared.folder.clone() else { return Ok(()) };
-        let now = self.shared.engine.clock().now();
-        let status = BuildStatus {
+        let mut status = BuildStatus {
             state,
-            elapsed_ms: now.saturating_duration_since(self.shared.started).as_millis() as u64,
+            elapsed_ms: self.shared.elapsed().as_millis() as u64,
             progress: self.shared.progress.snapshot(),
             limits: self.limits(),
-            models: (self.usage)(),
             reason,
+            ..BuildStatus::default()
         };
+        self.spend.note_status(&mut status);
         let learned = self.shared.journal.as_ref().map(|journal| journal.path().to_owned());
         let limits = self.shared.limits.clone();
         job::blocking(&self.shared.engine, move || {
@@ -346,7 +357,7 @@ impl Build {
         };
         let columns = kept.iter().map(|number| column(number, false));
         let columns = columns.chain(dropped.iter().map(|number| column(number, true)));
-        Metadata {
+        let mut metadata = Metadata {
             dataset_name: self.name.clone(),
             anabranch_version: env!("CARGO_PKG_VERSION").to_owned(),
             target_num_records: self.groups.rows,
@@ -357,7 +368,9 @@ impl Build {
             inputs: self.inputs.clone(),
             retry_rounds: continued.retry_rounds,
             ..Metadata::default()
-        }
+        };
+        self.spend.note(&mut metadata, self.shared.elapsed());
+        metadata
     }
 }
 

@@ -1,6 +1,5 @@
 //! A dataset that can be built: generators, processors and options.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -12,13 +11,13 @@ use anabranch_engine::{Engine, Policy};
 
 use crate::begin::begin;
 use crate::build::Build;
-use crate::config::{OnRowError, RunOptions, Skip};
+use crate::config::{OnRowError, Prices, RunOptions, Skip};
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::job;
 use crate::journal::{JournalPlace, JournalSlot};
-use crate::output::ModelMetadata;
+use crate::output::SpendLine;
 use crate::processor::Processor;
 use crate::program::TaskSpec;
 
@@ -69,6 +68,7 @@ pub struct Dataset {
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
     pub(crate) usage: Usage,
+    pub(crate) prices: Prices,
     /// Digests of everything that decides about the values.
     pub(crate) inputs: Inputs,
     /// The journal of paid replies, once a build has opened it.
@@ -79,8 +79,8 @@ pub struct Dataset {
     pub(crate) tasks_limit: Option<LimitKey>,
 }
 
-/// Tells what each model was used for so far.
-pub(crate) type Usage = Arc<dyn Fn() -> BTreeMap<String, ModelMetadata> + Send + Sync>;
+/// Tells the calls of each column and model in this run so far.
+pub(crate) type Usage = Arc<dyn Fn() -> Vec<SpendLine> + Send + Sync>;
 
 /// The size of a build and its output folder.
 ///
@@ -145,7 +145,8 @@ impl Dataset {
             dropped: Vec::new(),
             run: RunOptions::default(),
             seed: 0,
-            usage: Arc::new(BTreeMap::new),
+            usage: Arc::new(Vec::new),
+            prices: Prices::default(),
             inputs: Inputs::new(),
             journal: JournalSlot::default(),
             rounds: Arc::default(),

@@ -75,7 +75,7 @@ impl Models {
                 }
             };
             let (journal, clock) = (Arc::clone(&dataset.journal), Arc::clone(dataset.engine.clock()));
-            let model = PaidModel::new(model, journal, (dataset.limits.clone(), limit), clock);
+            let model = PaidModel::new(alias, model, journal, (dataset.limits.clone(), limit), clock);
             by_alias.insert(alias.to_owned(), ModelCall { model, params, limit, parallel });
         }
         Ok(Models { by_alias, tasks })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
@@ -40,8 +40,10 @@ pub(crate) struct Shared {
     pub(crate) preserve_dropped: bool,
     pub(crate) tasks_in_flight: usize,
     pub(crate) seed: u64,
-    /// When the build began.
+    /// When this run of the build began.
     pub(crate) started: Instant,
+    /// The time of the build's earlier runs.
+    pub(crate) ran_before: Duration,
     /// `None`: rows stay in memory.
     pub(crate) folder: Option<Folder>,
     pub(crate) journal: Option<Journal>,
@@ -337,9 +339,13 @@ fn group_event(shared: &Shared, group: u64, rows: usize, errors: &[RowError]) ->
 }
 
 impl Shared {
-    /// The time since the build began, for events.
+    /// The time of all runs of the build.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.ran_before + self.engine.clock().now().saturating_duration_since(self.started)
+    }
+
+    /// The same for events.
     pub(crate) fn elapsed_ms(&self) -> Value {
-        let elapsed = self.engine.clock().now().saturating_duration_since(self.started);
-        Value::Int(elapsed.as_millis() as i64)
+        Value::Int(self.elapsed().as_millis() as i64)
     }
 }

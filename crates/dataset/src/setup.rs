@@ -1,6 +1,5 @@
 //! From a configuration to a dataset that can be built.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use anabranch_model::conversation::Turns;
 use anabranch_sampler::ColumnKey;
 
 use crate::ask::ModelQuestions;
-use crate::columns::{Embedding, Expression, Llm, PaidModel, Samplers, SeedColumns};
+use crate::columns::{Embedding, Expression, Llm, ModelCall, PaidModel, Samplers, SeedColumns};
 use crate::config::{
     Column, ColumnKind, Config, LlmColumn, Problem, Problems, ProcessorKind, RunOptions, SamplerColumn,
     Setting, matches, read_file,
@@ -121,6 +120,7 @@ impl Dataset {
         dataset.source = Arc::clone(&config.source);
         dataset.run = config.run.clone();
         dataset.seed = loaded.seed;
+        dataset.prices = config.prices.clone();
         let calls = Models::connect(config, models, &dataset)?;
         dataset.add_initial(loaded)?;
         for column in &config.columns {
@@ -131,11 +131,8 @@ impl Dataset {
         dataset.set_order(loaded);
         dataset.tasks_limit = Some(calls.tasks);
         dataset.inputs = inputs::of(loaded, &calls);
-        let used: Vec<(String, PaidModel)> =
-            calls.by_alias.iter().map(|(alias, call)| (alias.clone(), call.model.clone())).collect();
-        dataset.usage = Arc::new(move || {
-            used.iter().map(|(alias, model)| (alias.clone(), model.metadata())).collect::<BTreeMap<_, _>>()
-        });
+        let used: Vec<PaidModel> = calls.by_alias.values().map(|call| call.model.clone()).collect();
+        dataset.usage = Arc::new(move || used.iter().flat_map(PaidModel::spent).collect());
         Ok(dataset)
     }
 
@@ -230,8 +227,17 @@ impl Dataset {
         if custom.is_empty() {
             return;
         }
+        let models_of = |(column, custom): &(&Column, &crate::config::CustomColumn)| {
+            let aliases = custom.model_aliases.iter();
+            let models = aliases.filter_map(|alias| {
+                let call = calls.by_alias.get(alias)?;
+                let model = call.model.for_column(&column.name);
+                Some((alias.clone(), ModelCall { model, ..call.clone() }))
+            });
+            (column.name.clone(), models.collect())
+        };
         let questions = ModelQuestions {
-            models: calls.by_alias.clone(),
+            models: custom.iter().map(models_of).collect(),
             seed: loaded.seed,
             engine: self.engine.clone(),
             limits: self.limits.clone(),

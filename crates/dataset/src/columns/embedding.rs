@@ -40,7 +40,7 @@ impl Embedding {
             stateful: false,
         };
         let batcher = Batcher {
-            model: call.model.clone(),
+            model: call.model.for_column(name),
             requests: requests.max(1),
             state: Mutex::default(),
             may_lead: Notify::new(),

@@ -75,6 +75,7 @@ impl Llm {
             reads: template.template.variables().iter().map(|name| position(&mut reads, name)).collect(),
             template: template.clone(),
         };
+        let call = ModelCall { model: call.model.for_column(name), ..call };
         let prompt = place(&column.prompt);
         let system = column.system_prompt.as_ref().map(place);
         let mut fills = vec![Output { name: name.to_owned(), column_type }];

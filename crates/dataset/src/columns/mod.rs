@@ -4,6 +4,7 @@ mod embedding;
 mod expression;
 mod llm;
 mod model_call;
+mod counters;
 mod paid_model;
 mod samplers;
 mod seed;

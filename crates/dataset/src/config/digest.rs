@@ -3,7 +3,7 @@
 use anabranch_document::{Node, Table, Tree};
 
 /// Sections that say how a build runs, not what its values are. Models have a digest of their own.
-const NOT_VALUES: [&str; 5] = ["run", "model_configs", "providers", "profilers", "library_version"];
+const NOT_VALUES: [&str; 6] = ["run", "model_configs", "providers", "prices", "profilers", "library_version"];
 
 /// The digest of a configuration's sections. Comments, layout and the order of fields do not change it.
 pub(super) fn digest(sections: &Table) -> String {

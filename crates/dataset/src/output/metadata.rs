@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, cannot};
+use super::spend::SpendLine;
 
 pub(super) const METADATA: &str = "metadata.json";
 
@@ -30,7 +31,7 @@ pub struct Metadata {
     pub columns: Vec<ColumnMetadata>,
     /// Failed cells by column, then by class.
     pub errors: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Calls and tokens by model alias.
+    /// Calls, tokens and money by model alias, since the build began.
     pub models: BTreeMap<String, ModelMetadata>,
     /// Whether the build is complete.
     pub is_complete: bool,
@@ -38,6 +39,10 @@ pub struct Metadata {
     pub inputs: BTreeMap<String, String>,
     /// How often failed rows were tried again on request.
     pub retry_rounds: u32,
+    /// The identity of the build, which it keeps while it is continued.
+    pub build: String,
+    /// Calls by column and model, since the build began.
+    pub calls: Vec<SpendLine>,
     /// Calls, tokens and money by column, since the build began: a build that is continued adds to it.
     pub spent: BTreeMap<String, ColumnSpend>,
     /// The time that the build took, all of its runs together.
@@ -72,8 +77,8 @@ pub struct ColumnMetadata {
     pub dropped: bool,
 }
 
-/// The calls and tokens of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The calls, tokens and money of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelMetadata {
     pub model: String,
@@ -83,6 +88,10 @@ pub struct ModelMetadata {
     pub reused: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Input tokens that the server had in its cache.
+    pub cached_tokens: u64,
+    /// By the price table; `None` if it has no price of the model.
+    pub cost: Option<f64>,
 }
 
 /// The calls, tokens and money of a column.
