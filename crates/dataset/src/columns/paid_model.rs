@@ -14,6 +14,7 @@ use anabranch_model::{
 use futures_util::future::try_join_all;
 
 use super::counters::Counters;
+use super::flights::Flights;
 use crate::journal::{Entry, Figures, Journal, JournalSlot, Keys, Origin, RecordedReply, RecordedVector};
 use crate::output::SpendLine;
 
@@ -43,6 +44,7 @@ struct Shared {
     columns: Mutex<Vec<Arc<Counters>>>,
     /// The server has told how many tokens it takes.
     counts_tokens: AtomicBool,
+    flights: Flights,
 }
 
 impl PaidModel {
@@ -54,9 +56,10 @@ impl PaidModel {
         (limits, limit): (Limits, LimitKey),
         clock: Arc<dyn Clock>,
     ) -> PaidModel {
-        let (keys, alias) = (Keys::new(&*inner), alias.to_owned());
+        let (keys, alias, flights) = (Keys::new(&*inner), alias.to_owned(), Flights::default());
         let (columns, counts_tokens) = (Mutex::default(), AtomicBool::new(false));
-        let shared = Shared { inner, alias, keys, journal, limits, limit, clock, columns, counts_tokens };
+        let shared =
+            Shared { inner, alias, keys, journal, limits, limit, clock, columns, counts_tokens, flights };
         PaidModel::with_counters(Arc::new(shared), Arc::default())
     }
 
@@ -162,6 +165,18 @@ impl ColumnModel {
     /// Asks the model, and records its reply under the key.
     async fn ask(&self, request: ChatRequest, key: Option<Address>) -> Result<ChatReply, Error> {
         let shared = &self.shared;
+        let _flight = match key {
+            Some(key) => Some(shared.flights.enter(key).await),
+            None => None,
+        };
+        // Another column of the row may have asked the same meanwhile.
+        if let (Some(journal), Some(key)) = (shared.journal.get(), &key)
+            && !journal.lacks(key)
+            && let Some(reply) = shared.recorded_reply(journal, key).await
+        {
+            self.counters.reuse(1);
+            return reply;
+        }
         let asked = Figures {
             calls: 1,
             cells: u64::from(begins_cell(&request)),

@@ -11,6 +11,7 @@ use anabranch_template::{Bounds, is_true};
 use anabranch_value::Value;
 
 use super::{Grid, HeadNode, Part, Place, RowValues};
+use crate::columns::REJECTED;
 use crate::config::OnRowError;
 use crate::errors::RowError;
 use crate::fault::Fault;
@@ -29,6 +30,8 @@ pub(crate) struct GroupRun<'p> {
     turn: u64,
     values: RowValues,
     errors: Vec<RowError>,
+    /// Rows that were not accepted.
+    rejected: Vec<u64>,
     /// The rows of each batch task under way, by its number among the head nodes.
     batches: Vec<BatchRows>,
     /// Calls that are prepared, by their nodes. One that is not here is prepared when it starts.
@@ -100,6 +103,7 @@ impl<'p> GroupRun<'p> {
             turn,
             values,
             errors: Vec::new(),
+            rejected: Vec::new(),
             batches: vec![BatchRows::default(); stage.layout.head.len()],
             calls: HashMap::new(),
             call_bytes: 0,
@@ -115,9 +119,9 @@ impl<'p> GroupRun<'p> {
         self.values.rows()
     }
 
-    /// The values and errors of a group that has ended.
-    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>) {
-        (self.values, self.errors)
+    /// The values and errors of a group that has ended, and the rows that were not accepted.
+    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>, Vec<u64>) {
+        (self.values, self.errors, self.rejected)
     }
 
     /// Takes the rows out whose cells have not all ended, and returns their number: the run was drained.
@@ -330,6 +334,9 @@ impl<'p> GroupRun<'p> {
             }
         }
         self.settled[row] += 1;
+        if task.accepts {
+            self.progress.accepted_row();
+        }
         self.progress.finished(task.counter);
     }
 
@@ -339,6 +346,11 @@ impl<'p> GroupRun<'p> {
             return;
         }
         let task = &self.stage.tasks[number];
+        if task.accepts && fault.class == REJECTED {
+            self.progress.rejected_row();
+            self.rejected.push(self.values.ids[row]);
+            return self.drop_row(row, drops);
+        }
         self.progress.failed(task.counter, &fault);
         let keeps_row = task.on_error == OnRowError::KeepNull;
         self.errors.push(RowError::new(self.values.ids[row], &task.name, fault, keeps_row));
@@ -346,8 +358,13 @@ impl<'p> GroupRun<'p> {
             self.settled[row] += 1;
             return;
         }
-        self.values.drop_row(row);
         self.progress.dropped_row();
+        self.drop_row(row, drops);
+    }
+
+    /// Takes a row out, with all cells that it still waits for.
+    fn drop_row(&mut self, row: usize, drops: &mut Drops) {
+        self.values.drop_row(row);
         for cell in 0..self.stage.layout.cells.len() {
             drops.push(self.grid.cell(row, cell));
         }

@@ -35,9 +35,22 @@ pub struct BuildStatus {
     /// The same by column and model.
     #[serde(default)]
     pub calls: Vec<SpendLine>,
+    /// The stage that is built now, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageView>,
     /// Why it stopped or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A stage among several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageView {
+    pub name: String,
+    /// From 1.
+    pub number: usize,
+    /// The number of stages.
+    pub count: usize,
 }
 
 /// How far a build came.

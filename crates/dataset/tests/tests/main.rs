@@ -8,6 +8,8 @@ mod config;
 mod schedule;
 mod flow;
 mod resume;
+mod edits;
+mod random_edits;
 mod rows;
 mod processors;
 mod columns;

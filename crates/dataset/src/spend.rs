@@ -2,28 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::config::Prices;
-use crate::dataset::Usage;
 use crate::journal::{Journal, LedgerTotals};
 use crate::output::{BuildStatus, ColumnSpend, Figures, Metadata, ModelMetadata, SpendLine, read_status};
 
+/// Tells the calls of each column and model in this run so far.
+type Usage = Arc<dyn Fn() -> Vec<SpendLine> + Send + Sync>;
+
 /// The spend of a build.
-pub(super) struct Spend {
+pub(crate) struct Spend {
     /// The calls of this run.
     usage: Usage,
-    pub(super) prices: Prices,
+    pub(crate) prices: Prices,
     /// The identity of the build.
     build: String,
     /// The calls of the build's earlier runs.
     before: Vec<SpendLine>,
     /// The time of the build's earlier runs.
-    pub(super) ran_before: Duration,
+    pub(crate) ran_before: Duration,
+}
+
+impl Default for Spend {
+    fn default() -> Spend {
+        Spend::new(Arc::new(Vec::new), Prices::default())
+    }
 }
 
 impl Spend {
-    pub(super) fn new(usage: Usage, prices: Prices) -> Spend {
+    pub(crate) fn new(usage: Usage, prices: Prices) -> Spend {
         let (build, before) = (String::new(), Vec::new());
         Spend { usage, prices, build, before, ran_before: Duration::ZERO }
     }
@@ -32,7 +41,7 @@ impl Spend {
     ///
     /// The journal has counted all calls that were recorded, also those of a run that was killed. Calls of runs without a
     /// journal are in the last report. Neither has more than was spent, so the larger count is right.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         folder: &Path,
         before: Option<&Metadata>,
@@ -60,7 +69,7 @@ impl Spend {
     }
 
     /// The calls of the build so far.
-    pub(super) fn calls(&self) -> Vec<SpendLine> {
+    pub(crate) fn calls(&self) -> Vec<SpendLine> {
         merged(self.before.clone(), &(self.usage)(), |line, other| {
             line.figures += other.figures;
             line.reused += other.reused;
@@ -68,17 +77,17 @@ impl Spend {
     }
 
     /// The calls and tokens of this run, by alias.
-    pub(super) fn models_of_run(&self) -> BTreeMap<String, ModelMetadata> {
+    pub(crate) fn models_of_run(&self) -> BTreeMap<String, ModelMetadata> {
         models(&(self.usage)(), &self.prices)
     }
 
     /// The calls and tokens of the build so far, by alias.
-    pub(super) fn models(&self) -> BTreeMap<String, ModelMetadata> {
+    pub(crate) fn models(&self) -> BTreeMap<String, ModelMetadata> {
         models(&self.calls(), &self.prices)
     }
 
     /// Writes the spend so far into the metadata.
-    pub(super) fn note(&self, metadata: &mut Metadata, elapsed: Duration) {
+    pub(crate) fn note(&self, metadata: &mut Metadata, elapsed: Duration) {
         metadata.calls = self.calls();
         metadata.spent = columns(&metadata.calls, &self.prices);
         metadata.models = models(&metadata.calls, &self.prices);
@@ -87,7 +96,7 @@ impl Spend {
     }
 
     /// Writes the spend so far into the state of the build.
-    pub(super) fn note_status(&self, status: &mut BuildStatus) {
+    pub(crate) fn note_status(&self, status: &mut BuildStatus) {
         status.calls = self.calls();
         status.spent = columns(&status.calls, &self.prices);
         status.models = models(&status.calls, &self.prices);
