@@ -16,6 +16,7 @@ pub use report::{BuildReport, MAX_ERRORS, Preview};
 
 use crate::admission::{Admission, MoreGroups};
 use crate::begin::{FoundGroups, Wanted, find_groups};
+use crate::budget::Cap;
 use crate::column_type::ColumnType;
 use crate::config::Accept;
 use crate::dataset::Dataset;
@@ -324,9 +325,17 @@ impl StageBuild {
         let mut run = std::pin::pin!(run);
         self.write_status(BuildState::Running, None).await?;
         loop {
-            match select(run.as_mut(), clock.sleep_until(clock.now() + REPORT_EVERY)).await {
+            let (next, end_by) = (clock.now() + REPORT_EVERY, self.dataset.spend.end_by);
+            let end_by = end_by.filter(|_| self.shared.stop.reason().is_none());
+            let due = end_by.map_or(next, |(_, end)| next.min(end));
+            match select(run.as_mut(), clock.sleep_until(due)).await {
                 Either::Left((ended, _)) => return ended,
                 Either::Right(_) => {}
+            }
+            if let Some((after, end)) = end_by
+                && clock.now() >= end
+            {
+                self.shared.stop.stop(StopReason::Budget(Cap::Deadline(after)));
             }
             let report = std::pin::pin!(async {
                 if let Some(journal) = &self.shared.journal {

@@ -44,12 +44,15 @@ impl Build {
     pub(crate) async fn into_folder(mut dataset: Dataset, options: BuildOptions) -> Result<Build, Error> {
         let columns = Compiled::check(&dataset)?;
         dataset.inputs.insert("columns".to_owned(), columns);
-        let asked = options.rows;
+        let (asked, budget) = (options.rows, options.budget);
+        dataset.spend.check(&budget)?;
         let (inputs, stop) = (dataset.inputs.clone(), dataset.stop.clone());
         let beginning = job::blocking(&dataset.engine, move || begin(&options, &inputs, stop)).await??;
         let Beginning { folder, lock, journal, before, is_retry, retry_rounds } = beginning;
         let name = dataset.name.clone();
         let journal = dataset.spend.begin(folder.path(), before.as_ref(), &name, journal.as_ref());
+        dataset.meter.begin(budget, dataset.spend.metered(), dataset.stop.clone());
+        dataset.spend.end_by = budget.deadline.map(|after| (after, dataset.engine.clock().now() + after));
         if let Some(journal) = &journal {
             learned::load(journal.path(), &dataset.limits);
             let _ = dataset.journal.set(journal.clone());

@@ -9,6 +9,7 @@ use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::retry::Retry;
 use anabranch_engine::{Engine, Policy};
 
+use crate::budget::{Budget, Meter};
 use crate::chain::Build;
 use crate::columns::Accepts;
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
@@ -69,6 +70,7 @@ pub struct Dataset {
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
     pub(crate) spend: Spend,
+    pub(crate) meter: Meter,
     /// Digests of everything that decides about the values.
     pub(crate) inputs: Inputs,
     /// The journal of paid replies, once a build has opened it.
@@ -108,6 +110,8 @@ pub struct BuildOptions {
     pub retry_failed: bool,
     /// Where paid replies are recorded.
     pub journal: JournalPlace,
+    /// The most that the build may spend.
+    pub budget: Budget,
 }
 
 /// How the cells of a column are scheduled, and what becomes of those that fail.
@@ -158,6 +162,7 @@ impl Dataset {
             run: RunOptions::default(),
             seed: 0,
             spend: Spend::default(),
+            meter: Meter::default(),
             inputs: Inputs::new(),
             journal: JournalSlot::default(),
             rounds: Arc::default(),

@@ -18,6 +18,7 @@ mod stop;
 mod journal;
 mod inputs;
 mod spend;
+mod budget;
 mod run;
 mod begin;
 mod build;
@@ -33,6 +34,7 @@ mod ask;
 mod models;
 mod setup;
 
+pub use budget::{Budget, Cap};
 pub use build::{BuildReport, MAX_ERRORS, Preview};
 pub use chain::Build;
 pub use column_type::ColumnType;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
-use anabranch_engine::{Engine, Options, Stopped};
+use anabranch_engine::{Engine, Failure, Options, Stopped};
 use anabranch_value::Value;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -235,10 +235,13 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
         ..Options::default()
     };
     let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
-    let mut unfinished = 0;
+    let unfinished;
     match result {
-        Ok(_) => {}
-        Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        // A row whose call was withheld is unfinished, even if nothing else was left to do.
+        Ok(_) | Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        Err(Stopped::Node { failure: Failure::Error(fault), .. }) if fault.is_withheld() => {
+            unfinished = work.leave_unfinished();
+        }
         Err(Stopped::Node { node, failure }) => {
             let (task, row) = work.describe(node);
             let column = task.map_or_else(String::new, |task| task.name.clone());

@@ -257,6 +257,9 @@ impl Dataset {
             });
             (column.name.clone(), models.collect())
         };
+        if custom.iter().any(|(_, custom)| !custom.model_aliases.is_empty()) {
+            self.meter.expect_questions();
+        }
         let questions = ModelQuestions {
             models: custom.iter().map(models_of).collect(),
             keys: custom

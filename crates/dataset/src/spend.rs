@@ -1,11 +1,13 @@
 //! The spend of a build: calls, tokens, time and money since it began, over all of its runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use crate::budget::{Budget, Spent};
 use crate::config::Prices;
+use crate::error::Error;
 use crate::journal::{Journal, LedgerTotals};
 use crate::output::{BuildStatus, ColumnSpend, Figures, Metadata, ModelMetadata, SpendLine, read_status};
 
@@ -23,6 +25,8 @@ pub(crate) struct Spend {
     before: Vec<SpendLine>,
     /// The time of the build's earlier runs.
     pub(crate) ran_before: Duration,
+    /// The time for this run, and its end.
+    pub(crate) end_by: Option<(Duration, Instant)>,
 }
 
 impl Default for Spend {
@@ -34,7 +38,7 @@ impl Default for Spend {
 impl Spend {
     pub(crate) fn new(usage: Usage, prices: Prices) -> Spend {
         let (build, before) = (String::new(), Vec::new());
-        Spend { usage, prices, build, before, ran_before: Duration::ZERO }
+        Spend { usage, prices, build, before, ran_before: Duration::ZERO, end_by: None }
     }
 
     /// Begins a run: with what the build spent before, if it is continued. Blocks.
@@ -66,6 +70,39 @@ impl Spend {
             self.ran_before = self.ran_before.max(Duration::from_millis(elapsed_ms));
         }
         journal
+    }
+
+    /// Refuses a budget of money if a model has no price.
+    pub(crate) fn check(&self, budget: &Budget) -> Result<(), Error> {
+        let lines = (self.usage)();
+        let is_unpriced =
+            |line: &&SpendLine| self.prices.of(&line.alias, &line.provider, &line.model).is_none();
+        let unpriced: BTreeSet<String> = lines
+            .iter()
+            .filter(is_unpriced)
+            .map(|line| format!("`{}` ({}/{})", line.alias, line.provider, line.model))
+            .collect();
+        if budget.max_cost.is_none() || unpriced.is_empty() {
+            return Ok(());
+        }
+        let unpriced: Vec<String> = unpriced.into_iter().collect();
+        Err(Error::Setup(format!(
+            "--max-cost needs the price of every model, and there is none of {}; add it under `prices:` of the \
+             configuration or the models file, such as `prices: {{ALIAS: {{input: 0.15, output: 0.60}}}}` for money per \
+             million tokens",
+            unpriced.join(", ")
+        )))
+    }
+
+    /// The spend of earlier runs, as a meter counts it.
+    pub(crate) fn metered(&self) -> Spent {
+        let mut spent = Spent::default();
+        for line in &self.before {
+            spent.answered += line.figures.calls;
+            spent.tokens += line.figures.input_tokens + line.figures.output_tokens;
+            spent.cost += cost(line, &self.prices).unwrap_or(0.0);
+        }
+        spent
     }
 
     /// The calls of the build so far.

@@ -15,6 +15,8 @@ use futures_util::future::try_join_all;
 
 use super::counters::Counters;
 use super::flights::Flights;
+use crate::budget::{Meter, Pass};
+use crate::config::Price;
 use crate::journal::{Entry, Figures, Journal, JournalSlot, Keys, Origin, RecordedReply, RecordedVector};
 use crate::output::SpendLine;
 
@@ -45,6 +47,8 @@ struct Shared {
     /// The server has told how many tokens it takes.
     counts_tokens: AtomicBool,
     flights: Flights,
+    meter: Meter,
+    price: Option<Price>,
 }
 
 impl PaidModel {
@@ -54,12 +58,25 @@ impl PaidModel {
         inner: Arc<dyn Model>,
         journal: JournalSlot,
         (limits, limit): (Limits, LimitKey),
+        (meter, price): (Meter, Option<Price>),
         clock: Arc<dyn Clock>,
     ) -> PaidModel {
         let (keys, alias, flights) = (Keys::new(&*inner), alias.to_owned(), Flights::default());
         let (columns, counts_tokens) = (Mutex::default(), AtomicBool::new(false));
-        let shared =
-            Shared { inner, alias, keys, journal, limits, limit, clock, columns, counts_tokens, flights };
+        let shared = Shared {
+            inner,
+            alias,
+            keys,
+            journal,
+            limits,
+            limit,
+            clock,
+            columns,
+            counts_tokens,
+            flights,
+            meter,
+            price,
+        };
         PaidModel::with_counters(Arc::new(shared), Arc::default())
     }
 
@@ -105,9 +122,30 @@ impl PaidModel {
     }
 
     /// Asks for a reply that the journal lacks.
-    pub(crate) fn ask(&self, request: ChatRequest, key: Address) -> BoxFuture<ChatReply, Error> {
+    fn ask(&self, request: ChatRequest, key: Address, pass: Pass) -> BoxFuture<ChatReply, Error> {
         let column = Arc::clone(&self.column);
-        Box::pin(async move { column.ask(request, Some(key)).await })
+        Box::pin(async move { column.ask(request, Some(key), &pass).await })
+    }
+
+    /// Asks for a reply, unless the journal has it.
+    fn find_or_ask(&self, request: ChatRequest, pass: Pass) -> BoxFuture<ChatReply, Error> {
+        let column = Arc::clone(&self.column);
+        Box::pin(async move {
+            let shared = &column.shared;
+            let Some(journal) = shared.journal.get() else { return column.ask(request, None, &pass).await };
+            let key = shared.keys.chat(&request);
+            if let Some(reply) = shared.recorded_reply(journal, &key).await {
+                column.counters.reuse(1);
+                return reply;
+            }
+            column.ask(request, Some(key), &pass).await
+        })
+    }
+
+    /// The model for a conversation whose first reply the journal lacks, if the key is known.
+    pub(crate) fn conversation(&self, lacking: Option<Address>) -> LackingModel {
+        let pass = self.column.shared.meter.conversation();
+        LackingModel { model: self.clone(), key: Mutex::new(lacking), pass }
     }
 
     /// The model as far as the journal knows it.
@@ -142,17 +180,7 @@ impl Model for PaidModel {
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
-        let column = Arc::clone(&self.column);
-        Box::pin(async move {
-            let shared = &column.shared;
-            let Some(journal) = shared.journal.get() else { return column.ask(request, None).await };
-            let key = shared.keys.chat(&request);
-            if let Some(reply) = shared.recorded_reply(journal, &key).await {
-                column.counters.reuse(1);
-                return reply;
-            }
-            column.ask(request, Some(key)).await
-        })
+        self.find_or_ask(request, Pass::Free)
     }
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
@@ -163,7 +191,7 @@ impl Model for PaidModel {
 
 impl ColumnModel {
     /// Asks the model, and records its reply under the key.
-    async fn ask(&self, request: ChatRequest, key: Option<Address>) -> Result<ChatReply, Error> {
+    async fn ask(&self, request: ChatRequest, key: Option<Address>, pass: &Pass) -> Result<ChatReply, Error> {
         let shared = &self.shared;
         let _flight = match key {
             Some(key) => Some(shared.flights.enter(key).await),
@@ -183,6 +211,7 @@ impl ColumnModel {
             prompt_bytes: request.messages.iter().map(|message| message.text.len() as u64).sum(),
             ..Figures::default()
         };
+        let call = shared.meter.begin_call(pass)?;
         let began = shared.clock.now();
         let reply = shared.inner.chat(request).await;
         let took = shared.clock.now().saturating_duration_since(began);
@@ -204,6 +233,7 @@ impl ColumnModel {
         };
         // After it was recorded: no report of a build counts a call that a kill could take from the journal.
         self.counters.add(&figures);
+        call.answered(&figures, shared.price.as_ref());
         recorded.map_err(|error| journal_error(&error))?;
         reply
     }
@@ -211,6 +241,7 @@ impl ColumnModel {
     /// Asks for vectors, and records each. The first one has the figures of the call.
     async fn embed(&self, request: EmbedRequest) -> Result<EmbedReply, Error> {
         let shared = &self.shared;
+        let metered = shared.meter.begin_call(&shared.meter.conversation())?;
         let began = shared.clock.now();
         let reply = shared.inner.embed(request.clone()).await?;
         let took_ms = shared.clock.now().saturating_duration_since(began).as_millis() as u64;
@@ -232,6 +263,7 @@ impl ColumnModel {
             recorded = try_join_all(records.collect::<Vec<_>>()).await;
         }
         self.counters.add(&Figures { cells: texts.len() as u64, ..call });
+        metered.answered(&call, shared.price.as_ref());
         recorded.map_err(|error| journal_error(&error))?;
         Ok(reply)
     }
@@ -316,10 +348,11 @@ pub(crate) enum Known {
     Perhaps,
 }
 
-/// A model whose first reply is lacking in the journal: it is asked without another look.
+/// A model as one conversation asks it. A first reply that is lacking in the journal is not looked for again.
 pub(crate) struct LackingModel {
-    pub(crate) model: PaidModel,
-    pub(crate) key: Mutex<Option<Address>>,
+    model: PaidModel,
+    key: Mutex<Option<Address>>,
+    pass: Pass,
 }
 
 impl Model for LackingModel {
@@ -329,8 +362,8 @@ impl Model for LackingModel {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
         match self.key.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(key) => self.model.ask(request, key),
-            None => self.model.chat(request),
+            Some(key) => self.model.ask(request, key, self.pass.clone()),
+            None => self.model.find_or_ask(request, self.pass.clone()),
         }
     }
 
