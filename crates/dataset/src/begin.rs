@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::dataset::BuildOptions;
 use crate::error::Error;
 use crate::inputs::{self, ColumnEdits, Inputs};
-use crate::journal::{Journal, JournalPlace};
-use crate::output::{FileError, Folder, GroupOnDisk, JOURNAL, Lock, Metadata};
+use crate::journal::Journal;
+use crate::output::{FileError, Folder, GroupOnDisk, Lock, Metadata};
 use crate::run::Groups;
 use crate::stop::StopSwitch;
 
@@ -36,12 +36,7 @@ pub(crate) fn begin(options: &BuildOptions, inputs: &Inputs, stop: StopSwitch) -
     })?;
     let lock = Lock::take(path)?;
     let before = if options.replace { None } else { earlier(path, inputs, options.rows)? };
-    let journal = match &options.journal {
-        JournalPlace::Nowhere => None,
-        JournalPlace::OutputFolder => Some(path.join(JOURNAL)),
-        JournalPlace::Folder(journal) => Some(journal.clone()),
-    };
-    let journal = journal.map(|path| Journal::open(&path, stop)).transpose()?;
+    let journal = options.journal_folder().map(|path| Journal::open(&path, stop)).transpose()?;
     if options.replace {
         Folder::clear(path)?;
     }
@@ -119,17 +114,7 @@ pub(crate) fn find_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundG
 
 /// Finds the groups of fixed size that stay.
 fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
-    let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
-    for group in 0..wanted.groups.count() {
-        let Some(found) = folder.group(group)? else { continue };
-        if found.ids != wanted.groups.ids(group) {
-            continue;
-        }
-        same_rows.push(group);
-        if found.unfinished == 0 && !(wanted.is_retry && !found.errors.is_empty()) {
-            kept.insert(group, found);
-        }
-    }
+    let (kept, same_rows) = groups_on_disk(folder, wanted.groups, wanted.is_retry)?;
     let files = folder.row_files()?.len();
     if files > same_rows.len() && !wanted.has_journal {
         return Err(Error::Setup(format!(
@@ -140,6 +125,26 @@ fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
     }
     folder.remove_groups(|group| same_rows.binary_search(&group).is_ok())?;
     Ok(FoundGroups { kept, ..FoundGroups::default() })
+}
+
+/// The row groups that are whole and stay, and the numbers of those that were built for the same rows. Blocks.
+pub(crate) fn groups_on_disk(
+    folder: &Folder,
+    groups: Groups,
+    is_retry: bool,
+) -> Result<(BTreeMap<u64, GroupOnDisk>, Vec<u64>), FileError> {
+    let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
+    for group in 0..groups.count() {
+        let Some(found) = folder.group(group)? else { continue };
+        if found.ids != groups.ids(group) {
+            continue;
+        }
+        same_rows.push(group);
+        if found.unfinished == 0 && !(is_retry && !found.errors.is_empty()) {
+            kept.insert(group, found);
+        }
+    }
+    Ok((kept, same_rows))
 }
 
 /// Finds the groups that follow each other without a gap. Their sizes were chosen as they began.

@@ -13,10 +13,12 @@ use crate::budget::{Budget, Meter};
 use crate::chain::Build;
 use crate::columns::Accepts;
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
+use crate::dry::InDryRun;
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::journal::{JournalPlace, JournalSlot};
+use crate::output::JOURNAL;
 use crate::processor::Processor;
 use crate::program::TaskSpec;
 use crate::spend::Spend;
@@ -114,6 +116,17 @@ pub struct BuildOptions {
     pub budget: Budget,
 }
 
+impl BuildOptions {
+    /// The folder of the journal; `None` if there is none.
+    pub(crate) fn journal_folder(&self) -> Option<PathBuf> {
+        match &self.journal {
+            JournalPlace::Nowhere => None,
+            JournalPlace::OutputFolder => Some(self.out.join(JOURNAL)),
+            JournalPlace::Folder(journal) => Some(journal.clone()),
+        }
+    }
+}
+
 /// How the cells of a column are scheduled, and what becomes of those that fail.
 #[derive(Clone, Debug)]
 pub struct ColumnSettings {
@@ -131,6 +144,10 @@ pub struct ColumnSettings {
     pub timeout: Option<Duration>,
     /// Runs before the processors that see a row group first, as samplers and seeds do. Default: no.
     pub is_initial: bool,
+    /// The aliases of the models that its cells ask, for plans and reports. Default: none.
+    pub models: Vec<String>,
+    /// The column's part in dry runs. Default: it is called for row groups whose inputs are known.
+    pub in_dry_run: InDryRun,
 }
 
 impl Default for ColumnSettings {
@@ -143,6 +160,8 @@ impl Default for ColumnSettings {
             retry: None,
             timeout: None,
             is_initial: false,
+            models: Vec::new(),
+            in_dry_run: InDryRun::default(),
         }
     }
 }
@@ -183,10 +202,29 @@ impl Dataset {
         generator: Arc<dyn Generator>,
         settings: ColumnSettings,
     ) {
-        let ColumnSettings { skip, propagate_skip, on_error, limit, retry, timeout, is_initial } = settings;
+        let ColumnSettings {
+            skip,
+            propagate_skip,
+            on_error,
+            limit,
+            retry,
+            timeout,
+            is_initial,
+            models,
+            in_dry_run,
+        } = settings;
         let policy = Policy { limit, retry, timeout, ..Policy::default() };
-        let accepts = false;
-        let task = TaskSpec { generator, skip, propagate_skip, on_error, policy, is_initial, accepts };
+        let task = TaskSpec {
+            generator,
+            skip,
+            propagate_skip,
+            on_error,
+            policy,
+            is_initial,
+            accepts: false,
+            models,
+            in_dry_run,
+        };
         self.stages[stage].tasks.push(task);
     }
 

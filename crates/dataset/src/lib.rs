@@ -21,6 +21,7 @@ mod spend;
 mod budget;
 mod run;
 mod begin;
+mod dry;
 mod build;
 mod chain;
 mod dataset;
@@ -40,6 +41,10 @@ pub use chain::Build;
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
+pub use dry::{
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
+    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+};
 pub use error::Error;
 pub use errors::RowError;
 pub use fault::Fault;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::column_type::ColumnType;
 use crate::config::{OnRowError, Skip, TemplateText};
+use crate::dry::InDryRun;
 use crate::fault::Fault;
 use crate::generator::{Generator, Grain, Output};
 use crate::grid::{Grid, Layout};
@@ -62,6 +63,9 @@ pub(crate) struct Task {
     pub(crate) counter: usize,
     /// Decides whether the row is kept.
     pub(crate) accepts: bool,
+    /// The aliases of the models that it asks.
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 /// A skip condition with the columns that it reads.
@@ -83,6 +87,8 @@ pub(crate) struct TaskSpec {
     pub(crate) is_initial: bool,
     /// Decides whether the row is kept.
     pub(crate) accepts: bool,
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 impl Task {
@@ -196,6 +202,8 @@ impl Task {
             watch: None,
             counter,
             accepts: spec.accepts,
+            models: spec.models,
+            in_dry_run: if stateful { InDryRun::NotCalled } else { spec.in_dry_run },
             name,
         })
     }

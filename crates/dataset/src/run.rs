@@ -15,6 +15,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use crate::admission::{Admission, GroupTask};
+use crate::dry::DryWatch;
 use crate::error::Error;
 use crate::errors::RowError;
 use crate::fault::Fault;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     /// Recorded replies may take the place of calls.
     pub(crate) has_replies: bool,
     pub(crate) stop: StopSwitch,
+    /// Set in a dry run, which pays for nothing and writes nothing.
+    pub(crate) dry: Option<Arc<DryWatch>>,
 }
 
 /// The rows of a dataset by groups.
@@ -167,6 +170,12 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
         }
     }
     rows.errors.sort_by_key(|error| error.row);
+    if let Some(dry) = &shared.dry {
+        dry.end_group(program, &rows.values, &rows.errors);
+        let GroupRows { task: GroupTask { group, rows: ids, .. }, unfinished, errors, rejected, .. } = rows;
+        let rejected = rejected.len() as u64;
+        return Ok(GroupEnd { group, ids, rows: 0, unfinished, errors, rejected, files: None });
+    }
     if let (Some(journal), None) = (&shared.journal, shared.stop.reason()) {
         // A row counts when it survives a power cut. Its file does, and so should the replies in it.
         journal.sync().await?;
@@ -224,6 +233,9 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
     let progress = Arc::clone(&shared.progress);
     let mut work = GroupRun::new(&shared.program, stage, (group, task.turn), values, progress);
     work.prepares_early = shared.has_replies;
+    if let Some(dry) = &shared.dry {
+        work.make_dry(Arc::clone(dry));
+    }
     let grid = stage.grid(work.rows());
     let options = Options {
         label: format!("row group {group}").into(),

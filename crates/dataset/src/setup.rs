@@ -13,10 +13,11 @@ use crate::ask::ModelQuestions;
 use crate::columns::{Embedding, Expression, Llm, ModelCall, PaidModel, SamplerParts, Samplers, SeedColumns};
 use crate::config::{
     Column, ColumnKind, Config, Constraint, Problem, Problems, ProcessorKind, RunOptions, Setting,
-    StageConfig, matches, read_file,
+    StageConfig, Validator, WorkerConfig, matches, read_file,
 };
 use crate::custom::{self, WorkerOptions};
 use crate::dataset::{ColumnSettings, Dataset, StageSpec};
+use crate::dry::InDryRun;
 use crate::error::Error;
 use crate::inputs;
 use crate::models::{ModelSource, Models};
@@ -190,6 +191,8 @@ impl Dataset {
             skip: column.skip.clone(),
             propagate_skip: column.propagate_skip,
             on_error: column.on_error,
+            models: column.model_aliases().into_iter().map(str::to_owned).collect(),
+            in_dry_run: in_dry_run(column),
             ..ColumnSettings::default()
         };
         let run = &loaded.config.run;
@@ -291,6 +294,8 @@ impl Dataset {
                 on_error: column.on_error,
                 retry: Some(retry),
                 limit: Some(calls.tasks),
+                models: column.model_aliases().into_iter().map(str::to_owned).collect(),
+                in_dry_run: in_dry_run(column),
                 ..ColumnSettings::default()
             };
             self.shared_column(column.stage, generator.into(), settings);
@@ -331,6 +336,24 @@ impl Dataset {
             self.order.push(column.name.clone());
             self.order.extend(column.side_effects());
         }
+    }
+}
+
+/// The part of a column in dry runs, which contact no server.
+fn in_dry_run(column: &Column) -> InDryRun {
+    match &column.kind {
+        ColumnKind::Validation(validation) => match validation.validator {
+            Validator::Code { .. } => InDryRun::ByRow,
+            Validator::Remote(_) => InDryRun::NotCalled,
+        },
+        ColumnKind::Custom(custom) => match custom.worker {
+            WorkerConfig::Command { .. } if custom.model_aliases.is_empty() => InDryRun::ByGroup,
+            WorkerConfig::Command { .. } | WorkerConfig::Http { .. } => InDryRun::NotCalled,
+        },
+        ColumnKind::Sampler(_)
+        | ColumnKind::Expression { .. }
+        | ColumnKind::Llm(_)
+        | ColumnKind::Embedding { .. } => InDryRun::ByRow,
     }
 }
 

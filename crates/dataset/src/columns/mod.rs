@@ -4,6 +4,7 @@ mod accept;
 mod embedding;
 mod expression;
 mod flights;
+mod foresee;
 mod llm;
 mod model_call;
 mod counters;

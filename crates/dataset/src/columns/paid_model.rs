@@ -17,7 +17,9 @@ use super::counters::Counters;
 use super::flights::Flights;
 use crate::budget::{Meter, Pass};
 use crate::config::Price;
-use crate::journal::{Entry, Figures, Journal, JournalSlot, Keys, Origin, RecordedReply, RecordedVector};
+use crate::journal::{
+    Entry, Figures, Journal, JournalSlot, Keys, Origin, Recorded, RecordedReply, RecordedVector,
+};
 use crate::output::SpendLine;
 
 /// A model with its journal, its limit and its counters, as one column uses it. Clones share them.
@@ -151,6 +153,16 @@ impl PaidModel {
     /// The model as far as the journal knows it.
     pub(crate) fn recorded(&self) -> RecordedModel {
         RecordedModel { shared: Arc::clone(&self.column.shared), missed: Arc::default() }
+    }
+
+    /// The journal's entry for a request.
+    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Recorded>, Error> {
+        self.column.shared.entry(&self.column.shared.keys.chat(request)).await
+    }
+
+    /// The journal's entry for an embedded text.
+    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Recorded>, Error> {
+        self.column.shared.entry(&self.column.shared.keys.embedding(text)).await
     }
 
     /// Counts replies of the journal that took the place of calls.
@@ -307,6 +319,11 @@ impl Shared {
             self.counts_tokens.store(true, Relaxed);
             self.limits.feed_tokens(self.limit, quota(tokens));
         }
+    }
+
+    async fn entry(&self, key: &Address) -> Result<Option<Recorded>, Error> {
+        let Some(journal) = self.journal.get() else { return Ok(None) };
+        journal.find_recorded(key).await.map_err(|error| journal_error(&error))
     }
 
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {

@@ -10,8 +10,8 @@ use super::origin::{Origin, OriginNames};
 
 /// An entry with its origin, as it is read by those that look at a journal.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for the verbs that look at a journal"))]
 pub(crate) struct Recorded {
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the story of a row"))]
     pub(crate) origin: OriginNames,
     /// Milliseconds since 1970 at which it was recorded.
     pub(crate) at_ms: u64,
@@ -112,7 +112,6 @@ impl Entry {
 
 impl Recorded {
     /// The entry with its origin; `None` as for [`Entry::decode`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the verbs that look at a journal"))]
     pub(crate) fn decode(bytes: &[u8]) -> Option<Recorded> {
         let mut from = Reader(bytes);
         let (origin, at_ms, figures) = head(&mut from)?;

@@ -20,7 +20,7 @@ use anabranch_model::Identity;
 use bytes::Bytes;
 use futures_util::FutureExt;
 
-pub(crate) use entry::{Entry, RecordedReply, RecordedVector};
+pub(crate) use entry::{Entry, Recorded, RecordedReply, RecordedVector};
 pub(crate) use key::Keys;
 pub use ledger::Figures;
 pub(crate) use ledger::LedgerTotals;
@@ -157,14 +157,23 @@ impl Journal {
 
     /// The entry under a key.
     pub(crate) async fn find(&self, key: &Address) -> Result<Option<Entry>, Error> {
+        Ok(self.bytes(key).await?.and_then(|entry| Entry::decode(&entry)))
+    }
+
+    /// The entry under a key, with its origin and the time of its recording.
+    pub(crate) async fn find_recorded(&self, key: &Address) -> Result<Option<Recorded>, Error> {
+        Ok(self.bytes(key).await?.and_then(|entry| Recorded::decode(&entry)))
+    }
+
+    async fn bytes(&self, key: &Address) -> Result<Option<Bytes>, Error> {
         if let Some(entry) = self.tail.find(key) {
-            return Ok(Entry::decode(&entry));
+            return Ok(Some(entry));
         }
         let failed = |cause: anabranch_content::Error| self.failed("read", cause.into());
         let Some(memo) = self.store.recall(key).await.map_err(failed)? else { return Ok(None) };
         // A power cut may have taken the bytes and left the memo.
         let page = self.store.get(&memo.output).await.map_err(failed)?;
-        Ok(page.and_then(|page| page::find(&page, key)).and_then(|entry| Entry::decode(&entry)))
+        Ok(page.and_then(|page| page::find(&page, key)))
     }
 
     /// The calls, tokens and time of all entries that were ever recorded, by origin.
@@ -209,6 +218,11 @@ impl Journal {
         let synced = self.sync().await;
         let closed = self.store.clone().close().await;
         synced.and(closed.map_err(|error| self.failed("close", error.into())))
+    }
+
+    /// Releases the folder of a journal that was only read.
+    pub(crate) async fn release(&self) -> Result<(), Error> {
+        self.store.clone().close().await.map_err(|error| self.failed("close", error.into()))
     }
 
     /// A build whose journal fails must not go on to pay for replies that nobody keeps.

@@ -1,0 +1,75 @@
+//! The calls of rows, looked up in the journal and not made.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::workload::BoxFuture;
+use anabranch_model::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, Usage};
+
+use super::paid_model::PaidModel;
+use crate::dry::{Answer, Asked, ForeseenCall, RecordedCall};
+use crate::journal::{Entry, Recorded, RecordedReply, RecordedVector};
+
+/// A model that answers from the journal, and keeps the requests with their answers.
+pub(super) struct TracedModel {
+    model: PaidModel,
+    calls: Arc<Mutex<Vec<ForeseenCall>>>,
+}
+
+impl TracedModel {
+    pub(super) fn new(model: &PaidModel) -> TracedModel {
+        TracedModel { model: model.clone(), calls: Arc::default() }
+    }
+
+    /// The requests so far, with their answers.
+    pub(super) fn into_calls(self) -> Vec<ForeseenCall> {
+        std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Model for TracedModel {
+    fn identity(&self) -> &Identity {
+        self.model.identity()
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
+        let (model, calls) = (self.model.clone(), Arc::clone(&self.calls));
+        Box::pin(async move {
+            let recorded = model.recorded_entry(&request).await?.map(recorded);
+            let answer = recorded.as_ref().map(|recorded| recorded.answer.clone());
+            let call = ForeseenCall { asked: Asked::Chat(request), recorded };
+            calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+            match answer {
+                Some(Answer::Reply(reply)) => Ok(reply),
+                Some(Answer::Refusal(message)) => {
+                    let Identity { provider, model } = model.identity();
+                    Err(Error::Refused { endpoint: format!("{provider}/{model}").into(), message })
+                }
+                Some(Answer::Vector(_)) | None => {
+                    Err(Error::Setup("the journal has no such reply".to_owned()))
+                }
+            }
+        })
+    }
+
+    fn embed(&self, _: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
+        Box::pin(async { Err(Error::Setup("the journal answers for single texts only".to_owned())) })
+    }
+}
+
+/// An entry of the journal as the answer of a call.
+pub(super) fn recorded(found: Recorded) -> RecordedCall {
+    let Recorded { at_ms, figures, entry, .. } = found;
+    let usage = Usage { input_tokens: figures.input_tokens, ..Usage::default() };
+    let took = (figures.calls > 0).then(|| Duration::from_millis(figures.took_ms));
+    let (answer, usage) = match entry {
+        Entry::Reply(RecordedReply { reply, .. }) => {
+            let usage = reply.usage;
+            (Answer::Reply(reply), usage)
+        }
+        Entry::Refusal(message) => (Answer::Refusal(message), usage),
+        // The first vector of a request has the tokens of all.
+        Entry::Vector(RecordedVector { vector }) => (Answer::Vector(vector.len()), usage),
+    };
+    RecordedCall { answer, usage, took, at_ms: Some(at_ms) }
+}
