@@ -17,6 +17,8 @@ mod error;
 mod stop;
 mod journal;
 mod inputs;
+mod spend;
+mod budget;
 mod run;
 mod begin;
 mod dry;
@@ -33,6 +35,7 @@ mod ask;
 mod models;
 mod setup;
 
+pub use budget::{Budget, Cap};
 pub use build::{BuildReport, MAX_ERRORS, Preview};
 pub use chain::Build;
 pub use column_type::ColumnType;

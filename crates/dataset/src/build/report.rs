@@ -19,8 +19,10 @@ pub struct BuildReport {
     /// Failed cells, by row. At most [`MAX_ERRORS`] are held; the files have all.
     pub errors: Vec<RowError>,
     pub error_count: u64,
-    /// Calls and tokens of this run, by model alias.
+    /// Calls, tokens and money of all runs of the build, by model alias.
     pub models: BTreeMap<String, ModelMetadata>,
+    /// The part of this run in them.
+    pub models_of_run: BTreeMap<String, ModelMetadata>,
     /// Why it ended before all rows were there.
     pub stopped: Option<StopReason>,
     /// The stages of the build, in order.

@@ -16,7 +16,7 @@ use crate::column_type::ColumnType;
 use crate::dry::{Asked, Foreseen, ForeseenCall, ForeseenOutcome};
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
-use crate::journal::Entry;
+use crate::journal::{Entry, Recorded};
 
 /// Texts per request.
 pub(crate) const TEXTS_PER_REQUEST: usize = 32;
@@ -43,7 +43,7 @@ impl Embedding {
             stateful: false,
         };
         let batcher = Batcher {
-            model: call.model.clone(),
+            model: call.model.for_column(name),
             requests: requests.max(1),
             state: Mutex::default(),
             may_lead: Notify::new(),
@@ -92,10 +92,10 @@ async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<Foreseen, E
     let (mut calls, mut vectors) = (Vec::with_capacity(texts.len()), Vec::new());
     for text in texts {
         let entry = model.recorded_text(&text).await?;
-        if let Some(Entry::Vector(found)) = &entry {
+        if let Some(Recorded { entry: Entry::Vector(found), .. }) = &entry {
             vectors.push(found.vector.clone());
         }
-        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: entry.and_then(recorded) });
+        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: entry.map(recorded) });
     }
     let outcome = match vectors.len() == calls.len() {
         true => ForeseenOutcome::Known(std::iter::once(value(vectors)).collect()),

@@ -1,13 +1,14 @@
 //! The calls of rows, looked up in the journal and not made.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anabranch_engine::workload::BoxFuture;
 use anabranch_model::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, Usage};
 
 use super::paid_model::PaidModel;
 use crate::dry::{Answer, Asked, ForeseenCall, RecordedCall};
-use crate::journal::{Entry, RecordedReply, RecordedVector};
+use crate::journal::{Entry, Recorded, RecordedReply, RecordedVector};
 
 /// A model that answers from the journal, and keeps the requests with their answers.
 pub(super) struct TracedModel {
@@ -34,7 +35,7 @@ impl Model for TracedModel {
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
         let (model, calls) = (self.model.clone(), Arc::clone(&self.calls));
         Box::pin(async move {
-            let recorded = model.recorded_entry(&request).await?.and_then(recorded);
+            let recorded = model.recorded_entry(&request).await?.map(recorded);
             let answer = recorded.as_ref().map(|recorded| recorded.answer.clone());
             let call = ForeseenCall { asked: Asked::Chat(request), recorded };
             calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
@@ -57,23 +58,18 @@ impl Model for TracedModel {
 }
 
 /// An entry of the journal as the answer of a call.
-pub(super) fn recorded(entry: Entry) -> Option<RecordedCall> {
-    Some(match entry {
-        Entry::Reply(RecordedReply { reply, took }) => {
+pub(super) fn recorded(found: Recorded) -> RecordedCall {
+    let Recorded { at_ms, figures, entry, .. } = found;
+    let usage = Usage { input_tokens: figures.input_tokens, ..Usage::default() };
+    let took = (figures.calls > 0).then(|| Duration::from_millis(figures.took_ms));
+    let (answer, usage) = match entry {
+        Entry::Reply(RecordedReply { reply, .. }) => {
             let usage = reply.usage;
-            RecordedCall { answer: Answer::Reply(reply), usage, took: Some(took), at_ms: None }
+            (Answer::Reply(reply), usage)
         }
-        Entry::Refusal(message) => RecordedCall {
-            answer: Answer::Refusal(message),
-            usage: Usage::default(),
-            took: None,
-            at_ms: None,
-        },
-        Entry::Vector(RecordedVector { vector, tokens }) => RecordedCall {
-            answer: Answer::Vector(vector.len()),
-            usage: Usage { input_tokens: tokens, ..Usage::default() },
-            took: None,
-            at_ms: None,
-        },
-    })
+        Entry::Refusal(message) => (Answer::Refusal(message), usage),
+        // The first vector of a request has the tokens of all.
+        Entry::Vector(RecordedVector { vector }) => (Answer::Vector(vector.len()), usage),
+    };
+    RecordedCall { answer, usage, took, at_ms: Some(at_ms) }
 }
