@@ -13,7 +13,7 @@ use anabranch_engine::{Engine, Policy};
 use crate::begin::begin;
 use crate::build::Build;
 use crate::config::{OnRowError, RunOptions, Skip};
-use crate::dry::InDryRun;
+use crate::dry::{InDryRun, ModelFacts};
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
@@ -78,6 +78,8 @@ pub struct Dataset {
     pub(crate) rounds: Arc<AtomicU32>,
     /// The limit of all tasks in flight.
     pub(crate) tasks_limit: Option<LimitKey>,
+    /// The models with their limits, for plans.
+    pub(crate) models: Vec<(ModelFacts, LimitKey)>,
 }
 
 /// Tells what each model was used for so far.
@@ -168,6 +170,7 @@ impl Dataset {
             journal: JournalSlot::default(),
             rounds: Arc::default(),
             tasks_limit: None,
+            models: Vec::new(),
         }
     }
 

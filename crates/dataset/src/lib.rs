@@ -35,8 +35,9 @@ pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
-    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
-    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
+    ForeseenOutcome, InDryRun, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell,
+    ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;

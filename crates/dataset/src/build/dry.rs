@@ -1,19 +1,21 @@
 //! Dry runs of a build: nothing is paid for, and nothing is written.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Build;
+use anabranch_engine::limit::LimitKey;
+
+use super::{Build, learned};
 use crate::begin::groups_on_disk;
 use crate::dataset::{BuildOptions, Dataset};
-use crate::dry::{CellForecast, DryRun, DryWatch, Observe, RowTrace};
+use crate::dry::{CellForecast, DryRun, DryWatch, EarlierBuild, ModelFacts, Observe, RowTrace};
 use crate::error::Error;
 use crate::inputs::{self, Inputs};
 use crate::job;
 use crate::journal::Journal;
-use crate::output::{Folder, Metadata};
+use crate::output::{Folder, FolderStatus, Metadata};
 use crate::run::{Groups, run_groups};
 use crate::stop::{StopReason, StopSwitch};
 
@@ -43,28 +45,36 @@ impl Dataset {
         let mut build = Build::new(self, options.rows)?;
         let found = build.look(options).await?;
         let group = row / build.groups.size;
-        let watch = DryWatch::new(&build.shared.program, None, Some(row));
-        let watch = build.run_dry(found, watch, std::iter::once(group)).await?;
-        Ok(watch.take_trace())
+        let watch = build.watched(&found, DryWatch::new(&build.shared.program, 0, Some(row)));
+        let ran = build.run_dry(std::iter::once(group)).await;
+        found.release().await?;
+        ran.map(|()| watch.take_trace())
     }
 
-    async fn dry(self, options: &BuildOptions, observe: Option<Observe>) -> Result<DryRun, Error> {
+    async fn dry(mut self, options: &BuildOptions, observe: Option<Observe>) -> Result<DryRun, Error> {
+        let models = std::mem::take(&mut self.models);
         let mut build = Build::new(self, options.rows)?;
         let found = build.look(options).await?;
+        if let Some(journal) = &found.journal {
+            learned::load(journal.path(), &build.shared.limits);
+        }
+        let limit = |(facts, key): (ModelFacts, LimitKey)| {
+            let limit = build.shared.limits.status(key).limit;
+            ModelFacts { limit, ..facts }
+        };
         let mut run = DryRun {
             rows: options.rows,
             rows_on_disk: found.rows_on_disk,
             is_complete: found.is_complete,
             differ: found.differ.clone(),
             inputs_digest: inputs::digest(&build.inputs),
+            earlier: found.earlier.clone(),
+            models: models.into_iter().map(limit).collect(),
             ..DryRun::default()
         };
-        let (groups, kept) = (build.groups.count(), found.kept.clone());
-        let due = (0..groups).filter(|group| !run.is_complete && !kept.contains(group));
-        let watch = DryWatch::new(&build.shared.program, observe, None);
-        let watch = build.run_dry(found, watch, due).await?;
-        (run.columns, run.dropped) = watch.columns();
-        Ok(run)
+        let ran = build.fill(&mut run, &found, observe).await;
+        found.release().await?;
+        ran.map(|()| run)
     }
 }
 
@@ -76,7 +86,18 @@ struct FoundFolder {
     rows_on_disk: u64,
     is_complete: bool,
     differ: Vec<String>,
+    earlier: Option<EarlierBuild>,
     retry_rounds: u32,
+}
+
+impl FoundFolder {
+    /// Lets other processes at the journal.
+    async fn release(&self) -> Result<(), Error> {
+        match &self.journal {
+            Some(journal) => Ok(journal.release().await?),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Build {
@@ -86,13 +107,30 @@ impl Build {
         job::blocking(&self.shared.engine, move || look(&options, &inputs, groups, stop)).await?
     }
 
-    /// Runs the row groups that are `due` without paying.
-    async fn run_dry(
+    /// Runs all row groups that a build would run, and one of those on disk as a sample.
+    async fn fill(
         &mut self,
-        found: FoundFolder,
-        watch: DryWatch,
-        due: impl Iterator<Item = u64>,
-    ) -> Result<Arc<DryWatch>, Error> {
+        run: &mut DryRun,
+        found: &FoundFolder,
+        observe: Option<Observe>,
+    ) -> Result<(), Error> {
+        let rows_before = found.earlier.as_ref().map_or(0, |earlier| earlier.rows);
+        let is_complete = run.is_complete;
+        let due = (0..self.groups.count()).filter(|group| !is_complete && !found.kept.contains(group));
+        let watch = DryWatch::new(&self.shared.program, rows_before, None).observed(observe);
+        let watch = self.watched(found, watch);
+        self.run_dry(due).await?;
+        (run.columns, run.dropped) = watch.take_columns();
+        if let (false, Some(group)) = (is_complete, found.kept.first()) {
+            watch.begin_sample();
+            self.run_dry(std::iter::once(*group)).await?;
+            (run.sampled, _) = watch.take_columns();
+        }
+        Ok(())
+    }
+
+    /// Makes the build a dry one that a watch sees.
+    fn watched(&mut self, found: &FoundFolder, watch: DryWatch) -> Arc<DryWatch> {
         if let Some(journal) = &found.journal {
             let _ = self.journal.set(journal.clone());
         }
@@ -100,15 +138,16 @@ impl Build {
         let shared = Arc::get_mut(&mut self.shared).expect("the build has not begun");
         let watch = Arc::new(watch);
         shared.dry = Some(Arc::clone(&watch));
-        let ran = run_groups(&self.shared, self.groups, due, |_| {}).await;
-        if let Some(journal) = &found.journal {
-            journal.release().await?;
-        }
-        ran?;
+        watch
+    }
+
+    /// Runs the row groups that are `due` without paying.
+    async fn run_dry(&self, due: impl Iterator<Item = u64>) -> Result<(), Error> {
+        run_groups(&self.shared, self.groups, due, |_| {}).await?;
         match self.shared.stop.reason() {
             Some(StopReason::Journal(error)) => Err(Error::Journal(Arc::clone(error))),
             Some(_) => Err(Error::Stopped),
-            None => Ok(watch),
+            None => Ok(()),
         }
     }
 }
@@ -124,6 +163,7 @@ fn look(
     let path = &options.out;
     let before = Metadata::read(path)?.filter(|_| !options.replace);
     let has_rows = !options.replace && Folder::has_rows(path);
+    found.earlier = earlier(path)?;
     match before {
         Some(before) => {
             let is_smaller = groups.rows < before.target_num_records;
@@ -152,6 +192,18 @@ fn look(
     let journal = options.journal_folder().filter(has_entries);
     found.journal = journal.map(|path| Journal::open(&path, stop)).transpose()?;
     Ok(found)
+}
+
+/// The build that is in a folder. Blocks.
+fn earlier(path: &Path) -> Result<Option<EarlierBuild>, Error> {
+    let Some(metadata) = Metadata::read(path)? else { return Ok(None) };
+    // A build that was killed at once has no status.
+    let status = FolderStatus::read(path).ok();
+    Ok(Some(EarlierBuild {
+        rows: metadata.target_num_records,
+        columns: metadata.columns.into_iter().map(|column| column.name).collect(),
+        cells: status.map_or_else(Vec::new, |status| status.build.progress.columns),
+    }))
 }
 
 /// True for a folder that is not empty.

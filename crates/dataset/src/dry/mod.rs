@@ -10,7 +10,10 @@ mod foreseen;
 mod trace;
 mod watch;
 
-pub use forecast::{CellForecast, CellState, ColumnForecast, DryRun, RecordedSum, RequestSizes, ValueSizes};
+pub use forecast::{
+    CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, ModelFacts, RecordedSum, RequestSizes,
+    ValueSizes,
+};
 pub use foreseen::{Answer, Asked, Foreseen, ForeseenCall, ForeseenOutcome, RecordedCall};
 pub use trace::{RowTrace, TracedCell};
 pub(crate) use watch::{DryWatch, Observe};

@@ -1,5 +1,6 @@
 //! The place where all row groups of a dry run put what they find.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_value::Value;
@@ -17,6 +18,10 @@ pub(crate) type Observe = Box<dyn Fn(&CellForecast<'_>) + Send + Sync>;
 /// Counts the cells of a dry run, and traces one row of it.
 pub(crate) struct DryWatch {
     observe: Option<Observe>,
+    /// The rows of the earlier build in the folder.
+    rows_before: u64,
+    /// The cells are those of a sample, which the observer does not see.
+    is_sample: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -28,7 +33,8 @@ struct State {
 }
 
 impl DryWatch {
-    pub(crate) fn new(program: &Program, observe: Option<Observe>, wanted: Option<u64>) -> DryWatch {
+    /// `wanted` is the row that is traced.
+    pub(crate) fn new(program: &Program, rows_before: u64, wanted: Option<u64>) -> DryWatch {
         let tasks = || program.stages.iter().flat_map(|stage| &stage.tasks);
         let mut columns = vec![ColumnForecast::default(); tasks().count()];
         for task in tasks() {
@@ -41,7 +47,13 @@ impl DryWatch {
             };
         }
         let trace = wanted.map(RowTrace::new);
-        DryWatch { observe, state: Mutex::new(State { columns, dropped: 0, trace }) }
+        let state = State { columns, dropped: 0, trace };
+        DryWatch { observe: None, rows_before, is_sample: AtomicBool::new(false), state: Mutex::new(state) }
+    }
+
+    /// Shows each cell to an observer.
+    pub(crate) fn observed(self, observe: Option<Observe>) -> DryWatch {
+        DryWatch { observe, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -50,13 +62,15 @@ impl DryWatch {
 
     /// Takes a cell in.
     pub(crate) fn cell(&self, task: &Task, cell: &CellForecast<'_>) {
-        if let Some(observe) = &self.observe {
+        if let Some(observe) = &self.observe
+            && !self.is_sample.load(Relaxed)
+        {
             observe(cell);
         }
         let mut state = self.lock();
         let State { columns, trace, .. } = &mut *state;
         let column = &mut columns[task.counter];
-        column.note(cell);
+        column.note(cell, self.rows_before);
         if let Some(trace) = trace.as_mut().filter(|trace| trace.row == cell.row) {
             trace.cells.push(TracedCell::new(cell, column.reads.clone(), task.grain == Grain::Call));
         }
@@ -88,10 +102,22 @@ impl DryWatch {
         }
     }
 
-    /// The columns and the dropped rows.
-    pub(crate) fn columns(&self) -> (Vec<ColumnForecast>, u64) {
-        let state = self.lock();
-        (state.columns.clone(), state.dropped)
+    /// The cells that follow are those of a sample.
+    pub(crate) fn begin_sample(&self) {
+        self.is_sample.store(true, Relaxed);
+    }
+
+    /// The columns and the dropped rows since the last time.
+    pub(crate) fn take_columns(&self) -> (Vec<ColumnForecast>, u64) {
+        let mut state = self.lock();
+        let fresh = |column: &ColumnForecast| ColumnForecast {
+            name: column.name.clone(),
+            models: column.models.clone(),
+            reads: column.reads.clone(),
+            ..ColumnForecast::default()
+        };
+        let fresh = state.columns.iter().map(fresh).collect();
+        (std::mem::replace(&mut state.columns, fresh), std::mem::take(&mut state.dropped))
     }
 
     /// The wanted row; `None` if there is no such row.
