@@ -18,6 +18,7 @@ mod inputs;
 mod run;
 mod begin;
 mod dry;
+mod estimate;
 mod build;
 mod dataset;
 pub mod post;
@@ -41,6 +42,7 @@ pub use dry::{
 };
 pub use error::Error;
 pub use errors::RowError;
+pub use estimate::{BuildPlan, ColumnPlan, PLAN, PlanCheck, Totals};
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;

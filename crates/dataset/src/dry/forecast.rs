@@ -3,6 +3,7 @@
 use anabranch_value::Value;
 
 use super::foreseen::{Asked, ForeseenCall};
+use crate::estimate::Totals;
 use crate::fault::Fault;
 use crate::progress::ColumnSnapshot;
 
@@ -49,6 +50,8 @@ pub struct ColumnForecast {
     pub models: Vec<String>,
     /// The columns that it reads.
     pub reads: Vec<String>,
+    /// The columns that its generator fills.
+    pub fills: Vec<String>,
     pub computed: u64,
     pub reused: u64,
     /// Cells whose request is known and has no reply.
@@ -123,6 +126,8 @@ pub struct DryRun {
     /// The build that is in the folder, of the same inputs or of others.
     pub earlier: Option<EarlierBuild>,
     pub models: Vec<ModelFacts>,
+    /// The spend that the journal records so far.
+    pub spent: Totals,
 }
 
 /// The build that is in a folder.
@@ -145,6 +150,13 @@ pub struct ModelFacts {
     pub parallel: u32,
     /// The limit that an earlier build learned, or that a build starts with.
     pub limit: u32,
+}
+
+impl DryRun {
+    /// A column in the sample.
+    pub(crate) fn sample_of(&self, name: &str) -> Option<&ColumnForecast> {
+        self.sampled.iter().find(|column| column.name == name)
+    }
 }
 
 impl ColumnForecast {

@@ -39,10 +39,12 @@ impl DryWatch {
         let mut columns = vec![ColumnForecast::default(); tasks().count()];
         for task in tasks() {
             let reads = task.reads.iter().map(|column| program.columns[*column].name.clone());
+            let fills = task.fills.iter().map(|column| program.columns[*column].name.clone());
             columns[task.counter] = ColumnForecast {
                 name: task.name.clone(),
                 models: task.models.clone(),
                 reads: reads.collect(),
+                fills: fills.collect(),
                 ..ColumnForecast::default()
             };
         }
@@ -114,6 +116,7 @@ impl DryWatch {
             name: column.name.clone(),
             models: column.models.clone(),
             reads: column.reads.clone(),
+            fills: column.fills.clone(),
             ..ColumnForecast::default()
         };
         let fresh = state.columns.iter().map(fresh).collect();
