@@ -13,6 +13,7 @@ use anabranch_model::{
 };
 use futures_util::future::try_join_all;
 
+use super::flights::Flights;
 use crate::journal::{Entry, Journal, JournalSlot, Keys, RecordedReply, RecordedVector};
 use crate::output::ModelMetadata;
 
@@ -32,6 +33,7 @@ struct Shared {
     counters: Counters,
     /// The server has told how many tokens it takes.
     counts_tokens: AtomicBool,
+    flights: Flights,
 }
 
 #[derive(Default)]
@@ -51,7 +53,8 @@ impl PaidModel {
     ) -> PaidModel {
         let keys = Keys::new(&*inner);
         let (counters, counts_tokens) = (Counters::default(), AtomicBool::new(false));
-        let shared = Shared { inner, keys, journal, limits, limit, clock, counters, counts_tokens };
+        let flights = Flights::default();
+        let shared = Shared { inner, keys, journal, limits, limit, clock, counters, counts_tokens, flights };
         PaidModel { shared: Arc::new(shared) }
     }
 
@@ -159,6 +162,15 @@ impl Model for PaidModel {
 impl Shared {
     /// Asks the model, and records its reply.
     async fn ask(&self, request: ChatRequest, key: Address) -> Result<ChatReply, Error> {
+        let _flight = self.flights.enter(key).await;
+        // Another column of the row may have asked the same meanwhile.
+        if let Some(journal) = self.journal.get()
+            && !journal.lacks(&key)
+            && let Some(reply) = self.recorded_reply(journal, &key).await
+        {
+            self.counters.reused.fetch_add(1, Relaxed);
+            return reply;
+        }
         let began = self.clock.now();
         let reply = self.inner.chat(request).await;
         let entry = match &reply {

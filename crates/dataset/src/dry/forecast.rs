@@ -5,6 +5,7 @@ use anabranch_value::Value;
 use super::foreseen::{Asked, ForeseenCall};
 use crate::estimate::Totals;
 use crate::fault::Fault;
+use crate::output::StageReport;
 use crate::progress::ColumnSnapshot;
 
 /// The forecast of one cell.
@@ -52,6 +53,8 @@ pub struct ColumnForecast {
     pub reads: Vec<String>,
     /// The columns that its generator fills.
     pub fills: Vec<String>,
+    /// Cells of rows that are on disk and stay. The other counts do not include them.
+    pub on_disk: u64,
     pub computed: u64,
     pub reused: u64,
     /// Cells whose request is known and has no reply.
@@ -138,6 +141,8 @@ pub struct EarlierBuild {
     pub columns: Vec<String>,
     /// The cells of its last run, by column.
     pub cells: Vec<ColumnSnapshot>,
+    /// The stages that have ended.
+    pub stages: Vec<StageReport>,
 }
 
 /// A model behind an alias.

@@ -5,8 +5,11 @@
 //! reply is lacking is *unknown*, and so is every cell that reads it. Skip conditions, expressions, code validation and
 //! custom columns without models run for real on known values. Nothing is written, and no server is contacted.
 
+mod folder;
 mod forecast;
 mod foreseen;
+mod run;
+mod stage;
 mod trace;
 mod watch;
 
@@ -16,7 +19,7 @@ pub use forecast::{
 };
 pub use foreseen::{Answer, Asked, Foreseen, ForeseenCall, ForeseenOutcome, RecordedCall};
 pub use trace::{RowTrace, TracedCell};
-pub(crate) use watch::{DryWatch, Observe};
+pub(crate) use watch::DryWatch;
 
 /// The part of a generator in dry runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use anabranch_value::Value;
 use super::dry::DryGroup;
 use super::step::{StepFuture, StepJob, batch_outcome};
 use super::{Grid, HeadNode, Part, Place, RowValues};
+use crate::columns::REJECTED;
 use crate::config::OnRowError;
 use crate::dry::Foreseen;
 use crate::errors::RowError;
@@ -29,6 +30,8 @@ pub(crate) struct GroupRun<'p> {
     turn: u64,
     pub(super) values: RowValues,
     errors: Vec<RowError>,
+    /// Rows that were not accepted.
+    rejected: Vec<u64>,
     /// The rows of each batch task under way, by its number among the head nodes.
     batches: Vec<BatchRows>,
     /// Calls that are prepared, by their nodes. One that is not here is prepared when it starts.
@@ -113,6 +116,7 @@ impl<'p> GroupRun<'p> {
             turn,
             values,
             errors: Vec::new(),
+            rejected: Vec::new(),
             batches: vec![BatchRows::default(); stage.layout.head.len()],
             calls: HashMap::new(),
             call_bytes: 0,
@@ -129,9 +133,9 @@ impl<'p> GroupRun<'p> {
         self.values.rows()
     }
 
-    /// The values and errors of a group that has ended.
-    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>) {
-        (self.values, self.errors)
+    /// The values and errors of a group that has ended, and the rows that were not accepted.
+    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>, Vec<u64>) {
+        (self.values, self.errors, self.rejected)
     }
 
     /// Takes the rows out whose cells have not all ended, and returns their number: the run was drained.
@@ -357,6 +361,9 @@ impl<'p> GroupRun<'p> {
             }
         }
         self.settled[row] += 1;
+        if task.accepts {
+            self.progress.accepted_row();
+        }
         self.progress.finished(task.counter);
         self.dry_kept(row, number);
     }
@@ -367,6 +374,11 @@ impl<'p> GroupRun<'p> {
             return;
         }
         let task = &self.stage.tasks[number];
+        if task.accepts && fault.class == REJECTED {
+            self.progress.rejected_row();
+            self.rejected.push(self.values.ids[row]);
+            return self.drop_row(row, drops);
+        }
         // Those of calls are told when they are prepared.
         if task.grain != Grain::Call {
             self.dry_failed(row, number, &fault);
@@ -378,8 +390,13 @@ impl<'p> GroupRun<'p> {
             self.settled[row] += 1;
             return;
         }
-        self.values.drop_row(row);
         self.progress.dropped_row();
+        self.drop_row(row, drops);
+    }
+
+    /// Takes a row out, with all cells that it still waits for.
+    fn drop_row(&mut self, row: usize, drops: &mut Drops) {
+        self.values.drop_row(row);
         for cell in 0..self.stage.layout.cells.len() {
             drops.push(self.grid.cell(row, cell));
         }

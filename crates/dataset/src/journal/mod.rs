@@ -126,9 +126,12 @@ impl Journal {
     /// True if the journal surely has no entry under a key, of a request that was not made since it was opened. It does
     /// not read the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
-        self.was_empty
-            || self.tail.find(key).is_none()
-                && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
+        self.was_empty || self.lacks(key)
+    }
+
+    /// True if the journal has no entry under a key at this moment. It does not read the disk.
+    pub(crate) fn lacks(&self, key: &Address) -> bool {
+        self.tail.find(key).is_none() && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
     }
 
     /// The entry under a key.

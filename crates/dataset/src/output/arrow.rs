@@ -129,6 +129,30 @@ fn structure(fields: &[(String, ColumnType)], values: &[Option<&Value>]) -> Arra
     Arc::new(StructArray::new(struct_fields(fields), fields.iter().map(column).collect(), Some(nulls)))
 }
 
+/// The note in a file with the numbers of its rows.
+pub(super) const IDS_NOTE: &str = "anabranch.row_ids";
+
+/// The most rows that a note is believed to name.
+const IDS_MOST: u64 = 100_000_000;
+
+/// The row numbers in a text of [`ranges`].
+pub(super) fn parse_ranges(text: &str) -> Option<Vec<Option<u64>>> {
+    let mut ids = Vec::new();
+    for range in text.split(',').filter(|range| !range.is_empty()) {
+        if range == "+" {
+            ids.push(None);
+            continue;
+        }
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last - first > IDS_MOST {
+            return None;
+        }
+        ids.extend((first..=last).map(Some));
+    }
+    Some(ids)
+}
+
 /// Row numbers as ranges, for instance `0-4,6-999`; a row that a processor added is `+`.
 pub(super) fn ranges(ids: &[Option<u64>]) -> String {
     let mut text = String::new();
@@ -142,7 +166,7 @@ pub(super) fn ranges(ids: &[Option<u64>]) -> String {
             continue;
         };
         let mut last = *first;
-        while let Some(Some(_)) = ids.next_if(|next| **next == Some(last + 1)) {
+        while let Some(Some(_)) = ids.next_if(|next| last < u64::MAX && **next == Some(last + 1)) {
             last += 1;
         }
         text.push_str(&if last == *first { first.to_string() } else { format!("{first}-{last}") });

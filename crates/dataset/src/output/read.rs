@@ -1,6 +1,7 @@
 //! Reading the files of a dataset.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use anabranch_value::Value;
@@ -8,8 +9,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::FileMetaData;
 
+use super::arrow::{IDS_NOTE, parse_ranges};
 use super::files::{FileError, cannot};
 use crate::column_type::ColumnType;
 use crate::processor::{Table, TableColumn};
@@ -20,11 +24,70 @@ const ROWS_AT_A_TIME: usize = 4096;
 /// Visits the rows of a file of a dataset, some at a time.
 pub(super) fn read_rows<E: From<FileError>>(
     path: &Path,
+    visit: impl FnMut(Table) -> Result<(), E>,
+) -> Result<(), E> {
+    visit_rows(path, open(path)?, visit)
+}
+
+/// Visits some columns of the rows of a file at these positions, some rows at a time.
+pub(crate) fn read_part<E: From<FileError>>(
+    path: &Path,
+    columns: &[&str],
+    positions: Range<u64>,
     mut visit: impl FnMut(Table) -> Result<(), E>,
 ) -> Result<(), E> {
+    let builder = open(path)?;
+    let fields = builder.schema().fields();
+    let numbers = columns.iter().map(|name| {
+        fields.iter().position(|field| field.name() == name).ok_or_else(|| {
+            cannot("read", path)(std::io::Error::other(format!("there is no column `{name}`")))
+        })
+    });
+    let numbers = numbers.collect::<Result<Vec<usize>, FileError>>()?;
+    let mask = ProjectionMask::roots(builder.parquet_schema(), numbers);
+    let (start, rows) = (positions.start as usize, (positions.end - positions.start) as usize);
+    let builder = builder.with_projection(mask).with_offset(start).with_limit(rows);
+    visit_rows(path, builder, |mut table| {
+        // Parquet gives them in the order of the file.
+        let place = |column: &TableColumn| columns.iter().position(|name| *name == column.name);
+        table.columns.sort_by_key(place);
+        visit(table)
+    })
+}
+
+/// The ids of the rows of a file, in order; a row that a processor added has none.
+pub(crate) fn count_rows(path: &Path) -> Result<Vec<Option<u64>>, FileError> {
+    let builder = open(path)?;
+    let metadata = builder.metadata().file_metadata();
+    let ids = note_in(metadata, IDS_NOTE).and_then(parse_ranges);
+    let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
+    ids.filter(|ids| ids.len() == rows)
+        .ok_or_else(|| cannot("read", path)(std::io::Error::other("it does not say which rows it has")))
+}
+
+/// A note in a file. Blocks.
+pub(super) fn note(path: &Path, name: &str) -> Result<Option<String>, FileError> {
+    Ok(note_in(open(path)?.metadata().file_metadata(), name).map(str::to_owned))
+}
+
+/// A note in the metadata of a file.
+pub(super) fn note_in<'m>(metadata: &'m FileMetaData, name: &str) -> Option<&'m str> {
+    let notes = metadata.key_value_metadata()?;
+    notes.iter().find(|note| note.key == name)?.value.as_deref()
+}
+
+type Builder = ParquetRecordBatchReaderBuilder<File>;
+
+fn open(path: &Path) -> Result<Builder, FileError> {
     let file = File::open(path).map_err(cannot("read", path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-        .map_err(|error| cannot("read", path)(std::io::Error::other(error)))?;
+    Builder::try_new(file).map_err(|error| cannot("read", path)(std::io::Error::other(error)))
+}
+
+fn visit_rows<E: From<FileError>>(
+    path: &Path,
+    builder: Builder,
+    mut visit: impl FnMut(Table) -> Result<(), E>,
+) -> Result<(), E> {
     let reader = builder.with_batch_size(ROWS_AT_A_TIME).build();
     let reader = reader.map_err(|error| cannot("read", path)(std::io::Error::other(error)))?;
     for batch in reader {

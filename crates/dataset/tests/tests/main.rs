@@ -10,6 +10,8 @@ mod flow;
 mod paid;
 mod dry;
 mod resume;
+mod edits;
+mod random_edits;
 mod rows;
 mod processors;
 mod columns;
