@@ -77,10 +77,20 @@ fn names(
     let mut names: Vec<String> = Vec::new();
     for item in items {
         let name = notes.as_text(item, field)?;
+        is_new(&names, name, &item.at, notes)?;
         references.push(target_reference(field, name, &item.at));
         names.push(name.to_owned());
     }
     Some(names)
+}
+
+/// Notes a name that is there already.
+fn is_new(names: &[String], name: &str, at: &Span, notes: &mut Notes<'_>) -> Option<()> {
+    if names.iter().any(|other| other == name) {
+        notes.note(at, format!("{} is there already", quote(name)), "name each column once");
+        return None;
+    }
+    Some(())
 }
 
 /// A number of rows, or a share of them.
@@ -126,6 +136,8 @@ fn sort(node: &Node, references: &mut Vec<Reference>, notes: &mut Notes<'_>) -> 
                 _ => SortKey { column: text.to_owned(), descending: false },
             }
         };
+        let names: Vec<String> = keys.iter().map(|key: &SortKey| key.column.clone()).collect();
+        is_new(&names, &key.column, &item.at, notes)?;
         references.push(target_reference("sort", &key.column, &item.at));
         keys.push(key);
     }

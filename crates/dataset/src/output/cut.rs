@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::arrow::parse_ranges;
-use super::files::{FileError, cannot};
+use super::arrow::all_row_numbers;
+use super::files::FileError;
 use super::folder::{DROPPED, Folder, PROCESSED, ROWS};
-use super::read::{count_rows, note, read_rows};
+use super::read::{note, read_rows};
 use super::resume::{RANGE_NOTE, REJECTED_NOTE, UNFINISHED_NOTE, entries};
 use crate::processor::Table;
 
@@ -41,8 +41,7 @@ impl Folder {
 
     /// The rows of a group that were not accepted. Blocks.
     pub fn rejected(&self, file: &Path) -> Result<Vec<u64>, FileError> {
-        let rejected = note(file, REJECTED_NOTE)?.and_then(|text| parse_ranges(&text));
-        Ok(rejected.unwrap_or_default().into_iter().flatten().collect())
+        Ok(note(file, REJECTED_NOTE)?.map_or_else(Vec::new, |rows| all_row_numbers(&rows)))
     }
 }
 
@@ -52,9 +51,5 @@ fn read_table(path: &Path) -> Result<Table, FileError> {
         table.append(rows);
         Ok::<(), FileError>(())
     })?;
-    table.ids = count_rows(path)?;
-    if table.columns.iter().any(|column| column.values.len() != table.ids.len()) {
-        return Err(cannot("read", path)(std::io::Error::other("its columns differ in length")));
-    }
     Ok(table)
 }

@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 use super::arrow::record_batch;
 use super::files::{FileError, cannot, write_json, write_parquet_parts, write_whole};
 use super::metadata::{METADATA, Metadata};
+use super::read::IDS_NOTE;
 use super::resume::{RANGE_NOTE, REJECTED_NOTE, UNFINISHED_NOTE, entries, group_number};
 use super::status::STATUS;
 use super::{arrow, errors_file};
@@ -125,6 +126,11 @@ impl Folder {
         self.home.join(EVENTS)
     }
 
+    /// The file of the errors: one JSON object per failed cell.
+    pub fn errors(&self) -> PathBuf {
+        self.path.join(ERRORS_LINES)
+    }
+
     /// Adds an event. Blocks.
     pub(crate) fn write_event(&self, event: &Value) -> Result<(), FileError> {
         let path = self.events();
@@ -222,7 +228,7 @@ impl Folder {
         let rows: RecordBatch =
             record_batch(table).map_err(|error| cannot("write", &path)(std::io::Error::other(error)))?;
         let mut notes = notes.to_vec();
-        notes.push((arrow::IDS_NOTE, arrow::ranges(&table.ids)));
+        notes.push((IDS_NOTE, arrow::ranges(&table.ids)));
         write_parquet_parts(&path, rows.schema(), std::iter::once(Ok(rows)), &notes)
     }
 

@@ -62,7 +62,7 @@ impl Metadata {
     }
 
     /// The metadata in a folder; `None` if it has none. Blocks.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Metadata>, FileError> {
+    pub fn read(folder: &Path) -> Result<Option<Metadata>, FileError> {
         let path = folder.join(METADATA);
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -15,14 +15,14 @@ mod status;
 mod read;
 mod whole;
 
-pub(crate) use arrow::type_name;
+pub use arrow::type_name;
 pub use files::FileError;
 pub(crate) use files::{cannot, write_json, write_parquet_parts};
 pub use folder::Folder;
 pub(crate) use folder::{GroupFiles, JOURNAL};
 pub(crate) use lock::Lock;
 pub use metadata::{ColumnMetadata, ColumnSpend, Metadata, ModelMetadata, StageReport};
-pub(crate) use read::{count_rows, read_part};
+pub use read::RowFile;
 pub(crate) use resume::GroupOnDisk;
 pub(crate) use status::write_status;
 pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport, StageView};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use super::arrow::parse_ranges;
+use super::arrow::all_row_numbers;
 use super::errors_file;
 use super::files::{FileError, cannot};
 use super::folder::{DROPPED, ERRORS, Folder, PROCESSED, ROWS};
@@ -53,7 +53,7 @@ impl Folder {
             return Ok(None);
         };
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        let rejected = note(REJECTED_NOTE).and_then(parse_ranges).map_or(0, |rows| rows.len() as u64);
+        let rejected = note(REJECTED_NOTE).map_or(0, |rows| all_row_numbers(rows).len() as u64);
         Ok(Some(GroupOnDisk { ids, rows, unfinished, errors: self.group_errors(group)?, rejected }))
     }
 

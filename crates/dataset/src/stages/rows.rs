@@ -1,6 +1,7 @@
 //! The rows of a stage that has ended, read by their positions.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use anabranch_value::Value;
 
 use super::lineage::child_id;
 use crate::column_type::ColumnType;
-use crate::output::{FileError, cannot, count_rows, read_part};
+use crate::output::{FileError, RowFile, cannot};
 use crate::processor::{Table, TableColumn};
 
 /// The rows of a stage that has ended.
@@ -50,8 +51,12 @@ impl StageRows {
         let mut hasher = blake3::Hasher::new();
         for path in files {
             let start = ids.len() as u64;
-            let found = count_rows(&path)?;
-            ids.extend((start..).zip(found).map(|(position, id)| id_at(position, id)));
+            let found = RowFile::open(&path)?;
+            if found.ids().len() as u64 != found.rows() {
+                let what = io::Error::other("it does not say which rows it has");
+                return Err(cannot("read", &path)(what));
+            }
+            ids.extend((start..).zip(found.ids()).map(|(position, id)| id_at(position, *id)));
             let file = File::open(&path).map_err(cannot("read", &path))?;
             hasher.update_reader(file).map_err(cannot("read", &path))?;
             parts.push(Part { path, positions: start..ids.len() as u64 });
@@ -127,7 +132,10 @@ impl StageRows {
             let mut position = from;
             let names: Vec<&str> = columns.iter().map(|column| &*self.columns[*column].0).collect();
             let inside = from - part.positions.start..to - part.positions.start;
-            read_part(&part.path, &names, inside, |mut table| {
+            for table in RowFile::open_part(&part.path, &names, inside)? {
+                let mut table = table?;
+                // They come in the order of the file.
+                table.columns.sort_by_key(|column| names.iter().position(|name| *name == column.name));
                 for (column, number) in table.columns.iter_mut().zip(columns) {
                     let column_type = &self.columns[*number].1;
                     if holds_json(column_type) {
@@ -137,8 +145,8 @@ impl StageRows {
                 }
                 let start = position;
                 position += table.ids.len() as u64;
-                visit(start, table)
-            })?;
+                visit(start, table)?;
+            }
         }
         Ok(())
     }
