@@ -230,6 +230,7 @@ fn counted(build: &anabranch_dataset::Build, resumed: u64, stopped: Option<StopR
         dropped: snapshot.rows_dropped,
         error_count: snapshot.errors.values().sum(),
         models: build.usage(),
+        models_of_run: build.usage_of_run(),
         stopped,
         ..BuildReport::default()
     }

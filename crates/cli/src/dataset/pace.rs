@@ -398,6 +398,7 @@ mod tests {
             reused: 1_204,
             input_tokens: 1_480_000,
             output_tokens: 310_400,
+            ..ModelMetadata::default()
         };
         busy.usage.insert("writer".to_owned(), used);
         busy

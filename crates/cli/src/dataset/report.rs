@@ -95,7 +95,7 @@ impl BuildSummary<'_> {
         if self.was_complete {
             return "  complete already: nothing was left to do, no call was made\n".to_owned();
         }
-        let reused: u64 = report.models.values().map(|used| used.reused).sum();
+        let reused: u64 = report.models_of_run.values().map(|used| used.reused).sum();
         if report.resumed + reused == 0 {
             return String::new();
         }
@@ -120,7 +120,7 @@ impl BuildSummary<'_> {
                 "\n  {failed} of the last {calls} calls of {model} failed\n  the last failure: {class}: {message}"
             ));
         }
-        let calls: u64 = report.models.values().map(|used| used.calls).sum();
+        let calls: u64 = report.models_of_run.values().map(|used| used.calls).sum();
         let rows = format!("{} of {} rows", grouped(report.rows), grouped(self.rows));
         text.push_str(&format!("\non disk: {rows} in {}", self.out.join("parquet-files").display()));
         match &self.journal {
