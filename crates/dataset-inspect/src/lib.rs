@@ -1,1 +1,14 @@
 //! A look at built datasets: reports, differences, and the story of one row.
+
+mod sketch;
+mod column;
+mod number;
+mod report;
+mod html;
+
+pub use column::{ColumnStats, Distribution, Estimate, Histogram, Measure, TopValue};
+pub use number::{grouped, money, percent, short};
+pub use report::{
+    ColumnEstimate, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint, Report,
+    Sample, Section, SpendLine, Spent, Timeline,
+};

@@ -107,3 +107,12 @@ impl ColumnEdits {
         ColumnEdits { added, removed, renamed, edited, unknown: false }
     }
 }
+
+/// One digest of all inputs.
+pub(crate) fn digest(inputs: &Inputs) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, digest) in inputs {
+        hasher.update(format!("{name:?} {digest:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}

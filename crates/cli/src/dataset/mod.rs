@@ -12,6 +12,8 @@ mod flow;
 mod unbuilt;
 mod build;
 mod status;
+mod report_text;
+mod report_command;
 mod export;
 mod new;
 
@@ -40,6 +42,9 @@ pub(crate) enum Verb {
     /// Shows the state of a build: how far it is, what it spent, and how to go on.
     #[command(after_help = status::HELP)]
     Status(status::Status),
+    /// Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page.
+    #[command(after_help = report_command::HELP)]
+    Report(report_command::Report),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -55,6 +60,7 @@ impl Verb {
             Verb::Preview(preview) => preview.run(),
             Verb::Build(build) => build.run(),
             Verb::Status(status) => status.run(),
+            Verb::Report(report) => report.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

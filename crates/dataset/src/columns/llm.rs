@@ -15,10 +15,12 @@ use anabranch_template::Bounds;
 use anabranch_value::Value;
 
 use super::expression::template_fault;
+use super::foresee::TracedModel;
 use super::model_call::{ModelCall, model_fault};
 use super::paid_model::{Known, LackingModel, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
+use crate::dry::{Foreseen, ForeseenOutcome};
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
 
@@ -134,6 +136,18 @@ impl Llm {
         ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
     }
 
+    fn conversation(&self, request: ChatRequest) -> Conversation {
+        Conversation {
+            model: self.call.model.clone(),
+            lacking: None,
+            request,
+            form: Arc::clone(&self.form),
+            turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
+            trace: self.trace,
+            has_reasoning: self.has_reasoning,
+        }
+    }
+
     fn render(&self, prompt: &Prompt, row: Row<'_>) -> Result<String, Fault> {
         let values: Vec<Value> = prompt.reads.iter().map(|read| row.values[*read].clone()).collect();
         let template = &prompt.template;
@@ -172,15 +186,8 @@ impl Generator for Llm {
             Err(fault) => return Work::Ready(Err(fault)),
         };
         let known = self.call.model.known(&request);
-        let conversation = Conversation {
-            model: self.call.model.clone(),
-            lacking: if let Known::Lacking(key) = known { Some(key) } else { None },
-            request,
-            form: Arc::clone(&self.form),
-            turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
-            trace: self.trace,
-            has_reasoning: self.has_reasoning,
-        };
+        let lacking = if let Known::Lacking(key) = known { Some(key) } else { None };
+        let conversation = Conversation { lacking, ..self.conversation(request) };
         if known != Known::Perhaps {
             return Work::Ready(Ok(conversation.call()));
         }
@@ -190,6 +197,14 @@ impl Generator for Llm {
                 None => conversation.call(),
             })
         })
+    }
+
+    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+        let conversation = match self.request(row) {
+            Ok(request) => self.conversation(request),
+            Err(fault) => return Work::Ready(Err(fault)),
+        };
+        Work::future(async move { Ok(conversation.foreseen().await) })
     }
 }
 
@@ -233,6 +248,20 @@ impl Conversation {
             Err(_) if recorded.has_missed() => Ok(None),
             Err(error) => Err(model_fault(&error)),
         }
+    }
+
+    /// The calls of the conversation, as far as the journal knows them.
+    async fn foreseen(&self) -> Foreseen {
+        let traced = TracedModel::new(&self.model);
+        let conversed = self.with(&traced).await;
+        let calls = traced.into_calls();
+        let is_lacking = calls.last().is_none_or(|call| call.recorded.is_none());
+        let outcome = match conversed {
+            Ok(conversed) => ForeseenOutcome::Known(self.cells(conversed)),
+            Err(_) if is_lacking => ForeseenOutcome::Lacking,
+            Err(error) => ForeseenOutcome::Failed(model_fault(&error)),
+        };
+        Foreseen { outcome, calls }
     }
 
     async fn with(&self, model: &dyn Model) -> Result<Conversed<Value>, Error> {
@@ -325,7 +354,7 @@ fn trace_type() -> ColumnType {
 }
 
 /// The place of a name in a list, which it is added to if it is new.
-fn position(names: &mut Vec<String>, name: &str) -> usize {
+pub(super) fn position(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
         names.len() - 1

@@ -1,14 +1,17 @@
 //! The built-in column kinds, one file each.
 
+mod accept;
 mod embedding;
 mod expression;
 mod flights;
+mod foresee;
 mod llm;
 mod model_call;
 mod paid_model;
 mod samplers;
 mod seed;
 
+pub(crate) use accept::{Accepts, REJECTED};
 pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;

@@ -88,6 +88,16 @@ impl PaidModel {
         RecordedModel { shared: Arc::clone(&self.shared), missed: Arc::default() }
     }
 
+    /// The journal's entry for a request.
+    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Entry>, Error> {
+        self.shared.entry(&self.shared.keys.chat(request)).await
+    }
+
+    /// The journal's entry for an embedded text.
+    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Entry>, Error> {
+        self.shared.entry(&self.shared.keys.embedding(text)).await
+    }
+
     /// Counts replies of the journal that took the place of calls.
     pub(crate) fn reused(&self, calls: u32) {
         self.shared.counters.reused.fetch_add(calls.into(), Relaxed);
@@ -205,6 +215,11 @@ impl Shared {
             self.counts_tokens.store(true, Relaxed);
             self.limits.feed_tokens(self.limit, quota(tokens));
         }
+    }
+
+    async fn entry(&self, key: &Address) -> Result<Option<Entry>, Error> {
+        let Some(journal) = self.journal.get() else { return Ok(None) };
+        journal.find(key).await.map_err(|error| journal_error(&error))
     }
 
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {

@@ -31,6 +31,8 @@ mod models;
 mod processors;
 mod pattern;
 mod structure;
+mod stages;
+mod steps;
 mod resolve;
 mod finish;
 mod digest;

@@ -177,6 +177,11 @@ impl Journal {
         synced.and(closed.map_err(|error| self.failed("close", error.into())))
     }
 
+    /// Releases the folder of a journal that was only read.
+    pub(crate) async fn release(&self) -> Result<(), Error> {
+        self.store.clone().close().await.map_err(|error| self.failed("close", error.into()))
+    }
+
     /// A build whose journal fails must not go on to pay for replies that nobody keeps.
     fn failed(&self, action: &'static str, cause: Cause) -> Error {
         let error = |cause| Error { action, path: self.path.to_path_buf(), cause };

@@ -24,7 +24,7 @@ pub(super) fn data_type(column_type: &ColumnType) -> DataType {
 }
 
 /// The Arrow type of a column in words, for metadata.
-pub(crate) fn type_name(column_type: &ColumnType) -> String {
+pub fn type_name(column_type: &ColumnType) -> String {
     match column_type {
         ColumnType::Bool => "bool".to_owned(),
         ColumnType::Int => "int64".to_owned(),
@@ -142,10 +142,51 @@ pub(super) fn ranges(ids: &[Option<u64>]) -> String {
             continue;
         };
         let mut last = *first;
-        while let Some(Some(_)) = ids.next_if(|next| **next == Some(last + 1)) {
+        while let Some(Some(_)) = ids.next_if(|next| last < u64::MAX && **next == Some(last + 1)) {
             last += 1;
         }
         text.push_str(&if last == *first { first.to_string() } else { format!("{first}-{last}") });
     }
     text
+}
+
+/// The row numbers of [`ranges`]; `None` if the text is not of that form, or names more rows than `most`.
+pub(super) fn row_numbers(ranges: &str, most: usize) -> Option<Vec<Option<u64>>> {
+    let mut ids = Vec::new();
+    for part in ranges.split(',').filter(|part| !part.is_empty()) {
+        if part == "+" {
+            ids.push(None);
+            continue;
+        }
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        if last.checked_sub(first)? >= most.checked_sub(ids.len())? as u64 {
+            return None;
+        }
+        ids.extend((first..=last).map(Some));
+    }
+    (ids.len() <= most).then_some(ids)
+}
+
+/// The most rows that a note is believed to name.
+const ROWS_MOST: usize = 100_000_000;
+
+/// The row numbers of [`ranges`], however many; none if the text is not of that form.
+pub(super) fn all_row_numbers(ranges: &str) -> Vec<u64> {
+    row_numbers(ranges, ROWS_MOST).unwrap_or_default().into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ranges, row_numbers};
+
+    #[test]
+    fn row_numbers_come_back() {
+        for ids in [vec![], vec![Some(3)], vec![Some(0), Some(1), None, None, Some(7), Some(5), Some(6)]] {
+            assert_eq!(row_numbers(&ranges(&ids), ids.len()), Some(ids));
+        }
+        for (wrong, most) in [("1-3", 2), ("5-3", 9), ("x", 9), ("1,2,+", 2), ("0-18446744073709551615", 9)] {
+            assert_eq!(row_numbers(wrong, most), None, "{wrong}");
+        }
+    }
 }

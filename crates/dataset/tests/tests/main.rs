@@ -7,6 +7,8 @@ mod support;
 mod config;
 mod schedule;
 mod flow;
+mod paid;
+mod dry;
 mod resume;
 mod edits;
 mod random_edits;

@@ -1,0 +1,183 @@
+//! Tables: spend, estimates, errors, inputs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anabranch_text::duration;
+
+use super::escape::Html;
+use crate::number::{grouped, money, short};
+use crate::report::{ErrorSummary, Estimated, Section, SpendLine, Spent};
+
+/// A number that a program can read back from the page.
+pub(super) fn figure(field: &str, number: u64) -> String {
+    format!("<data class=\"{field}\" value=\"{number}\">{}</data>", grouped(number))
+}
+
+/// An amount of money that a program can read back; a dash if there is none.
+pub(super) fn amount(field: &str, cost: Option<f64>) -> String {
+    match cost {
+        Some(cost) => format!("<data class=\"{field}\" value=\"{cost}\">{}</data>", money(cost)),
+        None => "<span class=\"muted\">–</span>".to_owned(),
+    }
+}
+
+/// The section on calls, tokens and money.
+pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
+    if spent.lines.is_empty() {
+        return String::new();
+    }
+    let head = if by_column { "column" } else { "alias" };
+    let mut html = format!(
+        "<h3>Calls, tokens and cost</h3><div class=\"scroll\"><table class=\"wide spend\"><thead><tr>\
+         <th scope=\"col\">{head}</th><th scope=\"col\">model</th><th scope=\"col\" class=\"num\">calls</th>\
+         <th scope=\"col\" class=\"num\">reused</th><th scope=\"col\" class=\"num\">tokens in</th>\
+         <th scope=\"col\" class=\"num\">tokens out</th><th scope=\"col\" class=\"num\">time in calls</th>\
+         <th scope=\"col\" class=\"num\">cost</th></tr></thead><tbody>"
+    );
+    for SpendLine { name, spend } in &spent.lines {
+        write!(
+            html,
+            "<tr><th scope=\"row\" dir=\"auto\">{}</th><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
+             <td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
+            Html(name),
+            Html(&spend.model),
+            grouped(spend.calls),
+            grouped(spend.reused),
+            grouped(spend.input_tokens),
+            grouped(spend.output_tokens),
+            if spend.took_ms == 0 { "–".to_owned() } else { duration::format(Duration::from_millis(spend.took_ms)) },
+            spend.cost.map_or_else(|| "–".to_owned(), money),
+        )
+        .expect("a String takes it all");
+    }
+    let took: u64 = spent.lines.iter().map(|line| line.spend.took_ms).sum();
+    write!(
+        html,
+        "</tbody><tfoot><tr><th scope=\"row\">all</th><td></td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
+         <td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}{}</td></tr></tfoot></table></div>",
+        figure("calls", spent.calls),
+        figure("reused", spent.reused),
+        figure("input_tokens", spent.input_tokens),
+        figure("output_tokens", spent.output_tokens),
+        if took == 0 { "–".to_owned() } else { duration::format(Duration::from_millis(took)) },
+        if spent.cost_is_partial && spent.cost.is_some() { "≥ " } else { "" },
+        amount("cost", spent.cost),
+    )
+    .expect("a String takes it all");
+    html.push_str(
+        "<p class=\"note\">Reused replies came from the journal and were not paid for again. \
+         Costs are in the currency of the price table.</p>",
+    );
+    html
+}
+
+/// The section that compares the saved plan with the build.
+pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
+    let mut html = String::from(
+        "<h3>Estimated and actual</h3><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
+         <th scope=\"col\" class=\"num\">calls planned</th><th scope=\"col\" class=\"num\">made</th>\
+         <th scope=\"col\" class=\"num\">tokens planned</th><th scope=\"col\" class=\"num\">used</th>\
+         <th scope=\"col\" class=\"num\">cost planned</th><th scope=\"col\" class=\"num\">actual</th>\
+         <th scope=\"col\" class=\"num\">actual / planned</th></tr></thead><tbody>",
+    );
+    for SpendLine { name, spend } in &spent.lines {
+        let Some(planned) = estimated.column(name) else { continue };
+        let tokens = (planned.input_tokens + planned.output_tokens, spend.input_tokens + spend.output_tokens);
+        html.push_str(&estimate_line(
+            "td",
+            name,
+            (planned.calls, spend.calls),
+            tokens,
+            (planned.cost, spend.cost),
+        ));
+    }
+    html.push_str("</tbody><tfoot>");
+    let tokens = (estimated.input_tokens + estimated.output_tokens, spent.input_tokens + spent.output_tokens);
+    html.push_str(&estimate_line(
+        "td",
+        "all",
+        (estimated.calls, spent.calls),
+        tokens,
+        (estimated.cost, spent.cost),
+    ));
+    html.push_str("</tfoot></table></div>");
+    html
+}
+
+fn estimate_line(
+    cell: &str,
+    name: &str,
+    calls: (f64, u64),
+    tokens: (f64, u64),
+    cost: (Option<f64>, Option<f64>),
+) -> String {
+    let ratio = match cost {
+        (Some(planned), Some(actual)) if planned > 0.0 => format!("{:.2}", actual / planned),
+        _ if tokens.0 > 0.0 => format!("{:.2}", tokens.1 as f64 / tokens.0),
+        _ => "–".to_owned(),
+    };
+    let dash = |cost: Option<f64>| cost.map_or_else(|| "–".to_owned(), money);
+    let cells = [
+        short(calls.0.round()),
+        grouped(calls.1),
+        short(tokens.0.round()),
+        grouped(tokens.1),
+        dash(cost.0),
+        dash(cost.1),
+        ratio,
+    ];
+    let cells: String = cells.iter().map(|text| format!("<{cell} class=\"num\">{text}</{cell}>")).collect();
+    format!("<tr><th scope=\"row\" dir=\"auto\">{}</th>{cells}</tr>", Html(name))
+}
+
+/// The section on failed cells.
+pub(super) fn errors(errors: &ErrorSummary) -> String {
+    if errors.groups.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h3>Errors</h3><div class=\"scroll\"><table class=\"wide errors\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">class</th>\
+         <th scope=\"col\" class=\"num\">cells</th><th scope=\"col\" class=\"num\">rows dropped</th>\
+         <th scope=\"col\" class=\"num\">most tries</th><th scope=\"col\">messages</th></tr></thead><tbody>",
+    );
+    for group in &errors.groups {
+        let mut messages = group.examples.iter().map(|(row, message)| {
+            format!("<p dir=\"auto\"><span class=\"muted\">row {row}:</span> {}</p>", Html(message))
+        });
+        let first = messages.next().unwrap_or_default();
+        let rest: String = messages.collect();
+        let rest = match rest.is_empty() {
+            true => rest,
+            false => format!("<details><summary>other messages</summary>{rest}</details>"),
+        };
+        write!(
+            html,
+            "<tr><th scope=\"row\" dir=\"auto\">{}</th><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
+             <td class=\"num\">{}</td><td class=\"message\">{first}{rest}</td></tr>",
+            Html(&group.column),
+            Html(&group.class),
+            grouped(group.cells),
+            grouped(group.dropped),
+            group.attempts,
+        )
+        .expect("a String takes it all");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// The digests of everything that decides about the values.
+pub(super) fn inputs(section: &Section) -> String {
+    if section.metadata.inputs.is_empty() {
+        return String::new();
+    }
+    let rows = section.metadata.inputs.iter().map(|(name, digest)| {
+        format!("<tr><th scope=\"row\">{}</th><td><code>{}</code></td></tr>", Html(name), Html(digest))
+    });
+    format!(
+        "<details class=\"inputs\"><summary>Inputs of the build</summary><div class=\"scroll\"><table><thead><tr>\
+         <th scope=\"col\">input</th><th scope=\"col\">digest</th></tr></thead><tbody>{}</tbody></table></div></details>",
+        rows.collect::<String>()
+    )
+}

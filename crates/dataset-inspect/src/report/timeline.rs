@@ -1,0 +1,145 @@
+//! The course of a build, from its events.
+
+use std::path::Path;
+
+use anabranch_dataset::output::FileError;
+use serde::{Deserialize, Serialize};
+
+/// The course of a build. Times count from its first start, in milliseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Timeline {
+    /// The times when the build was started or continued.
+    pub starts: Vec<u64>,
+    pub groups: Vec<GroupWritten>,
+    pub points: Vec<ProgressPoint>,
+    /// The time of the last event.
+    pub end_ms: u64,
+}
+
+/// A row group that was written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GroupWritten {
+    pub at_ms: u64,
+    pub group: u64,
+    pub rows: u64,
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+/// The counts of a build at one time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgressPoint {
+    pub at_ms: u64,
+    pub rows: u64,
+    pub dropped: u64,
+    pub calls: u64,
+    pub reused: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost: Option<f64>,
+    pub failed: u64,
+    pub limits: Vec<LimitPoint>,
+}
+
+/// The limit of a model at one time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitPoint {
+    pub name: String,
+    pub limit: u64,
+    pub in_flight: u64,
+    pub refused: u64,
+}
+
+/// The fields that all events have.
+#[derive(Deserialize)]
+struct Head {
+    event: String,
+    #[serde(default)]
+    at_ms: u64,
+}
+
+/// Entries of a list above which every second one is left out.
+const MAX_ENTRIES: usize = 4_000;
+
+/// Reads the events of a file. Events of other kinds are left to others.
+pub(super) fn read(path: &Path) -> Result<Timeline, FileError> {
+    let mut timeline = Timeline::default();
+    let (mut groups, mut points) = (Thinned::default(), Thinned::default());
+    // Older builds counted from their last start.
+    let mut offset = 0;
+    super::lines(path, |line| {
+        let head: Head = serde_json::from_str(line)?;
+        if head.event == "start" && offset + head.at_ms < timeline.end_ms {
+            offset = timeline.end_ms - head.at_ms;
+        }
+        let at_ms = offset + head.at_ms;
+        timeline.end_ms = timeline.end_ms.max(at_ms);
+        match head.event.as_str() {
+            "start" if timeline.starts.len() < MAX_ENTRIES => timeline.starts.push(at_ms),
+            "row_group" => groups.push(GroupWritten { at_ms, ..serde_json::from_str(line)? }),
+            "progress" => points.push(ProgressPoint { at_ms, ..serde_json::from_str(line)? }),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    timeline.groups = groups.finish();
+    timeline.points = points.finish();
+    Ok(timeline)
+}
+
+/// A list of bounded length: at first all entries, then every second one, every fourth, and the last.
+struct Thinned<T> {
+    kept: Vec<T>,
+    last: Option<T>,
+    step: u64,
+    seen: u64,
+}
+
+impl<T> Default for Thinned<T> {
+    fn default() -> Thinned<T> {
+        Thinned { kept: Vec::new(), last: None, step: 1, seen: 0 }
+    }
+}
+
+impl<T> Thinned<T> {
+    fn push(&mut self, entry: T) {
+        let is_kept = self.seen.is_multiple_of(self.step);
+        self.seen += 1;
+        if !is_kept {
+            self.last = Some(entry);
+            return;
+        }
+        self.last = None;
+        if self.kept.len() == MAX_ENTRIES {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.step *= 2;
+        }
+        self.kept.push(entry);
+    }
+
+    fn finish(mut self) -> Vec<T> {
+        self.kept.extend(self.last);
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_ENTRIES, Thinned};
+
+    #[test]
+    fn a_long_list_keeps_its_ends_and_its_order() {
+        let mut thinned = Thinned::default();
+        (0..50_001).for_each(|entry| thinned.push(entry));
+        let kept = thinned.finish();
+        assert!(kept.len() <= MAX_ENTRIES + 1 && kept.len() > MAX_ENTRIES / 4, "{}", kept.len());
+        assert_eq!((kept[0], kept[kept.len() - 1]), (0, 50_000));
+        assert!(kept.is_sorted());
+    }
+}
