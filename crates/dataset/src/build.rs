@@ -1,6 +1,5 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
-mod dry;
 pub(crate) mod learned;
 mod report;
 
@@ -38,9 +37,9 @@ use crate::stop::{ErrorWatch, StopReason};
 pub(crate) struct StageBuild {
     pub(crate) shared: Arc<Shared>,
     dataset: Arc<Dataset>,
-    groups: Groups,
+    pub(crate) groups: Groups,
     /// The most rows that are generated, if they are accepted or not.
-    most: Option<u64>,
+    pub(crate) most: Option<u64>,
     pub(crate) place: StagePlace,
     found: FoundGroups,
 }

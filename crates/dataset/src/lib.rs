@@ -20,6 +20,7 @@ mod inputs;
 mod run;
 mod begin;
 mod dry;
+mod estimate;
 mod build;
 mod chain;
 mod dataset;
@@ -39,11 +40,13 @@ pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
-    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
-    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
+    ForeseenOutcome, InDryRun, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell,
+    ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;
+pub use estimate::{BuildPlan, ColumnPlan, PLAN, PlanCheck, Totals};
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;

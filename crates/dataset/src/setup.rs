@@ -144,6 +144,7 @@ impl Dataset {
         dataset.set_order(loaded);
         dataset.tasks_limit = Some(calls.tasks);
         dataset.inputs = inputs::of(loaded, &calls);
+        dataset.models = calls.facts();
         let used: Vec<(String, PaidModel)> =
             calls.by_alias.iter().map(|(alias, call)| (alias.clone(), call.model.clone())).collect();
         dataset.usage = Arc::new(move || {
