@@ -19,7 +19,8 @@ use crate::job;
 /// Answers the questions of custom code with the models of the configuration, under their limits.
 pub(crate) struct ModelQuestions {
     pub(crate) models: HashMap<String, ModelCall>,
-    pub(crate) seed: u64,
+    /// The random numbers of each custom column, by its name.
+    pub(crate) keys: HashMap<String, ColumnKey>,
     pub(crate) engine: Engine,
     pub(crate) limits: Limits,
     pub(crate) retry: Retry,
@@ -32,9 +33,13 @@ impl Ask for ModelQuestions {
                 format!("the column does not declare the model `{}` in `model_aliases`", question.model);
             return Box::pin(async move { Err(Fault::permanent("model", what)) });
         };
+        let Some(key) = self.keys.get(&*question.column) else {
+            let what = format!("`{}` is not a custom column", question.column);
+            return Box::pin(async move { Err(Fault::permanent("model", what)) });
+        };
         let request = messages(&question.messages).map(|messages| {
             let row = question.row.unwrap_or(0);
-            let mut stream = ColumnKey::new(self.seed, &question.column).stream(row, question.number as u32);
+            let mut stream = key.stream(row, question.number as u32);
             let sample = stream.bits();
             ChatRequest {
                 sampling: call.params.resolve(|| stream.unit()),

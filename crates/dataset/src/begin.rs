@@ -1,17 +1,18 @@
-//! The beginning of a build: what an earlier one left in the folder, and what is to be done.
+//! The beginning of a build and of each of its stages: what an earlier build left, and what is to be done.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::dataset::BuildOptions;
 use crate::error::Error;
-use crate::inputs::{self, Inputs};
-use crate::journal::{Journal, JournalPlace};
-use crate::output::{FileError, Folder, GroupOnDisk, JOURNAL, Lock, Metadata};
+use crate::inputs::{self, ColumnEdits, Inputs};
+use crate::journal::Journal;
+use crate::output::{FileError, Folder, GroupOnDisk, Lock, Metadata};
 use crate::run::Groups;
 use crate::stop::StopSwitch;
 
-/// A folder that is ready for a build.
+/// An output folder that is ready for a build.
 pub(crate) struct Beginning {
     pub(crate) folder: Folder,
     /// Held as long as the build.
@@ -19,19 +20,14 @@ pub(crate) struct Beginning {
     pub(crate) journal: Option<Journal>,
     /// The metadata of the build that is continued.
     pub(crate) before: Option<Metadata>,
-    /// Row groups that are on disk and stay.
-    pub(crate) kept: BTreeMap<u64, GroupOnDisk>,
+    /// Failed rows are tried again.
+    pub(crate) is_retry: bool,
     /// How often failed rows have been tried again on request, this time included.
     pub(crate) retry_rounds: u32,
 }
 
 /// Prepares a folder for a build, or says why it cannot be built into. Blocks.
-pub(crate) fn begin(
-    options: &BuildOptions,
-    inputs: &Inputs,
-    groups: Groups,
-    stop: StopSwitch,
-) -> Result<Beginning, Error> {
+pub(crate) fn begin(options: &BuildOptions, inputs: &Inputs, stop: StopSwitch) -> Result<Beginning, Error> {
     let path = &options.out;
     std::fs::create_dir_all(path).map_err(|cause| FileError {
         action: "create",
@@ -39,75 +35,88 @@ pub(crate) fn begin(
         cause,
     })?;
     let lock = Lock::take(path)?;
-    let before = if options.replace { None } else { earlier(path, inputs, groups.rows)? };
-    let journal = match &options.journal {
-        JournalPlace::Nowhere => None,
-        JournalPlace::OutputFolder => Some(path.join(JOURNAL)),
-        JournalPlace::Folder(journal) => Some(journal.clone()),
-    };
-    let journal = journal.map(|path| Journal::open(&path, stop)).transpose()?;
+    let before = if options.replace { None } else { earlier(path, inputs, options.rows)? };
+    let journal = options.journal_folder().map(|path| Journal::open(&path, stop)).transpose()?;
     if options.replace {
         Folder::clear(path)?;
     }
     let folder = Folder::create(path)?;
     let is_retry = options.retry_failed && before.is_some();
     let retry_rounds = before.as_ref().map_or(0, |before| before.retry_rounds) + u32::from(is_retry);
-    let is_done = |before: &Metadata| {
-        let has_failures = is_retry && !before.errors.is_empty();
-        before.is_complete && before.target_num_records == groups.rows && !has_failures
-    };
-    let kept = match &before {
-        Some(before) if is_done(before) => BTreeMap::new(),
-        Some(_) => survey(&folder, groups, is_retry, journal.is_some())?,
-        None => BTreeMap::new(),
-    };
-    Ok(Beginning { folder, lock, journal, before, kept, retry_rounds })
+    Ok(Beginning { folder, lock, journal, before, is_retry, retry_rounds })
 }
 
 /// The metadata of the build that this one continues; `None` if there is none.
 fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, Error> {
     let Some(before) = Metadata::read(path)? else {
         return match Folder::holds_dataset(path) {
-            true => Err(Error::Inputs { path: path.to_owned(), differ: vec!["metadata.json".to_owned()] }),
+            true => Err(Error::Inputs {
+                path: path.to_owned(),
+                differ: vec!["metadata.json".to_owned()],
+                columns: ColumnEdits::default(),
+            }),
             false => Ok(None),
         };
     };
-    let differ = inputs::difference(inputs, &before.inputs);
-    let has_rows = Folder::has_rows(path);
-    if !differ.is_empty() && !has_rows {
+    let (differ, columns) = inputs::difference(inputs, &before.inputs);
+    let has_rows = Folder::has_rows(path) || Folder::has_stages(path);
+    let is_other = !differ.is_empty() || !columns.is_empty();
+    if is_other && !has_rows {
         return Ok(None);
     }
-    if !differ.is_empty() {
-        return Err(Error::Inputs { path: path.to_owned(), differ });
+    if is_other {
+        return Err(Error::Inputs { path: path.to_owned(), differ, columns });
     }
-    if rows < before.target_num_records && has_rows {
-        return Err(Error::FewerRows { path: path.to_owned(), rows: before.target_num_records });
+    if rows < before.asked_num_records && has_rows {
+        return Err(Error::FewerRows { path: path.to_owned(), rows: before.asked_num_records });
     }
     Ok(Some(before))
 }
 
-/// Finds the row groups that stay. Files that belong to other rows now, because the row groups have another size, are
-/// removed: their replies are in the journal.
-fn survey(
-    folder: &Folder,
-    groups: Groups,
-    is_retry: bool,
-    has_journal: bool,
-) -> Result<BTreeMap<u64, GroupOnDisk>, Error> {
-    let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
-    for group in 0..groups.count() {
-        let Some(found) = folder.group(group)? else { continue };
-        if found.ids != groups.ids(group) {
-            continue;
-        }
-        same_rows.push(group);
-        let is_tried_again = is_retry && !found.errors.is_empty();
-        if found.unfinished == 0 && !is_tried_again {
-            kept.insert(group, found);
-        }
+/// The row groups of a stage that are on disk already.
+#[derive(Default)]
+pub(crate) struct FoundGroups {
+    /// The metadata of a stage that has nothing left to do.
+    pub(crate) done: Option<Metadata>,
+    /// Groups that stay.
+    pub(crate) kept: BTreeMap<u64, GroupOnDisk>,
+    /// Groups that are built again, with the positions of their rows. Only for stages that accept some of their rows.
+    pub(crate) again: Vec<(u64, Range<u64>)>,
+}
+
+/// The stage that groups are looked for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) groups: Groups,
+    /// It generates rows until enough are accepted.
+    pub(crate) accepts: bool,
+    pub(crate) inputs: &'a Inputs,
+    /// Of the rows that the stage starts from.
+    pub(crate) input_digest: &'a str,
+    pub(crate) is_retry: bool,
+    pub(crate) has_journal: bool,
+}
+
+/// Finds the row groups of a stage that stay. All others are removed: their replies are in the journal. Blocks.
+pub(crate) fn find_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+    let before = Metadata::read(folder.path())?;
+    let is_same =
+        |before: &&Metadata| before.inputs == *wanted.inputs && before.input_digest == wanted.input_digest;
+    let Some(before) = before.as_ref().filter(is_same) else {
+        folder.clear_rows()?;
+        return Ok(FoundGroups::default());
+    };
+    let has_failures = wanted.is_retry && !before.errors.is_empty();
+    if before.is_complete && before.target_num_records == wanted.groups.rows && !has_failures {
+        return Ok(FoundGroups { done: Some(before.clone()), ..FoundGroups::default() });
     }
+    if wanted.accepts { in_order(folder, wanted) } else { survey(folder, wanted) }
+}
+
+/// Finds the groups of fixed size that stay.
+fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+    let (kept, same_rows) = groups_on_disk(folder, wanted.groups, wanted.is_retry)?;
     let files = folder.row_files()?.len();
-    if files > same_rows.len() && !has_journal {
+    if files > same_rows.len() && !wanted.has_journal {
         return Err(Error::Setup(format!(
             "{} holds row groups of another size, and there is no journal to rebuild them from; \
              use the same buffer size, or let --replace remove them",
@@ -115,5 +124,43 @@ fn survey(
         )));
     }
     folder.remove_groups(|group| same_rows.binary_search(&group).is_ok())?;
-    Ok(kept)
+    Ok(FoundGroups { kept, ..FoundGroups::default() })
+}
+
+/// The row groups that are whole and stay, and the numbers of those that were built for the same rows. Blocks.
+pub(crate) fn groups_on_disk(
+    folder: &Folder,
+    groups: Groups,
+    is_retry: bool,
+) -> Result<(BTreeMap<u64, GroupOnDisk>, Vec<u64>), FileError> {
+    let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
+    for group in 0..groups.count() {
+        let Some(found) = folder.group(group)? else { continue };
+        if found.ids != groups.ids(group) {
+            continue;
+        }
+        same_rows.push(group);
+        if found.unfinished == 0 && !(is_retry && !found.errors.is_empty()) {
+            kept.insert(group, found);
+        }
+    }
+    Ok((kept, same_rows))
+}
+
+/// Finds the groups that follow each other without a gap. Their sizes were chosen as they began.
+fn in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+    let mut found = FoundGroups::default();
+    let mut next_row = 0;
+    let mut groups = 0;
+    while let Some(group) = folder.group(groups)?.filter(|group| group.ids.start == next_row) {
+        next_row = group.ids.end;
+        if group.unfinished > 0 || (wanted.is_retry && !group.errors.is_empty()) {
+            found.again.push((groups, group.ids));
+        } else {
+            found.kept.insert(groups, group);
+        }
+        groups += 1;
+    }
+    folder.remove_groups(|group| group < groups)?;
+    Ok(found)
 }

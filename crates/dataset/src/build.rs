@@ -1,12 +1,13 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
-mod learned;
+mod dry;
+pub(crate) mod learned;
 mod report;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::limit::LimitKey;
 use anabranch_value::Value;
@@ -14,55 +15,72 @@ use futures_util::future::{Either, select};
 
 pub use report::{BuildReport, MAX_ERRORS, Preview};
 
-use crate::begin::Beginning;
-use crate::dataset::{Dataset, Usage};
+use crate::admission::{Admission, MoreGroups};
+use crate::begin::{FoundGroups, Wanted, find_groups};
+use crate::column_type::ColumnType;
+use crate::config::Accept;
+use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::generator::Output;
-use crate::inputs::Inputs;
 use crate::job;
-use crate::journal::JournalSlot;
+use crate::journal::Journal;
 use crate::output::{
-    BuildState, BuildStatus, ColumnMetadata, Folder, GroupOnDisk, LimitReport, Lock, Metadata, ModelMetadata,
-    write_status,
+    BuildState, BuildStatus, ColumnMetadata, Folder, GroupOnDisk, LimitReport, Metadata, StageReport,
+    StageView, write_status,
 };
 use crate::program::Program;
 use crate::progress::Progress;
-use crate::run::{Groups, Shared, run_groups};
-use crate::stop::{ErrorWatch, StopReason, StopSwitch};
+use crate::run::{GroupEnd, Groups, Shared, run_groups};
+use crate::stages::{StageRows, columns_after};
+use crate::stop::{ErrorWatch, StopReason};
 
-/// A build that was set up: its counters can be read while it runs.
-pub struct Build {
-    shared: Arc<Shared>,
+/// One stage of a build: its rows come from the stage before, or from nothing.
+pub(crate) struct StageBuild {
+    pub(crate) shared: Arc<Shared>,
+    dataset: Arc<Dataset>,
     groups: Groups,
-    name: String,
-    source: Arc<str>,
-    usage: Usage,
-    inputs: Inputs,
-    journal: JournalSlot,
-    rounds: Arc<AtomicU32>,
-    /// The earlier build that this one continues; `None` for rows in memory.
-    continued: Option<Continued>,
+    /// The most rows that are generated, if they are accepted or not.
+    most: Option<u64>,
+    pub(crate) place: StagePlace,
+    found: FoundGroups,
 }
 
-/// The state of the folder that a build continues.
-struct Continued {
-    _lock: Lock,
-    before: Option<Metadata>,
-    kept: BTreeMap<u64, GroupOnDisk>,
-    retry_rounds: u32,
+/// The place of a stage in its build.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StagePlace {
+    pub(crate) number: usize,
+    /// The stages before it.
+    pub(crate) earlier: Vec<StageReport>,
+    /// Rows that the build was asked for.
+    pub(crate) asked: u64,
+    pub(crate) retry_rounds: u32,
+    /// When the build began; now, if there is no stage before.
+    pub(crate) started: Option<Instant>,
+}
+
+/// The folder and the journal of a build, as its stages use them.
+#[derive(Clone)]
+pub(crate) struct StageHome {
+    pub(crate) folder: Folder,
+    pub(crate) journal: Option<Journal>,
+    pub(crate) is_retry: bool,
 }
 
 /// The time between two reports of a build that runs.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-impl Build {
-    /// Sets a build up. It keeps its rows in memory, in one group, until it is given a folder.
-    pub(crate) fn new(dataset: Dataset, rows: u64) -> Result<Build, Error> {
-        let between: Vec<Output> = dataset.processors.iter().flat_map(|processor| processor.adds()).collect();
-        let split = dataset.processors.iter().any(|processor| processor.points().before_batch);
-        let stop = StopSwitch::default();
-        let run = &dataset.run;
-        let mut program = Program::new(dataset.tasks, &between, split).map_err(Error::Setup)?;
+impl StageBuild {
+    /// Sets a stage up. It keeps its rows in memory, in one group, until it is given a folder.
+    pub(crate) fn new(
+        dataset: &Arc<Dataset>,
+        place: StagePlace,
+        input: Option<Arc<StageRows>>,
+    ) -> Result<StageBuild, Error> {
+        let started = place.started.unwrap_or_else(|| dataset.engine.clock().now());
+        let place = StagePlace { started: Some(started), ..place };
+        let given = input.as_ref().map_or(&[][..], |input| &input.columns);
+        let Compiled { mut program, kept, dropped } = Compiled::new(dataset, place.number, given)?;
+        let (run, stop) = (&dataset.run, &dataset.stop);
         if !run.disable_early_shutdown {
             let mut watches: HashMap<LimitKey, Arc<ErrorWatch>> = HashMap::new();
             program.watch(|limit| {
@@ -76,19 +94,35 @@ impl Build {
                 Some(Arc::clone(watch))
             });
         }
-        let progress = Arc::new(Progress::new(rows, program.task_names()));
-        let (kept, dropped) = output_columns(&program, &dataset.order, &dataset.dropped);
-        let mut inputs = dataset.inputs;
-        inputs.insert("columns".to_owned(), columns_digest(&program));
+        let spec = &dataset.stages[place.number];
+        let available = input.as_ref().map(|input| input.len());
+        let rows = match (available, spec.rows) {
+            (None, _) => place.asked,
+            // Nothing can be made out of no rows.
+            (Some(0), _) => 0,
+            (Some(available), rows) => rows.unwrap_or(available),
+        };
+        // A later stage that is not told how many rows it makes takes each row once.
+        let is_counted = available.is_none() || spec.rows.is_some();
+        let most = spec
+            .accept
+            .filter(|_| is_counted && rows > 0)
+            .map(|most| most.unwrap_or(rows.saturating_mul(Accept::CANDIDATES_PER_ROW)).max(rows));
+        let mut progress = Progress::new(rows, program.task_names());
+        if spec.accept.is_some() {
+            progress = progress.accepting(most.unwrap_or(rows));
+        }
+        let is_last = place.number + 1 == dataset.stages.len();
         let groups =
             Groups { rows, size: run.buffer_size.max(1), at_once: run.max_concurrent_row_groups.max(1) };
         let shared = Shared {
-            started: dataset.engine.clock().now(),
-            engine: dataset.engine,
+            started,
+            engine: dataset.engine.clone(),
             program,
-            limits: dataset.limits,
-            processors: dataset.processors,
-            progress,
+            limits: dataset.limits.clone(),
+            processors: if is_last { dataset.processors.clone() } else { Vec::new() },
+            progress: Arc::new(progress),
+            input,
             kept,
             dropped,
             preserve_dropped: run.preserve_dropped_columns,
@@ -101,88 +135,71 @@ impl Build {
             folder: None,
             journal: None,
             has_replies: false,
-            stop,
+            stop: stop.clone(),
+            dry: None,
         };
-        Ok(Build {
-            shared: Arc::new(shared),
-            groups,
-            name: dataset.name,
-            source: dataset.source,
-            usage: dataset.usage,
-            inputs,
-            journal: dataset.journal,
-            rounds: dataset.rounds,
-            continued: None,
-        })
+        let (shared, dataset) = (Arc::new(shared), Arc::clone(dataset));
+        Ok(StageBuild { shared, dataset, groups, most, place, found: FoundGroups::default() })
     }
 
-    /// The terms under which a folder is prepared for the build.
-    pub(crate) fn terms(&self) -> (Groups, Inputs, StopSwitch) {
-        (self.groups, self.inputs.clone(), self.shared.stop.clone())
-    }
-
-    /// Takes the folder that the build writes to.
-    pub(crate) fn begin(&mut self, beginning: Beginning) -> Result<(), Error> {
-        let Beginning { folder, lock, journal, before, kept, retry_rounds } = beginning;
-        if let Some(journal) = &journal {
-            learned::load(journal.path(), &self.shared.limits);
-            let _ = self.journal.set(journal.clone());
-        }
-        self.rounds.store(retry_rounds, Relaxed);
-        let shared = Arc::get_mut(&mut self.shared).expect("the build has not begun");
-        for group in kept.values() {
+    /// Takes the folder that the stage writes to, with the row groups that are in it. Blocks.
+    pub(crate) fn begin(mut self, home: &StageHome) -> Result<StageBuild, Error> {
+        let is_last = self.place.number + 1 == self.dataset.stages.len();
+        let folder = match is_last {
+            true => home.folder.clone(),
+            false => home.folder.stage(&self.folder_name())?,
+        };
+        let wanted = Wanted {
+            groups: self.groups,
+            accepts: self.most.is_some(),
+            inputs: &self.dataset.inputs,
+            input_digest: self.input_digest(),
+            is_retry: home.is_retry,
+            has_journal: home.journal.is_some(),
+        };
+        let found = find_groups(&folder, &wanted)?;
+        let shared = Arc::get_mut(&mut self.shared).expect("the stage has not begun");
+        for group in found.kept.values() {
             let dropped = group.errors.iter().filter(|error| !error.kept).count() as u64;
-            shared.progress.found_group(group.rows, dropped);
+            shared.progress.found_group(group.rows, dropped, group.rejected);
         }
-        shared.has_replies = journal.as_ref().is_some_and(|journal| !journal.was_empty());
-        (shared.folder, shared.journal) = (Some(folder), journal);
-        let continued = Continued { _lock: lock, before, kept, retry_rounds };
-        if let Some(before) = continued.done(self.groups) {
-            shared.progress.found_group(before.actual_num_records, before.dropped_num_records);
+        if let Some(done) = &found.done {
+            let Metadata { actual_num_records, dropped_num_records, rejected_num_records, .. } = *done;
+            shared.progress.found_group(actual_num_records, dropped_num_records, rejected_num_records);
         }
-        self.continued = Some(continued);
-        Ok(())
+        shared.has_replies = home.journal.as_ref().is_some_and(|journal| !journal.was_empty());
+        (shared.folder, shared.journal) = (Some(folder), home.journal.clone());
+        self.found = found;
+        Ok(self)
     }
 
-    /// True if an earlier build was complete, so that nothing is left to do.
-    pub fn was_complete(&self) -> bool {
-        self.continued.as_ref().is_some_and(|continued| continued.done(self.groups).is_some())
+    fn folder_name(&self) -> String {
+        crate::stages::folder_name(self.place.number, &self.dataset.stages[self.place.number].name)
     }
 
-    /// The counters of the build.
-    pub fn progress(&self) -> &Arc<Progress> {
-        &self.shared.progress
+    fn input_digest(&self) -> &str {
+        self.shared.input.as_ref().map_or("", |input| &input.digest)
     }
 
-    /// The limits of the models, for displays.
-    pub fn limits(&self) -> Vec<LimitReport> {
-        let now = self.shared.engine.clock().now();
-        let limits = self.shared.limits.list().into_iter();
-        let models = limits.filter(|(name, _)| name != crate::models::TASKS_LIMIT);
-        models.map(|(name, status)| LimitReport::new(name, &status, now)).collect()
-    }
-
-    /// The calls and tokens of the models so far, by alias.
-    pub fn usage(&self) -> BTreeMap<String, ModelMetadata> {
-        (self.usage)()
-    }
-
-    /// Ends the build early: what is in flight is finished and saved, and [`Build::run`] returns.
-    pub fn stop(&self) {
-        self.shared.stop.stop(StopReason::Asked);
+    /// The names and types of the columns in its files.
+    pub(crate) fn columns(&self) -> Vec<(String, ColumnType)> {
+        let columns = self.shared.kept.iter().map(|number| &self.shared.program.columns[*number]);
+        columns.map(|column| (column.name.clone(), column.column_type.clone())).collect()
     }
 
     /// Builds all rows in memory.
-    pub async fn preview(&self) -> Result<Preview, Error> {
+    pub(crate) async fn preview(&self) -> Result<Preview, Error> {
         let mut preview = Preview::default();
-        let groups = Groups { size: self.groups.rows.max(1), ..self.groups };
-        run_groups(&self.shared, groups, 0..groups.count(), |end| {
+        let rows = self.groups.rows;
+        let all = Admission::of(std::iter::once((0, 0..rows)).filter(move |_| rows > 0));
+        run_groups(&self.shared, all, 1, |end| {
             if let Some(files) = end.files {
                 preview = Preview {
                     rows: files.rows,
                     dropped: files.dropped,
                     processed: files.processed,
                     errors: files.errors,
+                    rejected: end.rejected,
                 };
             }
         })
@@ -191,37 +208,42 @@ impl Build {
     }
 
     /// Builds all rows into the folder.
-    pub async fn run(&self) -> Result<BuildReport, Error> {
-        let (Some(folder), Some(continued)) = (self.shared.folder.clone(), &self.continued) else {
+    pub(crate) async fn run(&self) -> Result<BuildReport, Error> {
+        let Some(folder) = self.shared.folder.clone() else {
             return Err(Error::Setup("a preview has no folder to build into".to_owned()));
         };
-        if let Some(before) = continued.done(self.groups) {
-            let report = BuildReport::of_metadata(before);
-            self.write_status(BuildState::Complete, None).await?;
-            self.close_journal().await?;
-            return Ok(report);
-        }
-        let result = self.build(&folder, continued).await;
-        let closed = self.close_journal().await;
-        let (state, reason) = match &result {
-            Ok(BuildReport { stopped: None, .. }) => (BuildState::Complete, None),
-            Ok(BuildReport { stopped: Some(reason), .. }) => (BuildState::Stopped, Some(reason.to_string())),
-            Err(error) => (BuildState::Failed, Some(error.to_string())),
-        };
-        let written = self.write_status(state, reason).await;
-        let report = result?;
-        closed?;
-        written?;
-        match &report.stopped {
-            Some(StopReason::Journal(error)) => Err(Error::Journal(Arc::clone(error))),
-            _ => Ok(report),
+        match &self.found.done {
+            Some(done) => Ok(BuildReport::of_metadata(done)),
+            None => self.build(&folder).await,
         }
     }
 
-    async fn build(&self, folder: &Folder, continued: &Continued) -> Result<BuildReport, Error> {
-        let mut metadata = self.metadata(continued);
-        let (first, source, start) = (folder.clone(), Arc::clone(&self.source), metadata.clone());
-        let resumed: u64 = continued.kept.values().map(|group| group.rows).sum();
+    /// Says which groups are due.
+    fn admission(&self) -> Admission {
+        let groups = self.groups;
+        let Some(most) = self.most else {
+            let kept: BTreeSet<u64> = self.found.kept.keys().copied().collect();
+            let due = (0..groups.count()).filter(move |group| !kept.contains(group));
+            return Admission::of(due.map(move |group| (group, groups.ids(group))));
+        };
+        let FoundGroups { kept, again, .. } = &self.found;
+        let ends = kept.values().map(|group| group.ids.end).chain(again.iter().map(|(_, rows)| rows.end));
+        let more = MoreGroups {
+            wanted: groups.rows,
+            most,
+            size: groups.size,
+            next_group: (kept.len() + again.len()) as u64,
+            next_row: ends.max().unwrap_or(0),
+            accepted: kept.values().map(|group| group.rows).sum(),
+            under_way: 0,
+        };
+        Admission::until_accepted(again.clone().into_iter(), more)
+    }
+
+    async fn build(&self, folder: &Folder) -> Result<BuildReport, Error> {
+        let mut metadata = self.metadata();
+        let (first, source, start) = (folder.clone(), Arc::clone(&self.dataset.source), metadata.clone());
+        let resumed: u64 = self.found.kept.values().map(|group| group.rows).sum();
         let counts =
             [("rows", self.groups.rows), ("row_groups", self.groups.count()), ("resumed_rows", resumed)];
         let began = self.event("start", counts);
@@ -233,22 +255,68 @@ impl Build {
         })
         .await??;
         let mut report = BuildReport { resumed, ..BuildReport::default() };
-        for (group, found) in &continued.kept {
-            report.note_group(&mut metadata, *group, found.clone());
-        }
-        let due = (0..self.groups.count()).filter(|group| !continued.kept.contains_key(group));
-        let run = run_groups(&self.shared, self.groups, due, |end| {
-            let found = GroupOnDisk {
-                ids: self.groups.ids(end.group),
-                rows: end.rows,
-                unfinished: end.unfinished,
-                errors: end.errors,
-            };
-            report.note_group(&mut metadata, end.group, found);
+        let mut groups = self.found.kept.clone();
+        let run = run_groups(&self.shared, self.admission(), self.groups.at_once, |end| {
+            let GroupEnd { group, ids, rows, unfinished, errors, rejected, .. } = end;
+            groups.insert(group, GroupOnDisk { ids, rows, unfinished, errors, rejected });
         });
         self.with_reports(run).await?;
-        report.stopped = self.shared.stop.reason().cloned().filter(|_| metadata.is_unfinished());
+        if self.most.is_some() {
+            metadata.surplus_num_records = self.cut(folder, &mut groups).await?;
+        }
+        let candidates = groups.values().map(|group| group.ids.end).max().unwrap_or(0);
+        for (group, found) in groups {
+            report.note_group(&mut metadata, group, found);
+        }
+        report.stopped = self.stopped(&metadata, candidates);
+        metadata.stages.push(self.report(&metadata, candidates));
         self.end(folder, metadata, report).await
+    }
+
+    /// The reason why rows are missing; `None` if none are.
+    fn stopped(&self, metadata: &Metadata, candidates: u64) -> Option<StopReason> {
+        let rows = metadata.actual_num_records;
+        let is_unfinished = match self.most {
+            Some(_) => rows < self.groups.rows,
+            None => metadata.is_unfinished(),
+        };
+        let reason = self.shared.stop.reason().cloned();
+        let none_left = || StopReason::Candidates { rows, wanted: self.groups.rows, candidates };
+        is_unfinished.then(|| reason.unwrap_or_else(none_left))
+    }
+
+    fn report(&self, metadata: &Metadata, candidates: u64) -> StageReport {
+        let is_last = self.place.number + 1 == self.dataset.stages.len();
+        StageReport {
+            name: self.dataset.stages[self.place.number].name.clone(),
+            folder: if is_last { String::new() } else { self.folder_name() },
+            candidates,
+            rows: metadata.actual_num_records,
+            dropped: metadata.dropped_num_records,
+            rejected: metadata.rejected_num_records,
+            surplus: metadata.surplus_num_records,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Takes the rows out that were accepted when there were enough: the last ones. Returns their number.
+    async fn cut(&self, folder: &Folder, groups: &mut BTreeMap<u64, GroupOnDisk>) -> Result<u64, Error> {
+        let (mut left, mut cuts, mut surplus) = (self.groups.rows, Vec::new(), 0);
+        for (group, found) in groups {
+            let rows = found.rows.min(left);
+            left -= rows;
+            if rows < found.rows {
+                surplus += found.rows - rows;
+                cuts.push((*group, rows as usize));
+                found.rows = rows;
+            }
+        }
+        let folder = folder.clone();
+        job::blocking(&self.shared.engine, move || {
+            cuts.into_iter().try_for_each(|(group, rows)| folder.cut_group(group, rows))
+        })
+        .await??;
+        Ok(surplus)
     }
 
     /// Runs the row groups, and writes the state of the build now and then.
@@ -282,15 +350,19 @@ impl Build {
     ) -> Result<BuildReport, Error> {
         report.errors.sort_by_key(|error| error.row);
         metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
-        report.models = (self.usage)();
+        report.models = (self.dataset.usage)();
         metadata.models.clone_from(&report.models);
         metadata.is_complete = report.stopped.is_none();
-        let (shared, groups, folder) = (Arc::clone(&self.shared), self.groups.count(), folder.clone());
+        report.stages.clone_from(&metadata.stages);
+        let (shared, folder) = (Arc::clone(&self.shared), folder.clone());
+        let is_last = self.place.number + 1 == self.dataset.stages.len();
+        let earlier = self.place.earlier.iter().map(|stage| folder.home().join(&stage.folder));
+        let earlier: Vec<PathBuf> = if is_last { earlier.collect() } else { Vec::new() };
         let name = if metadata.is_complete { "end" } else { "stop" };
         let ended = [("rows", report.rows), ("dropped", report.dropped), ("errors", report.error_count)];
         let ended = self.event(name, ended);
         job::blocking(&self.shared.engine, move || {
-            folder.write_errors(groups)?;
+            folder.write_errors(&earlier)?;
             if metadata.is_complete {
                 crate::output::after_generation(&folder, &shared.processors, &mut metadata)?;
             }
@@ -301,7 +373,8 @@ impl Build {
         Ok(report)
     }
 
-    async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
+    /// Writes the state of the build.
+    pub(crate) async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
         let Some(folder) = self.shared.folder.clone() else { return Ok(()) };
         let now = self.shared.engine.clock().now();
         let status = BuildStatus {
@@ -309,8 +382,9 @@ impl Build {
             elapsed_ms: now.saturating_duration_since(self.shared.started).as_millis() as u64,
             progress: self.shared.progress.snapshot(),
             limits: self.limits(),
-            models: (self.usage)(),
+            models: (self.dataset.usage)(),
             reason,
+            stage: self.view(),
         };
         let learned = self.shared.journal.as_ref().map(|journal| journal.path().to_owned());
         let limits = self.shared.limits.clone();
@@ -318,26 +392,36 @@ impl Build {
             if let Some(journal) = learned {
                 learned::save(&journal, &limits)?;
             }
-            write_status(folder.path(), &status)
+            write_status(folder.home(), &status)
         })
         .await?
         .map_err(Error::from)
     }
 
-    async fn close_journal(&self) -> Result<(), Error> {
-        match &self.shared.journal {
-            Some(journal) => journal.close().await.map_err(Error::from),
-            None => Ok(()),
-        }
+    /// The limits of the models, for displays.
+    pub(crate) fn limits(&self) -> Vec<LimitReport> {
+        let now = self.shared.engine.clock().now();
+        let limits = self.shared.limits.list().into_iter();
+        let models = limits.filter(|(name, _)| name != crate::models::TASKS_LIMIT);
+        models.map(|(name, status)| LimitReport::new(name, &status, now)).collect()
+    }
+
+    /// The place of the stage among several; `None` if there is one.
+    pub(crate) fn view(&self) -> Option<StageView> {
+        let (number, count) = (self.place.number + 1, self.dataset.stages.len());
+        let name = self.dataset.stages[self.place.number].name.clone();
+        (count > 1).then_some(StageView { name, number, count })
     }
 
     fn event<const N: usize>(&self, name: &str, counts: [(&str, u64); N]) -> Value {
         let mut event = vec![("at_ms", self.shared.elapsed_ms()), ("event", name.into())];
+        event.extend(self.view().map(|stage| ("stage", stage.name.into())));
         event.extend(counts.map(|(name, count)| (name, Value::Int(count as i64))));
         Value::map(event)
     }
 
-    fn metadata(&self, continued: &Continued) -> Metadata {
+    /// The metadata of the stage before it has rows.
+    pub(crate) fn metadata(&self) -> Metadata {
         let Shared { program, kept, dropped, .. } = &*self.shared;
         let column = |number: &usize, dropped: bool| {
             let column = &program.columns[*number];
@@ -347,28 +431,63 @@ impl Build {
         let columns = kept.iter().map(|number| column(number, false));
         let columns = columns.chain(dropped.iter().map(|number| column(number, true)));
         Metadata {
-            dataset_name: self.name.clone(),
+            dataset_name: self.dataset.name.clone(),
             anabranch_version: env!("CARGO_PKG_VERSION").to_owned(),
             target_num_records: self.groups.rows,
-            total_num_batches: self.groups.count(),
+            asked_num_records: self.place.asked,
+            total_num_batches: if self.most.is_some() { 0 } else { self.groups.count() },
             buffer_size: self.groups.size,
             seed: self.shared.seed,
             columns: columns.collect(),
-            inputs: self.inputs.clone(),
-            retry_rounds: continued.retry_rounds,
+            inputs: self.dataset.inputs.clone(),
+            input_digest: self.input_digest().to_owned(),
+            stages: self.place.earlier.clone(),
+            retry_rounds: self.place.retry_rounds,
             ..Metadata::default()
         }
     }
 }
 
-impl Continued {
-    /// The metadata of a build that is complete already.
-    fn done(&self, groups: Groups) -> Option<&Metadata> {
-        let is_retry =
-            |before: &Metadata| before.retry_rounds < self.retry_rounds && !before.errors.is_empty();
-        self.before.as_ref().filter(|before| {
-            before.is_complete && before.target_num_records == groups.rows && !is_retry(before)
-        })
+/// A stage as tasks with numbered columns.
+pub(crate) struct Compiled {
+    program: Program,
+    kept: Vec<usize>,
+    dropped: Vec<usize>,
+}
+
+impl Compiled {
+    /// A stage that starts from rows with these columns.
+    fn new(dataset: &Dataset, number: usize, given: &[(String, ColumnType)]) -> Result<Compiled, Error> {
+        let is_last = number + 1 == dataset.stages.len();
+        let processors = if is_last { &dataset.processors[..] } else { &[] };
+        let mut outputs: Vec<Output> = given
+            .iter()
+            .map(|(name, column_type)| Output { name: name.clone(), column_type: column_type.clone() })
+            .collect();
+        outputs.extend(processors.iter().flat_map(|processor| processor.adds()));
+        let split = processors.iter().any(|processor| processor.points().before_batch);
+        let program =
+            Program::new(dataset.stages[number].tasks.clone(), &outputs, split).map_err(Error::Setup)?;
+        // Columns that are dropped in the end may be read until then.
+        let dropped = if is_last { &dataset.dropped[..] } else { &[] };
+        let (kept, dropped) = output_columns(&program, &dataset.order, dropped);
+        Ok(Compiled { program, kept, dropped })
+    }
+
+    /// Checks all stages of a dataset, and returns a digest of their columns.
+    pub(crate) fn check(dataset: &Dataset) -> Result<String, Error> {
+        let mut given = Vec::new();
+        let mut digests = Vec::new();
+        for (number, stage) in dataset.stages.iter().enumerate() {
+            let Compiled { program, kept, .. } = Compiled::new(dataset, number, &given)?;
+            digests.push(columns_digest(&program));
+            let column = |number: &usize| {
+                let column = &program.columns[*number];
+                (column.name.clone(), column.column_type.clone())
+            };
+            given = columns_after(kept.iter().map(column).collect(), &stage.steps).map_err(Error::Setup)?;
+        }
+        Ok(digests.join(" "))
     }
 }
 

@@ -10,17 +10,18 @@ use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::retry::Retry;
 use anabranch_engine::{Engine, Policy};
 
-use crate::begin::begin;
-use crate::build::Build;
-use crate::config::{OnRowError, RunOptions, Skip};
+use crate::chain::Build;
+use crate::columns::Accepts;
+use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
+use crate::dry::InDryRun;
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
-use crate::job;
 use crate::journal::{JournalPlace, JournalSlot};
-use crate::output::ModelMetadata;
+use crate::output::{JOURNAL, ModelMetadata};
 use crate::processor::Processor;
 use crate::program::TaskSpec;
+use crate::stop::StopSwitch;
 
 /// A dataset that can be built: generators, processors and options.
 ///
@@ -60,7 +61,8 @@ pub struct Dataset {
     pub(crate) source: Arc<str>,
     pub(crate) engine: Engine,
     pub(crate) limits: Limits,
-    pub(crate) tasks: Vec<TaskSpec>,
+    /// At least one.
+    pub(crate) stages: Vec<StageSpec>,
     pub(crate) processors: Vec<Arc<dyn Processor>>,
     /// The columns of the rows in order; those that are not named here follow.
     pub(crate) order: Vec<String>,
@@ -77,6 +79,21 @@ pub struct Dataset {
     pub(crate) rounds: Arc<AtomicU32>,
     /// The limit of all tasks in flight.
     pub(crate) tasks_limit: Option<LimitKey>,
+    /// Ends the build early.
+    pub(crate) stop: StopSwitch,
+}
+
+/// Columns that are generated together.
+#[derive(Clone, Default)]
+pub(crate) struct StageSpec {
+    pub(crate) name: String,
+    /// The number of rows, if the configuration says it.
+    pub(crate) rows: Option<u64>,
+    /// Rows are accepted or not, with the most that are generated, if the configuration says it.
+    pub(crate) accept: Option<Option<u64>>,
+    pub(crate) tasks: Vec<TaskSpec>,
+    /// Steps behind it. The last stage has none.
+    pub(crate) steps: Vec<StepConfig>,
 }
 
 /// Tells what each model was used for so far.
@@ -98,6 +115,17 @@ pub struct BuildOptions {
     pub journal: JournalPlace,
 }
 
+impl BuildOptions {
+    /// The folder of the journal; `None` if there is none.
+    pub(crate) fn journal_folder(&self) -> Option<PathBuf> {
+        match &self.journal {
+            JournalPlace::Nowhere => None,
+            JournalPlace::OutputFolder => Some(self.out.join(JOURNAL)),
+            JournalPlace::Folder(journal) => Some(journal.clone()),
+        }
+    }
+}
+
 /// How the cells of a column are scheduled, and what becomes of those that fail.
 #[derive(Clone, Debug)]
 pub struct ColumnSettings {
@@ -115,6 +143,10 @@ pub struct ColumnSettings {
     pub timeout: Option<Duration>,
     /// Runs before the processors that see a row group first, as samplers and seeds do. Default: no.
     pub is_initial: bool,
+    /// The aliases of the models that its cells ask, for plans and reports. Default: none.
+    pub models: Vec<String>,
+    /// The column's part in dry runs. Default: it is called for row groups whose inputs are known.
+    pub in_dry_run: InDryRun,
 }
 
 impl Default for ColumnSettings {
@@ -127,6 +159,8 @@ impl Default for ColumnSettings {
             retry: None,
             timeout: None,
             is_initial: false,
+            models: Vec::new(),
+            in_dry_run: InDryRun::default(),
         }
     }
 }
@@ -139,7 +173,7 @@ impl Dataset {
             source: "".into(),
             engine: engine.clone(),
             limits: Limits::new(Arc::clone(engine.clock())),
-            tasks: Vec::new(),
+            stages: vec![StageSpec::default()],
             processors: Vec::new(),
             order: Vec::new(),
             dropped: Vec::new(),
@@ -150,18 +184,54 @@ impl Dataset {
             journal: JournalSlot::default(),
             rounds: Arc::default(),
             tasks_limit: None,
+            stop: StopSwitch::default(),
         }
     }
 
     /// Adds the columns of a generator.
     pub fn column(&mut self, generator: impl Generator, settings: ColumnSettings) {
-        self.shared_column(Arc::new(generator), settings);
+        let last = self.stages.len() - 1;
+        self.shared_column(last, Arc::new(generator), settings);
     }
 
-    pub(crate) fn shared_column(&mut self, generator: Arc<dyn Generator>, settings: ColumnSettings) {
-        let ColumnSettings { skip, propagate_skip, on_error, limit, retry, timeout, is_initial } = settings;
+    pub(crate) fn shared_column(
+        &mut self,
+        stage: usize,
+        generator: Arc<dyn Generator>,
+        settings: ColumnSettings,
+    ) {
+        let ColumnSettings {
+            skip,
+            propagate_skip,
+            on_error,
+            limit,
+            retry,
+            timeout,
+            is_initial,
+            models,
+            in_dry_run,
+        } = settings;
         let policy = Policy { limit, retry, timeout, ..Policy::default() };
-        self.tasks.push(TaskSpec { generator, skip, propagate_skip, on_error, policy, is_initial });
+        let task = TaskSpec {
+            generator,
+            skip,
+            propagate_skip,
+            on_error,
+            policy,
+            is_initial,
+            accepts: false,
+            models,
+            in_dry_run,
+        };
+        self.stages[stage].tasks.push(task);
+    }
+
+    /// Keeps only the rows of a stage for which all conditions are true.
+    pub(crate) fn accept(&mut self, stage: usize, accept: &Accept) {
+        self.shared_column(stage, Arc::new(Accepts::new(&accept.when)), ColumnSettings::default());
+        let stage = &mut self.stages[stage];
+        stage.accept = Some(accept.max_candidates);
+        stage.tasks.iter_mut().last().into_iter().for_each(|task| task.accepts = true);
     }
 
     /// Adds a processor. Processors are called in the order in which they were added.
@@ -186,17 +256,12 @@ impl Dataset {
 
     /// A build of rows in memory, as one row group: for a look before the real thing.
     pub fn preview(self, rows: u64) -> Result<Build, Error> {
-        Build::new(self, rows)
+        Build::in_memory(self, rows)
     }
 
     /// A build into a folder. If the folder holds an earlier build of the same dataset, it is continued: with the row
     /// groups that are on disk, and the replies that are in its journal.
     pub async fn build(self, options: BuildOptions) -> Result<Build, Error> {
-        let engine = self.engine.clone();
-        let mut build = Build::new(self, options.rows)?;
-        let (groups, inputs, stop) = build.terms();
-        let beginning = job::blocking(&engine, move || begin(&options, &inputs, groups, stop)).await??;
-        build.begin(beginning)?;
-        Ok(build)
+        Build::into_folder(self, options).await
     }
 }

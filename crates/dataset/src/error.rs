@@ -7,6 +7,7 @@ use anabranch_engine::admission::Refused;
 use anabranch_text::Problems;
 
 use crate::fault::Fault;
+use crate::inputs::ColumnEdits;
 use crate::journal;
 use crate::output::FileError;
 
@@ -28,6 +29,8 @@ pub enum Error {
         path: PathBuf,
         /// The names of the inputs that differ.
         differ: Vec<String>,
+        /// The edits of the columns.
+        columns: ColumnEdits,
     },
     /// The folder holds more rows than are asked for.
     #[error("{} holds a build of {rows} rows, which is more than asked for", path.display())]

@@ -10,6 +10,7 @@ use anabranch_value::Value;
 use smallvec::SmallVec;
 
 use crate::column_type::ColumnType;
+use crate::dry::Foreseen;
 use crate::fault::Fault;
 
 /// Fills columns.
@@ -33,6 +34,15 @@ pub trait Generator: Send + Sync + 'static {
             "internal",
             "the generator declares calls and has no form for them",
         )))
+    }
+
+    /// Looks the calls of one row up without making any. Called for [`Grain::Call`] in dry runs.
+    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+        match self.prepare(row) {
+            Work::Ready(prepared) => Work::Ready(prepared.map(Foreseen::from)),
+            Work::Future(prepared) => Work::future(async move { prepared.await.map(Foreseen::from) }),
+            Work::Job(..) | Work::Blocking(_) => Work::Ready(Ok(Foreseen::lacking())),
+        }
     }
 
     /// Fills the rows of a group: one result per row, in order. Called for [`Grain::Batch`].

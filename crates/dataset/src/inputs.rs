@@ -33,6 +33,9 @@ pub(crate) fn of(loaded: &Loaded, calls: &Models) -> Inputs {
         },
         _ => None,
     });
+    for column in &config.columns {
+        inputs.insert(format!("{COLUMN}{}", column.name), column.digest.clone());
+    }
     let files: Vec<String> =
         commands.flatten().filter_map(|word| file_digest(&loaded.folder.join(word))).collect();
     if !files.is_empty() {
@@ -48,8 +51,68 @@ pub(crate) fn file_digest(path: &Path) -> Option<String> {
     Some(format!("{} bytes of {}", metadata.len(), changed.as_nanos()))
 }
 
-/// The names of the inputs that differ.
-pub(crate) fn difference(one: &Inputs, other: &Inputs) -> Vec<String> {
-    let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
-    names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect()
+/// Begins the name of an input that is one column's definition.
+const COLUMN: &str = "column ";
+
+/// The names of the inputs that differ, but for the definitions of single columns, and the edits of those.
+pub(crate) fn difference(now: &Inputs, before: &Inputs) -> (Vec<String>, ColumnEdits) {
+    let names = now.keys().chain(before.keys().filter(|name| !now.contains_key(*name)));
+    let differ = names.filter(|name| !name.starts_with(COLUMN) && now.get(*name) != before.get(*name));
+    (differ.cloned().collect(), ColumnEdits::between(before, now))
+}
+
+/// The edits of a configuration's columns since a dataset was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnEdits {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    /// The old name and the new one of each column that is otherwise the same.
+    pub renamed: Vec<(String, String)>,
+    pub edited: Vec<String>,
+    /// True if the dataset is of an earlier version, which did not tell its columns' definitions.
+    pub unknown: bool,
+}
+
+impl ColumnEdits {
+    /// True if no column was edited.
+    pub fn is_empty(&self) -> bool {
+        *self == ColumnEdits::default()
+    }
+
+    fn between(before: &Inputs, now: &Inputs) -> ColumnEdits {
+        let columns = |inputs: &Inputs| -> BTreeMap<String, String> {
+            let named = |(name, digest): (&String, &String)| {
+                Some((name.strip_prefix(COLUMN)?.to_owned(), digest.clone()))
+            };
+            inputs.iter().filter_map(named).collect()
+        };
+        let (before, now) = (columns(before), columns(now));
+        if before.is_empty() && !now.is_empty() {
+            return ColumnEdits { unknown: true, ..ColumnEdits::default() };
+        }
+        let missing = |from: &BTreeMap<String, String>, other: &BTreeMap<String, String>| -> Vec<String> {
+            from.keys().filter(|name| !other.contains_key(*name)).cloned().collect()
+        };
+        let (mut added, mut removed) = (missing(&now, &before), missing(&before, &now));
+        let mut renamed = Vec::new();
+        removed.retain(|old| match added.iter().position(|new| now[new] == before[old]) {
+            Some(place) => {
+                renamed.push((old.clone(), added.remove(place)));
+                false
+            }
+            None => true,
+        });
+        let is_edited = |name: &&String| before.get(*name).is_some_and(|digest| *digest != now[*name]);
+        let edited = now.keys().filter(is_edited).cloned().collect();
+        ColumnEdits { added, removed, renamed, edited, unknown: false }
+    }
+}
+
+/// One digest of all inputs.
+pub(crate) fn digest(inputs: &Inputs) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, digest) in inputs {
+        hasher.update(format!("{name:?} {digest:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
 }

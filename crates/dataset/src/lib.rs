@@ -8,8 +8,10 @@ pub mod processor;
 mod errors;
 mod progress;
 mod program;
+mod admission;
 mod grid;
 mod job;
+pub mod stages;
 pub mod output;
 mod error;
 mod stop;
@@ -17,7 +19,9 @@ mod journal;
 mod inputs;
 mod run;
 mod begin;
+mod dry;
 mod build;
+mod chain;
 mod dataset;
 pub mod post;
 pub mod seed;
@@ -29,19 +33,25 @@ mod ask;
 mod models;
 mod setup;
 
-pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
+pub use build::{BuildReport, MAX_ERRORS, Preview};
+pub use chain::Build;
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
+pub use dry::{
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
+    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+};
 pub use error::Error;
 pub use errors::RowError;
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;
+pub use inputs::ColumnEdits;
 pub use journal::{Cause as JournalCause, Error as JournalError, JournalPlace};
 pub use models::{FindModel, ModelSource};
 #[doc(inline)]
 pub use processor::Processor;
-pub use progress::{ColumnSnapshot, Progress, Snapshot};
+pub use progress::{AcceptSnapshot, ColumnSnapshot, Progress, Snapshot};
 pub use setup::{Loaded, Sources};
 pub use stop::{ErrorRate, StopReason};

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::column_type::ColumnType;
 use crate::config::{OnRowError, Skip, TemplateText};
+use crate::dry::InDryRun;
 use crate::fault::Fault;
 use crate::generator::{Generator, Grain, Output};
 use crate::grid::{Grid, Layout};
@@ -60,6 +61,11 @@ pub(crate) struct Task {
     pub(crate) watch: Option<Arc<ErrorWatch>>,
     /// Its place in [`Progress`](crate::Progress).
     pub(crate) counter: usize,
+    /// Decides whether the row is kept.
+    pub(crate) accepts: bool,
+    /// The aliases of the models that it asks.
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 /// A skip condition with the columns that it reads.
@@ -70,6 +76,7 @@ pub(crate) struct SkipRule {
 }
 
 /// A generator and the settings of its column.
+#[derive(Clone)]
 pub(crate) struct TaskSpec {
     pub(crate) generator: Arc<dyn Generator>,
     pub(crate) skip: Option<Skip>,
@@ -78,6 +85,10 @@ pub(crate) struct TaskSpec {
     pub(crate) policy: Policy,
     /// Runs before the processors that see a row group first.
     pub(crate) is_initial: bool,
+    /// Decides whether the row is kept.
+    pub(crate) accepts: bool,
+    pub(crate) models: Vec<String>,
+    pub(crate) in_dry_run: InDryRun,
 }
 
 impl Task {
@@ -87,9 +98,9 @@ impl Task {
 }
 
 impl Program {
-    /// Numbers the columns and orders the tasks. `between` are the columns that processors add between the initial tasks
-    /// and the others; `split` makes two stages.
-    pub(crate) fn new(specs: Vec<TaskSpec>, between: &[Output], split: bool) -> Result<Program, String> {
+    /// Numbers the columns and orders the tasks. `given` are the columns that no task fills: those of the stage before, and
+    /// those that processors add between the initial tasks and the others. `split` makes two stages.
+    pub(crate) fn new(specs: Vec<TaskSpec>, given: &[Output], split: bool) -> Result<Program, String> {
         let mut columns: Vec<ProgramColumn> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         // The task that fills each column; none for columns of processors.
@@ -98,7 +109,7 @@ impl Program {
         let outputs = outputs.flat_map(|(task, spec)| {
             spec.generator.contract().fills.iter().map(move |fill| (Some(task), fill))
         });
-        for (producer, output) in outputs.chain(between.iter().map(|output| (None, output))) {
+        for (producer, output) in outputs.chain(given.iter().map(|output| (None, output))) {
             if numbers.insert(output.name.clone(), columns.len()).is_some() {
                 return Err(format!("two generators fill column `{}`", output.name));
             }
@@ -150,7 +161,7 @@ impl Task {
         numbers: &HashMap<String, usize>,
     ) -> Result<Task, String> {
         let contract = spec.generator.contract();
-        let name = contract.fills.first().map_or_else(String::new, |fill| fill.name.clone());
+        let name = contract.fills.first().map_or("accept", |fill| &fill.name).to_owned();
         let number = |read: &String| {
             numbers
                 .get(read)
@@ -190,6 +201,9 @@ impl Task {
             policy,
             watch: None,
             counter,
+            accepts: spec.accepts,
+            models: spec.models,
+            in_dry_run: if stateful { InDryRun::NotCalled } else { spec.in_dry_run },
             name,
         })
     }

@@ -15,8 +15,18 @@ pub struct Progress {
     rows_written: AtomicU64,
     rows_dropped: AtomicU64,
     groups_written: AtomicU64,
+    accept: Option<AcceptCounters>,
     columns: Vec<ColumnCounters>,
     errors: Mutex<BTreeMap<String, u64>>,
+}
+
+#[derive(Debug, Default)]
+struct AcceptCounters {
+    /// The most rows that are generated.
+    most: u64,
+    candidates: AtomicU64,
+    accepted: AtomicU64,
+    rejected: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -37,9 +47,31 @@ pub struct Snapshot {
     pub rows_written: u64,
     pub rows_dropped: u64,
     pub groups_written: u64,
+    /// The rows that were generated and those that were kept, if the dataset accepts only some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept: Option<AcceptSnapshot>,
     pub columns: Vec<ColumnSnapshot>,
     /// Failed cells by class.
     pub errors: BTreeMap<String, u64>,
+}
+
+/// The rows of a dataset that accepts only some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptSnapshot {
+    /// Rows whose generation has begun.
+    pub candidates: u64,
+    /// The most rows that are generated.
+    pub most: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+}
+
+impl AcceptSnapshot {
+    /// The share of rows that are accepted, once some were looked at.
+    pub fn acceptance(&self) -> Option<f64> {
+        let decided = self.accepted + self.rejected;
+        (decided > 0).then(|| self.accepted as f64 / decided as f64)
+    }
 }
 
 /// The counters of one generated column.
@@ -77,6 +109,34 @@ impl Progress {
         *errors.entry(fault.class.clone().into_owned()).or_default() += 1;
     }
 
+    /// Counts rows that are accepted or not, of which at most so many are generated.
+    pub(crate) fn accepting(self, most: u64) -> Progress {
+        Progress { accept: Some(AcceptCounters { most, ..AcceptCounters::default() }), ..self }
+    }
+
+    pub(crate) fn candidates(&self, rows: u64) {
+        self.accept.iter().for_each(|accept| _ = accept.candidates.fetch_add(rows, Relaxed));
+    }
+
+    pub(crate) fn accepted_row(&self) {
+        self.accept.iter().for_each(|accept| _ = accept.accepted.fetch_add(1, Relaxed));
+    }
+
+    pub(crate) fn rejected_row(&self) {
+        self.accept.iter().for_each(|accept| _ = accept.rejected.fetch_add(1, Relaxed));
+    }
+
+    pub(crate) fn accept(&self) -> Option<AcceptSnapshot> {
+        let AcceptCounters { most, candidates, accepted, rejected } = self.accept.as_ref()?;
+        let [candidates, accepted, rejected] =
+            [candidates, accepted, rejected].map(|count| count.load(Relaxed));
+        Some(AcceptSnapshot { candidates, most: *most, accepted, rejected })
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.rows_dropped.load(Relaxed)
+    }
+
     pub(crate) fn dropped_row(&self) {
         self.rows_dropped.fetch_add(1, Relaxed);
     }
@@ -87,7 +147,12 @@ impl Progress {
     }
 
     /// Counts a row group that an earlier build wrote.
-    pub(crate) fn found_group(&self, rows: u64, dropped: u64) {
+    pub(crate) fn found_group(&self, rows: u64, dropped: u64, rejected: u64) {
+        if let Some(accept) = &self.accept {
+            accept.candidates.fetch_add(rows + dropped + rejected, Relaxed);
+            accept.accepted.fetch_add(rows, Relaxed);
+            accept.rejected.fetch_add(rejected, Relaxed);
+        }
         self.columns.iter().for_each(|column| _ = column.finished.fetch_add(rows, Relaxed));
         self.rows_dropped.fetch_add(dropped, Relaxed);
         self.wrote_group(rows);
@@ -107,6 +172,7 @@ impl Progress {
             rows_written: self.rows_written.load(Relaxed),
             rows_dropped: self.rows_dropped.load(Relaxed),
             groups_written: self.groups_written.load(Relaxed),
+            accept: self.accept(),
             columns: self.columns.iter().map(column).collect(),
             errors: self.errors.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
         }

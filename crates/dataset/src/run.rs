@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
 use anabranch_engine::{Engine, Options, Stopped};
 use anabranch_value::Value;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
+use crate::admission::{Admission, GroupTask};
+use crate::dry::DryWatch;
 use crate::error::Error;
 use crate::errors::RowError;
 use crate::fault::Fault;
@@ -23,6 +26,7 @@ use crate::output::{Folder, GroupFiles};
 use crate::processor::{Processor, Table, TableColumn};
 use crate::program::Program;
 use crate::progress::Progress;
+use crate::stages::StageRows;
 use crate::stop::StopSwitch;
 
 /// The state that all row groups share.
@@ -32,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) processors: Vec<Arc<dyn Processor>>,
     pub(crate) progress: Arc<Progress>,
+    /// The rows of the stage before, which the rows of this one start from.
+    pub(crate) input: Option<Arc<StageRows>>,
     /// The columns of the rows, in order.
     pub(crate) kept: Vec<usize>,
     /// The columns that are written apart.
@@ -48,6 +54,8 @@ pub(crate) struct Shared {
     /// Recorded replies may take the place of calls.
     pub(crate) has_replies: bool,
     pub(crate) stop: StopSwitch,
+    /// Set in a dry run, which pays for nothing and writes nothing.
+    pub(crate) dry: Option<Arc<DryWatch>>,
 }
 
 /// The rows of a dataset by groups.
@@ -61,10 +69,14 @@ pub(crate) struct Groups {
 /// The result of a row group.
 pub(crate) struct GroupEnd {
     pub(crate) group: u64,
+    /// The positions that it was built for.
+    pub(crate) ids: Range<u64>,
     pub(crate) rows: u64,
     /// Rows that are not there because the build was stopped.
     pub(crate) unfinished: u64,
     pub(crate) errors: Vec<RowError>,
+    /// The number of rows that were not accepted.
+    pub(crate) rejected: u64,
     /// The rows themselves, if there is no folder.
     pub(crate) files: Option<GroupFiles>,
 }
@@ -80,34 +92,41 @@ impl Groups {
     }
 }
 
-/// A row group that is to be built.
-#[derive(Clone, Debug)]
-struct GroupTask {
-    group: u64,
-    /// Its place among the groups of this run.
-    turn: u64,
-    ids: Range<u64>,
-}
+/// The time between two looks at the forecast of accepted rows.
+const FORECAST_EVERY: Duration = Duration::from_millis(250);
 
-/// Runs the row groups that are `due`. `ended` is called with each as it ends: a slow group keeps no other from starting.
+/// Runs row groups, so many at once. `ended` is called with each as it ends: a slow group keeps no other from starting.
 /// Once the build is stopped, no further group starts.
 pub(crate) async fn run_groups(
     shared: &Arc<Shared>,
-    groups: Groups,
-    due: impl Iterator<Item = u64>,
+    mut admission: Admission,
+    at_once: usize,
     mut ended: impl FnMut(GroupEnd),
 ) -> Result<(), Error> {
     let mut active = FuturesUnordered::new();
-    let mut due = due.zip(0..).map(|(group, turn)| GroupTask { group, turn, ids: groups.ids(group) });
+    let clock = Arc::clone(shared.engine.clock());
     loop {
-        while active.len() < groups.at_once
+        while active.len() < at_once
             && shared.stop.reason().is_none()
-            && let Some(task) = due.next()
+            && let Some(task) = admission.next(&shared.progress)
         {
             active.push(spawn(shared, task));
         }
-        match active.next().await {
-            Some(end) => ended(end?),
+        let end = if admission.forecasts() && active.len() < at_once {
+            let look = clock.sleep_until(clock.now() + FORECAST_EVERY);
+            match select(active.next(), look).await {
+                Either::Left((end, _)) => end,
+                Either::Right(_) => continue,
+            }
+        } else {
+            active.next().await
+        };
+        match end {
+            Some(end) => {
+                let end = end?;
+                admission.ended(end.ids.end - end.ids.start, end.rows);
+                ended(end);
+            }
             None => return Ok(()),
         }
     }
@@ -130,10 +149,10 @@ fn spawn(shared: &Arc<Shared>, task: GroupTask) -> impl Future<Output = Result<G
 async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Error> {
     let program = &shared.program;
     let _turns = LeaveTurns { program, turn: task.turn };
-    let ids = task.ids.clone().collect();
     let mut rows = GroupRows {
-        values: RowValues::new(ids, program.columns.len(), program.may_skip),
+        values: first_values(shared, &task).await?,
         errors: Vec::new(),
+        rejected: Vec::new(),
         unfinished: 0,
         task,
     };
@@ -145,10 +164,16 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
         if rows.unfinished == 0 {
             rows = run_stage(shared, number, rows).await?;
         } else {
-            rows.unfinished = rows.task.ids.end - rows.task.ids.start;
+            rows.unfinished = rows.task.rows.end - rows.task.rows.start;
         }
     }
     rows.errors.sort_by_key(|error| error.row);
+    if let Some(dry) = &shared.dry {
+        dry.end_group(program, &rows.values, &rows.errors);
+        let GroupRows { task: GroupTask { group, rows: ids, .. }, unfinished, errors, rejected, .. } = rows;
+        let rejected = rejected.len() as u64;
+        return Ok(GroupEnd { group, ids, rows: 0, unfinished, errors, rejected, files: None });
+    }
     if let (Some(journal), None) = (&shared.journal, shared.stop.reason()) {
         // A row counts when it survives a power cut. Its file does, and so should the replies in it.
         journal.sync().await?;
@@ -157,6 +182,22 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
     let end = job::blocking(&shared.engine, move || finish_group(&shared_too, rows)).await??;
     shared.progress.wrote_group(end.rows);
     Ok(end)
+}
+
+/// The rows of a group before anything is generated: as the stage before left them, or empty.
+async fn first_values(shared: &Arc<Shared>, task: &GroupTask) -> Result<RowValues, Error> {
+    let program = &shared.program;
+    let empty = |ids| RowValues::new(ids, program.columns.len(), program.may_skip);
+    let Some(input) = &shared.input else { return Ok(empty(task.rows.clone().collect())) };
+    let (input, positions) = (Arc::clone(input), task.rows.clone());
+    let table = job::blocking(&shared.engine, move || input.read(positions)).await??;
+    let mut values = empty(table.ids.into_iter().flatten().collect());
+    for TableColumn { name, values: column, .. } in table.columns {
+        if let Some(number) = program.column(&name) {
+            column.into_iter().enumerate().for_each(|(row, value)| values.set(row, number, value));
+        }
+    }
+    Ok(values)
 }
 
 /// Lets the next group in at all stateful tasks, however this one ends.
@@ -177,17 +218,22 @@ struct GroupRows {
     task: GroupTask,
     values: RowValues,
     errors: Vec<RowError>,
+    /// Rows that were not accepted.
+    rejected: Vec<u64>,
     /// Rows that are left out because the build was stopped.
     unfinished: u64,
 }
 
 async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Result<GroupRows, Error> {
     let stage = &shared.program.stages[number];
-    let GroupRows { task, values, mut errors, .. } = rows;
+    let GroupRows { task, values, mut errors, mut rejected, .. } = rows;
     let group = task.group;
     let progress = Arc::clone(&shared.progress);
     let mut work = GroupRun::new(&shared.program, stage, (group, task.turn), values, progress);
     work.prepares_early = shared.has_replies;
+    if let Some(dry) = &shared.dry {
+        work.make_dry(Arc::clone(dry));
+    }
     let grid = stage.grid(work.rows());
     let options = Options {
         label: format!("row group {group}").into(),
@@ -210,9 +256,10 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
         }
         Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
     }
-    let (values, more) = work.into_parts();
+    let (values, more, not_accepted) = work.into_parts();
     errors.extend(more);
-    Ok(GroupRows { task, values, errors, unfinished })
+    rejected.extend(not_accepted);
+    Ok(GroupRows { task, values, errors, rejected, unfinished })
 }
 
 /// Lets processors change a group before its main columns: they see the rows that are there, and may add and remove some.
@@ -276,10 +323,21 @@ fn take_table(shared: &Shared, values: &mut RowValues, columns: &[usize]) -> Tab
 
 /// Runs the processors of a group and writes it.
 fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
-    let GroupRows { task: GroupTask { group, ids, .. }, mut values, errors, unfinished } = rows;
+    let GroupRows { task: GroupTask { group, rows: ids, .. }, mut values, errors, mut rejected, unfinished } =
+        rows;
     if unfinished > 0 && !should_write_part(shared, group, &ids, unfinished)? {
-        return Ok(GroupEnd { group, rows: 0, unfinished, errors: Vec::new(), files: None });
+        return Ok(GroupEnd {
+            group,
+            ids,
+            rows: 0,
+            unfinished,
+            errors: Vec::new(),
+            rejected: 0,
+            files: None,
+        });
     }
+    rejected.sort_unstable();
+    let not_accepted = rejected.len() as u64;
     let all: Vec<usize> = shared.kept.iter().chain(&shared.dropped).copied().collect();
     let mut table = take_table(shared, &mut values, &all);
     let count = table.ids.len();
@@ -303,14 +361,16 @@ fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
     let apart: Vec<TableColumn> = apart;
     let dropped = (shared.preserve_dropped && !apart.is_empty())
         .then(|| Table { ids: rows.ids.clone(), columns: apart });
-    let files = GroupFiles { rows, dropped, processed, errors, ids, unfinished };
+    let files = GroupFiles { rows, dropped, processed, errors, rejected, ids: ids.clone(), unfinished };
     let errors = files.errors.clone();
     let Some(folder) = &shared.folder else {
-        return Ok(GroupEnd { group, rows: count as u64, unfinished, errors, files: Some(files) });
+        let (rows, rejected, files) = (count as u64, not_accepted, Some(files));
+        return Ok(GroupEnd { group, ids, rows, unfinished, errors, rejected, files });
     };
     folder.write_group(group, &files)?;
     folder.write_event(&group_event(shared, group, count, &errors))?;
-    Ok(GroupEnd { group, rows: count as u64, unfinished, errors, files: None })
+    let (rows, rejected, files) = (count as u64, not_accepted, None);
+    Ok(GroupEnd { group, ids, rows, unfinished, errors, rejected, files })
 }
 
 /// True if a group that was stopped half-way should be written: it has rows, and does not replace more of them.

@@ -11,13 +11,14 @@ use anabranch_model::conversation::Turns;
 use anabranch_sampler::ColumnKey;
 
 use crate::ask::ModelQuestions;
-use crate::columns::{Embedding, Expression, Llm, PaidModel, Samplers, SeedColumns};
+use crate::columns::{Embedding, Expression, Llm, PaidModel, SamplerParts, Samplers, SeedColumns};
 use crate::config::{
-    Column, ColumnKind, Config, LlmColumn, Problem, Problems, ProcessorKind, RunOptions, SamplerColumn,
-    Setting, matches, read_file,
+    Column, ColumnKind, Config, Constraint, Problem, Problems, ProcessorKind, RunOptions, Setting,
+    StageConfig, Validator, WorkerConfig, matches, read_file,
 };
 use crate::custom::{self, WorkerOptions};
-use crate::dataset::{ColumnSettings, Dataset};
+use crate::dataset::{ColumnSettings, Dataset, StageSpec};
+use crate::dry::InDryRun;
 use crate::error::Error;
 use crate::inputs;
 use crate::models::{ModelSource, Models};
@@ -121,12 +122,24 @@ impl Dataset {
         dataset.source = Arc::clone(&config.source);
         dataset.run = config.run.clone();
         dataset.seed = loaded.seed;
+        let stage = |stage: &StageConfig| StageSpec {
+            name: stage.name.clone(),
+            rows: stage.rows,
+            steps: stage.steps.clone(),
+            ..StageSpec::default()
+        };
+        dataset.stages = config.stages.iter().map(stage).collect();
         let calls = Models::connect(config, models, &dataset)?;
-        dataset.add_initial(loaded)?;
+        for stage in 0..config.stages.len() {
+            dataset.add_initial(loaded, stage)?;
+        }
         for column in &config.columns {
             dataset.add_column(loaded, column, &calls, post)?;
         }
         dataset.add_custom(loaded, &calls, post);
+        for (number, stage) in config.stages.iter().enumerate() {
+            stage.accept.iter().for_each(|accept| dataset.accept(number, accept));
+        }
         dataset.add_processors(config);
         dataset.set_order(loaded);
         dataset.tasks_limit = Some(calls.tasks);
@@ -139,25 +152,32 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// Adds the columns of the seed and of all samplers, which every row starts with.
-    fn add_initial(&mut self, loaded: &Loaded) -> Result<(), Error> {
+    /// Adds the columns of the seed and of all samplers, which every row of a stage starts with.
+    fn add_initial(&mut self, loaded: &Loaded, stage: usize) -> Result<(), Error> {
         let initial = ColumnSettings { is_initial: true, ..ColumnSettings::default() };
-        if let Some(seed) = &loaded.seed_rows {
-            self.column(SeedColumns::new(Arc::clone(seed)), initial.clone());
+        if let Some(seed) = loaded.seed_rows.as_ref().filter(|_| stage == 0) {
+            self.shared_column(stage, Arc::new(SeedColumns::new(Arc::clone(seed))), initial.clone());
         }
-        let samplers: Vec<(&str, &SamplerColumn)> = loaded
+        let samplers: Vec<SamplerParts<'_>> = loaded
             .config
             .columns
             .iter()
+            .filter(|column| column.stage == stage)
             .filter_map(|column| match &column.kind {
-                ColumnKind::Sampler(sampler) => Some((&*column.name, sampler)),
+                ColumnKind::Sampler(sampler) => {
+                    Some(SamplerParts { name: &column.name, sampler, key: column_key(loaded.seed, column) })
+                }
                 _ => None,
             })
             .collect();
         if !samplers.is_empty() {
-            let samplers =
-                Samplers::new(&samplers, &loaded.config.constraints, loaded.seed).map_err(Error::Setup)?;
-            self.column(samplers, initial);
+            let is_here = |constraint: &&Constraint| {
+                samplers.iter().any(|sampler| sampler.name == constraint.target_column)
+            };
+            let constraints: Vec<Constraint> =
+                loaded.config.constraints.iter().filter(is_here).cloned().collect();
+            let samplers = Samplers::new(&samplers, &constraints).map_err(Error::Setup)?;
+            self.shared_column(stage, Arc::new(samplers), initial);
         }
         Ok(())
     }
@@ -173,14 +193,17 @@ impl Dataset {
             skip: column.skip.clone(),
             propagate_skip: column.propagate_skip,
             on_error: column.on_error,
+            models: column.model_aliases().into_iter().map(str::to_owned).collect(),
+            in_dry_run: in_dry_run(column),
             ..ColumnSettings::default()
         };
         let run = &loaded.config.run;
-        let retry = retry(run);
+        let (retry, stage) = (retry(run), column.stage);
         match &column.kind {
             ColumnKind::Sampler(_) | ColumnKind::Custom(_) => {}
             ColumnKind::Expression { expr, dtype } => {
-                self.column(Expression::new(&column.name, expr.clone(), *dtype), settings);
+                let expression = Expression::new(&column.name, expr.clone(), *dtype);
+                self.shared_column(stage, Arc::new(expression), settings);
             }
             ColumnKind::Llm(llm) => {
                 let call = calls.get(&llm.model_alias)?.clone();
@@ -190,16 +213,16 @@ impl Dataset {
                     rounds: 0,
                 };
                 let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
-                let sample = (loaded.seed, salt(loaded, column, llm));
+                let sample = (loaded.seed, salt(loaded.seed, column.twin));
                 let llm = Llm::new(&column.name, llm, call, turns, sample).map_err(Error::Setup)?;
                 let llm = llm.with_rounds(Arc::clone(&self.rounds));
-                self.column(llm, settings);
+                self.shared_column(stage, Arc::new(llm), settings);
             }
             ColumnKind::Embedding { target_column, model_alias } => {
                 let call = calls.get(model_alias)?;
                 let settings = ColumnSettings { limit: Some(call.limit), retry: Some(retry), ..settings };
                 let embedding = Embedding::new(&column.name, target_column, call, call.parallel as usize);
-                self.column(embedding, settings);
+                self.shared_column(stage, Arc::new(embedding), settings);
             }
             ColumnKind::Validation(validation) => {
                 let services = Services {
@@ -210,7 +233,7 @@ impl Dataset {
                 let validation =
                     validation::generator(&column.name, validation, &services).map_err(Error::Setup)?;
                 let settings = ColumnSettings { limit: Some(calls.tasks), ..settings };
-                self.shared_column(validation.into(), settings);
+                self.shared_column(stage, validation.into(), settings);
             }
         }
         Ok(())
@@ -232,7 +255,10 @@ impl Dataset {
         }
         let questions = ModelQuestions {
             models: calls.by_alias.clone(),
-            seed: loaded.seed,
+            keys: custom
+                .iter()
+                .map(|(column, _)| (column.name.clone(), column_key(loaded.seed, column)))
+                .collect(),
             engine: self.engine.clone(),
             limits: self.limits.clone(),
             retry: retry(&loaded.config.run),
@@ -258,9 +284,11 @@ impl Dataset {
                 on_error: column.on_error,
                 retry: Some(retry),
                 limit: Some(calls.tasks),
+                models: column.model_aliases().into_iter().map(str::to_owned).collect(),
+                in_dry_run: in_dry_run(column),
                 ..ColumnSettings::default()
             };
-            self.shared_column(generator.into(), settings);
+            self.shared_column(column.stage, generator.into(), settings);
         }
     }
 
@@ -284,7 +312,8 @@ impl Dataset {
     }
 
     fn column_names(&self) -> Vec<String> {
-        let fills = self.tasks.iter().flat_map(|task| &task.generator.contract().fills);
+        let tasks = self.stages.iter().flat_map(|stage| &stage.tasks);
+        let fills = tasks.flat_map(|task| &task.generator.contract().fills);
         fills.map(|fill| fill.name.clone()).collect()
     }
 
@@ -300,6 +329,24 @@ impl Dataset {
     }
 }
 
+/// The part of a column in dry runs, which contact no server.
+fn in_dry_run(column: &Column) -> InDryRun {
+    match &column.kind {
+        ColumnKind::Validation(validation) => match validation.validator {
+            Validator::Code { .. } => InDryRun::ByRow,
+            Validator::Remote(_) => InDryRun::NotCalled,
+        },
+        ColumnKind::Custom(custom) => match custom.worker {
+            WorkerConfig::Command { .. } if custom.model_aliases.is_empty() => InDryRun::ByGroup,
+            WorkerConfig::Command { .. } | WorkerConfig::Http { .. } => InDryRun::NotCalled,
+        },
+        ColumnKind::Sampler(_)
+        | ColumnKind::Expression { .. }
+        | ColumnKind::Llm(_)
+        | ColumnKind::Embedding { .. } => InDryRun::ByRow,
+    }
+}
+
 /// Retries of calls to models.
 fn retry(run: &RunOptions) -> Retry {
     Retry {
@@ -312,20 +359,17 @@ fn retry(run: &RunOptions) -> Retry {
 
 /// Tells apart the samples of columns that ask the same model the same thing, and of datasets with different seeds. A
 /// column keeps its replies if it is renamed or moved.
-fn salt(loaded: &Loaded, column: &Column, llm: &LlmColumn) -> u64 {
-    let texts = |llm: &LlmColumn| {
-        let system = llm.system_prompt.as_ref().map(|system| Arc::clone(&system.source));
-        (llm.model_alias.clone(), Arc::clone(&llm.prompt.source), system)
-    };
-    let is_twin =
-        |other: &&Column| matches!(&other.kind, ColumnKind::Llm(other) if texts(other) == texts(llm));
-    let before = loaded.config.columns.iter().take_while(|other| other.name != column.name);
-    let twins = before.filter(is_twin).count();
-    if (loaded.seed, twins) == (0, 0) {
+fn salt(seed: u64, twin: u64) -> u64 {
+    if (seed, twin) == (0, 0) {
         return 0;
     }
     // The high bits only: the low ones are the row's number.
-    ColumnKey::new(loaded.seed, &format!("twin {twins}")).stream(0, 0).bits() & !0xffff_ffff
+    ColumnKey::new(seed, &format!("twin {twin}")).stream(0, 0).bits() & !0xffff_ffff
+}
+
+/// The source of a column's random numbers: its identity, and its place among its twins.
+fn column_key(seed: u64, column: &Column) -> ColumnKey {
+    ColumnKey::new(seed, &format!("{} {}", column.identity, column.twin))
 }
 
 #[cfg(test)]

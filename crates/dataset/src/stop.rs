@@ -16,6 +16,8 @@ pub enum StopReason {
     Asked,
     /// Too many calls of a model failed.
     ErrorRate(ErrorRate),
+    /// As many rows were generated as may be, and too few of them were accepted.
+    Candidates { rows: u64, wanted: u64, candidates: u64 },
     /// A paid reply could not be recorded.
     Journal(Arc<journal::Error>),
 }
@@ -41,6 +43,12 @@ impl fmt::Display for StopReason {
                 write!(
                     f,
                     "{failed} of the last {calls} calls of {model} failed; the last one: {class}: {message}"
+                )
+            }
+            StopReason::Candidates { rows, wanted, candidates } => {
+                write!(
+                    f,
+                    "{rows} of {wanted} rows were accepted, and all {candidates} candidates are used up"
                 )
             }
             StopReason::Journal(error) => write!(f, "{error}"),

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_content::Error as StoreError;
-use anabranch_dataset::{Error, JournalCause};
+use anabranch_dataset::{ColumnEdits, Error, JournalCause};
+use anabranch_text::quote;
 
 use super::pace::grouped;
 use crate::failure::Failure;
@@ -27,10 +28,11 @@ pub(super) fn failure(error: Error, out: &Path) -> Failure {
              choose another folder, or let --replace remove them"
             ))
         }
-        Error::Inputs { differ, .. } => Failure::of(format!(
-            "{out} holds a dataset that was made with {}; choose another folder, or --replace: \
-             replies in the journal that still fit are used again, and cost nothing",
-            others(differ)
+        Error::Inputs { differ, columns, .. } => Failure::of(format!(
+            "{out} holds a dataset that was made with {}; --replace builds it again: replies in the journal that still \
+             fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another \
+             folder",
+            others(differ, columns)
         )),
         Error::FewerRows { rows, .. } => Failure::of(format!(
             "{out} holds a build of {rows} rows, which is more than --rows asks for; ask for at least {}, choose \
@@ -65,15 +67,47 @@ fn owner(cause: &JournalCause) -> Option<&str> {
     }
 }
 
-/// "another configuration and another seed".
-fn others(differ: &[String]) -> String {
+/// "another configuration (edited since: `a`; added: `b`) and another seed".
+fn others(differ: &[String], columns: &ColumnEdits) -> String {
+    if differ.is_empty() && columns.unknown {
+        return "an earlier version of anabranch".to_owned();
+    }
     let is_plural =
         |name: &String| ["models", "columns", "run options"].contains(&&**name) || name.starts_with("files");
-    let others: Vec<String> = differ
-        .iter()
-        .map(|name| if is_plural(name) { format!("other {name}") } else { format!("another {name}") })
-        .collect();
-    others.join(" and ")
+    let edits = edits(columns);
+    // Names and types of columns differ because the configuration does.
+    let is_told = |name: &&String| !(*name == "columns" && !edits.is_empty());
+    let other = |name: &String| match name.as_str() {
+        "configuration" if !edits.is_empty() => format!("another configuration (since then {edits})"),
+        _ if is_plural(name) => format!("other {name}"),
+        _ => format!("another {name}"),
+    };
+    differ.iter().filter(is_told).map(other).collect::<Vec<_>>().join(" and ")
+}
+
+/// "edited: `a`, `b`; renamed: `c` to `d`".
+fn edits(columns: &ColumnEdits) -> String {
+    let ColumnEdits { added, removed, renamed, edited, .. } = columns;
+    let quoted = |names: &[String]| names.iter().map(|name| quote(name)).collect::<Vec<_>>();
+    let renamed: Vec<String> =
+        renamed.iter().map(|(old, new)| format!("{} to {}", quote(old), quote(new))).collect();
+    let kinds = [
+        ("edited", quoted(edited)),
+        ("added", quoted(added)),
+        ("removed", quoted(removed)),
+        ("renamed", renamed),
+    ];
+    let told = kinds.iter().filter(|(_, names)| !names.is_empty());
+    told.map(|(what, names)| format!("{what}: {}", listed(names))).collect::<Vec<_>>().join("; ")
+}
+
+/// Names of columns that a message lists.
+const LISTED: usize = 8;
+
+fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let shown = names[..names.len() - more].join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
 /// The action that failed because the disk is full.
@@ -151,12 +185,18 @@ mod tests {
     #[test]
     fn other_inputs_are_listed() {
         let differ = ["configuration", "models", "seed"].map(str::to_owned).to_vec();
-        check(
-            Error::Inputs { path: "out".into(), differ },
-            &expect![
-                "out holds a dataset that was made with another configuration and other models and another seed; choose another folder, or --replace: replies in the journal that still fit are used again, and cost nothing"
-            ],
-        );
+        let refused = |differ, columns| Error::Inputs { path: "out".into(), differ, columns };
+        check(refused(differ, ColumnEdits::default()), &expect![""]);
+        let differ = ["columns", "configuration"].map(str::to_owned).to_vec();
+        let columns = ColumnEdits {
+            added: (0..10).map(|number| format!("c{number}")).collect(),
+            renamed: vec![("old".to_owned(), "new".to_owned())],
+            edited: vec!["poem".to_owned(), "riddle".to_owned()],
+            ..ColumnEdits::default()
+        };
+        check(refused(differ, columns), &expect![""]);
+        let unknown = ColumnEdits { unknown: true, ..ColumnEdits::default() };
+        check(refused(Vec::new(), unknown), &expect![""]);
         check(
             Error::FewerRows { path: "out".into(), rows: 3_000 },
             &expect![

@@ -19,7 +19,7 @@ struct Learned {
 }
 
 /// Continues from what an earlier build learned. A file that is not there or not readable is no loss.
-pub(super) fn load(folder: &Path, limits: &Limits) {
+pub(crate) fn load(folder: &Path, limits: &Limits) {
     let Ok(text) = std::fs::read_to_string(folder.join(NAME)) else { return };
     let Ok(learned) = serde_json::from_str::<Vec<Learned>>(&text) else { return };
     let learned: Vec<(String, LearnedLimit)> = learned
@@ -32,7 +32,7 @@ pub(super) fn load(folder: &Path, limits: &Limits) {
 }
 
 /// Saves what was learned. Blocks.
-pub(super) fn save(folder: &Path, limits: &Limits) -> Result<(), FileError> {
+pub(crate) fn save(folder: &Path, limits: &Limits) -> Result<(), FileError> {
     let learned = limits.save().into_iter().map(|(name, LearnedLimit { limit, ceiling, latency })| Learned {
         name,
         limit,

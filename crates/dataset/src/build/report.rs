@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::errors::RowError;
-use crate::output::{GroupOnDisk, Metadata, ModelMetadata};
+use crate::output::{GroupOnDisk, Metadata, ModelMetadata, StageReport};
 use crate::processor::Table;
 use crate::stop::StopReason;
 
@@ -23,6 +23,8 @@ pub struct BuildReport {
     pub models: BTreeMap<String, ModelMetadata>,
     /// Why it ended before all rows were there.
     pub stopped: Option<StopReason>,
+    /// The stages of the build, in order.
+    pub stages: Vec<StageReport>,
 }
 
 /// Failed cells that a report holds.
@@ -37,11 +39,13 @@ pub struct Preview {
     /// The tables that processors write beside the rows, by name.
     pub processed: Vec<(String, Table)>,
     pub errors: Vec<RowError>,
+    /// The number of rows that were not accepted.
+    pub rejected: u64,
 }
 
 impl BuildReport {
     /// The report about a build that was complete before.
-    pub(super) fn of_metadata(before: &Metadata) -> BuildReport {
+    pub(crate) fn of_metadata(before: &Metadata) -> BuildReport {
         let rows = before.actual_num_records;
         let error_count = before.errors.values().flat_map(BTreeMap::values).sum();
         BuildReport {
@@ -49,17 +53,19 @@ impl BuildReport {
             resumed: rows,
             dropped: before.dropped_num_records,
             error_count,
+            stages: before.stages.clone(),
             ..BuildReport::default()
         }
     }
 
     /// Adds a row group that is on disk, or that was stopped before it had rows.
     pub(super) fn note_group(&mut self, metadata: &mut Metadata, group: u64, found: GroupOnDisk) {
-        let GroupOnDisk { rows, unfinished, errors, .. } = found;
+        let GroupOnDisk { rows, unfinished, errors, rejected, .. } = found;
         if unfinished == 0 {
             metadata.num_completed_batches += 1;
         }
         metadata.actual_num_records += rows;
+        metadata.rejected_num_records += rejected;
         if unfinished == 0 || rows > 0 {
             metadata.file_paths.push(format!("parquet-files/batch_{group:05}.parquet"));
         }

@@ -4,16 +4,19 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use anabranch_model::{EmbedRequest, Model as _};
+use anabranch_model::{EmbedRequest, Error, Model as _};
 use anabranch_value::Value;
 use futures_util::future::{Either, select};
 use tokio::sync::{Notify, oneshot};
 
+use super::foresee::recorded;
 use super::model_call::{ModelCall, model_fault};
 use super::paid_model::PaidModel;
 use crate::column_type::ColumnType;
+use crate::dry::{Asked, Foreseen, ForeseenCall, ForeseenOutcome};
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
+use crate::journal::Entry;
 
 /// Texts per request.
 pub(crate) const TEXTS_PER_REQUEST: usize = 32;
@@ -73,6 +76,32 @@ impl Generator for Embedding {
             })))
         })
     }
+
+    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+        let texts = match texts(&row.values[0]) {
+            Ok(texts) => texts,
+            Err(fault) => return Work::Ready(Err(fault)),
+        };
+        let model = self.batcher.model.clone();
+        Work::future(async move { foreseen(&model, texts).await.map_err(|error| model_fault(&error)) })
+    }
+}
+
+/// The vectors of texts, as far as the journal has them.
+async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<Foreseen, Error> {
+    let (mut calls, mut vectors) = (Vec::with_capacity(texts.len()), Vec::new());
+    for text in texts {
+        let entry = model.recorded_text(&text).await?;
+        if let Some(Entry::Vector(found)) = &entry {
+            vectors.push(found.vector.clone());
+        }
+        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: entry.and_then(recorded) });
+    }
+    let outcome = match vectors.len() == calls.len() {
+        true => ForeseenOutcome::Known(std::iter::once(value(vectors)).collect()),
+        false => ForeseenOutcome::Lacking,
+    };
+    Ok(Foreseen { outcome, calls })
 }
 
 /// The texts of a cell: one, or a list of them.

@@ -10,15 +10,17 @@ use anabranch_model::conversation::{
 use anabranch_model::judge::{self, Score};
 use anabranch_model::reply::{self, ReplyProblem};
 use anabranch_model::{ChatReply, ChatRequest, Error, Format, Message, Model, Schema};
-use anabranch_sampler::ColumnKey;
+use anabranch_sampler::{ColumnKey, Stream};
 use anabranch_template::Bounds;
 use anabranch_value::Value;
 
 use super::expression::template_fault;
+use super::foresee::TracedModel;
 use super::model_call::{ModelCall, model_fault};
 use super::paid_model::{Known, LackingModel, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
+use crate::dry::{Foreseen, ForeseenOutcome};
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
 
@@ -28,8 +30,8 @@ pub(crate) struct Llm {
     prompt: Prompt,
     system: Option<Prompt>,
     call: ModelCall,
-    /// The random numbers of sampling parameters.
-    key: ColumnKey,
+    /// Seeds the random numbers of sampling parameters.
+    seed: u64,
     /// Tells the samples of this column from those of others with the same prompt.
     salt: u64,
     form: Arc<Form>,
@@ -52,6 +54,10 @@ struct Form {
     format: Option<Format>,
     reader: Reader,
 }
+
+/// The name of every format. A name of the column's would be part of the request, and a column that is renamed would be paid
+/// for again.
+const FORMAT: &str = "reply";
 
 enum Reader {
     Text,
@@ -89,7 +95,7 @@ impl Llm {
             prompt,
             system,
             call,
-            key: ColumnKey::new(seed, name),
+            seed,
             salt,
             form: Arc::new(form),
             turns,
@@ -112,13 +118,34 @@ impl Llm {
         let mut prompt = self.render(&self.prompt, row)?;
         prompt.push_str(&self.form.suffix);
         messages.push(Message::user(prompt));
-        let mut stream = self.key.stream(row.id, 0);
+        let sample = self.salt ^ row.id;
+        let mut stream = None;
+        let random = || stream.get_or_insert_with(|| self.stream(&messages, sample)).unit();
         Ok(ChatRequest {
-            sampling: self.call.params.resolve(|| stream.unit()),
+            sampling: self.call.params.resolve(random),
             format: self.form.format.clone(),
-            sample: self.salt ^ row.id,
+            sample,
             ..ChatRequest::new(messages)
         })
+    }
+
+    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
+    /// whatever its column is called.
+    fn stream(&self, messages: &[Message], sample: u64) -> Stream {
+        let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
+        ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
+    }
+
+    fn conversation(&self, request: ChatRequest) -> Conversation {
+        Conversation {
+            model: self.call.model.clone(),
+            lacking: None,
+            request,
+            form: Arc::clone(&self.form),
+            turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
+            trace: self.trace,
+            has_reasoning: self.has_reasoning,
+        }
     }
 
     fn render(&self, prompt: &Prompt, row: Row<'_>) -> Result<String, Fault> {
@@ -159,15 +186,8 @@ impl Generator for Llm {
             Err(fault) => return Work::Ready(Err(fault)),
         };
         let known = self.call.model.known(&request);
-        let conversation = Conversation {
-            model: self.call.model.clone(),
-            lacking: if let Known::Lacking(key) = known { Some(key) } else { None },
-            request,
-            form: Arc::clone(&self.form),
-            turns: Turns { rounds: self.rounds.load(Relaxed), ..self.turns },
-            trace: self.trace,
-            has_reasoning: self.has_reasoning,
-        };
+        let lacking = if let Known::Lacking(key) = known { Some(key) } else { None };
+        let conversation = Conversation { lacking, ..self.conversation(request) };
         if known != Known::Perhaps {
             return Work::Ready(Ok(conversation.call()));
         }
@@ -177,6 +197,14 @@ impl Generator for Llm {
                 None => conversation.call(),
             })
         })
+    }
+
+    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+        let conversation = match self.request(row) {
+            Ok(request) => self.conversation(request),
+            Err(fault) => return Work::Ready(Err(fault)),
+        };
+        Work::future(async move { Ok(conversation.foreseen().await) })
     }
 }
 
@@ -222,6 +250,20 @@ impl Conversation {
         }
     }
 
+    /// The calls of the conversation, as far as the journal knows them.
+    async fn foreseen(&self) -> Foreseen {
+        let traced = TracedModel::new(&self.model);
+        let conversed = self.with(&traced).await;
+        let calls = traced.into_calls();
+        let is_lacking = calls.last().is_none_or(|call| call.recorded.is_none());
+        let outcome = match conversed {
+            Ok(conversed) => ForeseenOutcome::Known(self.cells(conversed)),
+            Err(_) if is_lacking => ForeseenOutcome::Lacking,
+            Err(error) => ForeseenOutcome::Failed(model_fault(&error)),
+        };
+        Foreseen { outcome, calls }
+    }
+
     async fn with(&self, model: &dyn Model) -> Result<Conversed<Value>, Error> {
         converse(model, self.request.clone(), |reply| self.form.read(reply), self.turns).await
     }
@@ -262,7 +304,7 @@ impl Form {
                     .map_err(|error| format!("column `{name}`: output_format: {error}"))?;
                 let form = Form {
                     suffix: structured_suffix(schema),
-                    format: Some(Format { name: name.into(), schema: schema.clone() }),
+                    format: Some(Format { name: FORMAT.into(), schema: schema.clone() }),
                     reader: Reader::Structured(compiled),
                 };
                 (form, ColumnType::of_schema(schema))
@@ -279,7 +321,7 @@ impl Form {
                 let schema = judge::schema(&scores);
                 let form = Form {
                     suffix: judge_suffix(&scores, &schema),
-                    format: Some(Format { name: name.into(), schema: schema.clone() }),
+                    format: Some(Format { name: FORMAT.into(), schema: schema.clone() }),
                     reader: Reader::Judge(scores),
                 };
                 (form, ColumnType::of_schema(&schema))
@@ -312,7 +354,7 @@ fn trace_type() -> ColumnType {
 }
 
 /// The place of a name in a list, which it is added to if it is new.
-fn position(names: &mut Vec<String>, name: &str) -> usize {
+pub(super) fn position(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
         names.len() - 1

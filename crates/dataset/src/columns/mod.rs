@@ -1,17 +1,21 @@
 //! The built-in column kinds, one file each.
 
+mod accept;
 mod embedding;
 mod expression;
+mod flights;
+mod foresee;
 mod llm;
 mod model_call;
 mod paid_model;
 mod samplers;
 mod seed;
 
+pub(crate) use accept::{Accepts, REJECTED};
 pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;
 pub(crate) use model_call::{ModelCall, model_fault};
 pub(crate) use paid_model::{Known, PaidModel};
-pub(crate) use samplers::Samplers;
+pub(crate) use samplers::{SamplerParts, Samplers};
 pub(crate) use seed::SeedColumns;

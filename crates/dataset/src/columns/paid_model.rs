@@ -13,6 +13,7 @@ use anabranch_model::{
 };
 use futures_util::future::try_join_all;
 
+use super::flights::Flights;
 use crate::journal::{Entry, Journal, JournalSlot, Keys, RecordedReply, RecordedVector};
 use crate::output::ModelMetadata;
 
@@ -32,6 +33,7 @@ struct Shared {
     counters: Counters,
     /// The server has told how many tokens it takes.
     counts_tokens: AtomicBool,
+    flights: Flights,
 }
 
 #[derive(Default)]
@@ -51,7 +53,8 @@ impl PaidModel {
     ) -> PaidModel {
         let keys = Keys::new(&*inner);
         let (counters, counts_tokens) = (Counters::default(), AtomicBool::new(false));
-        let shared = Shared { inner, keys, journal, limits, limit, clock, counters, counts_tokens };
+        let flights = Flights::default();
+        let shared = Shared { inner, keys, journal, limits, limit, clock, counters, counts_tokens, flights };
         PaidModel { shared: Arc::new(shared) }
     }
 
@@ -83,6 +86,16 @@ impl PaidModel {
     /// The model as far as the journal knows it.
     pub(crate) fn recorded(&self) -> RecordedModel {
         RecordedModel { shared: Arc::clone(&self.shared), missed: Arc::default() }
+    }
+
+    /// The journal's entry for a request.
+    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Entry>, Error> {
+        self.shared.entry(&self.shared.keys.chat(request)).await
+    }
+
+    /// The journal's entry for an embedded text.
+    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Entry>, Error> {
+        self.shared.entry(&self.shared.keys.embedding(text)).await
     }
 
     /// Counts replies of the journal that took the place of calls.
@@ -149,6 +162,15 @@ impl Model for PaidModel {
 impl Shared {
     /// Asks the model, and records its reply.
     async fn ask(&self, request: ChatRequest, key: Address) -> Result<ChatReply, Error> {
+        let _flight = self.flights.enter(key).await;
+        // Another column of the row may have asked the same meanwhile.
+        if let Some(journal) = self.journal.get()
+            && !journal.lacks(&key)
+            && let Some(reply) = self.recorded_reply(journal, &key).await
+        {
+            self.counters.reused.fetch_add(1, Relaxed);
+            return reply;
+        }
         let began = self.clock.now();
         let reply = self.inner.chat(request).await;
         let entry = match &reply {
@@ -193,6 +215,11 @@ impl Shared {
             self.counts_tokens.store(true, Relaxed);
             self.limits.feed_tokens(self.limit, quota(tokens));
         }
+    }
+
+    async fn entry(&self, key: &Address) -> Result<Option<Entry>, Error> {
+        let Some(journal) = self.journal.get() else { return Ok(None) };
+        journal.find(key).await.map_err(|error| journal_error(&error))
     }
 
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {

@@ -24,6 +24,14 @@ pub(crate) struct Samplers {
     columns: Arc<Columns>,
 }
 
+/// A sampler column.
+pub(crate) struct SamplerParts<'c> {
+    pub(crate) name: &'c str,
+    pub(crate) sampler: &'c SamplerColumn,
+    /// Its random numbers.
+    pub(crate) key: ColumnKey,
+}
+
 struct Columns {
     /// In the order of the contract.
     samplers: Vec<SamplerTask>,
@@ -71,17 +79,13 @@ enum Rhs {
 }
 
 impl Samplers {
-    /// `columns` are the sampler columns with their names; other names in conditions are columns of the seed.
-    pub(crate) fn new(
-        columns: &[(&str, &SamplerColumn)],
-        constraints: &[Constraint],
-        seed: u64,
-    ) -> Result<Samplers, String> {
+    /// The generator of all sampler columns; other names in conditions are columns of the seed.
+    pub(crate) fn new(columns: &[SamplerParts<'_>], constraints: &[Constraint]) -> Result<Samplers, String> {
         let mut names =
-            Names { samplers: columns.iter().map(|(name, _)| *name).collect(), reads: Vec::new() };
+            Names { samplers: columns.iter().map(|column| column.name).collect(), reads: Vec::new() };
         let samplers: Vec<SamplerTask> = columns
             .iter()
-            .map(|(name, column)| SamplerTask::new(name, column, seed, &mut names))
+            .map(|column| SamplerTask::new(column, &mut names))
             .collect::<Result<_, String>>()?;
         let mut all = Columns { samplers, order: Vec::new() };
         for constraint in constraints {
@@ -90,7 +94,7 @@ impl Samplers {
         all.order = all.sort()?;
         let fills = columns
             .iter()
-            .map(|(name, column)| Output { name: (*name).to_owned(), column_type: type_of(column) });
+            .map(|column| Output { name: column.name.to_owned(), column_type: type_of(column.sampler) });
         let contract =
             Contract { grain: Grain::Batch, reads: names.reads, fills: fills.collect(), stateful: false };
         Ok(Samplers { contract, columns: Arc::new(all) })
@@ -118,12 +122,8 @@ impl Names<'_> {
 }
 
 impl SamplerTask {
-    fn new(
-        name: &str,
-        column: &SamplerColumn,
-        seed: u64,
-        names: &mut Names<'_>,
-    ) -> Result<SamplerTask, String> {
+    fn new(parts: &SamplerParts<'_>, names: &mut Names<'_>) -> Result<SamplerTask, String> {
+        let SamplerParts { name, sampler: column, key } = parts;
         let fault = |error: anabranch_sampler::Error| format!("column `{name}`: {error}");
         let mut draw = |sampler: &Sampler| -> Result<Draw, String> {
             let as_of = Date::new(AS_OF.0, AS_OF.1, AS_OF.2).expect("it is a day of the calendar");
@@ -140,8 +140,8 @@ impl SamplerTask {
         let conditions =
             column.conditional.iter().map(|(text, _)| condition(text, names)).collect::<Vec<_>>();
         Ok(SamplerTask {
-            name: name.to_owned(),
-            key: ColumnKey::new(seed, name),
+            name: (*name).to_owned(),
+            key: key.clone(),
             usual,
             conditional: conditions.into_iter().zip(draws).collect(),
             convert: column

@@ -6,7 +6,7 @@ use anabranch_value::Value;
 
 use super::draft::{DraftColumn, Reference, Role};
 use super::types::{Column, ColumnKind, Dtype, OnRowError, Skip};
-use super::{custom, derived, llm, sampler, template, value};
+use super::{COLUMNS_MOST, custom, derived, digest, identity, llm, sampler, template, value};
 
 /// All column types, for "did you mean".
 const TYPES: [&str; 9] = [
@@ -34,6 +34,7 @@ pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> 
     let mut fields = notes.fields(node, "a column")?;
     let (name, at) = name(&mut fields, notes)?;
     fields.rename(format!("column {}", quote(&name)));
+    let definition = fields.table();
     let mut parts = Parts::default();
     let column_type = fields.need_text("column_type", notes);
     let word = column_type.unwrap_or_default();
@@ -49,9 +50,12 @@ pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> 
     let drop = fields.bool("drop", notes).unwrap_or(false);
     let propagate_skip = fields.bool("propagate_skip", notes).unwrap_or(true);
     let on_error = on_error(&mut fields, notes);
-    refuse_resize(&mut fields, notes);
+    let resizes = resizes(&mut fields, word, notes);
     let skip = skip(&mut fields, word, &mut parts, notes);
-    let kind = kind(word, &mut fields, &mut parts, notes);
+    let mut kind = kind(word, &mut fields, &mut parts, notes);
+    if let Some(ColumnKind::Custom(custom)) = &mut kind {
+        custom.resizes = resizes;
+    }
     let skip = match (&kind, skip) {
         (Some(ColumnKind::Expression { dtype, .. }), Some(skip)) => coerce_skip(skip, *dtype, &parts, notes),
         (_, skip) => skip,
@@ -61,16 +65,21 @@ pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> 
     }
     let column = kind.filter(|_| notes.errors() == errors).map(|kind| Column {
         name: name.clone(),
+        stage: 0,
         drop,
         skip,
         propagate_skip,
         on_error,
+        identity: identity::identity(&kind, definition),
+        digest: digest::definition(definition),
+        twin: 0,
         kind,
         place: notes.place(&at),
     });
     let side_effects = column.as_ref().map(Column::side_effects).unwrap_or_default();
     let Parts { references, braces, spots } = parts;
-    Some(DraftColumn { name, at, column, references, braces, side_effects, spots })
+    let (written_stage, stage) = (0, 0);
+    Some(DraftColumn { name, at, column, references, braces, side_effects, spots, written_stage, stage })
 }
 
 fn name(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<(String, anabranch_document::Span)> {
@@ -101,18 +110,27 @@ fn on_error(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> OnRowError {
     fields.choice("on_error", &words, notes).unwrap_or_default()
 }
 
-fn refuse_resize(fields: &mut Fields<'_>, notes: &mut Notes<'_>) {
-    if let Some(node) = fields.get("allow_resize")
-        && notes.as_bool(node, "allow_resize") == Some(true)
-    {
-        let help = "take it away and change the number of rows in a processor or in the seed; steps between stages of \
-                    a build come with a later version";
-        notes.note(
-            &node.at,
-            "`allow_resize: true` is not taken yet: a column keeps the number of rows",
-            help,
-        );
+/// Only a program can make several rows out of one: all else has one value per row.
+fn resizes(fields: &mut Fields<'_>, word: &str, notes: &mut Notes<'_>) -> bool {
+    let Some(node) = fields.get("allow_resize") else { return false };
+    let resizes = notes.as_bool(node, "allow_resize") == Some(true);
+    if resizes && word != "custom" {
+        let what = format!("a column of type `{word}` has one value per row");
+        let help = "take `allow_resize` away; `steps:` behind the columns change the number of rows: filter, dedupe, \
+                    explode, sample, sort";
+        notes.note(&node.at, what, help);
     }
+    resizes
+}
+
+/// Notes that there are too many columns.
+pub(super) fn are_few(count: usize, node: &Node, notes: &mut Notes<'_>) -> bool {
+    if count > COLUMNS_MOST {
+        let what =
+            format!("there are {}, more than {COLUMNS_MOST}", anabranch_text::count(count as u64, "column"));
+        notes.note(&node.at, what, "split the dataset, or gather values in columns of type `llm-structured`");
+    }
+    count <= COLUMNS_MOST
 }
 
 fn skip(fields: &mut Fields<'_>, word: &str, parts: &mut Parts, notes: &mut Notes<'_>) -> Option<Skip> {

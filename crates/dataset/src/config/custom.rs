@@ -61,6 +61,7 @@ pub(super) fn column(
         stateful,
         column_types,
         timeout,
+        resizes: false,
     })
 }
 

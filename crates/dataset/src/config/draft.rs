@@ -6,12 +6,13 @@ use anabranch_document::Span;
 use anabranch_model::{ModelConfig, Provider};
 
 use super::run_options::RunOptions;
-use super::types::{Column, Constraint, ProcessorConfig, SeedConfig};
+use super::types::{Column, Constraint, ProcessorConfig, SeedConfig, StageConfig};
 
 /// All that a file says.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub columns: Vec<DraftColumn>,
+    pub stages: Vec<DraftStage>,
     pub models: Vec<DraftModel>,
     pub providers: Vec<DraftProvider>,
     /// The provider of models that name none.
@@ -38,6 +39,17 @@ pub(super) struct DraftColumn {
     pub side_effects: Vec<String>,
     /// Places of fields that later checks are about.
     pub spots: Vec<(&'static str, Span)>,
+    /// The number of its stage in the file.
+    pub written_stage: usize,
+    /// The number of its stage. Stages of the file are split where the number of rows changes.
+    pub stage: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct DraftStage {
+    pub stage: StageConfig,
+    /// Of its steps and conditions.
+    pub references: Vec<Reference>,
 }
 
 impl DraftColumn {

@@ -10,7 +10,7 @@ use anabranch_text::{Problem, Problems, quote};
 use super::draft::{Draft, DraftModel, DraftProvider};
 use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
-use super::{Environment, Setting, models, root, seed, structure};
+use super::{Environment, Setting, identity, models, root, seed, stages, structure};
 
 /// Reads and checks a configuration and the files beside it.
 pub(super) fn config(
@@ -37,7 +37,9 @@ pub(super) fn config(
     let seed = seed_names(&draft, setting, &mut notes);
     if is_read {
         let names = resolve::names(&draft, &seed, &mut notes);
-        resolve::references(&draft, &names, &seed, &mut notes);
+        let order = resolve::references(&draft, &names, &seed, &mut notes);
+        stages::split(&mut draft, &order);
+        stages::check_order(&draft, &names, &mut notes);
         structure::check(&mut draft, &names, &seed, &mut notes);
         generation(&draft, &mut shared, &mut models_notes);
         generation_of_own(&mut draft, &mut notes);
@@ -54,11 +56,14 @@ pub(super) fn config(
         SeedNames::Known(names) if draft.has_seed => Some(names),
         _ => None,
     };
+    let mut columns: Vec<_> = draft.columns.into_iter().filter_map(|column| column.column).collect();
+    identity::number_twins(columns.iter_mut());
     let mut config = Config {
         name: Path::new(file)
             .file_stem()
             .map_or("dataset".into(), |stem| stem.to_string_lossy().into_owned()),
-        columns: draft.columns.into_iter().filter_map(|column| column.column).collect(),
+        columns,
+        stages: draft.stages.into_iter().map(|found| found.stage).collect(),
         models,
         missing_keys: Vec::new(),
         providers: providers.iter().map(|found| found.provider.clone()).collect(),

@@ -96,6 +96,11 @@ impl Column {
         }
     }
 
+    /// True if it may make several rows out of one, or none.
+    pub fn resizes(&self) -> bool {
+        matches!(&self.kind, ColumnKind::Custom(custom) if custom.resizes)
+    }
+
     /// The aliases of the models that it calls.
     pub fn model_aliases(&self) -> Vec<&str> {
         match &self.kind {

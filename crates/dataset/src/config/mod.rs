@@ -31,9 +31,12 @@ mod models;
 mod processors;
 mod pattern;
 mod structure;
+mod stages;
+mod steps;
 mod resolve;
 mod finish;
 mod digest;
+mod identity;
 
 use std::io::Read;
 use std::path::Path;

@@ -49,8 +49,13 @@ pub(super) fn names(draft: &Draft, seed: &SeedNames, notes: &mut Notes<'_>) -> N
     names
 }
 
-/// Looks all references up, and finds columns that wait for each other.
-pub(super) fn references(draft: &Draft, names: &Names, seed: &SeedNames, notes: &mut Notes<'_>) {
+/// Looks all references up, and finds columns that wait for each other. Returns the columns in their order of dependency.
+pub(super) fn references(
+    draft: &Draft,
+    names: &Names,
+    seed: &SeedNames,
+    notes: &mut Notes<'_>,
+) -> Vec<usize> {
     let is_open = matches!(seed, SeedNames::Open);
     let mut edges: Vec<Vec<usize>> = vec![Vec::new(); draft.columns.len()];
     for (number, column) in draft.columns.iter().enumerate() {
@@ -58,7 +63,7 @@ pub(super) fn references(draft: &Draft, names: &Names, seed: &SeedNames, notes: 
             match names.get(&reference.name) {
                 Some(producer) if producer.column() == Some(number) => own(column, reference, notes),
                 Some(producer) => {
-                    check_role(draft, reference, producer, notes);
+                    check_role(draft, (column, reference), producer, notes);
                     edges[number].extend(producer.column());
                 }
                 None if is_open => {}
@@ -73,12 +78,14 @@ pub(super) fn references(draft: &Draft, names: &Names, seed: &SeedNames, notes: 
                 .extend(names.get(name).and_then(Producer::column).filter(|column| *column != target));
         }
     }
-    for reference in draft.processors.iter().flat_map(|processor| &processor.references) {
+    let processors = draft.processors.iter().flat_map(|processor| &processor.references);
+    let stages = draft.stages.iter().flat_map(|stage| &stage.references);
+    for reference in processors.chain(stages) {
         if names.get(&reference.name).is_none() && !is_open {
             unknown(draft, reference, names, notes);
         }
     }
-    cycles(draft, &edges, notes);
+    cycles(draft, &edges, notes)
 }
 
 fn field(role: Role) -> String {
@@ -106,8 +113,16 @@ fn own(column: &DraftColumn, reference: &Reference, notes: &mut Notes<'_>) {
 }
 
 /// Conditions of samplers are evaluated before anything but samplers and the seed is there.
-fn check_role(draft: &Draft, reference: &Reference, producer: Producer, notes: &mut Notes<'_>) {
+fn check_role(
+    draft: &Draft,
+    (reader, reference): (&DraftColumn, &Reference),
+    producer: Producer,
+    notes: &mut Notes<'_>,
+) {
     let Some(column) = producer.column().map(|column| &draft.columns[column]) else { return };
+    if column.written_stage < reader.written_stage {
+        return;
+    }
     let is_sampler =
         column.column.as_ref().is_none_or(|column| matches!(column.kind, ColumnKind::Sampler(_)));
     if reference.role == Role::Condition && !is_sampler {
@@ -149,7 +164,7 @@ fn unknown(draft: &Draft, reference: &Reference, names: &Names, notes: &mut Note
     notes.hint(&place_of(reference, notes), what, help);
 }
 
-fn cycles(draft: &Draft, edges: &[Vec<usize>], notes: &mut Notes<'_>) {
+fn cycles(draft: &Draft, edges: &[Vec<usize>], notes: &mut Notes<'_>) -> Vec<usize> {
     let column = |place: &usize| &draft.columns[*place];
     Dag::sort(edges, |places| {
         let what = format!(
@@ -163,5 +178,5 @@ fn cycles(draft: &Draft, edges: &[Vec<usize>], notes: &mut Notes<'_>) {
             .collect();
         let help = format!("take one of these references away; {}", others.join(", "));
         notes.note(&column(&places[0]).at, what, help);
-    });
+    })
 }

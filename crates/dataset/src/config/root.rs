@@ -1,11 +1,10 @@
 //! The root of the file, and the files beside it.
 
 use anabranch_document::{Fields, Node, Notes, Tree};
-use anabranch_text::count;
 
 use super::digest::digest;
 use super::draft::Draft;
-use super::{COLUMNS_MOST, Environment, column, models, parse_root, processors, seed};
+use super::{Environment, models, parse_root, processors, seed, stages};
 
 /// Reads all that a configuration says.
 pub(super) fn read(
@@ -43,10 +42,7 @@ fn sections(
     notes: &mut Notes<'_>,
 ) -> Option<()> {
     draft.digest = digest(fields.table());
-    let columns = fields.need("columns", notes);
-    if let Some(node) = columns {
-        self::columns(node, draft, notes);
-    }
+    let columns = read_stages(&mut fields, draft, notes);
     if let Some(node) = fields.get("model_configs") {
         models::models(node, draft, notes);
     }
@@ -94,14 +90,22 @@ fn sections(
     Some(())
 }
 
-fn columns(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {
-    let Some(items) = notes.as_list(node, "columns") else { return };
-    if items.len() > COLUMNS_MOST {
-        let what = format!("there are {}, more than {COLUMNS_MOST}", count(items.len() as u64, "column"));
-        notes.note(&node.at, what, "split the dataset, or gather values in columns of type `llm-structured`");
-        return;
+/// Reads the columns: of one stage, or of several in `stages`. Returns the node of a list that may be empty.
+fn read_stages<'n>(fields: &mut Fields<'n>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option<&'n Node> {
+    let Some(several) = fields.get("stages") else {
+        let columns = fields.need("columns", notes)?;
+        stages::read_columns(columns, draft, notes);
+        stages::stage(fields, "rows".to_owned(), draft, notes);
+        return Some(columns);
+    };
+    for name in ["columns", "rows", "accept", "steps"] {
+        if let Some((key, _)) = fields.entry(name) {
+            let what = format!("`{name}` stands beside `stages`");
+            notes.note(&key.at, what, "move it into one of the stages");
+        }
     }
-    draft.columns = items.iter().filter_map(|item| column::column(item, notes)).collect();
+    stages::stages(several, draft, notes);
+    None
 }
 
 fn run_options(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {

@@ -16,8 +16,10 @@ use crate::column_type::ColumnType;
 pub struct Config {
     /// The name for messages and metadata, usually the file's stem.
     pub name: String,
-    /// In the order of the file.
+    /// In the order of the file, of all stages.
     pub columns: Vec<Column>,
+    /// At least one. The last has no steps.
+    pub stages: Vec<StageConfig>,
     pub models: Vec<ModelConfig>,
     pub providers: Vec<Provider>,
     pub seed: Option<SeedConfig>,
@@ -43,10 +45,69 @@ pub struct MissingKey {
     pub variable: String,
 }
 
+/// Columns that are generated together. Each stage after the first starts from the rows of the one before it.
+#[derive(Clone, Debug, Default)]
+pub struct StageConfig {
+    pub name: String,
+    /// The number of rows. Without it, the first stage takes the number that a build is asked for, a later one all rows
+    /// of the stage before it.
+    pub rows: Option<u64>,
+    /// The rows that are kept.
+    pub accept: Option<Accept>,
+    /// Steps behind the stage, in order.
+    pub steps: Vec<StepConfig>,
+}
+
+/// The rows that a stage keeps: it generates more until it has as many of them as it was asked for.
+#[derive(Clone, Debug)]
+pub struct Accept {
+    /// Conditions, all of which must be true.
+    pub when: Vec<TemplateText>,
+    /// The most rows that are generated. Default: [`Accept::CANDIDATES_PER_ROW`] times the rows.
+    pub max_candidates: Option<u64>,
+}
+
+impl Accept {
+    /// The rows that are generated at most for each that is asked for, if the configuration does not say.
+    pub const CANDIDATES_PER_ROW: u64 = 10;
+}
+
+/// A step between two stages.
+#[derive(Clone, Debug)]
+pub enum StepConfig {
+    /// Keeps the rows for which the condition is true.
+    Filter { when: TemplateText },
+    /// Keeps the first of the rows with equal values in these columns.
+    Dedupe { by: Vec<String> },
+    /// Makes one row per item of these columns, which are lists of the same length.
+    Explode { columns: Vec<String> },
+    /// Keeps some rows by chance.
+    Sample { size: SampleSize },
+    /// Orders the rows.
+    Sort { by: Vec<SortKey> },
+}
+
+/// The size of a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SampleSize {
+    Rows(u64),
+    /// Between 0 and 1.
+    Share(f64),
+}
+
+/// A column that rows are ordered by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortKey {
+    pub column: String,
+    pub descending: bool,
+}
+
 /// One column.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
+    /// The number of its stage, from 0.
+    pub stage: usize,
     /// Left out of the output.
     pub drop: bool,
     pub skip: Option<Skip>,
@@ -56,6 +117,12 @@ pub struct Column {
     pub kind: ColumnKind,
     /// `file:line:col` of the column, for messages at run time.
     pub place: String,
+    /// The digest of its definition without its name.
+    pub digest: String,
+    /// The digest of what decides about its random numbers: a column that is renamed or moved keeps them.
+    pub identity: String,
+    /// The number of columns before it with the same identity.
+    pub twin: u64,
 }
 
 /// When a cell is skipped, and what it holds then.
@@ -247,6 +314,8 @@ pub struct CustomColumn {
     pub column_types: Vec<(String, ColumnType)>,
     /// The longest silence of a call, 10 minutes unless set.
     pub timeout: std::time::Duration,
+    /// Makes any number of rows out of one (`allow_resize`).
+    pub resizes: bool,
 }
 
 /// How to reach the program of a custom column.

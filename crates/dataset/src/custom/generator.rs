@@ -55,6 +55,9 @@ impl CustomGenerator {
         let output = |name: &str| {
             let declared = column.column_types.iter().find(|(known, _)| known == name);
             let column_type = declared.map_or(ColumnType::Json, |(_, column_type)| column_type.clone());
+            // One item per row that is made; the step behind the stage takes the lists apart.
+            let column_type =
+                if column.resizes { ColumnType::List(Box::new(column_type)) } else { column_type };
             Output { name: name.to_owned(), column_type }
         };
         let contract = Contract {
@@ -96,11 +99,16 @@ impl Generator for CustomGenerator {
 
     fn cell(&self, row: Row<'_>) -> Work<Cells> {
         let call = self.call(Some(row.id), ("row", self.record(row.values.iter())));
-        let (worker, fills) = (Arc::clone(&self.worker), self.contract.fills.clone());
+        let (worker, fills, resizes) =
+            (Arc::clone(&self.worker), self.contract.fills.clone(), self.config.resizes);
         Work::future(async move {
             let line = worker.call(call).await?;
             let values = line.values.ok_or_else(|| wrong(r#"the answer has no "values""#))?;
-            cells(&values, &fills)
+            match (&values, resizes) {
+                (Value::List(rows), true) => lists(rows, &fills),
+                (row, true) => lists(std::slice::from_ref(row), &fills),
+                (row, false) => cells(row, &fills),
+            }
         })
     }
 
@@ -108,10 +116,14 @@ impl Generator for CustomGenerator {
         let count = rows.ids.len();
         let records = (0..count).map(|row| self.record(rows.columns.iter().map(|column| &column[row])));
         let call = self.call(None, ("rows", Value::list(records.collect::<Vec<_>>())));
-        let (worker, fills) = (Arc::clone(&self.worker), self.contract.fills.clone());
+        let (worker, fills, resizes) =
+            (Arc::clone(&self.worker), self.contract.fills.clone(), self.config.resizes);
         Work::future(async move {
             let line = worker.call(call).await?;
             let rows = line.rows.ok_or_else(|| wrong(r#"the answer has no "rows""#))?;
+            if resizes {
+                return resized(rows, count, &fills);
+            }
             if rows.len() != count {
                 return Err(wrong(format!(
                     "the answer has {} rows for {count}: a custom column keeps the number of rows",
@@ -121,6 +133,54 @@ impl Generator for CustomGenerator {
             Ok(rows.iter().map(|values| row_cells(values, &fills)).collect())
         })
     }
+}
+
+/// The rows that a batch became, each with the row that it was made out of: the one whose number `from_row` says, or the one
+/// at its own place, or the last one.
+fn resized(rows: Vec<Value>, count: usize, fills: &[Output]) -> Result<Vec<Result<Cells, Fault>>, Fault> {
+    let mut made: Vec<Vec<Value>> = vec![Vec::new(); count];
+    for (place, row) in rows.into_iter().enumerate() {
+        let from = match row.get(FROM_ROW) {
+            None => place.min(count - 1),
+            Some(Value::Int(from)) if (0..count as i64).contains(from) => *from as usize,
+            Some(other) => {
+                let what =
+                    format!("`{FROM_ROW}` is {}, expected the number of a row, from 0", other.to_json());
+                return Err(wrong(what));
+            }
+        };
+        let row = match row {
+            Value::Map(map) => map
+                .iter()
+                .filter(|(name, _)| &***name != FROM_ROW)
+                .map(|(name, value)| (Arc::clone(name), value.clone()))
+                .collect::<Map>()
+                .into(),
+            other => other,
+        };
+        made[from].push(row);
+    }
+    Ok(made.iter().map(|rows| lists(rows, fills)).collect())
+}
+
+/// The field of a made row that says which row it was made out of.
+const FROM_ROW: &str = "from_row";
+
+/// The cells of several rows, as one list per column.
+fn lists(rows: &[Value], fills: &[Output]) -> Result<Cells, Fault> {
+    let items: Vec<Output> = fills
+        .iter()
+        .map(|fill| {
+            let column_type = match &fill.column_type {
+                ColumnType::List(item) => (**item).clone(),
+                other => other.clone(),
+            };
+            Output { name: fill.name.clone(), column_type }
+        })
+        .collect();
+    let rows = rows.iter().map(|row| cells(row, &items)).collect::<Result<Vec<Cells>, Fault>>()?;
+    let column = |number: usize| Value::list(rows.iter().map(|row| row[number].clone()));
+    Ok((0..fills.len()).map(column).collect())
 }
 
 /// The cells of one row of a batch, or its error.

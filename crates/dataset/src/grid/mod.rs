@@ -3,7 +3,9 @@
 //! No edge is stored per cell: the edges of a node follow from those of its column. Lower numbers start first, so nodes of
 //! the whole group come first, then rows, and within a row the columns in their order of dependency.
 
+mod dry;
 mod layout;
+mod step;
 mod values;
 mod work;
 

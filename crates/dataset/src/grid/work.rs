@@ -1,49 +1,54 @@
 //! The workload of a row group: starts its cells, keeps their values, drops rows.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use anabranch_engine::workload::BoxFuture;
-use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Instead, Job, NodeId, Step, Workload};
+use anabranch_engine::{Budget, Cost, Drops, Failure, Instead, NodeId, Step, Workload};
 use anabranch_template::{Bounds, is_true};
 use anabranch_value::Value;
 
+use super::dry::DryGroup;
+use super::step::{StepFuture, StepJob, batch_outcome};
 use super::{Grid, HeadNode, Part, Place, RowValues};
+use crate::columns::REJECTED;
 use crate::config::OnRowError;
+use crate::dry::Foreseen;
 use crate::errors::RowError;
 use crate::fault::Fault;
-use crate::generator::{BoxWork, Call, Cells, Prepared, Row, Rows, Work};
+use crate::generator::{Call, Cells, Grain, Prepared, Row, Rows, Work};
 use crate::program::{Program, ProgramColumn, SkipRule, Stage, Task};
 use crate::progress::Progress;
 
 /// One row group under way.
 pub(crate) struct GroupRun<'p> {
-    stage: &'p Stage,
-    columns: &'p [ProgramColumn],
+    pub(super) stage: &'p Stage,
+    pub(super) columns: &'p [ProgramColumn],
     grid: Grid<'p>,
     /// The group's number, from 0.
     group: u64,
     /// The group's turn at stateful tasks: row groups that are on disk already have none.
     turn: u64,
-    values: RowValues,
+    pub(super) values: RowValues,
     errors: Vec<RowError>,
+    /// Rows that were not accepted.
+    rejected: Vec<u64>,
     /// The rows of each batch task under way, by its number among the head nodes.
     batches: Vec<BatchRows>,
     /// Calls that are prepared, by their nodes. One that is not here is prepared when it starts.
-    calls: HashMap<NodeId, PreparedCall>,
+    pub(super) calls: HashMap<NodeId, PreparedCall>,
     /// The memory of those that are due.
     call_bytes: usize,
     /// How often each node was started.
     tries: Vec<u8>,
     /// Tasks of each row that have ended.
-    settled: Vec<u32>,
-    scratch: Vec<Value>,
+    pub(super) settled: Vec<u32>,
+    pub(super) scratch: Vec<Value>,
     progress: Arc<Progress>,
     /// Calls are prepared before they wait for their limit: some may turn out not to be needed. If not, each is prepared
     /// when it starts, so that no prompt has to wait.
     pub(crate) prepares_early: bool,
+    /// Set in a dry run, which pays for nothing.
+    pub(super) dry: Option<Box<DryGroup>>,
 }
 
 /// The rows of a batch task under way.
@@ -55,7 +60,7 @@ struct BatchRows {
 }
 
 /// The outcome of the preparation of a call.
-enum PreparedCall {
+pub(super) enum PreparedCall {
     /// The call is to be made.
     Due(Call),
     /// No call is needed.
@@ -63,6 +68,8 @@ enum PreparedCall {
     Skipped,
     /// The preparation failed, and its fault is noted.
     Failed,
+    /// The recorded replies of a dry run end in this fault.
+    Fails(Fault),
 }
 
 /// The most memory of calls that wait, per row group.
@@ -78,6 +85,15 @@ pub(crate) enum Outcome {
     Failed(Fault),
     /// A turn was taken or passed on, or the node has nothing to do.
     Nothing,
+    /// The calls of a cell, in a dry run.
+    Foreseen {
+        found: Foreseen,
+        may_be_skipped: bool,
+    },
+    /// The value is unknown, in a dry run.
+    Unknown {
+        may_be_skipped: bool,
+    },
 }
 
 impl<'p> GroupRun<'p> {
@@ -100,6 +116,7 @@ impl<'p> GroupRun<'p> {
             turn,
             values,
             errors: Vec::new(),
+            rejected: Vec::new(),
             batches: vec![BatchRows::default(); stage.layout.head.len()],
             calls: HashMap::new(),
             call_bytes: 0,
@@ -108,6 +125,7 @@ impl<'p> GroupRun<'p> {
             scratch: Vec::new(),
             progress,
             prepares_early: false,
+            dry: None,
         }
     }
 
@@ -115,9 +133,9 @@ impl<'p> GroupRun<'p> {
         self.values.rows()
     }
 
-    /// The values and errors of a group that has ended.
-    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>) {
-        (self.values, self.errors)
+    /// The values and errors of a group that has ended, and the rows that were not accepted.
+    pub(crate) fn into_parts(self) -> (RowValues, Vec<RowError>, Vec<u64>) {
+        (self.values, self.errors, self.rejected)
     }
 
     /// Takes the rows out whose cells have not all ended, and returns their number: the run was drained.
@@ -145,7 +163,7 @@ impl<'p> GroupRun<'p> {
     }
 
     /// Whether the cell is skipped: because a column that it reads was, or by its own condition.
-    fn is_skipped(&self, row: usize, task: &Task) -> Result<bool, Fault> {
+    pub(super) fn is_skipped(&self, row: usize, task: &Task) -> Result<bool, Fault> {
         if task.propagate.iter().any(|column| self.values.is_skipped(row, *column)) {
             return Ok(true);
         }
@@ -169,6 +187,7 @@ impl<'p> GroupRun<'p> {
         }
         self.settled[row] += 1;
         self.progress.skipped(task_of.counter);
+        self.dry_skipped(row, task);
     }
 
     fn start_cell(&mut self, node: NodeId, row: usize, cell: usize) -> Step<Self> {
@@ -176,6 +195,11 @@ impl<'p> GroupRun<'p> {
         let part = self.stage.layout.cells[cell].part;
         if part == Part::Call {
             return self.start_call(node, row, task);
+        }
+        if self.dry.is_some()
+            && let Some(step) = self.dry_step(row, task, part)
+        {
+            return step;
         }
         if task.may_skip() {
             match self.is_skipped(row, task) {
@@ -213,6 +237,7 @@ impl<'p> GroupRun<'p> {
             Some(PreparedCall::Known(cells)) => Step::Ready(Ok(Outcome::Cells(std::mem::take(cells)))),
             Some(PreparedCall::Skipped) => Step::Ready(Ok(Outcome::Skipped)),
             Some(PreparedCall::Failed) => Step::Ready(Ok(Outcome::Nothing)),
+            Some(PreparedCall::Fails(fault)) => Step::Ready(Err(fault.clone())),
             None => self.prepare_and_call(node, row, task),
         }
     }
@@ -244,7 +269,7 @@ impl<'p> GroupRun<'p> {
     }
 
     /// Reads the values for a task's row into the scratch list.
-    fn read(&mut self, row: usize, task: &Task) {
+    pub(super) fn read(&mut self, row: usize, task: &Task) {
         self.scratch.clear();
         self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
     }
@@ -268,7 +293,7 @@ impl<'p> GroupRun<'p> {
         match self.calls.remove(&node) {
             Some(PreparedCall::Due(call)) => self.call_bytes -= call.bytes(),
             None => {}
-            Some(PreparedCall::Known(_) | PreparedCall::Skipped | PreparedCall::Failed) => return,
+            Some(_) => return,
         }
         if let Some(watch) = &task.watch {
             watch.ended(failed);
@@ -279,7 +304,12 @@ impl<'p> GroupRun<'p> {
         let task = &self.stage.tasks[number];
         let (mut kept, mut skipped, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.values.kept() {
-            match if task.may_skip() { self.is_skipped(row, task) } else { Ok(false) } {
+            let is_skipped = match &self.dry {
+                Some(dry) => self.is_surely_skipped(dry, row, task),
+                None if task.may_skip() => self.is_skipped(row, task),
+                None => Ok(false),
+            };
+            match is_skipped {
                 Ok(false) => kept.push(row as u32),
                 Ok(true) => skipped.push(row),
                 Err(fault) => faults.push((row as u32, fault)),
@@ -290,6 +320,7 @@ impl<'p> GroupRun<'p> {
         if fails_run && let Some((_, fault)) = faults.pop() {
             return Step::Ready(Err(fault));
         }
+        let kept = self.dry_batch(number, kept);
         let rows = self.gather(&kept, task);
         let is_empty = kept.is_empty();
         self.batches[head] = BatchRows { rows: kept, faults };
@@ -330,7 +361,11 @@ impl<'p> GroupRun<'p> {
             }
         }
         self.settled[row] += 1;
+        if task.accepts {
+            self.progress.accepted_row();
+        }
         self.progress.finished(task.counter);
+        self.dry_kept(row, number);
     }
 
     /// A cell has no value: its column's policy says what becomes of the row.
@@ -339,6 +374,15 @@ impl<'p> GroupRun<'p> {
             return;
         }
         let task = &self.stage.tasks[number];
+        if task.accepts && fault.class == REJECTED {
+            self.progress.rejected_row();
+            self.rejected.push(self.values.ids[row]);
+            return self.drop_row(row, drops);
+        }
+        // Those of calls are told when they are prepared.
+        if task.grain != Grain::Call {
+            self.dry_failed(row, number, &fault);
+        }
         self.progress.failed(task.counter, &fault);
         let keeps_row = task.on_error == OnRowError::KeepNull;
         self.errors.push(RowError::new(self.values.ids[row], &task.name, fault, keeps_row));
@@ -346,8 +390,13 @@ impl<'p> GroupRun<'p> {
             self.settled[row] += 1;
             return;
         }
-        self.values.drop_row(row);
         self.progress.dropped_row();
+        self.drop_row(row, drops);
+    }
+
+    /// Takes a row out, with all cells that it still waits for.
+    fn drop_row(&mut self, row: usize, drops: &mut Drops) {
+        self.values.drop_row(row);
         for cell in 0..self.stage.layout.cells.len() {
             drops.push(self.grid.cell(row, cell));
         }
@@ -398,7 +447,10 @@ impl<'p> GroupRun<'p> {
             Place::Cell { row, cell } => {
                 let (number, task) = self.task_of(cell);
                 match self.stage.layout.cells[cell].part {
-                    Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed),
+                    Part::Prepare => {
+                        self.dry_failed(row, number, &fault);
+                        self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed);
+                    }
                     Part::Call => self.call_ended(node, task, Some(&fault)),
                     Part::Whole => {}
                 }
@@ -444,10 +496,9 @@ impl Workload for GroupRun<'_> {
     /// A row that needs no call does not wait for the limit of its model.
     fn needs_limit(&mut self, node: NodeId) -> bool {
         match self.grid.place(node) {
-            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => !matches!(
-                self.calls.get(&node),
-                Some(PreparedCall::Known(_) | PreparedCall::Skipped | PreparedCall::Failed)
-            ),
+            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => {
+                matches!(self.calls.get(&node), None | Some(PreparedCall::Due(_)))
+            }
             _ => true,
         }
     }
@@ -461,6 +512,15 @@ impl Workload for GroupRun<'_> {
                 Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Skipped),
                 Part::Whole | Part::Call => self.skip(row, self.task_of(cell).0),
             },
+            (Place::Cell { row, cell }, Outcome::Foreseen { found, may_be_skipped }) => {
+                self.foreseen(node, (row, self.task_of(cell).0), found, may_be_skipped);
+            }
+            (Place::Cell { row, cell }, Outcome::Unknown { may_be_skipped }) => {
+                if self.stage.layout.cells[cell].part == Part::Prepare {
+                    self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed);
+                }
+                self.dry_unknown(row, self.task_of(cell).0, may_be_skipped);
+            }
             (Place::Cell { row, cell }, Outcome::Cells(cells)) => {
                 let (number, task) = self.task_of(cell);
                 self.call_ended(node, task, None);
@@ -471,8 +531,7 @@ impl Workload for GroupRun<'_> {
                     self.end_batch(head, number, results, drops);
                 }
             }
-            (Place::Head(_), Outcome::Cells(_) | Outcome::Prepared(_) | Outcome::Skipped)
-            | (Place::Cell { .. }, Outcome::Batch(_)) => {
+            (Place::Head(_), _) | (Place::Cell { .. }, Outcome::Batch(_)) => {
                 unreachable!("a node ends with an outcome of its own kind")
             }
         }
@@ -488,56 +547,8 @@ impl Workload for GroupRun<'_> {
     }
 }
 
-fn no_job() -> Fault {
+pub(super) fn no_job() -> Fault {
     Fault::permanent("internal", "a call is prepared at once or as a future, not by a job")
-}
-
-/// The asynchronous work of a node.
-pub(crate) enum StepFuture {
-    Cell(BoxFuture<Cells, Fault>),
-    Prepare(BoxFuture<Prepared, Fault>),
-    /// With whether a failed row fails the run.
-    Batch(BoxFuture<Vec<Result<Cells, Fault>>, Fault>, bool),
-    Turn(BoxFuture<(), Fault>),
-}
-
-impl Future for StepFuture {
-    type Output = Result<Outcome, Fault>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            StepFuture::Cell(future) => future.as_mut().poll(cx).map_ok(Outcome::Cells),
-            StepFuture::Prepare(future) => future.as_mut().poll(cx).map_ok(Outcome::Prepared),
-            StepFuture::Batch(future, fails_run) => {
-                future.as_mut().poll(cx).map(|result| result.and_then(|rows| batch_outcome(rows, *fails_run)))
-            }
-            StepFuture::Turn(future) => future.as_mut().poll(cx).map_ok(|()| Outcome::Nothing),
-        }
-    }
-}
-
-/// The synchronous work of a node.
-pub(crate) enum StepJob {
-    Cell(BoxWork<Cells>),
-    /// With whether a failed row fails the run.
-    Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
-}
-
-impl Job<Outcome, Fault> for StepJob {
-    fn run(self, _: Option<Outcome>, check: &Check<'_>) -> Result<Outcome, Fault> {
-        match self {
-            StepJob::Cell(job) => job(check).map(Outcome::Cells),
-            StepJob::Batch(job, fails_run) => job(check).and_then(|rows| batch_outcome(rows, fails_run)),
-        }
-    }
-}
-
-/// The outcome of a batch, or its first fault if that fails the run.
-fn batch_outcome(rows: Vec<Result<Cells, Fault>>, fails_run: bool) -> Result<Outcome, Fault> {
-    if fails_run && let Some(Err(fault)) = rows.iter().find(|row| row.is_err()) {
-        return Err(fault.clone());
-    }
-    Ok(Outcome::Batch(rows))
 }
 
 /// Whether a rendered condition means yes. A template of several parts renders to text.

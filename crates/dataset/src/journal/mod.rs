@@ -126,9 +126,12 @@ impl Journal {
     /// True if the journal surely has no entry under a key, of a request that was not made since it was opened. It does
     /// not read the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
-        self.was_empty
-            || self.tail.find(key).is_none()
-                && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
+        self.was_empty || self.lacks(key)
+    }
+
+    /// True if the journal has no entry under a key at this moment. It does not read the disk.
+    pub(crate) fn lacks(&self, key: &Address) -> bool {
+        self.tail.find(key).is_none() && matches!(self.store.recall(key).now_or_never(), Some(Ok(None)))
     }
 
     /// The entry under a key.
@@ -172,6 +175,11 @@ impl Journal {
         let synced = self.sync().await;
         let closed = self.store.clone().close().await;
         synced.and(closed.map_err(|error| self.failed("close", error.into())))
+    }
+
+    /// Releases the folder of a journal that was only read.
+    pub(crate) async fn release(&self) -> Result<(), Error> {
+        self.store.clone().close().await.map_err(|error| self.failed("close", error.into()))
     }
 
     /// A build whose journal fails must not go on to pay for replies that nobody keeps.

@@ -142,7 +142,7 @@ pub(super) fn ranges(ids: &[Option<u64>]) -> String {
             continue;
         };
         let mut last = *first;
-        while let Some(Some(_)) = ids.next_if(|next| **next == Some(last + 1)) {
+        while let Some(Some(_)) = ids.next_if(|next| last < u64::MAX && **next == Some(last + 1)) {
             last += 1;
         }
         text.push_str(&if last == *first { first.to_string() } else { format!("{first}-{last}") });
@@ -166,6 +166,14 @@ pub(super) fn row_numbers(ranges: &str, most: usize) -> Option<Vec<Option<u64>>>
         ids.extend((first..=last).map(Some));
     }
     (ids.len() <= most).then_some(ids)
+}
+
+/// The most rows that a note is believed to name.
+const ROWS_MOST: usize = 100_000_000;
+
+/// The row numbers of [`ranges`], however many; none if the text is not of that form.
+pub(super) fn all_row_numbers(ranges: &str) -> Vec<u64> {
+    row_numbers(ranges, ROWS_MOST).unwrap_or_default().into_iter().flatten().collect()
 }
 
 #[cfg(test)]

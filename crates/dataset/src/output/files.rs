@@ -22,7 +22,7 @@ pub struct FileError {
 }
 
 /// For `map_err`: what failed, and where.
-pub(super) fn cannot(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+pub(crate) fn cannot(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |cause| FileError { action, path: path.to_owned(), cause }
 }
 
@@ -61,7 +61,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a Parquet file of these parts as a whole.
-pub(super) fn write_parquet_parts(
+pub(crate) fn write_parquet_parts(
     path: &Path,
     schema: SchemaRef,
     parts: impl Iterator<Item = io::Result<RecordBatch>>,

@@ -11,16 +11,19 @@ use super::arrow::record_batch;
 use super::files::{FileError, cannot, write_json, write_parquet_parts, write_whole};
 use super::metadata::{METADATA, Metadata};
 use super::read::IDS_NOTE;
-use super::resume::{RANGE_NOTE, UNFINISHED_NOTE};
+use super::resume::{RANGE_NOTE, REJECTED_NOTE, UNFINISHED_NOTE, entries, group_number};
 use super::status::STATUS;
 use super::{arrow, errors_file};
 use crate::errors::RowError;
 use crate::processor::Table;
+use crate::stages::STAGES;
 
-/// The folder of a dataset.
+/// The folder of a dataset, or of one of its stages.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// The output folder of the dataset, which has the events and the state of the build.
+    home: PathBuf,
 }
 
 /// The folder of the rows.
@@ -36,8 +39,8 @@ pub(crate) const JOURNAL: &str = "journal";
 const ERRORS_TABLE: &str = "errors.parquet";
 const ERRORS_LINES: &str = "errors.jsonl";
 /// The entries of a dataset's folder that a new build may replace.
-const OWN: [&str; 9] =
-    [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS, STATUS];
+const OWN: [&str; 10] =
+    [ROWS, DROPPED, PROCESSED, ERRORS, METADATA, ERRORS_TABLE, ERRORS_LINES, EVENTS, STATUS, STAGES];
 /// The file with one JSON object per event of the build.
 const EVENTS: &str = "events.jsonl";
 
@@ -48,6 +51,8 @@ pub(crate) struct GroupFiles {
     /// With the name of the processor.
     pub(crate) processed: Vec<(String, Table)>,
     pub(crate) errors: Vec<RowError>,
+    /// Rows that were not accepted.
+    pub(crate) rejected: Vec<u64>,
     /// The rows that the group was built for.
     pub(crate) ids: Range<u64>,
     /// Rows that are not there because the build was stopped.
@@ -59,7 +64,18 @@ impl Folder {
     pub(crate) fn create(path: &Path) -> Result<Folder, FileError> {
         let rows = path.join(ROWS);
         fs::create_dir_all(&rows).map_err(cannot("create", &rows))?;
-        Ok(Folder { path: path.to_owned() })
+        Ok(Folder { path: path.to_owned(), home: path.to_owned() })
+    }
+
+    /// The folder of a stage below this one.
+    pub(crate) fn stage(&self, name: &str) -> Result<Folder, FileError> {
+        let stage = Folder::create(&self.path.join(name))?;
+        Ok(Folder { home: self.path.clone(), ..stage })
+    }
+
+    /// The output folder of the dataset.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// True if the folder has files of a dataset.
@@ -71,6 +87,16 @@ impl Folder {
     /// True if the folder has files of rows.
     pub(crate) fn has_rows(path: &Path) -> bool {
         fs::read_dir(path.join(ROWS)).is_ok_and(|mut rows| rows.next().is_some())
+    }
+
+    /// True if the folder has stages of a build.
+    pub(crate) fn has_stages(path: &Path) -> bool {
+        path.join(STAGES).exists()
+    }
+
+    /// Removes the files of row groups. Blocks.
+    pub(crate) fn clear_rows(&self) -> Result<(), FileError> {
+        self.remove_groups(|_| false)
     }
 
     /// Removes the files of a dataset, and nothing else. The journal stays.
@@ -87,7 +113,7 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Folder, FileError> {
         let rows = path.join(ROWS);
         fs::read_dir(&rows).map_err(cannot("read", &rows))?;
-        Ok(Folder { path: path.to_owned() })
+        Ok(Folder { path: path.to_owned(), home: path.to_owned() })
     }
 
     /// Where it is.
@@ -97,7 +123,7 @@ impl Folder {
 
     /// The file of the build's events: one JSON object per line.
     pub fn events(&self) -> PathBuf {
-        self.path.join(EVENTS)
+        self.home.join(EVENTS)
     }
 
     /// The file of the errors: one JSON object per failed cell.
@@ -116,17 +142,7 @@ impl Folder {
 
     /// The files with the rows, in order.
     pub fn row_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        let folder = self.path.join(ROWS);
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(cannot("read", &folder))? {
-            let path = entry.map_err(cannot("read", &folder))?.path();
-            if path.extension().is_some_and(|extension| extension == "parquet") {
-                files.push(path);
-            }
-        }
-        // By number: names of more than five digits do not sort as text.
-        files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-        Ok(files)
+        numbered_files(&self.path.join(ROWS))
     }
 
     /// Writes a row group. Blocks.
@@ -144,17 +160,22 @@ impl Folder {
         } else if let Some(old) = Some(self.path.join(ERRORS).join(&name)).filter(|old| old.exists()) {
             fs::remove_file(&old).map_err(cannot("remove", &old))?;
         }
+        let rejected: Vec<Option<u64>> = files.rejected.iter().copied().map(Some).collect();
         let notes = [
             (RANGE_NOTE, format!("{}..{}", files.ids.start, files.ids.end)),
             (UNFINISHED_NOTE, files.unfinished.to_string()),
+            (REJECTED_NOTE, arrow::ranges(&rejected)),
         ];
         self.write_table(ROWS, group, &files.rows, &notes)
     }
 
-    /// Puts the errors of all groups together, as one table and one file of JSON lines. Blocks.
-    pub(crate) fn write_errors(&self, groups: u64) -> Result<(), FileError> {
-        let parts = (0..groups).map(|group| self.path.join(ERRORS).join(format!("batch_{group:05}.jsonl")));
-        let parts: Vec<PathBuf> = parts.filter(|path| path.exists()).collect();
+    /// Puts the errors of all groups together, as one table and one file of JSON lines, those of earlier stages first.
+    /// Blocks.
+    pub(crate) fn write_errors(&self, earlier: &[PathBuf]) -> Result<(), FileError> {
+        let mut parts = Vec::new();
+        for folder in earlier.iter().chain([&self.path]) {
+            parts.extend(numbered_files(&folder.join(ERRORS))?);
+        }
         write_whole(&self.path.join(ERRORS_LINES), |file| {
             parts.iter().try_for_each(|path| std::io::copy(&mut fs::File::open(path)?, file).map(drop))
         })?;
@@ -195,7 +216,8 @@ impl Folder {
         write_whole(&path, |file| std::io::Write::write_all(file, source.as_bytes()))
     }
 
-    fn write_table(
+    /// Writes a table as the file of that number in a folder below this one. Blocks.
+    pub(crate) fn write_table(
         &self,
         folder: &str,
         group: u64,
@@ -215,4 +237,13 @@ impl Folder {
         fs::create_dir_all(&folder).map_err(cannot("create", &folder))?;
         Ok(folder.join(name))
     }
+}
+
+/// The files of row groups in a folder, in order; none if there is no such folder.
+fn numbered_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut files = entries(folder)?;
+    files.retain(|path| group_number(path).is_some());
+    // Names of more than five digits do not sort as text.
+    files.sort_by_key(|path| group_number(path));
+    Ok(files)
 }

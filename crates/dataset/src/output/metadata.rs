@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, cannot};
+use crate::stages::StepReport;
 
 pub(super) const METADATA: &str = "metadata.json";
 
@@ -18,9 +19,15 @@ pub struct Metadata {
     /// The version of the program that built it.
     pub anabranch_version: String,
     pub target_num_records: u64,
+    /// Rows that the build was asked for; of the first stage, if there are several.
+    pub asked_num_records: u64,
     pub actual_num_records: u64,
     /// Rows that were dropped because a cell failed.
     pub dropped_num_records: u64,
+    /// Rows that were not accepted.
+    pub rejected_num_records: u64,
+    /// Rows that were accepted when there were enough already.
+    pub surplus_num_records: u64,
     pub total_num_batches: u64,
     pub num_completed_batches: u64,
     pub buffer_size: u64,
@@ -36,6 +43,10 @@ pub struct Metadata {
     pub is_complete: bool,
     /// Digests of everything that decides about the values, by name.
     pub inputs: BTreeMap<String, String>,
+    /// Of the rows of the stage before.
+    pub input_digest: String,
+    /// The stages up to this one, if there are several, or some rows were not accepted.
+    pub stages: Vec<StageReport>,
     /// How often failed rows were tried again on request.
     pub retry_rounds: u32,
     /// Calls, tokens and money by column, since the build began: a build that is continued adds to it.
@@ -59,6 +70,27 @@ impl Metadata {
         };
         serde_json::from_str(&text).map(Some).map_err(|error| cannot("read", &path)(error.into()))
     }
+}
+
+/// The rows of a stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StageReport {
+    pub name: String,
+    /// The folder of the stage below the output folder; empty for the last one.
+    pub folder: String,
+    /// Rows that were generated.
+    pub candidates: u64,
+    /// Rows that were kept.
+    pub rows: u64,
+    /// Rows that were dropped because a cell failed.
+    pub dropped: u64,
+    /// Rows that were not accepted.
+    pub rejected: u64,
+    /// Rows that were accepted when there were enough already.
+    pub surplus: u64,
+    /// The steps behind it.
+    pub steps: Vec<StepReport>,
 }
 
 /// A column in the metadata.

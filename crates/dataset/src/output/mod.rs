@@ -4,6 +4,7 @@
 //! a row group is renamed last: where it is, the group's other files are as well.
 
 mod arrow;
+mod cut;
 mod errors_file;
 mod files;
 mod lock;
@@ -16,14 +17,14 @@ mod whole;
 
 pub use arrow::type_name;
 pub use files::FileError;
-pub(crate) use files::write_json;
+pub(crate) use files::{cannot, write_json, write_parquet_parts};
 pub use folder::Folder;
 pub(crate) use folder::{GroupFiles, JOURNAL};
 pub(crate) use lock::Lock;
-pub use metadata::{ColumnMetadata, ColumnSpend, Metadata, ModelMetadata};
+pub use metadata::{ColumnMetadata, ColumnSpend, Metadata, ModelMetadata, StageReport};
 pub use read::RowFile;
 pub(crate) use resume::GroupOnDisk;
 pub(crate) use status::write_status;
-pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport};
+pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport, StageView};
 pub(crate) use whole::after_generation;
 pub use whole::{ExportFormat, export};

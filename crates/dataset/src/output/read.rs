@@ -1,6 +1,7 @@
 //! Reading the files of a dataset.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anabranch_value::Value;
@@ -8,7 +9,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::FileMetaData;
 
 use super::arrow::row_numbers;
 use super::files::{FileError, cannot};
@@ -34,9 +37,32 @@ pub struct RowFile {
 impl RowFile {
     /// Opens a file. Blocks.
     pub fn open(path: &Path) -> Result<RowFile, FileError> {
-        let file = File::open(path).map_err(cannot("read", path))?;
-        let builder =
-            ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(path, error))?;
+        RowFile::of(path, builder(path)?)
+    }
+
+    /// Opens a part of a file: some columns, in the order of the file, of the rows at these positions. They come without
+    /// their numbers. Blocks.
+    pub(crate) fn open_part(
+        path: &Path,
+        columns: &[&str],
+        positions: Range<u64>,
+    ) -> Result<RowFile, FileError> {
+        let builder = builder(path)?;
+        let fields = builder.schema().fields();
+        let number = |name: &&str| {
+            let number = fields.iter().position(|field| field.name() == name);
+            number.ok_or_else(|| unreadable(path, format!("there is no column `{name}`")))
+        };
+        let numbers = columns.iter().map(number).collect::<Result<Vec<usize>, FileError>>()?;
+        let mask = ProjectionMask::roots(builder.parquet_schema(), numbers);
+        let (start, rows) = (positions.start as usize, (positions.end - positions.start) as usize);
+        let mut part = RowFile::of(path, builder.with_projection(mask).with_offset(start).with_limit(rows))?;
+        part.columns.retain(|(name, _)| columns.contains(&&**name));
+        part.ids = Vec::new().into_iter();
+        Ok(part)
+    }
+
+    fn of(path: &Path, builder: Builder) -> Result<RowFile, FileError> {
         let columns = builder.schema().fields().iter().map(|field| {
             let known = column_type(field.data_type());
             let name = field.name();
@@ -46,9 +72,8 @@ impl RowFile {
         let columns = columns.collect::<Result<_, FileError>>()?;
         let metadata = builder.metadata().file_metadata();
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        let notes = metadata.key_value_metadata().into_iter().flatten();
-        let note = notes.filter(|note| note.key == IDS_NOTE).find_map(|note| note.value.as_deref());
-        let ids = note.and_then(|note| row_numbers(note, rows as usize)).unwrap_or_default();
+        let ids =
+            note_in(metadata, IDS_NOTE).and_then(|note| row_numbers(note, rows as usize)).unwrap_or_default();
         let reader =
             builder.with_batch_size(ROWS_AT_A_TIME).build().map_err(|error| unreadable(path, error))?;
         Ok(RowFile { path: path.to_owned(), reader, columns, ids: ids.into_iter(), rows })
@@ -90,6 +115,24 @@ impl Iterator for RowFile {
         let batch = self.reader.next()?;
         Some(batch.map(|batch| self.table(&batch)).map_err(|error| unreadable(&self.path, error)))
     }
+}
+
+type Builder = ParquetRecordBatchReaderBuilder<File>;
+
+fn builder(path: &Path) -> Result<Builder, FileError> {
+    let file = File::open(path).map_err(cannot("read", path))?;
+    Builder::try_new(file).map_err(|error| unreadable(path, error))
+}
+
+/// A note in a file. Blocks.
+pub(super) fn note(path: &Path, name: &str) -> Result<Option<String>, FileError> {
+    Ok(note_in(builder(path)?.metadata().file_metadata(), name).map(str::to_owned))
+}
+
+/// A note in the metadata of a file.
+pub(super) fn note_in<'m>(metadata: &'m FileMetaData, name: &str) -> Option<&'m str> {
+    let notes = metadata.key_value_metadata()?;
+    notes.iter().find(|note| note.key == name)?.value.as_deref()
 }
 
 fn unreadable(path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> FileError {

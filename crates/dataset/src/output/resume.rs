@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 
+use super::arrow::all_row_numbers;
 use super::errors_file;
 use super::files::{FileError, cannot};
 use super::folder::{DROPPED, ERRORS, Folder, PROCESSED, ROWS};
+use super::read::note_in;
 use crate::errors::RowError;
 
-/// Notes in the file of a row group: the rows that it was built for, and how many of them are not in it because the build
-/// was stopped.
+/// Notes in the file of a row group: the rows that it was built for, how many of them are not in it because the build was
+/// stopped, and those that were not accepted.
 pub(super) const RANGE_NOTE: &str = "anabranch.rows";
 pub(super) const UNFINISHED_NOTE: &str = "anabranch.unfinished";
+pub(super) const REJECTED_NOTE: &str = "anabranch.rejected";
 
 /// A row group that is on disk.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct GroupOnDisk {
     /// Rows that are missing because the build was stopped.
     pub(crate) unfinished: u64,
     pub(crate) errors: Vec<RowError>,
+    /// The number of rows that were not accepted.
+    pub(crate) rejected: u64,
 }
 
 impl Folder {
@@ -42,16 +47,14 @@ impl Folder {
         // A file with its final name is whole. One that cannot be read was not written by a build: it is built again.
         let Ok(reader) = SerializedFileReader::new(file) else { return Ok(None) };
         let metadata = reader.metadata().file_metadata();
-        let note = |name: &str| {
-            let notes = metadata.key_value_metadata()?;
-            notes.iter().find(|note| note.key == name)?.value.as_deref()
-        };
+        let note = |name: &str| note_in(metadata, name);
         let Some(ids) = note(RANGE_NOTE).and_then(range) else { return Ok(None) };
         let Some(unfinished) = note(UNFINISHED_NOTE).and_then(|count| count.parse().ok()) else {
             return Ok(None);
         };
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        Ok(Some(GroupOnDisk { ids, rows, unfinished, errors: self.group_errors(group)? }))
+        let rejected = note(REJECTED_NOTE).map_or(0, |rows| all_row_numbers(rows).len() as u64);
+        Ok(Some(GroupOnDisk { ids, rows, unfinished, errors: self.group_errors(group)?, rejected }))
     }
 
     fn group_errors(&self, group: u64) -> Result<Vec<RowError>, FileError> {
@@ -78,7 +81,7 @@ impl Folder {
 }
 
 /// The entries of a folder; none if there is no such folder.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let read = match fs::read_dir(folder) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
@@ -90,7 +93,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 /// The number in a name such as `batch_00012.parquet`.
-fn group_number(path: &Path) -> Option<u64> {
+pub(super) fn group_number(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.strip_prefix("batch_")?.parse().ok()
 }
 

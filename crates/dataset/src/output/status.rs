@@ -25,9 +25,22 @@ pub struct BuildStatus {
     pub limits: Vec<LimitReport>,
     /// Calls and tokens by model alias, since the build began or was last continued.
     pub models: BTreeMap<String, ModelMetadata>,
+    /// The stage that is built now, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageView>,
     /// Why it stopped or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A stage among several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageView {
+    pub name: String,
+    /// From 1.
+    pub number: usize,
+    /// The number of stages.
+    pub count: usize,
 }
 
 /// How far a build came.

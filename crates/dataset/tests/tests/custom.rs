@@ -32,6 +32,7 @@ pub(crate) fn custom(command: &[&str]) -> CustomColumn {
         stateful: false,
         column_types: vec![("c".into(), ColumnType::Int)],
         timeout: Duration::from_secs(60),
+        resizes: false,
     }
 }
 

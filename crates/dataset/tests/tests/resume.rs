@@ -20,21 +20,23 @@ use tokio::sync::Notify;
 
 use crate::kit::scratch;
 
-type Script = dyn Fn(&ChatRequest) -> Result<String, Error> + Send + Sync;
+pub(crate) type Script = dyn Fn(&ChatRequest) -> Result<String, Error> + Send + Sync;
 
 /// A model that answers by a script, and remembers what it was asked.
 #[derive(Clone)]
-struct Counting {
+pub(crate) struct Counting {
     identity: Identity,
     script: Arc<Script>,
-    asked: Arc<Mutex<Vec<(String, u64, u32)>>>,
-    embedded: Arc<Mutex<Vec<String>>>,
+    pub(crate) asked: Arc<Mutex<Vec<(String, u64, u32)>>>,
+    pub(crate) embedded: Arc<Mutex<Vec<String>>>,
     /// After this many calls, no call is answered before it is notified.
     holds_after: Option<(usize, Arc<Notify>)>,
 }
 
 impl Counting {
-    fn new(script: impl Fn(&ChatRequest) -> Result<String, Error> + Send + Sync + 'static) -> Counting {
+    pub(crate) fn new(
+        script: impl Fn(&ChatRequest) -> Result<String, Error> + Send + Sync + 'static,
+    ) -> Counting {
         Counting {
             identity: Identity { provider: "test".into(), model: "counting".into() },
             script: Arc::new(script),
@@ -45,12 +47,12 @@ impl Counting {
     }
 
     /// The number of calls since the last time.
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         std::mem::take(&mut *self.asked.lock().unwrap()).len()
     }
 
     /// Calls by the beginning of the prompt, since the last time.
-    fn calls_by_word(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn calls_by_word(&self) -> BTreeMap<String, usize> {
         let mut words = BTreeMap::new();
         for (prompt, ..) in std::mem::take(&mut *self.asked.lock().unwrap()) {
             *words.entry(prompt.split(' ').next().unwrap().to_owned()).or_default() += 1;
@@ -95,18 +97,18 @@ impl Model for Counting {
 }
 
 /// Replies that differ by prompt, row and attempt.
-fn echo() -> Counting {
+pub(crate) fn echo() -> Counting {
     Counting::new(|request| {
         Ok(format!("<{} {} {}>", request.messages.last().unwrap().text, request.sample, request.attempt))
     })
 }
 
-struct Case {
-    folder: PathBuf,
-    out: PathBuf,
-    model: Counting,
-    seed: u64,
-    buffer_size: u64,
+pub(crate) struct Case {
+    pub(crate) folder: PathBuf,
+    pub(crate) out: PathBuf,
+    pub(crate) model: Counting,
+    pub(crate) seed: u64,
+    pub(crate) buffer_size: u64,
 }
 
 const TWO: &str = "
@@ -117,7 +119,7 @@ columns:
 ";
 
 impl Case {
-    fn new(test: &str, config: &str, model: Counting) -> Case {
+    pub(crate) fn new(test: &str, config: &str, model: Counting) -> Case {
         let folder = scratch(&format!("resume_{test}"));
         std::fs::create_dir_all(&folder).unwrap();
         let case = Case { out: folder.join("data"), folder, model, seed: 0, buffer_size: 10 };
@@ -125,15 +127,15 @@ impl Case {
         case
     }
 
-    fn configure(&self, config: &str) {
+    pub(crate) fn configure(&self, config: &str) {
         std::fs::write(self.folder.join("config.yaml"), config).unwrap();
     }
 
-    fn options(&self, rows: u64) -> BuildOptions {
+    pub(crate) fn options(&self, rows: u64) -> BuildOptions {
         BuildOptions { rows, out: self.out.clone(), ..BuildOptions::default() }
     }
 
-    fn build(&self, options: BuildOptions) -> Result<BuildReport, DatasetError> {
+    pub(crate) fn build(&self, options: BuildOptions) -> Result<BuildReport, DatasetError> {
         self.with_build(options, async |build| build.run().await)
     }
 
@@ -160,18 +162,18 @@ impl Case {
     }
 
     /// All rows as JSON lines.
-    fn rows(&self) -> String {
+    pub(crate) fn rows(&self) -> String {
         rows_in(&self.out)
     }
 }
 
-fn rows_in(out: &Path) -> String {
+pub(crate) fn rows_in(out: &Path) -> String {
     let mut rows = Vec::new();
     export(&Folder::open(out).unwrap(), ExportFormat::Jsonl, out, &mut rows).unwrap();
     String::from_utf8(rows).unwrap()
 }
 
-fn reused(report: &BuildReport) -> u64 {
+pub(crate) fn reused(report: &BuildReport) -> u64 {
     report.models.values().map(|model| model.reused).sum()
 }
 

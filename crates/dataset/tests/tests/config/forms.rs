@@ -48,7 +48,7 @@ seed: {}
         &expect![[r#"
             data.yaml:2:1: a dataset configuration has no `colums` (did you mean `columns`?)
             data.yaml:3:63: column `a` has no `parms` (did you mean `params`?)
-            data.yaml:4:1: a dataset configuration has no `seed` (it has library_version, columns, model_configs, providers, run, seed_config, constraints, processors, tool_configs, profilers)"#]],
+            data.yaml:4:1: a dataset configuration has no `seed` (it has library_version, stages, columns, rows, accept, steps, model_configs, providers, run, seed_config, constraints, processors, tool_configs, profilers)"#]],
     );
     refused(
         "data_designer: {columns: []}\nlibrary: 1\n",
@@ -83,7 +83,7 @@ seed_config: {source: {seed_type: hf, path: datasets/x/y}}
             data.yaml:3:28: columns of type `image` are not taken yet: cells hold no images (generate text instead, and make the images from it in a step of its own)
             data.yaml:4:77: tools (MCP) are not taken yet: a model call has no tools (take `tool_alias` away, or run the tool before and bring its results in as a seed)
             data.yaml:5:86: images, audio and video in prompts are not taken yet: prompts are text (take `multi_modal_context` away, or describe the media in a text column)
-            data.yaml:6:71: `allow_resize: true` is not taken yet: a column keeps the number of rows (take it away and change the number of rows in a processor or in the seed; steps between stages of a build come with a later version)
+            data.yaml:6:71: a column of type `sampler` has one value per row (take `allow_resize` away; `steps:` behind the columns change the number of rows: filter, dedupe, explode, sample, sort)
             data.yaml:7:77: validators of type `local_callable` are not taken: a file holds no Python function (serve the function over HTTP and use `validator_type: remote`, or make it a `custom` column)
             data.yaml:8:15: tools (MCP) are not taken yet: a model call has no tools (take `tool_configs` away, or run the tools before and bring their results in as a seed)
             data.yaml:10:84: models of type `image` are not taken yet: cells hold no images (take the model away)
