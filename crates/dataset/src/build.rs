@@ -1,6 +1,5 @@
 //! Building a dataset: from generators to files, or to rows in memory.
 
-mod dry;
 pub(crate) mod learned;
 mod report;
 mod progress_events;
@@ -24,7 +23,9 @@ use crate::column_type::ColumnType;
 use crate::config::Accept;
 use crate::dataset::Dataset;
 use crate::error::Error;
+use crate::estimate::{BuildPlan, Totals};
 use crate::generator::Output;
+use crate::inputs;
 use crate::job;
 use crate::journal::Journal;
 use crate::output::{
@@ -41,9 +42,9 @@ use crate::stop::{ErrorWatch, StopReason};
 pub(crate) struct StageBuild {
     pub(crate) shared: Arc<Shared>,
     dataset: Arc<Dataset>,
-    groups: Groups,
+    pub(crate) groups: Groups,
     /// The most rows that are generated, if they are accepted or not.
-    most: Option<u64>,
+    pub(crate) most: Option<u64>,
     pub(crate) place: StagePlace,
     found: FoundGroups,
 }
@@ -367,6 +368,12 @@ impl StageBuild {
         metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
         let spend = &self.dataset.spend;
         spend.note(&mut metadata, self.shared.elapsed());
+        let home = folder.home().to_owned();
+        let plan = job::blocking(&self.shared.engine, move || BuildPlan::read(&home)).await??;
+        let spent = Totals::of(spend, self.shared.elapsed());
+        let (digest, asked) = (inputs::digest(&self.dataset.inputs), self.place.asked);
+        metadata.plan = plan.and_then(|plan| plan.check(&digest, asked, &spent));
+        report.plan.clone_from(&metadata.plan);
         report.models.clone_from(&metadata.models);
         report.models_of_run = spend.models_of_run();
         metadata.is_complete = report.stopped.is_none();

@@ -13,7 +13,7 @@ use crate::budget::{Budget, Meter};
 use crate::chain::Build;
 use crate::columns::Accepts;
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
-use crate::dry::InDryRun;
+use crate::dry::{InDryRun, ModelFacts};
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
@@ -81,6 +81,8 @@ pub struct Dataset {
     pub(crate) rounds: Arc<AtomicU32>,
     /// The limit of all tasks in flight.
     pub(crate) tasks_limit: Option<LimitKey>,
+    /// The models with their limits, for plans.
+    pub(crate) models: Vec<(ModelFacts, LimitKey)>,
     /// Ends the build early.
     pub(crate) stop: StopSwitch,
 }
@@ -186,6 +188,7 @@ impl Dataset {
             journal: JournalSlot::default(),
             rounds: Arc::default(),
             tasks_limit: None,
+            models: Vec::new(),
             stop: StopSwitch::default(),
         }
     }
@@ -202,28 +205,22 @@ impl Dataset {
         generator: Arc<dyn Generator>,
         settings: ColumnSettings,
     ) {
-        let ColumnSettings {
-            skip,
-            propagate_skip,
-            on_error,
-            limit,
-            retry,
-            timeout,
-            is_initial,
-            models,
-            in_dry_run,
-        } = settings;
-        let policy = Policy { limit, retry, timeout, ..Policy::default() };
+        let policy = Policy {
+            limit: settings.limit,
+            retry: settings.retry,
+            timeout: settings.timeout,
+            ..Policy::default()
+        };
         let task = TaskSpec {
             generator,
-            skip,
-            propagate_skip,
-            on_error,
+            skip: settings.skip,
+            propagate_skip: settings.propagate_skip,
+            on_error: settings.on_error,
             policy,
-            is_initial,
+            is_initial: settings.is_initial,
             accepts: false,
-            models,
-            in_dry_run,
+            models: settings.models,
+            in_dry_run: settings.in_dry_run,
         };
         self.stages[stage].tasks.push(task);
     }
@@ -233,7 +230,11 @@ impl Dataset {
         self.shared_column(stage, Arc::new(Accepts::new(&accept.when)), ColumnSettings::default());
         let stage = &mut self.stages[stage];
         stage.accept = Some(accept.max_candidates);
-        stage.tasks.iter_mut().last().into_iter().for_each(|task| task.accepts = true);
+        if let Some(mut task) = stage.tasks.pop() {
+            task.accepts = true;
+            // In front of the columns that read the same ones: they are not paid for if the row is not accepted.
+            stage.tasks.insert(0, task);
+        }
     }
 
     /// Adds a processor. Processors are called in the order in which they were added.

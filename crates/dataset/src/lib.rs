@@ -22,6 +22,7 @@ mod budget;
 mod run;
 mod begin;
 mod dry;
+mod estimate;
 mod build;
 mod chain;
 mod dataset;
@@ -42,11 +43,13 @@ pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
-    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
-    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
+    ForeseenOutcome, InDryRun, LedgerLine, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace,
+    TracedCell, ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;
+pub use estimate::{BuildPlan, ColumnPlan, PLAN, PlanCheck, Totals};
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;

@@ -9,6 +9,7 @@ use anabranch_model::{ChatParams, Demo, Generation, HttpClient, Model, ModelConf
 use crate::columns::{ModelCall, PaidModel, TEXTS_PER_REQUEST};
 use crate::config::{Column, ColumnKind, Config};
 use crate::dataset::Dataset;
+use crate::dry::ModelFacts;
 use crate::error::Error;
 
 /// The models behind the aliases of a configuration.
@@ -95,6 +96,24 @@ impl Models {
             hasher.update(format!("{alias:?} {identity:?} {params:?}\n").as_bytes());
         }
         hasher.finalize().to_hex()[..16].to_owned()
+    }
+
+    /// The models with their limits, by alias.
+    pub(crate) fn facts(&self) -> Vec<(ModelFacts, LimitKey)> {
+        let fact = |(alias, call): (&String, &ModelCall)| {
+            let identity = call.model.identity();
+            let facts = ModelFacts {
+                alias: alias.clone(),
+                provider: identity.provider.to_string(),
+                model: identity.model.to_string(),
+                parallel: call.parallel,
+                limit: 0,
+            };
+            (facts, call.limit)
+        };
+        let mut facts: Vec<(ModelFacts, LimitKey)> = self.by_alias.iter().map(fact).collect();
+        facts.sort_by(|(one, _), (other, _)| one.alias.cmp(&other.alias));
+        facts
     }
 
     pub(crate) fn get(&self, alias: &str) -> Result<&ModelCall, Error> {

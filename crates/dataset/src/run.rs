@@ -171,10 +171,7 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
     }
     rows.errors.sort_by_key(|error| error.row);
     if let Some(dry) = &shared.dry {
-        dry.end_group(program, &rows.values, &rows.errors);
-        let GroupRows { task: GroupTask { group, rows: ids, .. }, unfinished, errors, rejected, .. } = rows;
-        let rejected = rejected.len() as u64;
-        return Ok(GroupEnd { group, ids, rows: 0, unfinished, errors, rejected, files: None });
+        return Ok(end_dry(shared, dry, rows));
     }
     if let (Some(journal), None) = (&shared.journal, shared.stop.reason()) {
         // A row counts when it survives a power cut. Its file does, and so should the replies in it.
@@ -184,6 +181,20 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
     let end = job::blocking(&shared.engine, move || finish_group(&shared_too, rows)).await??;
     shared.progress.wrote_group(end.rows);
     Ok(end)
+}
+
+/// Ends a group of a dry run. Only known rows are passed on.
+fn end_dry(shared: &Shared, dry: &DryWatch, rows: GroupRows) -> GroupEnd {
+    let GroupRows { task: GroupTask { group, rows: ids, .. }, mut values, errors, rejected, unfinished } =
+        rows;
+    dry.end_group(&shared.program, &values, &errors);
+    dry.drop_unknown(&mut values);
+    let known = values.kept().count() as u64;
+    if dry.keeps_rows() {
+        dry.keep_rows(group, take_table(shared, &mut values, &shared.kept));
+    }
+    let rejected = rejected.len() as u64;
+    GroupEnd { group, ids, rows: known, unfinished, errors, rejected, files: None }
 }
 
 /// The rows of a group before anything is generated: as the stage before left them, or empty.

@@ -144,6 +144,7 @@ impl Dataset {
         dataset.set_order(loaded);
         dataset.tasks_limit = Some(calls.tasks);
         dataset.inputs = inputs::of(loaded, &calls);
+        dataset.models = calls.facts();
         let used: Vec<PaidModel> = calls.by_alias.values().map(|call| call.model.clone()).collect();
         let usage = Arc::new(move || used.iter().flat_map(PaidModel::spent).collect());
         dataset.spend = Spend::new(usage, config.prices.clone());

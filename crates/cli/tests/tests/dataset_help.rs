@@ -22,6 +22,7 @@ fn verbs_are_listed() {
               preview  Generates a few rows in memory and shows them as readable records
               build    Generates rows into a folder of Parquet files
               status   Shows the state of a build: how far it is, what it spent, and how to go on
+              report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
               export   Writes the rows of a built dataset as JSON lines or CSV
               new      Writes a small configuration that runs at once, and a template of a models file
               help     Print this message or the help of the given subcommand(s)

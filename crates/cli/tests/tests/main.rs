@@ -9,6 +9,7 @@ mod check;
 mod damage;
 mod dataset;
 mod dataset_build;
+mod dataset_edit;
 mod dataset_examples;
 mod dataset_help;
 mod dataset_kill;

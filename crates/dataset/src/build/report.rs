@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::errors::RowError;
+use crate::estimate::PlanCheck;
 use crate::output::{GroupOnDisk, Metadata, ModelMetadata, StageReport};
 use crate::processor::Table;
 use crate::stop::StopReason;
@@ -27,6 +28,8 @@ pub struct BuildReport {
     pub stopped: Option<StopReason>,
     /// The stages of the build, in order.
     pub stages: Vec<StageReport>,
+    /// The plan that was made for the build, beside what it came to.
+    pub plan: Option<PlanCheck>,
 }
 
 /// Failed cells that a report holds.
@@ -56,6 +59,7 @@ impl BuildReport {
             dropped: before.dropped_num_records,
             error_count,
             stages: before.stages.clone(),
+            plan: before.plan.clone(),
             ..BuildReport::default()
         }
     }

@@ -16,7 +16,7 @@ use crate::column_type::ColumnType;
 use crate::dry::{Asked, Foreseen, ForeseenCall, ForeseenOutcome};
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
-use crate::journal::{Entry, Recorded};
+use crate::journal::Entry;
 
 /// Texts per request.
 pub(crate) const TEXTS_PER_REQUEST: usize = 32;
@@ -91,11 +91,11 @@ impl Generator for Embedding {
 async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<Foreseen, Error> {
     let (mut calls, mut vectors) = (Vec::with_capacity(texts.len()), Vec::new());
     for text in texts {
-        let entry = model.recorded_text(&text).await?;
-        if let Some(Recorded { entry: Entry::Vector(found), .. }) = &entry {
+        let found = model.recorded_text(&text).await?;
+        if let Some(Entry::Vector(found)) = found.as_ref().map(|found| &found.entry) {
             vectors.push(found.vector.clone());
         }
-        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: entry.map(recorded) });
+        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: found.map(recorded) });
     }
     let outcome = match vectors.len() == calls.len() {
         true => ForeseenOutcome::Known(std::iter::once(value(vectors)).collect()),

@@ -60,16 +60,20 @@ impl Model for TracedModel {
 /// An entry of the journal as the answer of a call.
 pub(super) fn recorded(found: Recorded) -> RecordedCall {
     let Recorded { at_ms, figures, entry, .. } = found;
-    let usage = Usage { input_tokens: figures.input_tokens, ..Usage::default() };
-    let took = (figures.calls > 0).then(|| Duration::from_millis(figures.took_ms));
-    let (answer, usage) = match entry {
-        Entry::Reply(RecordedReply { reply, .. }) => {
-            let usage = reply.usage;
-            (Answer::Reply(reply), usage)
-        }
-        Entry::Refusal(message) => (Answer::Refusal(message), usage),
-        // The first vector of a request has the tokens of all.
-        Entry::Vector(RecordedVector { vector }) => (Answer::Vector(vector.len()), usage),
+    // Of texts that were embedded together, the first has the tokens and the time of all.
+    let usage = Usage {
+        input_tokens: figures.input_tokens,
+        output_tokens: figures.output_tokens,
+        cached_tokens: (figures.cached_tokens > 0).then_some(figures.cached_tokens),
     };
-    RecordedCall { answer, usage, took, at_ms: Some(at_ms) }
+    let took = (figures.calls > 0).then(|| Duration::from_millis(figures.took_ms));
+    let (answer, usage, took) = match entry {
+        Entry::Reply(RecordedReply { reply, took }) => {
+            let usage = reply.usage;
+            (Answer::Reply(reply), usage, Some(took))
+        }
+        Entry::Refusal(message) => (Answer::Refusal(message), usage, took),
+        Entry::Vector(RecordedVector { vector }) => (Answer::Vector(vector.len()), usage, took),
+    };
+    RecordedCall { answer, usage, took, at_ms }
 }

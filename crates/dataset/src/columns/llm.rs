@@ -130,13 +130,6 @@ impl Llm {
         })
     }
 
-    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
-    /// whatever its column is called.
-    fn stream(&self, messages: &[Message], sample: u64) -> Stream {
-        let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
-        ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
-    }
-
     fn conversation(&self, request: ChatRequest) -> Conversation {
         Conversation {
             model: self.call.model.clone(),
@@ -147,6 +140,13 @@ impl Llm {
             trace: self.trace,
             has_reasoning: self.has_reasoning,
         }
+    }
+
+    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
+    /// whatever its column is called.
+    fn stream(&self, messages: &[Message], sample: u64) -> Stream {
+        let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
+        ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
     }
 
     fn render(&self, prompt: &Prompt, row: Row<'_>) -> Result<String, Fault> {

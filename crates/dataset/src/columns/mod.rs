@@ -3,8 +3,8 @@
 mod accept;
 mod embedding;
 mod expression;
-mod flights;
 mod foresee;
+mod flights;
 mod llm;
 mod model_call;
 mod counters;

@@ -157,12 +157,14 @@ impl PaidModel {
 
     /// The journal's entry for a request.
     pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Recorded>, Error> {
-        self.column.shared.entry(&self.column.shared.keys.chat(request)).await
+        let shared = &self.column.shared;
+        shared.entry(&shared.keys.chat(request)).await
     }
 
     /// The journal's entry for an embedded text.
     pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Recorded>, Error> {
-        self.column.shared.entry(&self.column.shared.keys.embedding(text)).await
+        let shared = &self.column.shared;
+        shared.entry(&shared.keys.embedding(text)).await
     }
 
     /// Counts replies of the journal that took the place of calls.
@@ -323,7 +325,7 @@ impl Shared {
 
     async fn entry(&self, key: &Address) -> Result<Option<Recorded>, Error> {
         let Some(journal) = self.journal.get() else { return Ok(None) };
-        journal.find_recorded(key).await.map_err(|error| journal_error(&error))
+        journal.recorded(key).await.map_err(|error| journal_error(&error))
     }
 
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {

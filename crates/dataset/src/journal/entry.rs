@@ -11,7 +11,7 @@ use super::origin::{Origin, OriginNames};
 /// An entry with its origin, as it is read by those that look at a journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the story of a row"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for those that tell who paid"))]
     pub(crate) origin: OriginNames,
     /// Milliseconds since 1970 at which it was recorded.
     pub(crate) at_ms: u64,

@@ -160,8 +160,8 @@ impl Journal {
         Ok(self.bytes(key).await?.and_then(|entry| Entry::decode(&entry)))
     }
 
-    /// The entry under a key, with its origin and the time of its recording.
-    pub(crate) async fn find_recorded(&self, key: &Address) -> Result<Option<Recorded>, Error> {
+    /// The entry under a key, with its part of the ledger.
+    pub(crate) async fn recorded(&self, key: &Address) -> Result<Option<Recorded>, Error> {
         Ok(self.bytes(key).await?.and_then(|entry| Recorded::decode(&entry)))
     }
 

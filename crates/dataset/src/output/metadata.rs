@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, cannot};
 use super::spend::SpendLine;
+use crate::estimate::PlanCheck;
 use crate::stages::StepReport;
 
 pub(super) const METADATA: &str = "metadata.json";
@@ -58,6 +59,9 @@ pub struct Metadata {
     pub spent: BTreeMap<String, ColumnSpend>,
     /// The time that the build took, all of its runs together.
     pub elapsed_ms: u64,
+    /// The plan that was made for the build, beside what it came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanCheck>,
 }
 
 impl Metadata {
