@@ -9,6 +9,7 @@ use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
 use super::pace::{grouped, rounded};
+use super::plan::checked;
 use crate::table::Table;
 
 /// Facts about a build that its report shows beside the counts.
@@ -86,6 +87,10 @@ impl BuildSummary<'_> {
         if !report.models.is_empty() {
             text.push('\n');
             text.push_str(&self.models(report).text(2));
+        }
+        if let Some(check) = &report.plan {
+            text.push_str("\n  the plan beside the build\n");
+            text.push_str(&checked(check).text(2));
         }
         text
     }
@@ -181,7 +186,7 @@ impl BuildSummary<'_> {
             "was_complete": self.was_complete,
             "reason": report.stopped.as_ref().map(ToString::to_string),
             "error_rate": error_rate(report),
-            "elapsed_seconds": rounded(self.elapsed.as_secs_f64()),
+            "elapsed_seconds": rounded(self.elapsed.as_secs_f64()), "plan": report.plan,
         })
     }
 }
