@@ -2,6 +2,7 @@
 
 pub(crate) mod learned;
 mod report;
+mod progress_events;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use anabranch_engine::limit::LimitKey;
 use anabranch_value::Value;
 use futures_util::future::{Either, select};
 
+use progress_events::ProgressEvents;
 pub use report::{BuildReport, MAX_ERRORS, Preview};
 
 use crate::admission::{Admission, MoreGroups};
@@ -326,6 +328,7 @@ impl StageBuild {
     async fn with_reports(&self, run: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
         let clock = Arc::clone(self.shared.engine.clock());
         let mut run = std::pin::pin!(run);
+        let mut events = ProgressEvents::default();
         self.write_status(BuildState::Running, None).await?;
         loop {
             let (next, end_by) = (clock.now() + REPORT_EVERY, self.dataset.spend.end_by);
@@ -340,10 +343,12 @@ impl StageBuild {
             {
                 self.shared.stop.stop(StopReason::Budget(Cap::Deadline(after)));
             }
+            let event = events.next(self);
             let report = std::pin::pin!(async {
                 if let Some(journal) = &self.shared.journal {
                     journal.sync().await?;
                 }
+                self.write_progress(event).await?;
                 self.write_status(BuildState::Running, None).await
             });
             match select(run.as_mut(), report).await {
@@ -392,6 +397,11 @@ impl StageBuild {
         Ok(report)
     }
 
+    async fn write_progress(&self, event: Option<Value>) -> Result<(), Error> {
+        let (Some(folder), Some(event)) = (self.shared.folder.clone(), event) else { return Ok(()) };
+        job::blocking(&self.shared.engine, move || folder.write_event(&event)).await?.map_err(Error::from)
+    }
+
     /// Writes the state of the build.
     pub(crate) async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
         let Some(folder) = self.shared.folder.clone() else { return Ok(()) };
@@ -401,6 +411,12 @@ impl StageBuild {
             progress: self.shared.progress.snapshot(),
             limits: self.limits(),
             reason,
+            raise: match self.shared.stop.reason() {
+                Some(StopReason::Budget(cap)) if !matches!(cap, Cap::Deadline(_)) => {
+                    Some(cap.flag().to_owned())
+                }
+                _ => None,
+            },
             stage: self.view(),
             ..BuildStatus::default()
         };

@@ -230,7 +230,11 @@ impl Dataset {
         self.shared_column(stage, Arc::new(Accepts::new(&accept.when)), ColumnSettings::default());
         let stage = &mut self.stages[stage];
         stage.accept = Some(accept.max_candidates);
-        stage.tasks.iter_mut().last().into_iter().for_each(|task| task.accepts = true);
+        if let Some(mut task) = stage.tasks.pop() {
+            task.accepts = true;
+            // In front of the columns that read the same ones: they are not paid for if the row is not accepted.
+            stage.tasks.insert(0, task);
+        }
     }
 
     /// Adds a processor. Processors are called in the order in which they were added.

@@ -9,12 +9,14 @@ mod pace;
 mod display;
 mod report;
 mod flow;
+mod budget;
 mod unbuilt;
 mod build;
 mod plan;
 mod status;
 mod report_text;
 mod report_command;
+mod diff;
 mod export;
 mod new;
 
@@ -49,6 +51,9 @@ pub(crate) enum Verb {
     /// Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page.
     #[command(after_help = report_command::HELP)]
     Report(report_command::Report),
+    /// Compares two built datasets: rows, columns, cells, settings, spend.
+    #[command(after_help = diff::HELP)]
+    Diff(diff::Diff),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -66,6 +71,7 @@ impl Verb {
             Verb::Plan(plan) => plan.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
+            Verb::Diff(diff) => diff.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

@@ -22,6 +22,7 @@ fn verbs_are_listed() {
               preview  Generates a few rows in memory and shows them as readable records
               build    Generates rows into a folder of Parquet files
               status   Shows the state of a build: how far it is, what it spent, and how to go on
+              report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
               export   Writes the rows of a built dataset as JSON lines or CSV
               new      Writes a small configuration that runs at once, and a template of a models file
               help     Print this message or the help of the given subcommand(s)
@@ -194,8 +195,14 @@ fn help_of_check_and_export() {
 }
 
 #[test]
+fn help_of_report_and_diff() {
+    check(&["report", "--help"], &expect![[r#""#]]);
+    check(&["diff", "--help"], &expect![[r#""#]]);
+}
+
+#[test]
 fn every_verb_says_its_exit_codes() {
-    for verb in ["check", "preview", "build", "status", "export", "new"] {
+    for verb in ["check", "preview", "build", "status", "report", "diff", "export", "new"] {
         let said = anabranch(&["dataset", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb}");

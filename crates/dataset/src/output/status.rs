@@ -41,6 +41,9 @@ pub struct BuildStatus {
     /// Why it stopped or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The flag of the budget that is spent: a higher one lets the build go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise: Option<String>,
 }
 
 /// A stage among several.
