@@ -166,3 +166,82 @@ fn a_complete_build_needs_nothing_and_another_does_not_fit() {
     let other = case.build(BuildOptions { replace: true, ..case.options(70) }).unwrap();
     assert!(other.plan.is_none(), "it is of other inputs");
 }
+
+/// Three of ten candidates are accepted.
+fn graded() -> PaidModel {
+    PaidModel::new(|request| match request.messages[0].text.split('|').next() {
+        Some("grade") => (request.sample * 7 % 10).to_string(),
+        _ => format!("text {}", request.sample),
+    })
+}
+
+const ACCEPTED: &str = "
+columns:
+  - {name: n, column_type: sampler, sampler_type: uuid, params: {}}
+  - {name: grade, column_type: llm-text, model_alias: m, prompt: 'grade|{{ n }}'}
+  - {name: text, column_type: llm-text, model_alias: m, prompt: 'text|{{ grade }} {{ n }}'}
+accept: grade | int >= 7
+";
+
+#[test]
+fn candidates_are_planned_by_their_yield() {
+    let mut case = Case::new("plan_accept", ACCEPTED, graded());
+    case.buffer_size = 50;
+    let first = plan(&case, &case.options(100));
+    assert_eq!(first.calls, 200, "nothing is known of the yield");
+    case.build(case.options(100)).unwrap();
+    case.model.take();
+    assert!(plan(&case, &case.options(100)).is_complete);
+    let plan = plan(&case, &case.options(600));
+    case.build(case.options(600)).unwrap();
+    let paid = case.model.take();
+    assert!(is_near(plan.calls, paid.calls, 0.1), "{} of {}: {plan:#?}", plan.calls, paid.calls);
+    let paid_for = |name: &str| paid.cells.iter().filter(|(_, column)| column == name).count() as u64;
+    for name in ["grade", "text"] {
+        let (planned, paid) = (column(&plan, name).calls, paid_for(name));
+        assert!(is_near(planned, paid, 0.12), "{name}: {planned} of {paid}");
+    }
+}
+
+const TOPICS: &str = r#"
+stages:
+  - name: topics
+    columns:
+      - {name: n, column_type: sampler, sampler_type: uuid, params: {short_form: true}}
+      - {name: topic, column_type: llm-text, model_alias: m, prompt: 'topic|{{ n }}'}
+      - name: questions
+        column_type: llm-structured
+        model_alias: m
+        prompt: 'questions|{{ topic }}'
+        output_format: {type: array, items: {type: string}}
+    steps:
+      - explode: questions
+      - filter: "'9' not in questions"
+  - name: answers
+    columns:
+      - {name: answer, column_type: llm-text, model_alias: m, prompt: 'answer|{{ questions }} of {{ topic }}'}
+"#;
+
+#[test]
+fn stages_are_followed_as_far_as_their_rows_are_known() {
+    let model = PaidModel::new(|request| match request.messages[0].text.split('|').next() {
+        Some("questions") => {
+            let questions =
+                (0..=request.sample % 3).map(|number| format!("\"q{number} of {}\"", request.sample));
+            format!("[{}]", questions.collect::<Vec<_>>().join(", "))
+        }
+        Some(column) => format!("{column} {}", request.sample),
+        None => String::new(),
+    });
+    let case = Case::new("plan_stages", TOPICS, model);
+    case.build(case.options(40)).unwrap();
+    case.model.take();
+    assert!(plan(&case, &case.options(40)).is_complete);
+    case.configure(&TOPICS.replace("answer|", "answer|Briefly: "));
+    let edited = check(&case, BuildOptions { replace: true, ..case.options(40) });
+    let answers = column(&edited, "answer");
+    assert_eq!((column(&edited, "topic").reused, column(&edited, "questions").reused), (40, 40));
+    assert_eq!((edited.calls, answers.calls), (answers.generate, answers.generate), "it is exact");
+    assert!(answers.generate > 40, "rows were exploded");
+    check(&case, case.options(120));
+}
