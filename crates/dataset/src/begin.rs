@@ -112,9 +112,17 @@ pub(crate) fn find_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundG
     if wanted.accepts { in_order(folder, wanted) } else { survey(folder, wanted) }
 }
 
+/// Looks for the row groups of a stage that would stay, and removes nothing. Blocks.
+pub(crate) fn look_at_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, FileError> {
+    Ok(match wanted.accepts {
+        true => groups_in_order(folder, wanted)?.0,
+        false => groups_of_size(folder, wanted)?.0,
+    })
+}
+
 /// Finds the groups of fixed size that stay.
 fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
-    let (kept, same_rows) = groups_on_disk(folder, wanted.groups, wanted.is_retry)?;
+    let (found, same_rows) = groups_of_size(folder, wanted)?;
     let files = folder.row_files()?.len();
     if files > same_rows.len() && !wanted.has_journal {
         return Err(Error::Setup(format!(
@@ -124,31 +132,34 @@ fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
         )));
     }
     folder.remove_groups(|group| same_rows.binary_search(&group).is_ok())?;
-    Ok(FoundGroups { kept, ..FoundGroups::default() })
+    Ok(found)
 }
 
-/// The row groups that are whole and stay, and the numbers of those that were built for the same rows. Blocks.
-pub(crate) fn groups_on_disk(
-    folder: &Folder,
-    groups: Groups,
-    is_retry: bool,
-) -> Result<(BTreeMap<u64, GroupOnDisk>, Vec<u64>), FileError> {
+/// The groups of fixed size that stay, and the numbers of those that were built for the same rows.
+fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, Vec<u64>), FileError> {
     let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
-    for group in 0..groups.count() {
+    for group in 0..wanted.groups.count() {
         let Some(found) = folder.group(group)? else { continue };
-        if found.ids != groups.ids(group) {
+        if found.ids != wanted.groups.ids(group) {
             continue;
         }
         same_rows.push(group);
-        if found.unfinished == 0 && !(is_retry && !found.errors.is_empty()) {
+        if found.unfinished == 0 && !(wanted.is_retry && !found.errors.is_empty()) {
             kept.insert(group, found);
         }
     }
-    Ok((kept, same_rows))
+    Ok((FoundGroups { kept, ..FoundGroups::default() }, same_rows))
 }
 
 /// Finds the groups that follow each other without a gap. Their sizes were chosen as they began.
 fn in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+    let (found, groups) = groups_in_order(folder, wanted)?;
+    folder.remove_groups(|group| group < groups)?;
+    Ok(found)
+}
+
+/// The groups that follow each other, and their number.
+fn groups_in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, u64), FileError> {
     let mut found = FoundGroups::default();
     let mut next_row = 0;
     let mut groups = 0;
@@ -161,6 +172,5 @@ fn in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> 
         }
         groups += 1;
     }
-    folder.remove_groups(|group| group < groups)?;
-    Ok(found)
+    Ok((found, groups))
 }

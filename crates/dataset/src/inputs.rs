@@ -51,6 +51,15 @@ pub(crate) fn file_digest(path: &Path) -> Option<String> {
     Some(format!("{} bytes of {}", metadata.len(), changed.as_nanos()))
 }
 
+/// One digest of all inputs.
+pub(crate) fn digest(inputs: &Inputs) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, digest) in inputs {
+        hasher.update(format!("{name:?} {digest:?}\n").as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
 /// Begins the name of an input that is one column's definition.
 const COLUMN: &str = "column ";
 
@@ -106,13 +115,4 @@ impl ColumnEdits {
         let edited = now.keys().filter(is_edited).cloned().collect();
         ColumnEdits { added, removed, renamed, edited, unknown: false }
     }
-}
-
-/// One digest of all inputs.
-pub(crate) fn digest(inputs: &Inputs) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for (name, digest) in inputs {
-        hasher.update(format!("{name:?} {digest:?}\n").as_bytes());
-    }
-    hasher.finalize().to_hex()[..16].to_owned()
 }

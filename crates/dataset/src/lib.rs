@@ -17,9 +17,12 @@ mod error;
 mod stop;
 mod journal;
 mod inputs;
+mod spend;
+mod budget;
 mod run;
 mod begin;
 mod dry;
+mod estimate;
 mod build;
 mod chain;
 mod dataset;
@@ -33,17 +36,20 @@ mod ask;
 mod models;
 mod setup;
 
+pub use budget::{Budget, Cap};
 pub use build::{BuildReport, MAX_ERRORS, Preview};
 pub use chain::Build;
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
-    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, Foreseen, ForeseenCall, ForeseenOutcome,
-    InDryRun, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell, ValueSizes,
+    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
+    ForeseenOutcome, InDryRun, LedgerLine, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace,
+    TracedCell, ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;
+pub use estimate::{BuildPlan, ColumnPlan, PLAN, PlanCheck, Totals};
 pub use fault::Fault;
 #[doc(inline)]
 pub use generator::Generator;

@@ -9,6 +9,7 @@ use anabranch_model::{ChatParams, Demo, Generation, HttpClient, Model, ModelConf
 use crate::columns::{ModelCall, PaidModel, TEXTS_PER_REQUEST};
 use crate::config::{Column, ColumnKind, Config};
 use crate::dataset::Dataset;
+use crate::dry::ModelFacts;
 use crate::error::Error;
 
 /// The models behind the aliases of a configuration.
@@ -75,7 +76,9 @@ impl Models {
                 }
             };
             let (journal, clock) = (Arc::clone(&dataset.journal), Arc::clone(dataset.engine.clock()));
-            let model = PaidModel::new(model, journal, (dataset.limits.clone(), limit), clock);
+            let price = config.prices.of(alias, &model.identity().provider, &model.identity().model).copied();
+            let meter = (dataset.meter.clone(), price);
+            let model = PaidModel::new(alias, model, journal, (dataset.limits.clone(), limit), meter, clock);
             by_alias.insert(alias.to_owned(), ModelCall { model, params, limit, parallel });
         }
         Ok(Models { by_alias, tasks })
@@ -93,6 +96,24 @@ impl Models {
             hasher.update(format!("{alias:?} {identity:?} {params:?}\n").as_bytes());
         }
         hasher.finalize().to_hex()[..16].to_owned()
+    }
+
+    /// The models with their limits, by alias.
+    pub(crate) fn facts(&self) -> Vec<(ModelFacts, LimitKey)> {
+        let fact = |(alias, call): (&String, &ModelCall)| {
+            let identity = call.model.identity();
+            let facts = ModelFacts {
+                alias: alias.clone(),
+                provider: identity.provider.to_string(),
+                model: identity.model.to_string(),
+                parallel: call.parallel,
+                limit: 0,
+            };
+            (facts, call.limit)
+        };
+        let mut facts: Vec<(ModelFacts, LimitKey)> = self.by_alias.iter().map(fact).collect();
+        facts.sort_by(|(one, _), (other, _)| one.alias.cmp(&other.alias));
+        facts
     }
 
     pub(crate) fn get(&self, alias: &str) -> Result<&ModelCall, Error> {

@@ -61,11 +61,11 @@ pub(crate) struct Task {
     pub(crate) watch: Option<Arc<ErrorWatch>>,
     /// Its place in [`Progress`](crate::Progress).
     pub(crate) counter: usize,
-    /// Decides whether the row is kept.
-    pub(crate) accepts: bool,
     /// The aliases of the models that it asks.
     pub(crate) models: Vec<String>,
     pub(crate) in_dry_run: InDryRun,
+    /// Decides whether the row is kept.
+    pub(crate) accepts: bool,
 }
 
 /// A skip condition with the columns that it reads.
@@ -85,10 +85,10 @@ pub(crate) struct TaskSpec {
     pub(crate) policy: Policy,
     /// Runs before the processors that see a row group first.
     pub(crate) is_initial: bool,
-    /// Decides whether the row is kept.
-    pub(crate) accepts: bool,
     pub(crate) models: Vec<String>,
     pub(crate) in_dry_run: InDryRun,
+    /// Decides whether the row is kept.
+    pub(crate) accepts: bool,
 }
 
 impl Task {
@@ -201,9 +201,9 @@ impl Task {
             policy,
             watch: None,
             counter,
-            accepts: spec.accepts,
             models: spec.models,
             in_dry_run: if stateful { InDryRun::NotCalled } else { spec.in_dry_run },
+            accepts: spec.accepts,
             name,
         })
     }

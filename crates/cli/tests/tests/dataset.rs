@@ -234,8 +234,8 @@ fn a_preview_shows_records() {
         &folder,
         &["preview", "poems.yaml", "--rows", "2", "--demo", "--json", "--seed", "1"],
         &expect![[r#"
-            {"topic":"coffee","poem":"A few words about coffee. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. It took a few attempts to get this right. This is demo text, written offline without a language model.","facts":{"lines":9},"title":"COFFEE, 9 lines"}
-            {"topic":"tea","poem":"Here is a short take on the topic. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. It took a few attempts to get this right. Please note that this is demo text and not a model's answer.","facts":{"lines":8},"title":null}
+            {"topic":"tea","poem":"One way to see the topic. What matters in the end is whether it helps somebody. The numbers are modest, and the effect is not. All of this is demo text from an offline stand-in.","facts":{"lines":6},"title":null}
+            {"topic":"coffee","poem":"In brief, about coffee. The numbers are modest, and the effect is not. It took a few attempts to get this right. This is demo text, written offline without a language model.","facts":{"lines":9},"title":"COFFEE, 9 lines"}
             stderr: the demo model wrote the texts: they are made up
             exit 0
         "#]],
@@ -268,13 +268,13 @@ columns:
         &folder,
         &["preview", "poems.yaml", "--rows", "4", "--json"],
         &expect![[r#"
-        {"n":"2","number":2}
-        {"n":"2","number":2}
-        stderr: row 1, column `number`: cast: "one" is not a number (the row is dropped)
-        stderr: row 2, column `number`: cast: "one" is not a number (the row is dropped)
-        stderr: 2 of 4 rows were dropped
-        exit 0
-    "#]],
+            {"n":"2","number":2}
+            stderr: row 0, column `number`: cast: "one" is not a number (the row is dropped)
+            stderr: row 2, column `number`: cast: "one" is not a number (the row is dropped)
+            stderr: row 3, column `number`: cast: "one" is not a number (the row is dropped)
+            stderr: 3 of 4 rows were dropped
+            exit 0
+        "#]],
     );
     std::fs::write(folder.join("poems.yaml"), config.replace("[one, '2']", "[one]")).unwrap();
     check(

@@ -73,7 +73,7 @@ fn rows_come_into_a_folder() {
 
               alias   model       calls  reused  tokens in  tokens out
               ------  ----------  -----  ------  ---------  ----------
-              writer  demo model     50       0       3028        1319
+              writer  demo model     50       0       3007        1305
             exit 0
         "#]],
     );
@@ -186,18 +186,18 @@ fn dropped_rows_are_in_the_report() {
     // The port is another one each time.
     let text = shown(&said, &folder).replace(&format!(":{}", server.port()), ":PORT");
     expect![[r#"
-        poems: 17 of 20 rows, seed 0, in TIME
+        poems: 13 of 20 rows, seed 0, in TIME
           rows    out/parquet-files
-          errors  3 failed cells, 3 rows dropped: out/errors.parquet and errors.jsonl
+          errors  7 failed cells, 7 rows dropped: out/errors.parquet and errors.jsonl
 
           column  class        cells  their rows  first message
           ------  -----------  -----  ----------  -----------------------------------------------------------
-          facts   bad_request      2  dropped     here/small: request not accepted (400): scripted status 400
-          poem    bad_request      1  dropped     here/small: request not accepted (400): scripted status 400
+          facts   bad_request      3  dropped     here/small: request not accepted (400): scripted status 400
+          poem    bad_request      4  dropped     here/small: request not accepted (400): scripted status 400
 
           alias   model  calls  reused  tokens in  tokens out
           ------  -----  -----  ------  ---------  ----------
-          writer  small     36       0       1334         146
+          writer  small     29       0       1026         119
         exit 0
     "#]]
     .assert_eq(&text);

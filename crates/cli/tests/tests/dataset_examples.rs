@@ -42,22 +42,23 @@ fn an_example_is_readable() {
         &["preview", "support_tickets.yaml", "--rows", "1", "--demo"],
         &expect![[r#"
             row 0
-              ticket_id: T-987C0850
-              area: account
-              issue: change of e-mail
+              ticket_id: T-A44A83B7
+              area: delivery
+              issue: parcel is lost
               urgent: 0
-              opened: 2026-01-12T03:00:00
-              ticket: A few words about ticket three sentences. It works best when each part has one clear
-                purpose. This is demo text, written offline without a language model.
-              answer: A few words about without language. A good example says more than a long definition.
-                Please note that this is demo text and not a model's answer.
+              opened: 2026-03-16T15:00:00
+              ticket: A few words about issue parcel delivery. A good example says more than a long
+                definition. This is demo text, written offline without a language model.
+              answer: In brief, about definition. Most people notice it only when something is missing. It
+                works best when each part has one clear purpose. There is a simple version and a careful
+                version, and both have their place. All of this is demo text from an offline stand-in.
               verdict:
                 helpfulness:
-                  reasoning: Demo text: the option was drawn at random.
+                  reasoning: Demo text: no text was read to come to this score.
                   score: 3
                 tone:
-                  reasoning: Demo text: the option was drawn at random.
-                  score: neutral
+                  reasoning: Demo text: no text was read to come to this score.
+                  score: rude
               escalation: null
             stderr: the demo model wrote the texts: they are made up
             exit 0

@@ -180,7 +180,7 @@ fn add_course(folder: &Path) {
     let mut events = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
     for second in 0..90_u64 {
         let event = json!({
-            "event": "progress", "at_ms": second * 1000, "rows": second * second / 90, "dropped": 0, "calls": second * 2,
+            "event": "progress", "at_ms": second * 1000, "rows": second * second / 90, "dropped": 0, "calls": second * second / 40,
             "limits": [{"name": "<i>writer</i>", "limit": 8 + second / 10, "in_flight": second % 9, "refused": 0}],
         });
         events.push_str(&format!("{event}\n"));

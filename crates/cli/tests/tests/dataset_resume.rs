@@ -337,7 +337,7 @@ fn a_changed_prompt_pays_for_its_column_only() {
     assert_eq!(server.calls(), 40);
     std::fs::write(folder.join("poems.yaml"), TWO_COLUMNS.replace("A riddle", "A joke")).unwrap();
     expect![[r#"
-        stderr: error: out holds a dataset that was made with another configuration; choose another folder, or --replace: replies in the journal that still fit are used again, and cost nothing
+        stderr: error: out holds a dataset that was made with another configuration (since then edited: `riddle`); --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder
         exit 1
     "#]]
     .assert_eq(&shown(&build(&folder, &[]), &folder));

@@ -10,6 +10,7 @@ mod damage;
 mod dataset;
 mod dataset_build;
 mod dataset_diff;
+mod dataset_edit;
 mod dataset_examples;
 mod dataset_help;
 mod dataset_kill;

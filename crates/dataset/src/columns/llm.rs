@@ -17,7 +17,7 @@ use anabranch_value::Value;
 use super::expression::template_fault;
 use super::foresee::TracedModel;
 use super::model_call::{ModelCall, model_fault};
-use super::paid_model::{Known, LackingModel, PaidModel};
+use super::paid_model::{Known, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
 use crate::dry::{Foreseen, ForeseenOutcome};
@@ -81,6 +81,7 @@ impl Llm {
             reads: template.template.variables().iter().map(|name| position(&mut reads, name)).collect(),
             template: template.clone(),
         };
+        let call = ModelCall { model: call.model.for_column(name), ..call };
         let prompt = place(&column.prompt);
         let system = column.system_prompt.as_ref().map(place);
         let mut fills = vec![Output { name: name.to_owned(), column_type }];
@@ -129,13 +130,6 @@ impl Llm {
         })
     }
 
-    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
-    /// whatever its column is called.
-    fn stream(&self, messages: &[Message], sample: u64) -> Stream {
-        let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
-        ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
-    }
-
     fn conversation(&self, request: ChatRequest) -> Conversation {
         Conversation {
             model: self.call.model.clone(),
@@ -146,6 +140,13 @@ impl Llm {
             trace: self.trace,
             has_reasoning: self.has_reasoning,
         }
+    }
+
+    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
+    /// whatever its column is called.
+    fn stream(&self, messages: &[Message], sample: u64) -> Stream {
+        let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
+        ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
     }
 
     fn render(&self, prompt: &Prompt, row: Row<'_>) -> Result<String, Fault> {
@@ -227,10 +228,10 @@ impl Conversation {
         // A retry may find replies of the try before it.
         let lacking = Mutex::new(self.lacking);
         Prepared::Call(Call::new(bytes, move || {
-            let lacking = Mutex::new(lacking.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let lacking = lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
             let conversation = self.clone();
             async move {
-                let model = LackingModel { model: conversation.model.clone(), key: lacking };
+                let model = conversation.model.conversation(lacking);
                 let conversed = conversation.with(&model).await;
                 conversed.map(|conversed| conversation.cells(conversed)).map_err(|error| model_fault(&error))
             }

@@ -3,10 +3,11 @@
 mod accept;
 mod embedding;
 mod expression;
-mod flights;
 mod foresee;
+mod flights;
 mod llm;
 mod model_call;
+mod counters;
 mod paid_model;
 mod samplers;
 mod seed;

@@ -3,7 +3,10 @@
 use anabranch_value::Value;
 
 use super::foreseen::{Asked, ForeseenCall};
+use crate::estimate::Totals;
 use crate::fault::Fault;
+use crate::output::{Figures, StageReport};
+use crate::progress::ColumnSnapshot;
 
 /// The forecast of one cell.
 #[derive(Debug)]
@@ -48,10 +51,16 @@ pub struct ColumnForecast {
     pub models: Vec<String>,
     /// The columns that it reads.
     pub reads: Vec<String>,
+    /// The columns that its generator fills.
+    pub fills: Vec<String>,
+    /// Cells of rows that are on disk and stay. The other counts do not include them.
+    pub on_disk: u64,
     pub computed: u64,
     pub reused: u64,
     /// Cells whose request is known and has no reply.
     pub lacking: u64,
+    /// Cells among them in rows that the earlier build in the folder did not have.
+    pub lacking_new_rows: u64,
     /// Cells that depend on an unknown value.
     pub unknown: u64,
     pub skipped: u64,
@@ -81,8 +90,10 @@ pub struct RecordedSum {
     /// Cells whose replies are all recorded, failed ones included.
     pub cells: u64,
     pub calls: u64,
-    /// Of the requests, in bytes.
+    /// The length of the requests, in bytes.
     pub request_bytes: u64,
+    /// The length of the first request of each cell.
+    pub first_bytes: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Calls whose time is recorded.
@@ -113,6 +124,57 @@ pub struct DryRun {
     pub dropped: u64,
     /// A digest of the inputs.
     pub inputs_digest: String,
+    /// The columns in a row group that is on disk and whose replies are recorded: a sample of what the build was like.
+    pub sampled: Vec<ColumnForecast>,
+    /// The build that is in the folder, of the same inputs or of others.
+    pub earlier: Option<EarlierBuild>,
+    pub models: Vec<ModelFacts>,
+    /// The spend of the build that would be continued.
+    pub spent: Totals,
+    /// The calls of all builds that the journal recorded.
+    pub ledger: Vec<LedgerLine>,
+}
+
+/// Calls that the journal recorded for a column of a dataset.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerLine {
+    /// The column is one of this dataset.
+    pub is_own: bool,
+    pub column: String,
+    /// The model, as `provider/model`.
+    pub model: String,
+    pub figures: Figures,
+}
+
+/// The build that is in a folder.
+#[derive(Clone, Debug, Default)]
+pub struct EarlierBuild {
+    pub rows: u64,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// The cells of its last run, by column.
+    pub cells: Vec<ColumnSnapshot>,
+    /// The stages that have ended.
+    pub stages: Vec<StageReport>,
+}
+
+/// A model behind an alias.
+#[derive(Clone, Debug, Default)]
+pub struct ModelFacts {
+    pub alias: String,
+    pub provider: String,
+    pub model: String,
+    /// Requests in flight at the same time, as configured.
+    pub parallel: u32,
+    /// The limit that an earlier build learned, or that a build starts with.
+    pub limit: u32,
+}
+
+impl DryRun {
+    /// A column in the sample.
+    pub(crate) fn sample_of(&self, name: &str) -> Option<&ColumnForecast> {
+        self.sampled.iter().find(|column| column.name == name)
+    }
 }
 
 impl ColumnForecast {
@@ -121,7 +183,7 @@ impl ColumnForecast {
         self.computed + self.reused + self.lacking + self.unknown + self.skipped + self.failed
     }
 
-    pub(super) fn note(&mut self, cell: &CellForecast<'_>) {
+    pub(super) fn note(&mut self, cell: &CellForecast<'_>, rows_before: u64) {
         let count = match cell.state {
             CellState::Computed => &mut self.computed,
             CellState::Reused => &mut self.reused,
@@ -132,9 +194,15 @@ impl ColumnForecast {
         };
         *count += 1;
         match cell.state {
-            CellState::Lacking => self.lacking_may_be_skipped += u64::from(cell.may_be_skipped),
+            CellState::Lacking => {
+                self.lacking_may_be_skipped += u64::from(cell.may_be_skipped);
+                self.lacking_new_rows += u64::from(cell.row >= rows_before);
+            }
             CellState::Unknown => self.unknown_may_be_skipped += u64::from(cell.may_be_skipped),
-            CellState::Reused | CellState::Failed if !cell.calls.is_empty() => self.recorded.cells += 1,
+            CellState::Reused | CellState::Failed if let Some(first) = cell.calls.first() => {
+                self.recorded.cells += 1;
+                self.recorded.first_bytes += first.asked.bytes();
+            }
             _ => {}
         }
         cell.calls.iter().for_each(|call| self.note_call(cell.state, call));
@@ -142,7 +210,10 @@ impl ColumnForecast {
 
     fn note_call(&mut self, state: CellState, call: &ForeseenCall) {
         let is_text = matches!(call.asked, Asked::Text(_));
-        if let Some(recorded) = &call.recorded {
+        // A conversation that is known in part says nothing about whole ones.
+        if state != CellState::Lacking
+            && let Some(recorded) = &call.recorded
+        {
             let sum = &mut self.recorded;
             sum.calls += 1;
             sum.request_bytes += call.asked.bytes();

@@ -5,15 +5,21 @@
 //! reply is lacking is *unknown*, and so is every cell that reads it. Skip conditions, expressions, code validation and
 //! custom columns without models run for real on known values. Nothing is written, and no server is contacted.
 
+mod folder;
 mod forecast;
 mod foreseen;
+mod run;
+mod stage;
 mod trace;
 mod watch;
 
-pub use forecast::{CellForecast, CellState, ColumnForecast, DryRun, RecordedSum, RequestSizes, ValueSizes};
+pub use forecast::{
+    CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, LedgerLine, ModelFacts, RecordedSum,
+    RequestSizes, ValueSizes,
+};
 pub use foreseen::{Answer, Asked, Foreseen, ForeseenCall, ForeseenOutcome, RecordedCall};
 pub use trace::{RowTrace, TracedCell};
-pub(crate) use watch::{DryWatch, Observe};
+pub(crate) use watch::DryWatch;
 
 /// The part of a generator in dry runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -43,6 +43,13 @@ impl RowTrace {
         RowTrace { row, cells: Vec::new(), is_dropped: false, errors: Vec::new() }
     }
 
+    /// Adds the cells that another stage has of the row.
+    pub(super) fn add(&mut self, more: RowTrace) {
+        self.cells.extend(more.cells);
+        self.errors.extend(more.errors);
+        self.is_dropped |= more.is_dropped;
+    }
+
     /// The cell that fills a column.
     pub fn cell(&self, column: &str) -> Option<&TracedCell> {
         self.cells

@@ -193,6 +193,7 @@ impl GroupRun<'_> {
         for column in &self.stage.tasks[number].fills {
             dry.cells[row * dry.columns + column] = Knowledge { is_unknown: true, may_be_skipped };
         }
+        dry.watch.unknown_row(self.values.ids[row]);
         self.settled[row] += 1;
     }
 

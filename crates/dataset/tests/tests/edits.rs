@@ -258,6 +258,25 @@ fn another_weight_keeps_most_values_and_another_condition_most_rows() {
 }
 
 #[test]
+fn the_questions_of_custom_code_are_found_under_another_name() {
+    // Its one answer has the column's own name.
+    let worker = r#"read hello; echo '{"ready":true,"functions":{"f":{}}}'; read call; echo '{"id":1,"ask":1,"model":"m","messages":[{"role":"user","content":"Why"}]}'; read answer; name=$(printf '%s' "$call" | sed 's/.*"column":"\([a-z]*\)".*/\1/'); echo "{\"id\":1,\"rows\":[{\"$name\":1}]}"; cat"#;
+    let config = |name: &str| {
+        format!(
+            "columns:\n  - {{name: n, column_type: sampler, sampler_type: uuid}}\n  \
+             - {{name: text, column_type: llm-text, model_alias: m, prompt: 'A {{{{ n }}}}'}}\n  \
+             - name: {name}\n    column_type: custom\n    generator_function: f\n    generation_strategy: full_column\n    \
+             required_columns: [n]\n    model_aliases: [m]\n    worker:\n      command:\n        - /bin/sh\n        - -c\n        \
+             - |-\n          {worker}\n"
+        )
+    };
+    let case = Case::new("edit_custom", &config("asked"), echo());
+    case.build(case.options(1)).unwrap();
+    assert_eq!(case.model.calls_by_word(), counts([("A", 1), ("Why", 1)]));
+    assert_eq!(edit(&case, &config("renamed"), 1), counts([]));
+}
+
+#[test]
 fn equal_definitions_are_different_columns() {
     let config = "
 columns:

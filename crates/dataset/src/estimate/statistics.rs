@@ -1,0 +1,165 @@
+//! The statistics of calls that estimates are made from.
+
+use crate::dry::{ColumnForecast, DryRun, RecordedSum};
+use crate::output::Figures;
+
+/// Calls that were made and answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallFigures {
+    /// Cells, or texts of embeddings.
+    pub(super) cells: u64,
+    pub(super) calls: u64,
+    pub(super) prompt_bytes: u64,
+    /// The bytes of each cell's first request; 0 if they are not known apart.
+    pub(super) first_bytes: u64,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) timed_calls: u64,
+    pub(super) took_ms: u64,
+}
+
+/// The source of a figure, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Basis {
+    /// Replies of the column itself.
+    Column,
+    /// Replies of its model to other columns.
+    Model,
+    Guess,
+}
+
+/// The statistics of a column.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Statistics {
+    /// Recorded replies to the requests that the column makes now.
+    pub(super) own: CallFigures,
+    /// All replies to the column, also to requests that it no longer makes.
+    pub(super) column: CallFigures,
+    /// All replies of its model.
+    pub(super) model: CallFigures,
+}
+
+/// Cells that make a figure of its own worth more than one of all times.
+const ENOUGH: u64 = 10;
+
+impl Statistics {
+    /// The statistics of a column.
+    pub(super) fn of(run: &DryRun, column: &ColumnForecast) -> Statistics {
+        let own = recorded(run, column);
+        let alias = column.models.first();
+        let mut model = CallFigures::default();
+        for other in run.columns.iter().filter(|other| other.models.first() == alias) {
+            model.add(&recorded(run, other));
+        }
+        let facts = run.models.iter().find(|model| Some(&model.alias) == alias);
+        let name = facts.map(|model| format!("{}/{}", model.provider, model.model)).unwrap_or_default();
+        let (mut of_column, mut of_model) = (CallFigures::default(), CallFigures::default());
+        for line in run.ledger.iter().filter(|line| line.model == name) {
+            of_model.add(&CallFigures::of_ledger(&line.figures));
+            if line.is_own && line.column == column.name {
+                of_column.add(&CallFigures::of_ledger(&line.figures));
+            }
+        }
+        let model = if of_model.cells > 0 { of_model } else { model };
+        Statistics { own, column: of_column, model }
+    }
+
+    /// A ratio of the best source that has it.
+    pub(super) fn ratio(&self, ratio: impl Fn(&CallFigures) -> Option<f64>) -> Option<(f64, Basis)> {
+        let Statistics { own, column, model } = self;
+        let is_enough = own.cells >= ENOUGH || column.cells < own.cells;
+        let first = ratio(own).filter(|_| is_enough);
+        let of_column = first.or_else(|| ratio(column)).or_else(|| ratio(own));
+        let of_column = of_column.map(|found| (found, Basis::Column));
+        of_column.or_else(|| ratio(model).map(|found| (found, Basis::Model)))
+    }
+}
+
+/// The recorded replies to a column, in all rows that were looked at.
+fn recorded(run: &DryRun, column: &ColumnForecast) -> CallFigures {
+    let mut figures = CallFigures::of(&column.recorded);
+    if let Some(sampled) = run.sample_of(&column.name) {
+        figures.add(&CallFigures::of(&sampled.recorded));
+    }
+    figures
+}
+
+impl CallFigures {
+    fn of(sum: &RecordedSum) -> CallFigures {
+        CallFigures {
+            cells: sum.cells,
+            calls: sum.calls,
+            prompt_bytes: sum.request_bytes,
+            first_bytes: sum.first_bytes,
+            input_tokens: sum.input_tokens,
+            output_tokens: sum.output_tokens,
+            timed_calls: sum.timed_calls,
+            took_ms: sum.took_ms,
+        }
+    }
+
+    fn of_ledger(figures: &Figures) -> CallFigures {
+        CallFigures {
+            cells: figures.cells,
+            calls: figures.calls,
+            prompt_bytes: figures.prompt_bytes,
+            first_bytes: 0,
+            input_tokens: figures.input_tokens,
+            output_tokens: figures.output_tokens,
+            timed_calls: figures.calls,
+            took_ms: figures.took_ms,
+        }
+    }
+
+    fn add(&mut self, other: &CallFigures) {
+        self.cells += other.cells;
+        self.calls += other.calls;
+        self.prompt_bytes += other.prompt_bytes;
+        self.first_bytes += other.first_bytes;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.timed_calls += other.timed_calls;
+        self.took_ms += other.took_ms;
+    }
+
+    pub(super) fn calls_per_cell(&self) -> Option<f64> {
+        quotient(self.calls, self.cells)
+    }
+
+    pub(super) fn tokens_per_byte(&self) -> Option<f64> {
+        quotient(self.input_tokens, self.prompt_bytes)
+    }
+
+    pub(super) fn input_per_call(&self) -> Option<f64> {
+        quotient(self.input_tokens, self.calls)
+    }
+
+    pub(super) fn output_per_call(&self) -> Option<f64> {
+        quotient(self.output_tokens, self.calls)
+    }
+
+    pub(super) fn bytes_per_call(&self) -> Option<f64> {
+        quotient(self.prompt_bytes, self.calls)
+    }
+
+    pub(super) fn first_bytes_per_cell(&self) -> Option<f64> {
+        quotient(self.first_bytes, self.cells).filter(|bytes| *bytes > 0.0)
+    }
+
+    pub(super) fn seconds_per_call(&self) -> Option<f64> {
+        quotient(self.took_ms, self.timed_calls).map(|millis| millis / 1e3)
+    }
+
+    /// The length of a further request of a cell, as a multiple of its first one.
+    pub(super) fn further_length(&self) -> Option<f64> {
+        let first = self.first_bytes_per_cell()?;
+        let further =
+            quotient(self.prompt_bytes.checked_sub(self.first_bytes)?, self.calls.checked_sub(self.cells)?);
+        further.map(|further| further / first)
+    }
+}
+
+/// `None` for a divisor of zero.
+pub(super) fn quotient(dividend: u64, divisor: u64) -> Option<f64> {
+    (divisor > 0).then(|| dividend as f64 / divisor as f64)
+}
