@@ -4,6 +4,7 @@ mod sketch;
 mod column;
 mod number;
 mod report;
+mod why;
 mod html;
 
 pub use column::{ColumnStats, Distribution, Estimate, Histogram, Measure, TopValue};
@@ -12,3 +13,4 @@ pub use report::{
     ColumnEstimate, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint, Report,
     Sample, Section, SpendLine, Spent, Timeline,
 };
+pub use why::{BuiltFrom, NotARow, RowPath, RowPlace, RowStory, StageStory, StepStory};

@@ -14,6 +14,9 @@ mod build;
 mod status;
 mod report_text;
 mod report_command;
+mod why;
+mod why_text;
+mod why_json;
 mod export;
 mod new;
 
@@ -45,6 +48,9 @@ pub(crate) enum Verb {
     /// Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page.
     #[command(after_help = report_command::HELP)]
     Report(report_command::Report),
+    /// Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped it.
+    #[command(after_help = why::HELP)]
+    Why(why::Why),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -61,6 +67,7 @@ impl Verb {
             Verb::Build(build) => build.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
+            Verb::Why(why) => why.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

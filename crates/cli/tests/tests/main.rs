@@ -14,6 +14,7 @@ mod dataset_examples;
 mod dataset_help;
 mod dataset_kill;
 mod dataset_resume;
+mod dataset_why;
 mod demo;
 mod explain;
 mod gate;
