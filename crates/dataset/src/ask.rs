@@ -18,7 +18,8 @@ use crate::job;
 
 /// Answers the questions of custom code with the models of the configuration, under their limits.
 pub(crate) struct ModelQuestions {
-    pub(crate) models: HashMap<String, ModelCall>,
+    /// By column, then by alias.
+    pub(crate) models: HashMap<String, HashMap<String, ModelCall>>,
     /// The random numbers of each custom column, by its name.
     pub(crate) keys: HashMap<String, ColumnKey>,
     pub(crate) engine: Engine,
@@ -28,7 +29,8 @@ pub(crate) struct ModelQuestions {
 
 impl Ask for ModelQuestions {
     fn ask(&self, question: Question) -> BoxFuture<String, Fault> {
-        let Some(call) = self.models.get(&question.model) else {
+        let Some(call) = self.models.get(&*question.column).and_then(|models| models.get(&question.model))
+        else {
             let what =
                 format!("the column does not declare the model `{}` in `model_aliases`", question.model);
             return Box::pin(async move { Err(Fault::permanent("model", what)) });

@@ -2,6 +2,7 @@
 
 pub(crate) mod learned;
 mod report;
+mod progress_events;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -12,15 +13,19 @@ use anabranch_engine::limit::LimitKey;
 use anabranch_value::Value;
 use futures_util::future::{Either, select};
 
+use progress_events::ProgressEvents;
 pub use report::{BuildReport, MAX_ERRORS, Preview};
 
 use crate::admission::{Admission, MoreGroups};
 use crate::begin::{FoundGroups, Wanted, find_groups};
+use crate::budget::Cap;
 use crate::column_type::ColumnType;
 use crate::config::Accept;
 use crate::dataset::Dataset;
 use crate::error::Error;
+use crate::estimate::{BuildPlan, Totals};
 use crate::generator::Output;
+use crate::inputs;
 use crate::job;
 use crate::journal::Journal;
 use crate::output::{
@@ -116,6 +121,7 @@ impl StageBuild {
             Groups { rows, size: run.buffer_size.max(1), at_once: run.max_concurrent_row_groups.max(1) };
         let shared = Shared {
             started,
+            ran_before: dataset.spend.ran_before,
             engine: dataset.engine.clone(),
             program,
             limits: dataset.limits.clone(),
@@ -322,16 +328,27 @@ impl StageBuild {
     async fn with_reports(&self, run: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
         let clock = Arc::clone(self.shared.engine.clock());
         let mut run = std::pin::pin!(run);
+        let mut events = ProgressEvents::default();
         self.write_status(BuildState::Running, None).await?;
         loop {
-            match select(run.as_mut(), clock.sleep_until(clock.now() + REPORT_EVERY)).await {
+            let (next, end_by) = (clock.now() + REPORT_EVERY, self.dataset.spend.end_by);
+            let end_by = end_by.filter(|_| self.shared.stop.reason().is_none());
+            let due = end_by.map_or(next, |(_, end)| next.min(end));
+            match select(run.as_mut(), clock.sleep_until(due)).await {
                 Either::Left((ended, _)) => return ended,
                 Either::Right(_) => {}
             }
+            if let Some((after, end)) = end_by
+                && clock.now() >= end
+            {
+                self.shared.stop.stop(StopReason::Budget(Cap::Deadline(after)));
+            }
+            let event = events.next(self);
             let report = std::pin::pin!(async {
                 if let Some(journal) = &self.shared.journal {
                     journal.sync().await?;
                 }
+                self.write_progress(event).await?;
                 self.write_status(BuildState::Running, None).await
             });
             match select(run.as_mut(), report).await {
@@ -349,8 +366,16 @@ impl StageBuild {
     ) -> Result<BuildReport, Error> {
         report.errors.sort_by_key(|error| error.row);
         metadata.file_paths.sort_by_key(|path| (path.len(), path.clone()));
-        report.models = (self.dataset.usage)();
-        metadata.models.clone_from(&report.models);
+        let spend = &self.dataset.spend;
+        spend.note(&mut metadata, self.shared.elapsed());
+        let home = folder.home().to_owned();
+        let plan = job::blocking(&self.shared.engine, move || BuildPlan::read(&home)).await??;
+        let spent = Totals::of(spend, self.shared.elapsed());
+        let (digest, asked) = (inputs::digest(&self.dataset.inputs), self.place.asked);
+        metadata.plan = plan.and_then(|plan| plan.check(&digest, asked, &spent));
+        report.plan.clone_from(&metadata.plan);
+        report.models.clone_from(&metadata.models);
+        report.models_of_run = spend.models_of_run();
         metadata.is_complete = report.stopped.is_none();
         report.stages.clone_from(&metadata.stages);
         let (shared, folder) = (Arc::clone(&self.shared), folder.clone());
@@ -372,19 +397,30 @@ impl StageBuild {
         Ok(report)
     }
 
+    async fn write_progress(&self, event: Option<Value>) -> Result<(), Error> {
+        let (Some(folder), Some(event)) = (self.shared.folder.clone(), event) else { return Ok(()) };
+        job::blocking(&self.shared.engine, move || folder.write_event(&event)).await?.map_err(Error::from)
+    }
+
     /// Writes the state of the build.
     pub(crate) async fn write_status(&self, state: BuildState, reason: Option<String>) -> Result<(), Error> {
         let Some(folder) = self.shared.folder.clone() else { return Ok(()) };
-        let now = self.shared.engine.clock().now();
-        let status = BuildStatus {
+        let mut status = BuildStatus {
             state,
-            elapsed_ms: now.saturating_duration_since(self.shared.started).as_millis() as u64,
+            elapsed_ms: self.shared.elapsed().as_millis() as u64,
             progress: self.shared.progress.snapshot(),
             limits: self.limits(),
-            models: (self.dataset.usage)(),
             reason,
+            raise: match self.shared.stop.reason() {
+                Some(StopReason::Budget(cap)) if !matches!(cap, Cap::Deadline(_)) => {
+                    Some(cap.flag().to_owned())
+                }
+                _ => None,
+            },
             stage: self.view(),
+            ..BuildStatus::default()
         };
+        self.dataset.spend.note_status(&mut status);
         let learned = self.shared.journal.as_ref().map(|journal| journal.path().to_owned());
         let limits = self.shared.limits.clone();
         job::blocking(&self.shared.engine, move || {
@@ -429,7 +465,7 @@ impl StageBuild {
         };
         let columns = kept.iter().map(|number| column(number, false));
         let columns = columns.chain(dropped.iter().map(|number| column(number, true)));
-        Metadata {
+        let mut metadata = Metadata {
             dataset_name: self.dataset.name.clone(),
             anabranch_version: env!("CARGO_PKG_VERSION").to_owned(),
             target_num_records: self.groups.rows,
@@ -443,7 +479,9 @@ impl StageBuild {
             stages: self.place.earlier.clone(),
             retry_rounds: self.place.retry_rounds,
             ..Metadata::default()
-        }
+        };
+        self.dataset.spend.note(&mut metadata, self.shared.elapsed());
+        metadata
     }
 }
 

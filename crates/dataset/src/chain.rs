@@ -44,10 +44,15 @@ impl Build {
     pub(crate) async fn into_folder(mut dataset: Dataset, options: BuildOptions) -> Result<Build, Error> {
         let columns = Compiled::check(&dataset)?;
         dataset.inputs.insert("columns".to_owned(), columns);
-        let asked = options.rows;
+        let (asked, budget) = (options.rows, options.budget);
+        dataset.spend.check(&budget)?;
         let (inputs, stop) = (dataset.inputs.clone(), dataset.stop.clone());
         let beginning = job::blocking(&dataset.engine, move || begin(&options, &inputs, stop)).await??;
         let Beginning { folder, lock, journal, before, is_retry, retry_rounds } = beginning;
+        let name = dataset.name.clone();
+        let journal = dataset.spend.begin(folder.path(), before.as_ref(), &name, journal.as_ref());
+        dataset.meter.begin(budget, dataset.spend.metered(), dataset.stop.clone());
+        dataset.spend.end_by = budget.deadline.map(|after| (after, dataset.engine.clock().now() + after));
         if let Some(journal) = &journal {
             learned::load(journal.path(), &dataset.limits);
             let _ = dataset.journal.set(journal.clone());
@@ -99,9 +104,14 @@ impl Build {
         self.stage().limits()
     }
 
-    /// The calls and tokens of the models so far, by alias.
+    /// The calls, tokens and money of the build so far, by alias: of all of its runs.
     pub fn usage(&self) -> BTreeMap<String, ModelMetadata> {
-        (self.dataset.usage)()
+        self.dataset.spend.models()
+    }
+
+    /// The part of this run in the calls, tokens and money.
+    pub fn usage_of_run(&self) -> BTreeMap<String, ModelMetadata> {
+        self.dataset.spend.models_of_run()
     }
 
     /// Ends the build early: what is in flight is finished and saved, and [`Build::run`] returns.

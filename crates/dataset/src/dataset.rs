@@ -1,6 +1,5 @@
 //! A dataset that can be built: generators, processors and options.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -10,6 +9,7 @@ use anabranch_engine::limit::{LimitKey, Limits};
 use anabranch_engine::retry::Retry;
 use anabranch_engine::{Engine, Policy};
 
+use crate::budget::{Budget, Meter};
 use crate::chain::Build;
 use crate::columns::Accepts;
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
@@ -18,9 +18,10 @@ use crate::error::Error;
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::journal::{JournalPlace, JournalSlot};
-use crate::output::{JOURNAL, ModelMetadata};
+use crate::output::JOURNAL;
 use crate::processor::Processor;
 use crate::program::TaskSpec;
+use crate::spend::Spend;
 use crate::stop::StopSwitch;
 
 /// A dataset that can be built: generators, processors and options.
@@ -70,7 +71,8 @@ pub struct Dataset {
     pub(crate) dropped: Vec<String>,
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
-    pub(crate) usage: Usage,
+    pub(crate) spend: Spend,
+    pub(crate) meter: Meter,
     /// Digests of everything that decides about the values.
     pub(crate) inputs: Inputs,
     /// The journal of paid replies, once a build has opened it.
@@ -98,9 +100,6 @@ pub(crate) struct StageSpec {
     pub(crate) steps: Vec<StepConfig>,
 }
 
-/// Tells what each model was used for so far.
-pub(crate) type Usage = Arc<dyn Fn() -> BTreeMap<String, ModelMetadata> + Send + Sync>;
-
 /// The size of a build and its output folder.
 ///
 /// A build into a folder that holds an earlier build of the same dataset continues it.
@@ -115,6 +114,8 @@ pub struct BuildOptions {
     pub retry_failed: bool,
     /// Where paid replies are recorded.
     pub journal: JournalPlace,
+    /// The most that the build may spend.
+    pub budget: Budget,
 }
 
 impl BuildOptions {
@@ -181,7 +182,8 @@ impl Dataset {
             dropped: Vec::new(),
             run: RunOptions::default(),
             seed: 0,
-            usage: Arc::new(BTreeMap::new),
+            spend: Spend::default(),
+            meter: Meter::default(),
             inputs: Inputs::new(),
             journal: JournalSlot::default(),
             rounds: Arc::default(),
@@ -228,7 +230,11 @@ impl Dataset {
         self.shared_column(stage, Arc::new(Accepts::new(&accept.when)), ColumnSettings::default());
         let stage = &mut self.stages[stage];
         stage.accept = Some(accept.max_candidates);
-        stage.tasks.iter_mut().last().into_iter().for_each(|task| task.accepts = true);
+        if let Some(mut task) = stage.tasks.pop() {
+            task.accepts = true;
+            // In front of the columns that read the same ones: they are not paid for if the row is not accepted.
+            stage.tasks.insert(0, task);
+        }
     }
 
     /// Adds a processor. Processors are called in the order in which they were added.

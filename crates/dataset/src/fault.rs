@@ -36,6 +36,11 @@ impl Fault {
     pub fn transient(class: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Fault {
         Fault { severity: Severity::Transient, ..Fault::permanent(class, message) }
     }
+
+    /// True if the call was not made because the build's budget is spent.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.class == "budget"
+    }
 }
 
 impl fmt::Display for Fault {

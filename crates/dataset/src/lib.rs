@@ -17,6 +17,8 @@ mod error;
 mod stop;
 mod journal;
 mod inputs;
+mod spend;
+mod budget;
 mod run;
 mod begin;
 mod dry;
@@ -34,6 +36,7 @@ mod ask;
 mod models;
 mod setup;
 
+pub use budget::{Budget, Cap};
 pub use build::{BuildReport, MAX_ERRORS, Preview};
 pub use chain::Build;
 pub use column_type::ColumnType;
@@ -41,8 +44,8 @@ pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
     Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
-    ForeseenOutcome, InDryRun, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace, TracedCell,
-    ValueSizes,
+    ForeseenOutcome, InDryRun, LedgerLine, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace,
+    TracedCell, ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;

@@ -76,7 +76,9 @@ impl Models {
                 }
             };
             let (journal, clock) = (Arc::clone(&dataset.journal), Arc::clone(dataset.engine.clock()));
-            let model = PaidModel::new(model, journal, (dataset.limits.clone(), limit), clock);
+            let price = config.prices.of(alias, &model.identity().provider, &model.identity().model).copied();
+            let meter = (dataset.meter.clone(), price);
+            let model = PaidModel::new(alias, model, journal, (dataset.limits.clone(), limit), meter, clock);
             by_alias.insert(alias.to_owned(), ModelCall { model, params, limit, parallel });
         }
         Ok(Models { by_alias, tasks })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::limit::Limits;
 use anabranch_engine::options::Class;
-use anabranch_engine::{Engine, Options, Stopped};
+use anabranch_engine::{Engine, Failure, Options, Stopped};
 use anabranch_value::Value;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -46,8 +46,10 @@ pub(crate) struct Shared {
     pub(crate) preserve_dropped: bool,
     pub(crate) tasks_in_flight: usize,
     pub(crate) seed: u64,
-    /// When the build began.
+    /// When this run of the build began.
     pub(crate) started: Instant,
+    /// The time of the build's earlier runs.
+    pub(crate) ran_before: Duration,
     /// `None`: rows stay in memory.
     pub(crate) folder: Option<Folder>,
     pub(crate) journal: Option<Journal>,
@@ -256,10 +258,13 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
         ..Options::default()
     };
     let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
-    let mut unfinished = 0;
+    let unfinished;
     match result {
-        Ok(_) => {}
-        Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        // A row whose call was withheld is unfinished, even if nothing else was left to do.
+        Ok(_) | Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        Err(Stopped::Node { failure: Failure::Error(fault), .. }) if fault.is_withheld() => {
+            unfinished = work.leave_unfinished();
+        }
         Err(Stopped::Node { node, failure }) => {
             let (task, row) = work.describe(node);
             let column = task.map_or_else(String::new, |task| task.name.clone());
@@ -408,9 +413,13 @@ fn group_event(shared: &Shared, group: u64, rows: usize, errors: &[RowError]) ->
 }
 
 impl Shared {
-    /// The time since the build began, for events.
+    /// The time of all runs of the build.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.ran_before + self.engine.clock().now().saturating_duration_since(self.started)
+    }
+
+    /// The same for events.
     pub(crate) fn elapsed_ms(&self) -> Value {
-        let elapsed = self.engine.clock().now().saturating_duration_since(self.started);
-        Value::Int(elapsed.as_millis() as i64)
+        Value::Int(self.elapsed().as_millis() as i64)
     }
 }

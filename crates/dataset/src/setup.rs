@@ -1,6 +1,5 @@
 //! From a configuration to a dataset that can be built.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use anabranch_model::conversation::Turns;
 use anabranch_sampler::ColumnKey;
 
 use crate::ask::ModelQuestions;
-use crate::columns::{Embedding, Expression, Llm, PaidModel, SamplerParts, Samplers, SeedColumns};
+use crate::columns::{Embedding, Expression, Llm, ModelCall, PaidModel, SamplerParts, Samplers, SeedColumns};
 use crate::config::{
     Column, ColumnKind, Config, Constraint, Problem, Problems, ProcessorKind, RunOptions, Setting,
     StageConfig, Validator, WorkerConfig, matches, read_file,
@@ -25,6 +24,7 @@ use crate::models::{ModelSource, Models};
 use crate::post::Post;
 use crate::processors::SchemaTransform;
 use crate::seed::Seed;
+use crate::spend::Spend;
 use crate::validation::{self, Services, Tools};
 
 /// Where a dataset is described.
@@ -146,11 +146,9 @@ impl Dataset {
         dataset.tasks_limit = Some(calls.tasks);
         dataset.inputs = inputs::of(loaded, &calls);
         dataset.models = calls.facts();
-        let used: Vec<(String, PaidModel)> =
-            calls.by_alias.iter().map(|(alias, call)| (alias.clone(), call.model.clone())).collect();
-        dataset.usage = Arc::new(move || {
-            used.iter().map(|(alias, model)| (alias.clone(), model.metadata())).collect::<BTreeMap<_, _>>()
-        });
+        let used: Vec<PaidModel> = calls.by_alias.values().map(|call| call.model.clone()).collect();
+        let usage = Arc::new(move || used.iter().flat_map(PaidModel::spent).collect());
+        dataset.spend = Spend::new(usage, config.prices.clone());
         Ok(dataset)
     }
 
@@ -255,8 +253,20 @@ impl Dataset {
         if custom.is_empty() {
             return;
         }
+        let models_of = |(column, custom): &(&Column, &crate::config::CustomColumn)| {
+            let aliases = custom.model_aliases.iter();
+            let models = aliases.filter_map(|alias| {
+                let call = calls.by_alias.get(alias)?;
+                let model = call.model.for_column(&column.name);
+                Some((alias.clone(), ModelCall { model, ..call.clone() }))
+            });
+            (column.name.clone(), models.collect())
+        };
+        if custom.iter().any(|(_, custom)| !custom.model_aliases.is_empty()) {
+            self.meter.expect_questions();
+        }
         let questions = ModelQuestions {
-            models: calls.by_alias.clone(),
+            models: custom.iter().map(models_of).collect(),
             keys: custom
                 .iter()
                 .map(|(column, _)| (column.name.clone(), column_key(loaded.seed, column)))

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_engine::Drain;
 
+use crate::budget::Cap;
 use crate::fault::Fault;
 use crate::journal;
 
@@ -18,6 +19,8 @@ pub enum StopReason {
     ErrorRate(ErrorRate),
     /// As many rows were generated as may be, and too few of them were accepted.
     Candidates { rows: u64, wanted: u64, candidates: u64 },
+    /// Its budget is spent.
+    Budget(Cap),
     /// A paid reply could not be recorded.
     Journal(Arc<journal::Error>),
 }
@@ -51,6 +54,7 @@ impl fmt::Display for StopReason {
                     "{rows} of {wanted} rows were accepted, and all {candidates} candidates are used up"
                 )
             }
+            StopReason::Budget(cap) => write!(f, "{cap}"),
             StopReason::Journal(error) => write!(f, "{error}"),
         }
     }

@@ -45,6 +45,10 @@ pub enum Error {
     #[error("{endpoint}: no reply of {} fits: {problem}", count(*.attempts, "call"))]
     ReplyFormat { endpoint: Arc<str>, attempts: u32, problem: String },
 
+    /// The call was not made, because the budget of its caller has no room for it.
+    #[error("the call was not made: {0}")]
+    Withheld(String),
+
     /// The configuration is wrong.
     #[error("{0}")]
     Setup(String),
@@ -93,6 +97,7 @@ impl Error {
             Error::Refused { .. } => "refused",
             Error::Unsupported { .. } => "unsupported",
             Error::ReplyFormat { .. } => "reply_format",
+            Error::Withheld(_) => "budget",
             Error::Setup(_) => "config",
         }
     }
@@ -113,7 +118,8 @@ impl Classified for Error {
             Error::Timeout { .. }
             | Error::Connection { .. }
             | Error::Server { .. }
-            | Error::Malformed { .. } => Severity::Transient,
+            | Error::Malformed { .. }
+            | Error::Withheld(_) => Severity::Transient,
             Error::Rejected { .. }
             | Error::Refused { .. }
             | Error::Unsupported { .. }

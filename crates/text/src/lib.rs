@@ -23,6 +23,7 @@ mod names;
 mod plain;
 pub mod duration;
 pub mod size;
+pub mod money;
 mod count;
 mod panic;
 

@@ -9,6 +9,7 @@ use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::count;
 use clap::Args;
 
+use super::budget::BudgetOptions;
 use super::display::Display;
 use super::flow::FlowOptions;
 use super::report::{BuildSummary, stopping_json};
@@ -29,7 +30,8 @@ stay, replies in the journal are not paid for again. More rows, another buffer s
 of the flow continue as well. Another configuration, seed or model is refused.
 
 Ctrl-C (or SIGTERM) finishes and saves the calls in flight, then ends; a second one ends at once,
-and those calls are paid again. A build also stops early if half of a model's last 100 calls failed.
+and those calls are paid again. A build also stops early if half of a model's last 100 calls failed,
+and when its budget is spent: calls in flight are finished and saved, and counted in.
 
 A failed cell drops its row, unless its column says `on_error: keep_null` or `fail_run`. Failures
 that may pass (rate limits, timeouts, server errors) are retried first. Servers are reached through
@@ -62,6 +64,8 @@ pub(crate) struct Build {
     json: bool,
     #[command(flatten)]
     continued: ContinueOptions,
+    #[command(flatten)]
+    budget: BudgetOptions,
     #[command(flatten)]
     flow: FlowOptions,
 }
@@ -117,6 +121,7 @@ impl Build {
             replace: self.continued.replace,
             retry_failed: self.continued.retry_failed,
             journal: self.continued.journal(),
+            budget: self.budget.budget(),
         };
         let build = dataset.build(options).await.map_err(|error| unbuilt::failure(error, &self.out))?;
         if !build.was_complete() {
@@ -261,6 +266,7 @@ fn counted(build: &anabranch_dataset::Build, resumed: u64, stopped: Option<StopR
         dropped: snapshot.rows_dropped,
         error_count: snapshot.errors.values().sum(),
         models: build.usage(),
+        models_of_run: build.usage_of_run(),
         stopped,
         ..BuildReport::default()
     }

@@ -9,6 +9,7 @@ mod pace;
 mod display;
 mod report;
 mod flow;
+mod budget;
 mod unbuilt;
 mod build;
 mod status;

@@ -9,7 +9,7 @@ use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
-use super::spent::Spent;
+use super::spent::{Spent, cost};
 
 /// Rates are means over this time.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -258,6 +258,7 @@ impl Pace {
             "columns": snapshot.columns.iter().enumerate().map(column).collect::<Vec<_>>(),
             "models": self.limits,
             "usage": self.usage,
+            "cost": cost(&self.usage),
             "errors": snapshot.errors,
         })
     }
@@ -398,6 +399,7 @@ mod tests {
             reused: 1_204,
             input_tokens: 1_480_000,
             output_tokens: 310_400,
+            ..ModelMetadata::default()
         };
         busy.usage.insert("writer".to_owned(), used);
         busy

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_dataset::{BuildReport, ErrorRate, RowError, StopReason};
-use anabranch_text::{count, duration};
+use anabranch_dataset::output::ModelMetadata;
+use anabranch_dataset::{BuildReport, Cap, ErrorRate, RowError, StopReason};
+use anabranch_text::{count, duration, money};
 use serde_json::{Value, json};
 
 use super::pace::{grouped, rounded};
+use super::spent::{Spent, cost};
 use crate::table::Table;
 
 /// Facts about a build that its report shows beside the counts.
@@ -86,6 +88,7 @@ impl BuildSummary<'_> {
         if !report.models.is_empty() {
             text.push('\n');
             text.push_str(&self.models(report).text(2));
+            text.push_str(&Self::this_run(report));
         }
         text
     }
@@ -95,7 +98,7 @@ impl BuildSummary<'_> {
         if self.was_complete {
             return "  complete already: nothing was left to do, no call was made\n".to_owned();
         }
-        let reused: u64 = report.models.values().map(|used| used.reused).sum();
+        let reused: u64 = report.models_of_run.values().map(|used| used.reused).sum();
         if report.resumed + reused == 0 {
             return String::new();
         }
@@ -120,7 +123,10 @@ impl BuildSummary<'_> {
                 "\n  {failed} of the last {calls} calls of {model} failed\n  the last failure: {class}: {message}"
             ));
         }
-        let calls: u64 = report.models.values().map(|used| used.calls).sum();
+        if let Some(StopReason::Budget(cap)) = &report.stopped {
+            text.push_str(&format!("\n  {cap}\n  spent so far: {}", Spent::of(&report.models).words()));
+        }
+        let calls: u64 = report.models_of_run.values().map(|used| used.calls).sum();
         let rows = format!("{} of {} rows", grouped(report.rows), grouped(self.rows));
         text.push_str(&format!("\non disk: {rows} in {}", self.out.join("parquet-files").display()));
         match &self.journal {
@@ -132,9 +138,14 @@ impl BuildSummary<'_> {
             )),
             None => text.push_str("; there is no journal: calls for all other rows are paid again"),
         }
-        text.push_str(match &report.stopped {
-            Some(StopReason::Asked) => "\nrun the same command again to go on",
-            _ => "\nremove the cause, then run the same command again to go on",
+        text.push_str(&match &report.stopped {
+            Some(StopReason::Asked | StopReason::Budget(Cap::Deadline(_))) => {
+                "\nrun the same command again to go on".to_owned()
+            }
+            Some(StopReason::Budget(cap)) => {
+                format!("\nraise {} and run the command again to go on", cap.flag())
+            }
+            _ => "\nremove the cause, then run the same command again to go on".to_owned(),
         });
         if report.error_count > 0 {
             text.push_str("; --retry-failed tries failed rows of finished row groups again as well");
@@ -143,14 +154,28 @@ impl BuildSummary<'_> {
     }
 
     fn models(&self, report: &BuildReport) -> Table {
-        let mut table = Table::new(["alias", "model", "calls", "reused", "tokens in", "tokens out"]);
+        let has_prices = cost(&report.models).is_some();
+        let heads = ["alias", "model", "calls", "reused", "tokens in", "tokens out"];
+        let mut table = Table::new(heads.into_iter().chain(has_prices.then_some("cost")));
         for (alias, used) in &report.models {
             let model = if self.demo { "demo model".to_owned() } else { used.model.clone() };
             let numbers = [used.calls, used.reused, used.input_tokens, used.output_tokens]
                 .map(|number| number.to_string());
-            table.row([alias.clone(), model].into_iter().chain(numbers));
+            let cost = has_prices.then(|| used.cost.map_or_else(String::new, money::format));
+            table.row([alias.clone(), model].into_iter().chain(numbers).chain(cost));
         }
         table
+    }
+
+    /// The part of this run in the spend of a build that was continued.
+    fn this_run(report: &BuildReport) -> String {
+        let calls = |models: &BTreeMap<String, ModelMetadata>| -> u64 {
+            models.values().map(|used| used.calls).sum()
+        };
+        match calls(&report.models) > calls(&report.models_of_run) {
+            true => format!("  in this run: {}\n", Spent::of(&report.models_of_run).words()),
+            false => String::new(),
+        }
     }
 
     /// The event that begins a build.
@@ -177,10 +202,14 @@ impl BuildSummary<'_> {
     pub(super) fn end_json(&self, status: &str, report: &BuildReport) -> Value {
         json!({
             "event": "end", "status": status, "rows": report.rows, "resumed_rows": report.resumed,
-            "rows_dropped": report.dropped, "failed_cells": report.error_count, "models": report.models,
+            "rows_dropped": report.dropped, "failed_cells": report.error_count, "models": report.models, "models_of_run": report.models_of_run, "cost": cost(&report.models),
             "was_complete": self.was_complete,
             "reason": report.stopped.as_ref().map(ToString::to_string),
             "error_rate": error_rate(report),
+            "budget": match &report.stopped {
+                Some(StopReason::Budget(cap)) => Some(cap.flag()),
+                _ => None,
+            },
             "elapsed_seconds": rounded(self.elapsed.as_secs_f64()),
         })
     }

@@ -1,8 +1,9 @@
-//! The spend of a build: calls and tokens, as parts of its progress.
+//! The spend of a build: calls, tokens and money, as parts of its progress and of its report.
 
 use std::collections::BTreeMap;
 
 use anabranch_dataset::output::ModelMetadata;
+use anabranch_text::money;
 
 use super::pace::grouped;
 
@@ -12,6 +13,13 @@ pub(super) struct Spent {
     reused: u64,
     tokens_in: u64,
     tokens_out: u64,
+    /// `None` if no model has a price.
+    cost: Option<f64>,
+}
+
+/// The money of all models that have a price; `None` if none has.
+pub(super) fn cost(usage: &BTreeMap<String, ModelMetadata>) -> Option<f64> {
+    usage.values().filter_map(|used| used.cost).reduce(|sum, cost| sum + cost)
 }
 
 impl Spent {
@@ -23,31 +31,43 @@ impl Spent {
             reused: sum(|used| used.reused),
             tokens_in: sum(|used| used.input_tokens),
             tokens_out: sum(|used| used.output_tokens),
+            cost: cost(usage),
         }
     }
 
     /// A line for a terminal; `None` if there was nothing to pay for.
     pub(super) fn line(&self) -> Option<String> {
-        let Spent { calls, reused, tokens_in, tokens_out } = self;
+        let Spent { calls, reused, tokens_in, tokens_out, cost } = self;
         (calls + reused > 0).then(|| {
             format!(
-                "  {} calls answered, {} from the journal; tokens: {} in, {} out",
+                "  {} calls answered, {} from the journal; tokens: {} in, {} out{}",
                 grouped(*calls),
                 grouped(*reused),
                 grouped(*tokens_in),
-                grouped(*tokens_out)
+                grouped(*tokens_out),
+                cost.map_or_else(String::new, |cost| format!("; {}", money::format(cost)))
             )
         })
     }
 
+    /// The spend in words: `12 calls, 1,000 tokens in, 200 out, $0.0123`.
+    pub(super) fn words(&self) -> String {
+        let Spent { calls, tokens_in, tokens_out, cost, .. } = self;
+        let noun = if *calls == 1 { "call" } else { "calls" };
+        let cost = cost.map_or_else(String::new, |cost| format!(", {}", money::format(cost)));
+        let tokens = format!("{} tokens in, {} out", grouped(*tokens_in), grouped(*tokens_out));
+        format!("{} {noun}, {tokens}{cost}", grouped(*calls))
+    }
+
     /// The same in short, each part with its rank: the higher ones can be left out.
     pub(super) fn parts(&self) -> impl Iterator<Item = (u8, String)> {
-        let Spent { calls, reused, tokens_in, tokens_out } = *self;
+        let Spent { calls, reused, tokens_in, tokens_out, cost } = *self;
         let calls = (calls > 0).then(|| (1, format!("{} calls", grouped(calls))));
         let reused = (reused > 0).then(|| (2, format!("{} reused", grouped(reused))));
         let tokens = (tokens_in + tokens_out > 0)
             .then(|| (4, format!("tokens {}+{}", thousands(tokens_in), thousands(tokens_out))));
-        [calls, reused, tokens].into_iter().flatten()
+        let cost = cost.filter(|cost| *cost > 0.0).map(|cost| (1, money::format(cost)));
+        [calls, reused, cost, tokens].into_iter().flatten()
     }
 }
 

@@ -6,20 +6,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_dataset::output::{BuildState, BuildStatus, FolderStatus, Metadata};
-use anabranch_text::duration;
+use anabranch_text::{duration, money};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::pace::{grouped, rounded};
+use super::spent::cost;
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
 /// The help's last part.
 pub(super) const HELP: &str = "\
-The state is running, complete, stopped (by a signal, or early because calls failed), failed, or
-interrupted (its process was killed or crashed). A build writes its state every second; a running
-one is not disturbed. Counts of cells, calls and tokens are those since it was last continued.
+The state is running, complete, stopped (by a signal, by its budget, or early because calls failed),
+failed, or interrupted (its process was killed or crashed). A build writes its state every second; a
+running one is not disturbed. Calls, tokens, money and time are those of all runs since the build
+began; cells are those since it was last continued.
 
   anabranch dataset status tickets
   anabranch dataset status tickets --json
@@ -117,6 +119,8 @@ fn json(status: &FolderStatus) -> Value {
         "columns": build.progress.columns,
         "limits": build.limits,
         "models": build.models,
+        "spent": build.spent,
+        "cost": cost(&build.models),
         "errors": errors(status),
         "reason": build.reason,
         "next": next(status),
@@ -146,7 +150,10 @@ fn next(status: &FolderStatus) -> String {
             "the same command with --retry-failed tries the failed rows again".to_owned()
         }
         BuildState::Complete => "nothing is left to do".to_owned(),
-        BuildState::Stopped | BuildState::Interrupted => "run the same command again to continue".to_owned(),
+        BuildState::Stopped | BuildState::Interrupted => match &status.build.raise {
+            Some(flag) => format!("raise {flag} and run the command again to continue"),
+            None => "run the same command again to continue".to_owned(),
+        },
         BuildState::Failed => "remove the cause, then run the same command again to continue".to_owned(),
     }
 }
@@ -195,10 +202,14 @@ fn limits(build: &BuildStatus) -> Option<Table> {
 }
 
 fn models(build: &BuildStatus) -> Option<Table> {
-    let mut table = Table::new(["alias", "answered", "reused", "tokens in", "tokens out"]);
+    let has_prices = cost(&build.models).is_some();
+    let heads = ["alias", "answered", "reused", "tokens in", "tokens out"];
+    let mut table = Table::new(heads.into_iter().chain(has_prices.then_some("cost")));
     for (alias, used) in &build.models {
         let numbers = [used.calls, used.reused, used.input_tokens, used.output_tokens];
-        table.row([alias.clone()].into_iter().chain(numbers.map(|number| number.to_string())));
+        let cost = has_prices.then(|| used.cost.map_or_else(String::new, money::format));
+        let numbers = numbers.map(|number| number.to_string());
+        table.row([alias.clone()].into_iter().chain(numbers).chain(cost));
     }
     (!build.models.is_empty()).then_some(table)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::errors::RowError;
+use crate::estimate::PlanCheck;
 use crate::output::{GroupOnDisk, Metadata, ModelMetadata, StageReport};
 use crate::processor::Table;
 use crate::stop::StopReason;
@@ -19,12 +20,16 @@ pub struct BuildReport {
     /// Failed cells, by row. At most [`MAX_ERRORS`] are held; the files have all.
     pub errors: Vec<RowError>,
     pub error_count: u64,
-    /// Calls and tokens of this run, by model alias.
+    /// Calls, tokens and money of all runs of the build, by model alias.
     pub models: BTreeMap<String, ModelMetadata>,
+    /// The part of this run in them.
+    pub models_of_run: BTreeMap<String, ModelMetadata>,
     /// Why it ended before all rows were there.
     pub stopped: Option<StopReason>,
     /// The stages of the build, in order.
     pub stages: Vec<StageReport>,
+    /// The plan that was made for the build, beside what it came to.
+    pub plan: Option<PlanCheck>,
 }
 
 /// Failed cells that a report holds.
@@ -54,6 +59,7 @@ impl BuildReport {
             dropped: before.dropped_num_records,
             error_count,
             stages: before.stages.clone(),
+            plan: before.plan.clone(),
             ..BuildReport::default()
         }
     }

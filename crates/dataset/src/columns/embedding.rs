@@ -43,7 +43,7 @@ impl Embedding {
             stateful: false,
         };
         let batcher = Batcher {
-            model: call.model.clone(),
+            model: call.model.for_column(name),
             requests: requests.max(1),
             state: Mutex::default(),
             may_lead: Notify::new(),
@@ -91,11 +91,11 @@ impl Generator for Embedding {
 async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<Foreseen, Error> {
     let (mut calls, mut vectors) = (Vec::with_capacity(texts.len()), Vec::new());
     for text in texts {
-        let entry = model.recorded_text(&text).await?;
-        if let Some(Entry::Vector(found)) = &entry {
+        let found = model.recorded_text(&text).await?;
+        if let Some(Entry::Vector(found)) = found.as_ref().map(|found| &found.entry) {
             vectors.push(found.vector.clone());
         }
-        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: entry.and_then(recorded) });
+        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: found.map(recorded) });
     }
     let outcome = match vectors.len() == calls.len() {
         true => ForeseenOutcome::Known(std::iter::once(value(vectors)).collect()),

@@ -1,13 +1,14 @@
 //! The calls of rows, looked up in the journal and not made.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anabranch_engine::workload::BoxFuture;
 use anabranch_model::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, Usage};
 
 use super::paid_model::PaidModel;
 use crate::dry::{Answer, Asked, ForeseenCall, RecordedCall};
-use crate::journal::{Entry, RecordedReply, RecordedVector};
+use crate::journal::{Entry, Recorded, RecordedReply, RecordedVector};
 
 /// A model that answers from the journal, and keeps the requests with their answers.
 pub(super) struct TracedModel {
@@ -34,7 +35,7 @@ impl Model for TracedModel {
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
         let (model, calls) = (self.model.clone(), Arc::clone(&self.calls));
         Box::pin(async move {
-            let recorded = model.recorded_entry(&request).await?.and_then(recorded);
+            let recorded = model.recorded_entry(&request).await?.map(recorded);
             let answer = recorded.as_ref().map(|recorded| recorded.answer.clone());
             let call = ForeseenCall { asked: Asked::Chat(request), recorded };
             calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
@@ -57,23 +58,22 @@ impl Model for TracedModel {
 }
 
 /// An entry of the journal as the answer of a call.
-pub(super) fn recorded(entry: Entry) -> Option<RecordedCall> {
-    Some(match entry {
+pub(super) fn recorded(found: Recorded) -> RecordedCall {
+    let Recorded { at_ms, figures, entry, .. } = found;
+    // Of texts that were embedded together, the first has the tokens and the time of all.
+    let usage = Usage {
+        input_tokens: figures.input_tokens,
+        output_tokens: figures.output_tokens,
+        cached_tokens: (figures.cached_tokens > 0).then_some(figures.cached_tokens),
+    };
+    let took = (figures.calls > 0).then(|| Duration::from_millis(figures.took_ms));
+    let (answer, usage, took) = match entry {
         Entry::Reply(RecordedReply { reply, took }) => {
             let usage = reply.usage;
-            RecordedCall { answer: Answer::Reply(reply), usage, took: Some(took), at_ms: None }
+            (Answer::Reply(reply), usage, Some(took))
         }
-        Entry::Refusal(message) => RecordedCall {
-            answer: Answer::Refusal(message),
-            usage: Usage::default(),
-            took: None,
-            at_ms: None,
-        },
-        Entry::Vector(RecordedVector { vector, tokens }) => RecordedCall {
-            answer: Answer::Vector(vector.len()),
-            usage: Usage { input_tokens: tokens, ..Usage::default() },
-            took: None,
-            at_ms: None,
-        },
-    })
+        Entry::Refusal(message) => (Answer::Refusal(message), usage, took),
+        Entry::Vector(RecordedVector { vector }) => (Answer::Vector(vector.len()), usage, took),
+    };
+    RecordedCall { answer, usage, took, at_ms }
 }

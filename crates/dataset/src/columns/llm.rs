@@ -17,7 +17,7 @@ use anabranch_value::Value;
 use super::expression::template_fault;
 use super::foresee::TracedModel;
 use super::model_call::{ModelCall, model_fault};
-use super::paid_model::{Known, LackingModel, PaidModel};
+use super::paid_model::{Known, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
 use crate::dry::{Foreseen, ForeseenOutcome};
@@ -81,6 +81,7 @@ impl Llm {
             reads: template.template.variables().iter().map(|name| position(&mut reads, name)).collect(),
             template: template.clone(),
         };
+        let call = ModelCall { model: call.model.for_column(name), ..call };
         let prompt = place(&column.prompt);
         let system = column.system_prompt.as_ref().map(place);
         let mut fills = vec![Output { name: name.to_owned(), column_type }];
@@ -227,10 +228,10 @@ impl Conversation {
         // A retry may find replies of the try before it.
         let lacking = Mutex::new(self.lacking);
         Prepared::Call(Call::new(bytes, move || {
-            let lacking = Mutex::new(lacking.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let lacking = lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
             let conversation = self.clone();
             async move {
-                let model = LackingModel { model: conversation.model.clone(), key: lacking };
+                let model = conversation.model.conversation(lacking);
                 let conversed = conversation.with(&model).await;
                 conversed.map(|conversed| conversation.cells(conversed)).map_err(|error| model_fault(&error))
             }

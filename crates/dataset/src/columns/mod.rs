@@ -7,6 +7,7 @@ mod foresee;
 mod flights;
 mod llm;
 mod model_call;
+mod counters;
 mod paid_model;
 mod samplers;
 mod seed;

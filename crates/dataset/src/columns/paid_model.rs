@@ -1,111 +1,180 @@
 //! A model whose replies are recorded: a reply that the journal has is not paid for again.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_content::Address;
 use anabranch_engine::clock::Clock;
 use anabranch_engine::limit::{LimitKey, Limits, Quota};
 use anabranch_engine::workload::BoxFuture;
 use anabranch_model::{
-    ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, RateWindow, Rates, Usage,
+    ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, RateWindow, Rates, Role, Usage,
 };
 use futures_util::future::try_join_all;
 
+use super::counters::Counters;
 use super::flights::Flights;
-use crate::journal::{Entry, Journal, JournalSlot, Keys, RecordedReply, RecordedVector};
-use crate::output::ModelMetadata;
+use crate::budget::{Meter, Pass};
+use crate::config::Price;
+use crate::journal::{
+    Entry, Figures, Journal, JournalSlot, Keys, Origin, Recorded, RecordedReply, RecordedVector,
+};
+use crate::output::SpendLine;
 
-/// A model with its journal, its limit and its counters. Clones share them.
+/// A model with its journal, its limit and its counters, as one column uses it. Clones share them.
 #[derive(Clone)]
 pub(crate) struct PaidModel {
+    column: Arc<ColumnModel>,
+}
+
+/// A model as one column uses it.
+struct ColumnModel {
     shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    /// The origin of the column's entries, known once there is a journal.
+    origin: OnceLock<Origin>,
 }
 
 struct Shared {
     inner: Arc<dyn Model>,
+    alias: String,
     keys: Keys,
     journal: JournalSlot,
     limits: Limits,
     limit: LimitKey,
     clock: Arc<dyn Clock>,
-    counters: Counters,
+    /// The counters of all columns that use the model.
+    columns: Mutex<Vec<Arc<Counters>>>,
     /// The server has told how many tokens it takes.
     counts_tokens: AtomicBool,
     flights: Flights,
-}
-
-#[derive(Default)]
-struct Counters {
-    calls: AtomicU64,
-    reused: AtomicU64,
-    input_tokens: AtomicU64,
-    output_tokens: AtomicU64,
+    meter: Meter,
+    price: Option<Price>,
 }
 
 impl PaidModel {
+    /// The model under an alias, to be given to columns by [`PaidModel::for_column`].
     pub(crate) fn new(
+        alias: &str,
         inner: Arc<dyn Model>,
         journal: JournalSlot,
         (limits, limit): (Limits, LimitKey),
+        (meter, price): (Meter, Option<Price>),
         clock: Arc<dyn Clock>,
     ) -> PaidModel {
-        let keys = Keys::new(&*inner);
-        let (counters, counts_tokens) = (Counters::default(), AtomicBool::new(false));
-        let flights = Flights::default();
-        let shared = Shared { inner, keys, journal, limits, limit, clock, counters, counts_tokens, flights };
-        PaidModel { shared: Arc::new(shared) }
+        let (keys, alias, flights) = (Keys::new(&*inner), alias.to_owned(), Flights::default());
+        let (columns, counts_tokens) = (Mutex::default(), AtomicBool::new(false));
+        let shared = Shared {
+            inner,
+            alias,
+            keys,
+            journal,
+            limits,
+            limit,
+            clock,
+            columns,
+            counts_tokens,
+            flights,
+            meter,
+            price,
+        };
+        PaidModel::with_counters(Arc::new(shared), Arc::default())
     }
 
-    /// The calls and tokens of the model so far.
-    pub(crate) fn metadata(&self) -> ModelMetadata {
-        let Counters { calls, reused, input_tokens, output_tokens } = &self.shared.counters;
-        ModelMetadata {
-            model: self.shared.inner.identity().model.to_string(),
-            calls: calls.load(Relaxed),
-            reused: reused.load(Relaxed),
-            input_tokens: input_tokens.load(Relaxed),
-            output_tokens: output_tokens.load(Relaxed),
-        }
+    fn with_counters(shared: Arc<Shared>, counters: Arc<Counters>) -> PaidModel {
+        PaidModel { column: Arc::new(ColumnModel { shared, counters, origin: OnceLock::new() }) }
+    }
+
+    /// The same model, with counters for a column of this name.
+    pub(crate) fn for_column(&self, name: &str) -> PaidModel {
+        let shared = Arc::clone(&self.column.shared);
+        let mut columns = shared.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = columns.iter().find(|counters| counters.column == name).map(Arc::clone);
+        let counters = known.unwrap_or_else(|| {
+            columns.push(Arc::new(Counters::new(name)));
+            Arc::clone(&columns[columns.len() - 1])
+        });
+        drop(columns);
+        PaidModel::with_counters(shared, counters)
+    }
+
+    /// The calls and tokens so far of each column that uses the model.
+    pub(crate) fn spent(&self) -> Vec<SpendLine> {
+        let shared = &self.column.shared;
+        let columns = shared.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        let Identity { provider, model } = shared.inner.identity();
+        let line = |counters: &Arc<Counters>| SpendLine {
+            column: counters.column.clone(),
+            alias: shared.alias.clone(),
+            provider: provider.to_string(),
+            model: model.to_string(),
+            reused: counters.reused(),
+            figures: counters.figures(),
+        };
+        columns.iter().map(line).collect()
     }
 
     /// The journal's knowledge of a request, as far as it can be told without reading the disk.
     pub(crate) fn known(&self, request: &ChatRequest) -> Known {
-        let Some(journal) = self.shared.journal.get() else { return Known::NoJournal };
-        let key = self.shared.keys.chat(request);
+        let shared = &self.column.shared;
+        let Some(journal) = shared.journal.get() else { return Known::NoJournal };
+        let key = shared.keys.chat(request);
         if journal.surely_lacks(&key) { Known::Lacking(key) } else { Known::Perhaps }
     }
 
     /// Asks for a reply that the journal lacks.
-    pub(crate) fn ask(&self, request: ChatRequest, key: Address) -> BoxFuture<ChatReply, Error> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move { shared.ask(request, key).await })
+    fn ask(&self, request: ChatRequest, key: Address, pass: Pass) -> BoxFuture<ChatReply, Error> {
+        let column = Arc::clone(&self.column);
+        Box::pin(async move { column.ask(request, Some(key), &pass).await })
+    }
+
+    /// Asks for a reply, unless the journal has it.
+    fn find_or_ask(&self, request: ChatRequest, pass: Pass) -> BoxFuture<ChatReply, Error> {
+        let column = Arc::clone(&self.column);
+        Box::pin(async move {
+            let shared = &column.shared;
+            let Some(journal) = shared.journal.get() else { return column.ask(request, None, &pass).await };
+            let key = shared.keys.chat(&request);
+            if let Some(reply) = shared.recorded_reply(journal, &key).await {
+                column.counters.reuse(1);
+                return reply;
+            }
+            column.ask(request, Some(key), &pass).await
+        })
+    }
+
+    /// The model for a conversation whose first reply the journal lacks, if the key is known.
+    pub(crate) fn conversation(&self, lacking: Option<Address>) -> LackingModel {
+        let pass = self.column.shared.meter.conversation();
+        LackingModel { model: self.clone(), key: Mutex::new(lacking), pass }
     }
 
     /// The model as far as the journal knows it.
     pub(crate) fn recorded(&self) -> RecordedModel {
-        RecordedModel { shared: Arc::clone(&self.shared), missed: Arc::default() }
+        RecordedModel { shared: Arc::clone(&self.column.shared), missed: Arc::default() }
     }
 
     /// The journal's entry for a request.
-    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Entry>, Error> {
-        self.shared.entry(&self.shared.keys.chat(request)).await
+    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Recorded>, Error> {
+        let shared = &self.column.shared;
+        shared.entry(&shared.keys.chat(request)).await
     }
 
     /// The journal's entry for an embedded text.
-    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Entry>, Error> {
-        self.shared.entry(&self.shared.keys.embedding(text)).await
+    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Recorded>, Error> {
+        let shared = &self.column.shared;
+        shared.entry(&shared.keys.embedding(text)).await
     }
 
     /// Counts replies of the journal that took the place of calls.
     pub(crate) fn reused(&self, calls: u32) {
-        self.shared.counters.reused.fetch_add(calls.into(), Relaxed);
+        self.column.counters.reuse(calls.into());
     }
 
     /// The vectors of texts, if the journal has all of them.
     pub(crate) async fn recorded_vectors(&self, texts: &[Arc<str>]) -> Result<Option<Vec<Vec<f64>>>, Error> {
-        let shared = &self.shared;
+        let shared = &self.column.shared;
         let Some(journal) = shared.journal.get() else { return Ok(None) };
         let mut vectors = Vec::with_capacity(texts.len());
         for text in texts {
@@ -121,82 +190,119 @@ impl PaidModel {
 
 impl Model for PaidModel {
     fn identity(&self) -> &Identity {
-        self.shared.inner.identity()
+        self.column.shared.inner.identity()
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let Some(journal) = shared.journal.get() else {
-                return shared.inner.chat(request).await.inspect(|reply| shared.called(reply));
-            };
-            let key = shared.keys.chat(&request);
-            if let Some(reply) = shared.recorded_reply(journal, &key).await {
-                shared.counters.reused.fetch_add(1, Relaxed);
-                return reply;
-            }
-            shared.ask(request, key).await
-        })
+        self.find_or_ask(request, Pass::Free)
     }
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<EmbedReply, Error> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let reply = shared.inner.embed(request.clone()).await?;
-            shared.count(reply.usage, reply.rates.as_deref());
-            let Some(journal) = shared.journal.get() else { return Ok(reply) };
-            let tokens = reply.usage.input_tokens / request.texts.len().max(1) as u64;
-            let mut seen = HashSet::new();
-            let texts = request.texts.iter().zip(&reply.vectors).filter(|(text, _)| seen.insert(&***text));
-            let records = texts.map(|(text, vector)| {
-                let entry = Entry::Vector(RecordedVector { vector: vector.clone(), tokens });
-                let key = shared.keys.embedding(text);
-                async move { journal.record(key, &entry).await }
+        let column = Arc::clone(&self.column);
+        Box::pin(async move { column.embed(request).await })
+    }
+}
+
+impl ColumnModel {
+    /// Asks the model, and records its reply under the key.
+    async fn ask(&self, request: ChatRequest, key: Option<Address>, pass: &Pass) -> Result<ChatReply, Error> {
+        let shared = &self.shared;
+        let _flight = match key {
+            Some(key) => Some(shared.flights.enter(key).await),
+            None => None,
+        };
+        // Another column of the row may have asked the same meanwhile.
+        if let (Some(journal), Some(key)) = (shared.journal.get(), &key)
+            && !journal.lacks(key)
+            && let Some(reply) = shared.recorded_reply(journal, key).await
+        {
+            self.counters.reuse(1);
+            return reply;
+        }
+        let asked = Figures {
+            calls: 1,
+            cells: u64::from(begins_cell(&request)),
+            prompt_bytes: request.messages.iter().map(|message| message.text.len() as u64).sum(),
+            ..Figures::default()
+        };
+        let call = shared.meter.begin_call(pass)?;
+        let began = shared.clock.now();
+        let reply = shared.inner.chat(request).await;
+        let took = shared.clock.now().saturating_duration_since(began);
+        let took_ms = took.as_millis() as u64;
+        let (entry, figures) = match &reply {
+            Ok(reply) => {
+                shared.tell_limit(reply.usage, reply.rates.as_deref());
+                let figures = Figures { took_ms, ..with_tokens(asked, reply.usage) };
+                (Entry::Reply(RecordedReply { reply: reply.clone(), took }), figures)
+            }
+            Err(Error::Refused { message, .. }) => {
+                (Entry::Refusal(message.clone()), Figures { took_ms, ..asked })
+            }
+            Err(_) => return reply,
+        };
+        let recorded = match (shared.journal.get(), key) {
+            (Some(journal), Some(key)) => journal.record(key, (self.origin(journal), figures), &entry).await,
+            _ => Ok(()),
+        };
+        // After it was recorded: no report of a build counts a call that a kill could take from the journal.
+        self.counters.add(&figures);
+        call.answered(&figures, shared.price.as_ref());
+        recorded.map_err(|error| journal_error(&error))?;
+        reply
+    }
+
+    /// Asks for vectors, and records each. The first one has the figures of the call.
+    async fn embed(&self, request: EmbedRequest) -> Result<EmbedReply, Error> {
+        let shared = &self.shared;
+        let metered = shared.meter.begin_call(&shared.meter.conversation())?;
+        let began = shared.clock.now();
+        let reply = shared.inner.embed(request.clone()).await?;
+        let took_ms = shared.clock.now().saturating_duration_since(began).as_millis() as u64;
+        shared.tell_limit(reply.usage, reply.rates.as_deref());
+        let mut seen = HashSet::new();
+        let texts = request.texts.iter().zip(&reply.vectors);
+        let texts: Vec<_> = texts.filter(|(text, _)| seen.insert(&***text)).collect();
+        let prompt_bytes = request.texts.iter().map(|text| text.len() as u64).sum();
+        let call = Figures { calls: 1, took_ms, prompt_bytes, ..Figures::default() };
+        let call = with_tokens(call, reply.usage);
+        let mut recorded = Ok(Vec::new());
+        if let Some(journal) = shared.journal.get() {
+            let records = texts.iter().enumerate().map(|(number, (text, vector))| {
+                let entry = Entry::Vector(RecordedVector { vector: (*vector).clone() });
+                let figures = if number == 0 { call } else { Figures::default() };
+                let (key, figures) = (shared.keys.embedding(text), Figures { cells: 1, ..figures });
+                async move { journal.record(key, (self.origin(journal), figures), &entry).await }
             });
-            try_join_all(records.collect::<Vec<_>>()).await.map_err(|error| journal_error(&error))?;
-            Ok(reply)
+            recorded = try_join_all(records.collect::<Vec<_>>()).await;
+        }
+        self.counters.add(&Figures { cells: texts.len() as u64, ..call });
+        metered.answered(&call, shared.price.as_ref());
+        recorded.map_err(|error| journal_error(&error))?;
+        Ok(reply)
+    }
+
+    fn origin(&self, journal: &Journal) -> &Origin {
+        self.origin.get_or_init(|| {
+            let shared = &self.shared;
+            journal.origin(&self.counters.column, &shared.alias, shared.inner.identity())
         })
     }
 }
 
+/// True for the first request for a cell: a later one has another attempt, or repeats the model's replies.
+fn begins_cell(request: &ChatRequest) -> bool {
+    request.attempt == 0 && request.messages.iter().all(|message| message.role != Role::Assistant)
+}
+
+fn with_tokens(figures: Figures, usage: Usage) -> Figures {
+    let Usage { input_tokens, output_tokens, cached_tokens } = usage;
+    Figures { input_tokens, output_tokens, cached_tokens: cached_tokens.unwrap_or(0), ..figures }
+}
+
 impl Shared {
-    /// Asks the model, and records its reply.
-    async fn ask(&self, request: ChatRequest, key: Address) -> Result<ChatReply, Error> {
-        let _flight = self.flights.enter(key).await;
-        // Another column of the row may have asked the same meanwhile.
-        if let Some(journal) = self.journal.get()
-            && !journal.lacks(&key)
-            && let Some(reply) = self.recorded_reply(journal, &key).await
-        {
-            self.counters.reused.fetch_add(1, Relaxed);
-            return reply;
-        }
-        let began = self.clock.now();
-        let reply = self.inner.chat(request).await;
-        let entry = match &reply {
-            Ok(reply) => {
-                self.called(reply);
-                let took = self.clock.now().saturating_duration_since(began);
-                Entry::Reply(RecordedReply { reply: reply.clone(), took })
-            }
-            Err(Error::Refused { message, .. }) => Entry::Refusal(message.clone()),
-            Err(_) => return reply,
-        };
-        if let Some(journal) = self.journal.get() {
-            journal.record(key, &entry).await.map_err(|error| journal_error(&error))?;
-        }
-        reply
-    }
-
-    fn called(&self, reply: &ChatReply) {
-        self.count(reply.usage, reply.rates.as_deref());
-    }
-
-    /// Counts a call, and tells the limit what the server said about its own.
-    fn count(&self, usage: Usage, rates: Option<&Rates>) {
-        self.counters.calls.fetch_add(1, Relaxed);
-        self.counters.input_tokens.fetch_add(usage.input_tokens, Relaxed);
-        self.counters.output_tokens.fetch_add(usage.output_tokens, Relaxed);
+    /// Tells the limit the tokens of a call, and what the server said about its own limits.
+    fn tell_limit(&self, usage: Usage, rates: Option<&Rates>) {
         if self.counts_tokens.load(Relaxed) {
             let used = usage.input_tokens.saturating_add(usage.output_tokens);
             self.limits.used(self.limit, 0, u32::try_from(used).unwrap_or(u32::MAX));
@@ -217,9 +323,9 @@ impl Shared {
         }
     }
 
-    async fn entry(&self, key: &Address) -> Result<Option<Entry>, Error> {
+    async fn entry(&self, key: &Address) -> Result<Option<Recorded>, Error> {
         let Some(journal) = self.journal.get() else { return Ok(None) };
-        journal.find(key).await.map_err(|error| journal_error(&error))
+        journal.recorded(key).await.map_err(|error| journal_error(&error))
     }
 
     async fn recorded_reply(&self, journal: &Journal, key: &Address) -> Option<Result<ChatReply, Error>> {
@@ -261,10 +367,11 @@ pub(crate) enum Known {
     Perhaps,
 }
 
-/// A model whose first reply is lacking in the journal: it is asked without another look.
+/// A model as one conversation asks it. A first reply that is lacking in the journal is not looked for again.
 pub(crate) struct LackingModel {
-    pub(crate) model: PaidModel,
-    pub(crate) key: Mutex<Option<Address>>,
+    model: PaidModel,
+    key: Mutex<Option<Address>>,
+    pass: Pass,
 }
 
 impl Model for LackingModel {
@@ -274,8 +381,8 @@ impl Model for LackingModel {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<ChatReply, Error> {
         match self.key.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(key) => self.model.ask(request, key),
-            None => self.model.chat(request),
+            Some(key) => self.model.ask(request, key, self.pass.clone()),
+            None => self.model.find_or_ask(request, self.pass.clone()),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_document::Span;
 use anabranch_model::{ModelConfig, Provider};
 
+use super::prices::DraftPrice;
 use super::run_options::RunOptions;
 use super::types::{Column, Constraint, ProcessorConfig, SeedConfig, StageConfig};
 
@@ -15,6 +16,7 @@ pub(super) struct Draft {
     pub stages: Vec<DraftStage>,
     pub models: Vec<DraftModel>,
     pub providers: Vec<DraftProvider>,
+    pub prices: Vec<DraftPrice>,
     /// The provider of models that name none.
     pub default_provider: Option<String>,
     pub seed: Option<(SeedConfig, Span)>,

@@ -10,7 +10,7 @@ use anabranch_text::{Problem, Problems, quote};
 use super::draft::{Draft, DraftModel, DraftProvider};
 use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
-use super::{Environment, Setting, identity, models, root, seed, stages, structure};
+use super::{Environment, Prices, Setting, identity, models, prices, root, seed, stages, structure};
 
 /// Reads and checks a configuration and the files beside it.
 pub(super) fn config(
@@ -45,6 +45,7 @@ pub(super) fn config(
         generation_of_own(&mut draft, &mut notes);
     }
     unread(&draft, &mut notes);
+    unmatched_prices(&draft, &shared, [&mut notes, &mut models_notes]);
     let problems = merged([notes.problems(), models_notes.problems(), run_notes.problems()]);
     if !problems.is_fine() {
         return Err(problems);
@@ -65,6 +66,7 @@ pub(super) fn config(
         columns,
         stages: draft.stages.into_iter().map(|found| found.stage).collect(),
         models,
+        prices: Prices::of_drafts(draft.prices, shared.prices),
         missing_keys: Vec::new(),
         providers: providers.iter().map(|found| found.provider.clone()).collect(),
         seed: draft.seed.map(|(seed, _)| seed),
@@ -199,6 +201,15 @@ fn provider_of(
             notes.warn(&model.at, what, near.unwrap_or_else(|| help.to_owned()));
         }
     }
+}
+
+/// Warns of prices that no model has.
+fn unmatched_prices(draft: &Draft, shared: &Draft, [notes, models_notes]: [&mut Notes<'_>; 2]) {
+    let models: Vec<_> = draft.models.iter().chain(&shared.models).map(|model| &model.config).collect();
+    let columns = draft.columns.iter().filter_map(|column| column.column.as_ref());
+    let aliases: Vec<String> = columns.flat_map(|column| column.model_aliases()).map(str::to_owned).collect();
+    prices::unmatched(&draft.prices, &models, &aliases, notes);
+    prices::unmatched(&shared.prices, &models, &aliases, models_notes);
 }
 
 /// Aliases that columns use for chat, and for embeddings.

@@ -28,6 +28,7 @@ mod derived;
 mod custom;
 mod seed;
 mod models;
+mod prices;
 mod processors;
 mod pattern;
 mod structure;
@@ -47,6 +48,7 @@ use anabranch_text::size;
 pub use anabranch_text::{Problem, Problems};
 pub use graph::{ColumnInputs, Dependencies, Producer};
 pub(crate) use pattern::matches;
+pub use prices::{Price, Prices};
 pub use run_options::RunOptions;
 pub use types::*;
 

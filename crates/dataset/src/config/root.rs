@@ -4,7 +4,7 @@ use anabranch_document::{Fields, Node, Notes, Tree};
 
 use super::digest::digest;
 use super::draft::Draft;
-use super::{Environment, models, parse_root, processors, seed, stages};
+use super::{Environment, models, parse_root, prices, processors, seed, stages};
 
 /// Reads all that a configuration says.
 pub(super) fn read(
@@ -23,6 +23,7 @@ pub(super) fn read(
     outer.ignore(&["library_version"]);
     // Ours may stand beside `data_designer` too.
     let beside = [outer.get("providers"), outer.get("run")];
+    prices::section(&mut outer, run, notes);
     outer.finish(notes);
     let fields = notes.fields(inner, "`data_designer`")?;
     let [providers, options] = beside;
@@ -49,6 +50,7 @@ fn sections(
     if let Some(node) = fields.get("providers") {
         models::providers(node, draft, environment, notes);
     }
+    prices::section(&mut fields, draft, notes);
     if let Some(node) = fields.get("run") {
         run_options(node, draft, notes);
     }
@@ -114,7 +116,7 @@ fn run_options(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {
     }
 }
 
-/// Reads a models file: `model_configs`, `providers`, the `default` provider.
+/// Reads a models file: `model_configs`, `providers`, `prices`, the `default` provider.
 pub(super) fn models_file(
     draft: &mut Draft,
     environment: Option<&Environment<'_>>,
@@ -136,6 +138,7 @@ pub(super) fn models_file(
     if let Some(node) = providers {
         models::providers(node, draft, environment, notes);
     }
+    prices::section(&mut fields, draft, notes);
     draft.default_provider = fields.text("default", notes).map(str::to_owned);
     fields.finish(notes);
     Some(())

@@ -8,6 +8,7 @@ use anabranch_sampler::{Convert, Sampler};
 use anabranch_template::Template;
 use anabranch_value::Value;
 
+use super::prices::Prices;
 use super::run_options::RunOptions;
 use crate::column_type::ColumnType;
 
@@ -22,6 +23,7 @@ pub struct Config {
     pub stages: Vec<StageConfig>,
     pub models: Vec<ModelConfig>,
     pub providers: Vec<Provider>,
+    pub prices: Prices,
     pub seed: Option<SeedConfig>,
     pub constraints: Vec<Constraint>,
     pub processors: Vec<ProcessorConfig>,

@@ -15,6 +15,8 @@ pub(super) struct FoundFolder {
     pub(super) journal: Option<Journal>,
     /// The folder, if a build would continue in it.
     pub(super) folder: Option<Folder>,
+    /// The metadata of the build that would be continued.
+    pub(super) continued: Option<Metadata>,
     pub(super) is_complete: bool,
     pub(super) differ: Vec<String>,
     pub(super) earlier: Option<EarlierBuild>,
@@ -58,6 +60,7 @@ pub(super) fn look(options: &BuildOptions, inputs: &Inputs, stop: StopSwitch) ->
         journal: journal.map(|path| Journal::open(&path, stop)).transpose()?,
         folder,
         is_complete,
+        continued: continued.cloned(),
         earlier: before.map(|before| earlier(path, before)),
         differ,
         is_retry,

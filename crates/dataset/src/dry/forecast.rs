@@ -5,7 +5,7 @@ use anabranch_value::Value;
 use super::foreseen::{Asked, ForeseenCall};
 use crate::estimate::Totals;
 use crate::fault::Fault;
-use crate::output::StageReport;
+use crate::output::{Figures, StageReport};
 use crate::progress::ColumnSnapshot;
 
 /// The forecast of one cell.
@@ -129,8 +129,21 @@ pub struct DryRun {
     /// The build that is in the folder, of the same inputs or of others.
     pub earlier: Option<EarlierBuild>,
     pub models: Vec<ModelFacts>,
-    /// The spend that the journal records so far.
+    /// The spend of the build that would be continued.
     pub spent: Totals,
+    /// The calls of all builds that the journal recorded.
+    pub ledger: Vec<LedgerLine>,
+}
+
+/// Calls that the journal recorded for a column of a dataset.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerLine {
+    /// The column is one of this dataset.
+    pub is_own: bool,
+    pub column: String,
+    /// The model, as `provider/model`.
+    pub model: String,
+    pub figures: Figures,
 }
 
 /// The build that is in a folder.

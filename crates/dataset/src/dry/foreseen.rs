@@ -59,10 +59,10 @@ impl Asked {
 pub struct RecordedCall {
     pub answer: Answer,
     pub usage: Usage,
-    /// The time from the request to the reply; `None` for embeddings and refusals.
+    /// The time from the request to the reply. Of texts that were embedded together, the first has the time of all.
     pub took: Option<Duration>,
-    /// When it was recorded, in milliseconds since 1970; `None` if the journal is older than that note.
-    pub at_ms: Option<u64>,
+    /// When it was recorded, in milliseconds since 1970.
+    pub at_ms: u64,
 }
 
 /// The answer of a model.

@@ -14,8 +14,8 @@ mod trace;
 mod watch;
 
 pub use forecast::{
-    CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, ModelFacts, RecordedSum, RequestSizes,
-    ValueSizes,
+    CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, LedgerLine, ModelFacts, RecordedSum,
+    RequestSizes, ValueSizes,
 };
 pub use foreseen::{Answer, Asked, Foreseen, ForeseenCall, ForeseenOutcome, RecordedCall};
 pub use trace::{RowTrace, TracedCell};

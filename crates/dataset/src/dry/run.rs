@@ -8,10 +8,11 @@ use anabranch_engine::limit::LimitKey;
 use super::folder::{FoundFolder, look};
 use super::stage::{StageForecast, StageSetting};
 use super::watch::Observe;
-use super::{CellForecast, DryRun, ModelFacts, RowTrace};
+use super::{CellForecast, DryRun, LedgerLine, ModelFacts, RowTrace};
 use crate::build::{Compiled, learned};
 use crate::dataset::{BuildOptions, Dataset};
 use crate::error::Error;
+use crate::estimate::Totals;
 use crate::inputs;
 use crate::job;
 use crate::processor::Table;
@@ -51,10 +52,18 @@ impl Dataset {
         self.inputs.insert("columns".to_owned(), columns);
         let (own, inputs, stop) = (options.clone(), self.inputs.clone(), self.stop.clone());
         let found = job::blocking(&self.engine, move || look(&own, &inputs, stop)).await??;
+        let mut ledger = Vec::new();
         if let Some(journal) = &found.journal {
             learned::load(journal.path(), &self.limits);
             let _ = self.journal.set(journal.clone());
+            ledger.extend(journal.ledger().into_iter().map(|(origin, figures)| LedgerLine {
+                is_own: origin.dataset == self.name,
+                column: origin.column,
+                model: origin.model,
+                figures,
+            }));
         }
+        self.spend.begin(&options.out, found.continued.as_ref(), &self.name, found.journal.as_ref());
         self.rounds.store(found.retry_rounds, Relaxed);
         let models = std::mem::take(&mut self.models);
         let limit = |(facts, key): (ModelFacts, LimitKey)| ModelFacts {
@@ -69,6 +78,8 @@ impl Dataset {
             inputs_digest: inputs::digest(&self.inputs),
             earlier: found.earlier.clone(),
             models: models.into_iter().map(limit).collect(),
+            spent: Totals::of(&self.spend, self.spend.ran_before),
+            ledger,
             ..DryRun::default()
         };
         let setting = StageSetting { asked: options.rows, observe, wanted };

@@ -6,6 +6,7 @@ use super::statistics::{Basis, CallFigures, Statistics, quotient};
 use crate::columns::TEXTS_PER_REQUEST;
 use crate::config::{Column, ColumnKind, LlmOutput, OnRowError};
 use crate::dry::{ColumnForecast, DryRun, ModelFacts};
+use crate::output::Figures;
 use crate::setup::Loaded;
 
 /// The guess of a reply's tokens, where no reply of the model is known.
@@ -98,7 +99,7 @@ impl<'a> Estimator<'a> {
         let plan = ColumnPlan {
             name: column.name.clone(),
             alias: alias.clone(),
-            model: facts.model,
+            model: facts.model.clone(),
             cells: found.cells() + found.on_disk,
             reused: found.reused + found.on_disk,
             generate: generate.round() as u64,
@@ -110,6 +111,15 @@ impl<'a> Estimator<'a> {
             cost: None,
             why: self.why(column, found),
             basis: spend.basis.word().to_owned(),
+        };
+        let figures = Figures {
+            input_tokens: plan.input_tokens,
+            output_tokens: plan.output_tokens,
+            ..Figures::default()
+        };
+        let plan = ColumnPlan {
+            cost: self.loaded.config.prices.cost(alias, &facts.provider, &plan.model, &figures),
+            ..plan
         };
         let mut guesses = spend.guesses;
         if seconds.is_none() {

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::BuildPlan;
-use crate::output::{FileError, write_json};
+use crate::output::{FileError, ModelMetadata, write_json};
+use crate::spend::Spend;
 
 /// The name of the file in an output folder.
 pub const PLAN: &str = "plan.json";
@@ -53,6 +55,12 @@ impl BuildPlan {
         }
     }
 
+    /// The plan beside the spend of a build, if it was made for this build.
+    pub(crate) fn check(&self, inputs_digest: &str, rows: u64, spent: &Totals) -> Option<PlanCheck> {
+        let fits = self.inputs_digest == inputs_digest && self.rows == rows;
+        fits.then(|| PlanCheck { estimated: self.totals(), actual: spent.since(&self.before) })
+    }
+
     /// The totals of the plan.
     pub fn totals(&self) -> Totals {
         Totals {
@@ -66,6 +74,19 @@ impl BuildPlan {
 }
 
 impl Totals {
+    /// The spend of a build so far.
+    pub(crate) fn of(spend: &Spend, elapsed: Duration) -> Totals {
+        let models = spend.models();
+        let sum = |figure: fn(&ModelMetadata) -> u64| models.values().map(figure).sum();
+        Totals {
+            calls: sum(|model| model.calls),
+            input_tokens: sum(|model| model.input_tokens),
+            output_tokens: sum(|model| model.output_tokens),
+            cost: models.values().try_fold(0.0, |sum, model| Some(sum + model.cost?)),
+            seconds: elapsed.as_secs_f64(),
+        }
+    }
+
     /// The part of these totals that came after others.
     pub(crate) fn since(&self, before: &Totals) -> Totals {
         Totals {

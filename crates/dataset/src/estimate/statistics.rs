@@ -1,6 +1,7 @@
 //! The statistics of calls that estimates are made from.
 
 use crate::dry::{ColumnForecast, DryRun, RecordedSum};
+use crate::output::Figures;
 
 /// Calls that were made and answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +51,17 @@ impl Statistics {
         for other in run.columns.iter().filter(|other| other.models.first() == alias) {
             model.add(&recorded(run, other));
         }
-        Statistics { own, column: CallFigures::default(), model }
+        let facts = run.models.iter().find(|model| Some(&model.alias) == alias);
+        let name = facts.map(|model| format!("{}/{}", model.provider, model.model)).unwrap_or_default();
+        let (mut of_column, mut of_model) = (CallFigures::default(), CallFigures::default());
+        for line in run.ledger.iter().filter(|line| line.model == name) {
+            of_model.add(&CallFigures::of_ledger(&line.figures));
+            if line.is_own && line.column == column.name {
+                of_column.add(&CallFigures::of_ledger(&line.figures));
+            }
+        }
+        let model = if of_model.cells > 0 { of_model } else { model };
+        Statistics { own, column: of_column, model }
     }
 
     /// A ratio of the best source that has it.
@@ -84,6 +95,19 @@ impl CallFigures {
             output_tokens: sum.output_tokens,
             timed_calls: sum.timed_calls,
             took_ms: sum.took_ms,
+        }
+    }
+
+    fn of_ledger(figures: &Figures) -> CallFigures {
+        CallFigures {
+            cells: figures.cells,
+            calls: figures.calls,
+            prompt_bytes: figures.prompt_bytes,
+            first_bytes: 0,
+            input_tokens: figures.input_tokens,
+            output_tokens: figures.output_tokens,
+            timed_calls: figures.calls,
+            took_ms: figures.took_ms,
         }
     }
 

@@ -1,9 +1,24 @@
-//! Entries of the journal, as bytes.
+//! Entries of the journal, as bytes: the version, the origin, the time, the figures, the reply.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anabranch_model::{ChatReply, Finish, Usage};
+
+use super::ledger::Figures;
+use super::origin::{Origin, OriginNames};
+
+/// An entry with its origin, as it is read by those that look at a journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    #[cfg_attr(not(test), expect(dead_code, reason = "for those that tell who paid"))]
+    pub(crate) origin: OriginNames,
+    /// Milliseconds since 1970 at which it was recorded.
+    pub(crate) at_ms: u64,
+    /// Its part of the ledger.
+    pub(crate) figures: Figures,
+    pub(crate) entry: Entry,
+}
 
 /// A paid reply.
 #[derive(Clone, Debug)]
@@ -21,20 +36,38 @@ pub(crate) struct RecordedReply {
     pub(crate) took: Duration,
 }
 
-/// The vector of one text, with its share of the request's tokens.
+/// The vector of one text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RecordedVector {
     pub(crate) vector: Vec<f64>,
-    pub(crate) tokens: u64,
 }
+
+/// The version of the bytes.
+const VERSION: u8 = 2;
 
 const REPLY: u8 = 1;
 const REFUSAL: u8 = 2;
 const VECTOR: u8 = 3;
 
+/// Milliseconds since 1970.
+#[allow(clippy::disallowed_methods, reason = "a record of when a reply was paid for, read by people")]
+fn wall_clock_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
 impl Entry {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Writer(Vec::with_capacity(64));
+    /// The bytes of an entry that is recorded now.
+    pub(crate) fn encode(&self, origin: &Origin, figures: &Figures) -> Vec<u8> {
+        self.encode_at(origin, figures, wall_clock_ms())
+    }
+
+    fn encode_at(&self, origin: &Origin, figures: &Figures, at_ms: u64) -> Vec<u8> {
+        let mut out = Writer(Vec::with_capacity(128 + origin.bytes().len()));
+        out.byte(VERSION);
+        out.bytes(origin.bytes());
+        out.number(at_ms);
+        figures.numbers().into_iter().for_each(|number| out.number(number));
         match self {
             Entry::Reply(RecordedReply { reply, took }) => {
                 out.0.reserve(reply.text.len());
@@ -60,9 +93,8 @@ impl Entry {
                 out.byte(REFUSAL);
                 out.text(message);
             }
-            Entry::Vector(RecordedVector { vector, tokens }) => {
+            Entry::Vector(RecordedVector { vector }) => {
                 out.byte(VECTOR);
-                out.number(*tokens);
                 out.number(vector.len() as u64);
                 vector.iter().for_each(|float| out.0.extend(float.to_le_bytes()));
             }
@@ -70,23 +102,54 @@ impl Entry {
         out.0
     }
 
-    /// `None` if these are not the bytes of an entry, or of one of a later version.
+    /// `None` if these are not the bytes of an entry, or of one of another version.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         let mut from = Reader(bytes);
-        let entry = match from.byte()? {
-            REPLY => Entry::Reply(reply(&mut from)?),
-            REFUSAL => Entry::Refusal(from.text()?.to_owned()),
-            VECTOR => {
-                let (tokens, length) = (from.number()?, from.number()?);
-                let bytes = from.take(usize::try_from(length.checked_mul(8)?).ok()?)?;
-                let vector =
-                    bytes.as_chunks::<8>().0.iter().map(|float| f64::from_le_bytes(*float)).collect();
-                Entry::Vector(RecordedVector { vector, tokens })
-            }
-            _ => return None,
-        };
-        from.0.is_empty().then_some(entry)
+        head(&mut from)?;
+        body(from)
     }
+}
+
+impl Recorded {
+    /// The entry with its origin; `None` as for [`Entry::decode`].
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Recorded> {
+        let mut from = Reader(bytes);
+        let (origin, at_ms, figures) = head(&mut from)?;
+        Some(Recorded { origin: OriginNames::decode(origin)?, at_ms, figures, entry: body(from)? })
+    }
+}
+
+/// The origin of an entry and its part of the ledger; `None` if these are not the bytes of an entry.
+pub(super) fn counted(bytes: &[u8]) -> Option<(&[u8], Figures)> {
+    let (origin, _, figures) = head(&mut Reader(bytes))?;
+    Some((origin, figures))
+}
+
+fn head<'a>(from: &mut Reader<'a>) -> Option<(&'a [u8], u64, Figures)> {
+    if from.byte()? != VERSION {
+        return None;
+    }
+    let (origin, at_ms) = (from.bytes()?, from.number()?);
+    let mut numbers = Figures::default().numbers();
+    for number in &mut numbers {
+        *number = from.number()?;
+    }
+    Some((origin, at_ms, Figures::of_numbers(numbers)))
+}
+
+fn body(mut from: Reader<'_>) -> Option<Entry> {
+    let entry = match from.byte()? {
+        REPLY => Entry::Reply(reply(&mut from)?),
+        REFUSAL => Entry::Refusal(from.text()?.to_owned()),
+        VECTOR => {
+            let length = from.number()?;
+            let bytes = from.take(usize::try_from(length.checked_mul(8)?).ok()?)?;
+            let vector = bytes.as_chunks::<8>().0.iter().map(|float| f64::from_le_bytes(*float)).collect();
+            Entry::Vector(RecordedVector { vector })
+        }
+        _ => return None,
+    };
+    from.0.is_empty().then_some(entry)
 }
 
 fn reply(from: &mut Reader<'_>) -> Option<RecordedReply> {
@@ -109,20 +172,29 @@ fn reply(from: &mut Reader<'_>) -> Option<RecordedReply> {
     Some(RecordedReply { reply, took })
 }
 
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
     fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    fn number(&mut self, number: u64) {
-        self.0.extend(number.to_le_bytes());
+    /// Seven bits per byte, the lowest first: most numbers are small.
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
     }
 
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.0.extend(text.as_bytes());
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend(bytes);
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
     }
 
     fn optional<T>(&mut self, found: Option<&T>, write: impl FnOnce(&mut Writer, &T)) {
@@ -133,7 +205,7 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -155,12 +227,28 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return None;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
     }
 
-    fn text(&mut self) -> Option<&'a str> {
+    fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
-        std::str::from_utf8(self.take(length)?).ok()
+        self.take(length)
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
     }
 
     /// The outer `None` says that the bytes are wrong.
@@ -201,17 +289,31 @@ mod tests {
                 Entry::Reply(RecordedReply { reply, took: Duration::from_millis(took.into()) })
             }),
             ".{0,40}".prop_map(Entry::Refusal),
-            (proptest::collection::vec(any::<f64>(), 0..9), any::<u64>())
-                .prop_map(|(vector, tokens)| Entry::Vector(RecordedVector { vector, tokens })),
+            proptest::collection::vec(any::<f64>(), 0..9)
+                .prop_map(|vector| Entry::Vector(RecordedVector { vector })),
         ]
+    }
+
+    fn origins() -> impl Strategy<Value = OriginNames> {
+        let text = || ".{0,9}";
+        (text(), text(), text(), text(), text()).prop_map(|(dataset, build, column, alias, model)| {
+            OriginNames { dataset, build, column, alias, model }
+        })
     }
 
     proptest! {
         #[test]
-        fn an_entry_is_read_as_it_was_written(entry in entries()) {
-            let bytes = entry.encode();
+        fn an_entry_is_read_as_it_was_written(
+            entry in entries(), names in origins(), numbers in any::<[u64; 7]>(), at_ms in any::<u64>(),
+        ) {
+            let (origin, figures) = (Origin::new(&names), Figures::of_numbers(numbers));
+            let bytes = entry.encode_at(&origin, &figures, at_ms);
             let read = Entry::decode(&bytes).unwrap();
             prop_assert_eq!(format!("{read:?}"), format!("{entry:?}"));
+            prop_assert_eq!(counted(&bytes), Some((origin.bytes(), figures)));
+            let recorded = Recorded::decode(&bytes).unwrap();
+            prop_assert_eq!((recorded.origin, recorded.figures, recorded.at_ms), (names, figures, at_ms));
+            prop_assert_eq!(format!("{:?}", recorded.entry), format!("{entry:?}"));
             for end in 0..bytes.len() {
                 prop_assert!(Entry::decode(&bytes[..end]).is_none());
             }

@@ -4,7 +4,9 @@
 //! stable number and the attempt). It is appended before anything that depends on it starts, so a killed build finds it
 //! when it is run again. Replies that could not be used are recorded too: they were paid for.
 
+mod origin;
 mod entry;
+mod ledger;
 mod key;
 mod page;
 mod tail;
@@ -14,11 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anabranch_content::{Address, Config, Cost, NewMemo, Store};
+use anabranch_model::Identity;
 use bytes::Bytes;
 use futures_util::FutureExt;
 
-pub(crate) use entry::{Entry, RecordedReply, RecordedVector};
+pub(crate) use entry::{Entry, Recorded, RecordedReply, RecordedVector};
 pub(crate) use key::Keys;
+pub use ledger::Figures;
+pub(crate) use ledger::LedgerTotals;
+pub(crate) use origin::{Origin, OriginNames};
 
 use crate::stop::{StopReason, StopSwitch};
 use page::Page;
@@ -81,6 +87,8 @@ pub(crate) struct Journal {
     moving: Arc<tokio::sync::Mutex<()>>,
     /// It had no entry when it was opened.
     was_empty: bool,
+    /// The names of the dataset and of its build, for the origins of entries.
+    build: Arc<(String, String)>,
     stop: StopSwitch,
 }
 
@@ -110,7 +118,20 @@ impl Journal {
         let tail = Tail::open(path).map_err(|error| failed(error.into()))?;
         let was_empty = tail.is_empty() && store.stats().memos == 0;
         let (tail, moving) = (Arc::new(tail), Arc::default());
-        Ok(Journal { path: path.into(), store, tail, moving, was_empty, stop })
+        Ok(Journal { path: path.into(), store, tail, moving, was_empty, build: Arc::default(), stop })
+    }
+
+    /// The journal for a build of a dataset: its entries are counted under these names.
+    pub(crate) fn for_build(&self, dataset: &str, build: &str) -> Journal {
+        Journal { build: Arc::new((dataset.to_owned(), build.to_owned())), ..self.clone() }
+    }
+
+    /// The origin of replies that a column gets from a model.
+    pub(crate) fn origin(&self, column: &str, alias: &str, model: &Identity) -> Origin {
+        let (dataset, build) = &*self.build;
+        let model = format!("{}/{}", model.provider, model.model);
+        let (column, alias) = (column.to_owned(), alias.to_owned());
+        Origin::new(&OriginNames { dataset: dataset.clone(), build: build.clone(), column, alias, model })
     }
 
     /// True if the journal had no entry when it was opened: then it has none for a request that was not made since.
@@ -136,19 +157,39 @@ impl Journal {
 
     /// The entry under a key.
     pub(crate) async fn find(&self, key: &Address) -> Result<Option<Entry>, Error> {
+        Ok(self.bytes(key).await?.and_then(|entry| Entry::decode(&entry)))
+    }
+
+    /// The entry under a key, with its part of the ledger.
+    pub(crate) async fn recorded(&self, key: &Address) -> Result<Option<Recorded>, Error> {
+        Ok(self.bytes(key).await?.and_then(|entry| Recorded::decode(&entry)))
+    }
+
+    async fn bytes(&self, key: &Address) -> Result<Option<Bytes>, Error> {
         if let Some(entry) = self.tail.find(key) {
-            return Ok(Entry::decode(&entry));
+            return Ok(Some(entry));
         }
         let failed = |cause: anabranch_content::Error| self.failed("read", cause.into());
         let Some(memo) = self.store.recall(key).await.map_err(failed)? else { return Ok(None) };
         // A power cut may have taken the bytes and left the memo.
         let page = self.store.get(&memo.output).await.map_err(failed)?;
-        Ok(page.and_then(|page| page::find(&page, key)).and_then(|entry| Entry::decode(&entry)))
+        Ok(page.and_then(|page| page::find(&page, key)))
     }
 
-    /// Records an entry: a crash of the process does not lose it once this returns.
-    pub(crate) async fn record(&self, key: Address, entry: &Entry) -> Result<(), Error> {
-        let written = self.tail.append(key, Bytes::from(entry.encode()));
+    /// The calls, tokens and time of all entries that were ever recorded, by origin.
+    pub(crate) fn ledger(&self) -> LedgerTotals {
+        self.tail.ledger().totals()
+    }
+
+    /// Records an entry, and counts it: a crash of the process does not lose it once this returns.
+    pub(crate) async fn record(
+        &self,
+        key: Address,
+        (origin, figures): (&Origin, Figures),
+        entry: &Entry,
+    ) -> Result<(), Error> {
+        let bytes = Bytes::from(entry.encode(origin, &figures));
+        let written = self.tail.append(key, bytes, (origin, figures));
         match written.map_err(|error| self.failed("write", error.into()))? {
             TAIL_MOST.. => self.empty_tail().await,
             _ => Ok(()),
@@ -167,6 +208,8 @@ impl Journal {
         let Some(moving) = self.tail.rotate() else { return Ok(()) };
         let kept = keep(&self.store, &moving).await;
         kept.map_err(|error| self.failed("write", error.into()))?;
+        let counted = moving.ledger.write(&self.path, moving.last);
+        counted.map_err(|error| self.failed("write", error.into()))?;
         self.tail.moved().map_err(|error| self.failed("write", error.into()))
     }
 
@@ -207,3 +250,6 @@ async fn keep(store: &Store, moving: &Moving) -> Result<(), anabranch_content::E
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,10 @@ use anabranch_content::{Address, BuildAddress};
 use bytes::Bytes;
 use indexmap::IndexMap;
 
+use super::entry;
+use super::ledger::{Figures, Ledger};
+use super::origin::Origin;
+
 /// Entries by key, in the order in which they came.
 pub(super) type Entries = IndexMap<Address, Bytes, BuildAddress>;
 
@@ -34,6 +38,8 @@ struct State {
     moving: Arc<Entries>,
     moving_paths: Vec<PathBuf>,
     buffer: Vec<u8>,
+    /// Counts all entries that were ever recorded.
+    ledger: Ledger,
     /// A write failed: what follows it in the file could not be read.
     broken: bool,
 }
@@ -43,6 +49,9 @@ pub(super) struct Moving {
     pub(super) entries: Arc<Entries>,
     /// The store may have some of them already: an earlier move was interrupted.
     pub(super) again: bool,
+    /// The ledger that counts them, and the number of their last file.
+    pub(super) ledger: Ledger,
+    pub(super) last: u64,
 }
 
 /// A record: the length of the entry, the checksum of key and entry, the key, the entry.
@@ -52,19 +61,30 @@ impl Tail {
     /// A tail with the entries that an earlier process left in its files.
     pub(super) fn open(folder: &Path) -> io::Result<Tail> {
         let left = left_behind(folder)?;
+        let (ledger, counted) = Ledger::read(folder)?;
         let mut state = State {
             file: None,
-            number: left.last().map_or(0, |(number, _)| number + 1),
+            // No file has the number of one that is counted.
+            number: left.last().map(|(number, _)| *number).max(counted).map_or(0, |last| last + 1),
             path: None,
             entries: Entries::default(),
             bytes: 0,
             moving: Arc::default(),
             moving_paths: Vec::new(),
             buffer: Vec::new(),
+            ledger,
             broken: false,
         };
-        for (_, path) in left {
-            Arc::make_mut(&mut state.moving).extend(read(&path)?);
+        for (number, path) in left {
+            let is_counted = counted.is_some_and(|counted| number <= counted);
+            let mut entries = Entries::default();
+            read(&path, |key, entry| {
+                if let Some((origin, figures)) = entry::counted(&entry).filter(|_| !is_counted) {
+                    state.ledger.add(origin, figures);
+                }
+                entries.insert(key, entry);
+            })?;
+            Arc::make_mut(&mut state.moving).extend(entries);
             state.moving_paths.push(path);
         }
         Ok(Tail { folder: folder.to_owned(), state: Mutex::new(state) })
@@ -85,8 +105,18 @@ impl Tail {
         state.entries.get(key).or_else(|| state.moving.get(key)).cloned()
     }
 
-    /// Appends an entry. Returns the bytes of all entries in the file. Writes to the page cache, on the calling thread.
-    pub(super) fn append(&self, key: Address, entry: Bytes) -> io::Result<usize> {
+    /// The counts of all entries that were ever recorded.
+    pub(super) fn ledger(&self) -> Ledger {
+        self.lock().ledger.clone()
+    }
+
+    /// Appends an entry, which is counted. Returns the bytes of all entries in the file. Writes to the page cache, on the calling thread.
+    pub(super) fn append(
+        &self,
+        key: Address,
+        entry: Bytes,
+        (origin, figures): (&Origin, Figures),
+    ) -> io::Result<usize> {
         let mut state = self.lock();
         if state.broken {
             return Err(io::Error::other("an earlier write failed"));
@@ -111,6 +141,7 @@ impl Tail {
         }
         state.bytes += entry.len() + HEAD;
         state.entries.insert(key, entry);
+        state.ledger.add(origin.bytes(), figures);
         Ok(state.bytes)
     }
 
@@ -129,7 +160,8 @@ impl Tail {
             true => Arc::make_mut(&mut state.moving).extend(entries),
             false => state.moving = Arc::new(entries),
         }
-        Some(Moving { entries: Arc::clone(&state.moving), again })
+        let (entries, ledger) = (Arc::clone(&state.moving), state.ledger.clone());
+        Some(Moving { entries, again, ledger, last: state.number - 1 })
     }
 
     /// The store has all entries of the move.
@@ -165,10 +197,10 @@ fn left_behind(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// The entries of a file, up to the first record that is not whole: the process died while it was written.
-fn read(path: &Path) -> io::Result<Entries> {
+/// Reads the entries of a file, up to the first record that is not whole: the process died while it was written.
+fn read(path: &Path, mut found: impl FnMut(Address, Bytes)) -> io::Result<()> {
     let bytes = Bytes::from(fs::read(path)?);
-    let (mut entries, mut at) = (Entries::default(), 0);
+    let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
         let length = u32::from_le_bytes(head[..4].try_into().expect("four bytes")) as usize;
         let crc = u32::from_le_bytes(head[4..8].try_into().expect("four bytes"));
@@ -177,14 +209,15 @@ fn read(path: &Path) -> io::Result<Entries> {
         if end > bytes.len() || checksum(&key, &bytes[start..end]) != crc {
             break;
         }
-        entries.insert(key, bytes.slice(start..end));
+        found(key, bytes.slice(start..end));
         at = end;
     }
-    Ok(entries)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::origin::OriginNames;
     use super::*;
 
     fn scratch(test: &str) -> PathBuf {
@@ -192,6 +225,11 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         folder
+    }
+
+    fn read(path: &Path) -> io::Result<Entries> {
+        let mut entries = Entries::default();
+        super::read(path, |key, entry| _ = entries.insert(key, entry)).map(|()| entries)
     }
 
     fn entry(number: u8) -> (Address, Bytes) {
@@ -205,7 +243,8 @@ mod tests {
         let tail = Tail::open(&folder).unwrap();
         for number in 0..20 {
             let (key, entry) = entry(number);
-            tail.append(key, entry).unwrap();
+            let origin = Origin::new(&OriginNames::default());
+            tail.append(key, entry, (&origin, Figures::default())).unwrap();
         }
         let moving = tail.rotate().unwrap();
         assert!(!moving.entries.is_empty() && moving.again, "with what was left behind");

@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, cannot};
+use super::spend::SpendLine;
+use crate::estimate::PlanCheck;
 use crate::stages::StepReport;
 
 pub(super) const METADATA: &str = "metadata.json";
@@ -37,7 +39,7 @@ pub struct Metadata {
     pub columns: Vec<ColumnMetadata>,
     /// Failed cells by column, then by class.
     pub errors: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Calls and tokens by model alias.
+    /// Calls, tokens and money by model alias, since the build began.
     pub models: BTreeMap<String, ModelMetadata>,
     /// Whether the build is complete.
     pub is_complete: bool,
@@ -49,10 +51,17 @@ pub struct Metadata {
     pub stages: Vec<StageReport>,
     /// How often failed rows were tried again on request.
     pub retry_rounds: u32,
+    /// The identity of the build, which it keeps while it is continued.
+    pub build: String,
+    /// Calls by column and model, since the build began.
+    pub calls: Vec<SpendLine>,
     /// Calls, tokens and money by column, since the build began: a build that is continued adds to it.
     pub spent: BTreeMap<String, ColumnSpend>,
     /// The time that the build took, all of its runs together.
     pub elapsed_ms: u64,
+    /// The plan that was made for the build, beside what it came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanCheck>,
 }
 
 impl Metadata {
@@ -104,8 +113,8 @@ pub struct ColumnMetadata {
     pub dropped: bool,
 }
 
-/// The calls and tokens of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The calls, tokens and money of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelMetadata {
     pub model: String,
@@ -115,6 +124,10 @@ pub struct ModelMetadata {
     pub reused: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Input tokens that the server had in its cache.
+    pub cached_tokens: u64,
+    /// By the price table; `None` if it has no price of the model.
+    pub cost: Option<f64>,
 }
 
 /// The calls, tokens and money of a column.

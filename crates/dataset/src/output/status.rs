@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, cannot, write_json};
 use super::lock::Lock;
-use super::metadata::{Metadata, ModelMetadata};
+use super::metadata::{ColumnSpend, Metadata, ModelMetadata};
+use super::spend::SpendLine;
 use crate::progress::Snapshot;
 
 pub(super) const STATUS: &str = "status.json";
@@ -19,18 +20,30 @@ pub(super) const STATUS: &str = "status.json";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildStatus {
     pub state: BuildState,
-    /// Time since the build began, or was last continued.
+    /// The identity of the build, which it keeps while it is continued.
+    #[serde(default)]
+    pub build: String,
+    /// The time of all runs of the build.
     pub elapsed_ms: u64,
     pub progress: Snapshot,
     pub limits: Vec<LimitReport>,
-    /// Calls and tokens by model alias, since the build began or was last continued.
+    /// Calls, tokens and money by model alias, since the build began.
     pub models: BTreeMap<String, ModelMetadata>,
+    /// The same by column.
+    #[serde(default)]
+    pub spent: BTreeMap<String, ColumnSpend>,
+    /// The same by column and model.
+    #[serde(default)]
+    pub calls: Vec<SpendLine>,
     /// The stage that is built now, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageView>,
     /// Why it stopped or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The flag of the budget that is spent: a higher one lets the build go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise: Option<String>,
 }
 
 /// A stage among several.
@@ -88,9 +101,7 @@ impl FolderStatus {
     /// Reads the state of the build in a folder, running or not. Blocks.
     pub fn read(folder: &Path) -> Result<FolderStatus, FileError> {
         let path = folder.join(STATUS);
-        let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
-        let unreadable = |error: serde_json::Error| cannot("read", &path)(error.into());
-        let mut build: BuildStatus = serde_json::from_str(&text).map_err(unreadable)?;
+        let mut build = read_status(folder)?;
         let process = Lock::holder(folder).map_err(cannot("look at", folder))?;
         if process.is_none() && build.state == BuildState::Running {
             build.state = BuildState::Interrupted;
@@ -120,6 +131,13 @@ impl LimitReport {
             tokens_left: status.tokens_left,
         }
     }
+}
+
+/// Reads the state as it was last written. Blocks.
+pub(crate) fn read_status(folder: &Path) -> Result<BuildStatus, FileError> {
+    let path = folder.join(STATUS);
+    let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
+    serde_json::from_str(&text).map_err(|error| cannot("read", &path)(error.into()))
 }
 
 /// Writes the state. Blocks.

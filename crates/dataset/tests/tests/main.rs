@@ -10,6 +10,7 @@ mod flow;
 mod paid;
 mod dry;
 mod resume;
+mod stages;
 mod edits;
 mod random_edits;
 mod rows;

@@ -139,10 +139,44 @@ impl Case {
         self.with_build(options, async |build| build.run().await)
     }
 
+    /// Rows in memory.
+    pub(crate) fn preview(&self, rows: u64) -> Result<anabranch_dataset::Preview, DatasetError> {
+        self.with_dataset(async |dataset| dataset.preview(rows)?.preview().await)
+    }
+
+    /// Builds until the model was called so often, and stops then.
+    pub(crate) fn stop_after(&self, options: BuildOptions, calls: usize) -> Option<StopReason> {
+        let report = self.with_build(options, async |build| {
+            let run = std::pin::pin!(build.run());
+            let stop = std::pin::pin!(async {
+                while self.model.asked.lock().unwrap().len() < calls {
+                    tokio::task::yield_now().await;
+                }
+                build.stop();
+                std::future::pending::<()>().await;
+            });
+            match futures_util::future::select(run, stop).await {
+                futures_util::future::Either::Left((report, _)) => report,
+                futures_util::future::Either::Right(((), _)) => unreachable!("it is pending"),
+            }
+        });
+        report.unwrap().stopped
+    }
+
     fn with_build<T>(
         &self,
         options: BuildOptions,
         work: impl AsyncFnOnce(&anabranch_dataset::Build) -> Result<T, DatasetError>,
+    ) -> Result<T, DatasetError> {
+        self.with_dataset(async |dataset| {
+            let build = dataset.build(options).await?;
+            work(&build).await
+        })
+    }
+
+    fn with_dataset<T>(
+        &self,
+        work: impl AsyncFnOnce(Dataset) -> Result<T, DatasetError>,
     ) -> Result<T, DatasetError> {
         let sources =
             Sources { config: self.folder.join("config.yaml"), seed: self.seed, ..Sources::default() };
@@ -155,9 +189,7 @@ impl Case {
             let post: Arc<dyn Post> = Arc::new(crate::kit::client());
             let model: Arc<dyn Model> = Arc::new(self.model.clone());
             let models = ModelSource::Given(Box::new(move |_| Some(Arc::clone(&model))));
-            let dataset = Dataset::from_config(&loaded, &engine, &models, &post)?;
-            let build = dataset.build(options).await?;
-            work(&build).await
+            work(Dataset::from_config(&loaded, &engine, &models, &post)?).await
         })
     }
 

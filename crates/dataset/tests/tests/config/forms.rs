@@ -48,13 +48,13 @@ seed: {}
         &expect![[r#"
             data.yaml:2:1: a dataset configuration has no `colums` (did you mean `columns`?)
             data.yaml:3:63: column `a` has no `parms` (did you mean `params`?)
-            data.yaml:4:1: a dataset configuration has no `seed` (it has library_version, stages, columns, rows, accept, steps, model_configs, providers, run, seed_config, constraints, processors, tool_configs, profilers)"#]],
+            data.yaml:4:1: a dataset configuration has no `seed` (it has library_version, stages, columns, rows, accept, steps, model_configs, providers, prices, run, seed_config, constraints, processors, tool_configs, profilers)"#]],
     );
     refused(
         "data_designer: {columns: []}\nlibrary: 1\n",
         &expect![[r#"
-        data.yaml:1:26: there is no column (add one to `columns`, or a `seed_config`)
-        data.yaml:2:1: a dataset configuration has no `library` (it has data_designer, library_version, providers, run)"#]],
+            data.yaml:1:26: there is no column (add one to `columns`, or a `seed_config`)
+            data.yaml:2:1: a dataset configuration has no `library` (it has data_designer, library_version, providers, run, prices)"#]],
     );
     refused("- 1\n", &expect!["data.yaml:1:1: a dataset configuration is a table of fields, this is a list"]);
     refused("", &expect!["data.yaml:1:1: a dataset configuration is a table of fields, this is null"]);

@@ -143,7 +143,7 @@ default: q
     .assert_eq(&super::lines(&warnings));
     let refused = |models: &str| super::lines(&with_models(models).unwrap_err().errors);
     expect![[r#"
-        models.yaml:1:1: a models file has no `models` (it has model_configs, providers, default)
+        models.yaml:1:1: a models file has no `models` (it has model_configs, providers, prices, default)
         models.yaml:1:1: the file has neither `model_configs` nor `providers` (it needs one of them)"#]]
     .assert_eq(&refused("models: []\n"));
 }
