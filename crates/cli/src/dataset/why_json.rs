@@ -6,7 +6,7 @@ use anabranch_model::Role;
 use serde_json::{Value, json};
 
 use super::why::KnownRow;
-use super::why_text::{fate, is_of, kind, models, names, paid_in_build, value_of};
+use super::why_text::{cost, fate, is_of, kind, models, names, paid_in_build, value_of};
 
 /// The story of a row; of one column only, if one is named.
 pub(super) fn json(known: &KnownRow, column: Option<&str>) -> Value {
@@ -62,8 +62,9 @@ fn cell_json(known: &KnownRow, story: &StageStory, name: &str) -> Value {
     let error = story.errors.iter().find(|error| error.column == name);
     let value = value_of(story, cell, name);
     let value = value.map(|value| serde_json::from_str::<Value>(&value.to_json()).unwrap_or_default());
-    let calls: Vec<Value> =
-        own.map_or(&[][..], |cell| &cell.calls).iter().map(|call| call_json(known, call)).collect();
+    let alias = own.and_then(|cell| cell.models.first()).map(String::as_str);
+    let calls = own.map_or(&[][..], |cell| &cell.calls).iter();
+    let calls: Vec<Value> = calls.map(|call| call_json(known, alias, call)).collect();
     json!({
         "column": name,
         "kind": kind(known.config.as_ref(), name),
@@ -87,7 +88,7 @@ fn state(cell: &TracedCell) -> &'static str {
     }
 }
 
-fn call_json(known: &KnownRow, call: &ForeseenCall) -> Value {
+fn call_json(known: &KnownRow, alias: Option<&str>, call: &ForeseenCall) -> Value {
     let mut found = match &call.asked {
         Asked::Text(text) => json!({"text": &**text}),
         Asked::Chat(request) => {
@@ -124,6 +125,7 @@ fn call_json(known: &KnownRow, call: &ForeseenCall) -> Value {
     found["input_tokens"] = json!(recorded.usage.input_tokens);
     found["output_tokens"] = json!(recorded.usage.output_tokens);
     found["took_ms"] = json!(recorded.took.map(|took| took.as_millis() as u64));
+    found["cost"] = json!(cost(known, alias, recorded));
     found["at_ms"] = json!(recorded.at_ms);
     found["paid_by_this_build"] = json!(paid_in_build(known, recorded));
     found

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use anabranch_dataset::config::{Column, ColumnKind, Config};
+use anabranch_dataset::output::Figures;
 use anabranch_dataset::stages::StepFate;
 use anabranch_dataset::{Answer, Asked, CellState, ForeseenCall, RecordedCall, TracedCell};
 use anabranch_dataset_inspect::{RowPlace, StageStory, StepStory};
 use anabranch_model::{ChatRequest, Role};
-use anabranch_text::{Plain, count, duration, quote};
+use anabranch_text::{Plain, count, duration, money, quote};
 use anabranch_value::Value;
 
 use super::pace::grouped;
@@ -227,7 +228,8 @@ impl Page {
         let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
         self.line(0, "");
         self.line(0, &format!("{name}{words}"));
-        self.calls(known, calls);
+        let alias = cell.and_then(|cell| cell.models.first());
+        self.calls(known, alias.map(String::as_str), calls);
         if let Some(error) = error {
             let kept = if error.kept { "the row is kept" } else { "the row is dropped" };
             let tries = count(u64::from(error.attempts), "try").replace("trys", "tries");
@@ -240,7 +242,7 @@ impl Page {
         }
     }
 
-    fn calls(&mut self, known: &KnownRow, calls: &[ForeseenCall]) {
+    fn calls(&mut self, known: &KnownRow, alias: Option<&str>, calls: &[ForeseenCall]) {
         let mut before: Option<&ChatRequest> = None;
         for call in calls {
             match &call.asked {
@@ -251,7 +253,7 @@ impl Page {
                 Asked::Text(text) => self.labelled("embedded", text),
             }
             match &call.recorded {
-                Some(recorded) => self.answered(known, recorded),
+                Some(recorded) => self.answered(known, alias, recorded),
                 None => self.labelled("answered", "the journal has no reply to this request"),
             }
         }
@@ -289,7 +291,7 @@ impl Page {
         }
     }
 
-    fn answered(&mut self, known: &KnownRow, recorded: &RecordedCall) {
+    fn answered(&mut self, known: &KnownRow, alias: Option<&str>, recorded: &RecordedCall) {
         match &recorded.answer {
             Answer::Reply(reply) => {
                 self.labelled("answered", &reply.text);
@@ -304,7 +306,8 @@ impl Page {
         let mut facts =
             vec![format!("{} tokens in, {} out", grouped(usage.input_tokens), grouped(usage.output_tokens))];
         facts.extend(recorded.took.map(|took| format!("took {}", duration::format(took))));
-        facts.extend(recorded.at_ms.map(|at| format!("recorded {}", moment(at))));
+        facts.extend(cost(known, alias, recorded).map(money::format));
+        facts.push(format!("recorded {}", moment(recorded.at_ms)));
         facts.extend(paid_in_build(known, recorded).map(|paid| match paid {
             true => "paid for by this build".to_owned(),
             false => "paid for before this build, which reused it".to_owned(),
@@ -331,8 +334,26 @@ type Shown<'a> = (&'a str, Option<&'a Value>, Option<&'a TracedCell>);
 
 /// True if this build paid for a reply, false if it found it in the journal; `None` if that is not known.
 pub(super) fn paid_in_build(known: &KnownRow, recorded: &RecordedCall) -> Option<bool> {
-    let began = known.built.as_ref()?.began_ms;
-    Some(recorded.at_ms? >= began)
+    Some(recorded.at_ms >= known.built.as_ref()?.began_ms)
+}
+
+/// The money for a reply; `None` if its model has no price.
+pub(super) fn cost(known: &KnownRow, alias: Option<&str>, recorded: &RecordedCall) -> Option<f64> {
+    let config = known.config.as_ref()?;
+    let is_demo = known.built.as_ref().is_some_and(|built| built.demo);
+    let model = config.models.iter().find(|model| Some(&*model.alias) == alias);
+    let (provider, model) = match model {
+        Some(model) if !is_demo => (&*model.provider, &*model.model),
+        _ => ("demo", "demo"),
+    };
+    let usage = recorded.usage;
+    let figures = Figures {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cached_tokens: usage.cached_tokens.unwrap_or(0),
+        ..Figures::default()
+    };
+    config.prices.cost(alias?, provider, model, &figures)
 }
 
 /// The models of a cell: `writer: openai/gpt-4o-mini`.

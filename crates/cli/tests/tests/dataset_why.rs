@@ -122,6 +122,35 @@ fn corrections_and_rows_that_were_dropped() {
 }
 
 #[test]
+fn replies_of_an_earlier_build_are_told_from_its_own() {
+    let server = ModelServer::start(ModelScript::default());
+    let folder = with_config("dataset_why_reused", POEMS);
+    models(&folder, &server);
+    let text = std::fs::read_to_string(folder.join("models.yaml")).unwrap();
+    std::fs::write(folder.join("models.yaml"), format!("{text}prices: {{small: {{input: 1, output: 2}}}}\n"))
+        .unwrap();
+    build(&folder, &["--rows", "2", "--models", "models.yaml"]);
+    let paid = |column: &str| {
+        let found = story(&folder, &["0", "--column", column]);
+        let call = &found["stages"][0]["cells"][0]["calls"][0];
+        let tokens = |name: &str| call[name].as_f64().unwrap();
+        assert_eq!(call["cost"], (tokens("input_tokens") + 2.0 * tokens("output_tokens")) / 1e6);
+        call["paid_by_this_build"].as_bool().unwrap()
+    };
+    assert!(paid("poem"));
+    let edited = format!(
+        "{POEMS}  - {{name: title, column_type: llm-text, model_alias: writer, prompt: 'A title for {{{{ poem }}}}.'}}\n"
+    );
+    std::fs::write(folder.join("poems.yaml"), edited).unwrap();
+    build(&folder, &["--rows", "2", "--models", "models.yaml", "--replace"]);
+    assert!(!paid("poem"));
+    assert!(paid("title"));
+    // A build that is continued stays the same one.
+    build(&folder, &["--rows", "3", "--models", "models.yaml"]);
+    assert!(paid("title"));
+}
+
+#[test]
 fn an_edited_configuration_is_told() {
     let folder = with_config("dataset_why_edited", POEMS);
     build(&folder, &["--rows", "3", "--demo"]);
