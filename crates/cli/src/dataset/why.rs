@@ -248,3 +248,23 @@ impl KnownRow {
         format!("the row has no column {}{near}", anabranch_text::quote(column))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_in_use_is_told() {
+        let cause = StoreError::Owned { owner: "process 7".to_owned(), listens_on: None };
+        let error = anabranch_dataset::JournalError {
+            action: "open",
+            path: "out/journal".into(),
+            cause: cause.into(),
+        };
+        let told = untraced(&Error::from(error), Path::new("out/journal"));
+        assert!(
+            told.starts_with("the journal out/journal is in use by process 7: prompts and replies"),
+            "{told}"
+        );
+    }
+}

@@ -200,10 +200,9 @@ impl Page {
         if let Some(built) = &known.built {
             let demo = if built.demo { ", the demo model" } else { "" };
             let began = moment(built.began_ms);
-            self.line(
-                0,
-                &format!("built from {}, seed {}{demo}, begun {began}", built.config.display(), built.seed),
-            );
+            let here = std::env::current_dir().unwrap_or_default();
+            let config = built.config.strip_prefix(&here).unwrap_or(&built.config).display();
+            self.line(0, &format!("built from {config}, seed {}{demo}, begun {began}", built.seed));
         }
     }
 

@@ -7,8 +7,9 @@ use anabranch_testkit::{ModelCall, ModelScript, ModelServer};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::binary::in_folder;
+use crate::binary::{in_folder, root};
 use crate::dataset::{POEMS, shown, with_config};
+use crate::recipe::timeless;
 
 /// A text without moments and times.
 fn stable(text: &str) -> String {
@@ -195,6 +196,33 @@ stages:
     columns:
       - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ names }}, {{ title }}.'}
 ";
+
+/// The commands of `docs/dataset-why.md` say what the page shows. UPDATE_EXPECT=1 rewrites the page.
+#[test]
+fn the_page_is_right() {
+    let page = root().join("docs/dataset-why.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let config = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = with_config("dataset_why_page", "");
+    std::fs::write(folder.join("questions.yaml"), config).unwrap();
+    let mut parts = text.split("```console\n");
+    let mut rewritten = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (shown, rest) = part.split_once("```").unwrap();
+        let mut said = String::new();
+        for command in shown.lines().filter_map(|line| line.strip_prefix("$ anabranch ")) {
+            let got = in_folder(&folder, &command.split(' ').collect::<Vec<_>>(), "");
+            said.push_str(&format!("$ anabranch {command}\n{}{}", got.stdout, got.stderr));
+        }
+        let steady = |text: &str| stable(&timeless(text));
+        let is_right = steady(&said) == steady(shown);
+        rewritten.push_str(&format!("```console\n{}```{rest}", if is_right { shown } else { &said }));
+    }
+    match std::env::var_os("UPDATE_EXPECT") {
+        Some(_) => std::fs::write(&page, &rewritten).unwrap(),
+        None => assert_eq!(rewritten, text),
+    }
+}
 
 #[test]
 fn a_row_is_followed_through_the_stages() {
