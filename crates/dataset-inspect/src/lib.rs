@@ -6,8 +6,13 @@ mod number;
 mod report;
 mod why;
 mod html;
+mod diff;
 
 pub use column::{ColumnStats, Distribution, Estimate, Histogram, Measure, TopValue};
+pub use diff::{
+    CellChange, ColumnDifference, CountChange, Difference, RowsDifference, SectionDifference, Setting,
+    SpendChange,
+};
 pub use number::{grouped, money, percent, short};
 pub use report::{
     ColumnEstimate, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint, Report,

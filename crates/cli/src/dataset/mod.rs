@@ -15,6 +15,7 @@ mod build;
 mod status;
 mod report_text;
 mod report_command;
+mod diff;
 mod why;
 mod why_text;
 mod why_json;
@@ -49,6 +50,9 @@ pub(crate) enum Verb {
     /// Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page.
     #[command(after_help = report_command::HELP)]
     Report(report_command::Report),
+    /// Compares two built datasets: rows, columns, cells, settings, spend.
+    #[command(after_help = diff::HELP)]
+    Diff(diff::Diff),
     /// Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped it.
     #[command(after_help = why::HELP)]
     Why(why::Why),
@@ -68,6 +72,7 @@ impl Verb {
             Verb::Build(build) => build.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
+            Verb::Diff(diff) => diff.run(),
             Verb::Why(why) => why.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),

@@ -9,7 +9,7 @@ use anabranch_dataset_inspect::{
     ColumnStats, Distribution, Estimated, Measure, Report, Sample, Section, Spent, grouped, money, percent,
     short,
 };
-use anabranch_text::{Plain, columns, duration};
+use anabranch_text::{Plain, columns, count, duration};
 use anabranch_value::Value;
 
 use super::record::Records;
@@ -81,11 +81,12 @@ fn column_lines(text: &mut String, column: &ColumnStats, indent: usize) {
     }
     let facts = facts.join(", ");
     writeln!(text, "{space}{}  {}", Plain(&column.name), Plain(&facts)).expect("a String takes it all");
-    if let Some(found) = &column.distribution {
+    if let Some(found) = column.distribution.as_ref().filter(|_| !column.is_categorical()) {
         writeln!(text, "{space}  {}", distribution(found, column.measure)).expect("a String takes it all");
     }
-    for (label, count) in bars(column) {
-        let most = column.filled().max(1);
+    let bars = bars(column);
+    let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    for (label, count) in bars {
         let label = padded(&label, LABEL);
         let about = if column.top_error > 0 { "≥" } else { "" };
         let line = format!(
@@ -104,6 +105,13 @@ fn column_lines(text: &mut String, column: &ColumnStats, indent: usize) {
 /// A histogram in one line, and the numbers beside it.
 fn distribution(found: &Distribution, measure: Measure) -> String {
     let about = if found.exact { "" } else { "≈" };
+    if found.min == found.max {
+        return match measure {
+            Measure::Characters => format!("all of {} characters", short(found.min)),
+            Measure::Items => format!("all of {} items", short(found.min)),
+            Measure::Value | Measure::None => format!("all {}", short(found.min)),
+        };
+    }
     let unit = match measure {
         Measure::Characters => " characters",
         Measure::Items => " items",
@@ -232,7 +240,8 @@ fn course(found: &Section) -> String {
     }
     let groups = timeline.groups.len() as u64;
     let seconds = found.elapsed_ms() as f64 / 1e3;
-    let mut text = format!("  {} row groups in {} runs\n", grouped(groups), timeline.starts.len().max(1));
+    let runs = count(timeline.starts.len().max(1) as u64, "run");
+    let mut text = format!("  {} in {runs}\n", count(groups, "row group"));
     if seconds > 0.0 {
         let (rows, calls) = (found.rows as f64 / seconds, found.spent.calls as f64 / seconds);
         writeln!(text, "  {} rows/s, {} calls/s on average", short(rows), short(calls))

@@ -195,8 +195,14 @@ fn help_of_check_and_export() {
 }
 
 #[test]
+fn help_of_report_and_diff() {
+    check(&["report", "--help"], &expect![[r#""#]]);
+    check(&["diff", "--help"], &expect![[r#""#]]);
+}
+
+#[test]
 fn every_verb_says_its_exit_codes() {
-    for verb in ["check", "preview", "build", "status", "export", "new"] {
+    for verb in ["check", "preview", "build", "status", "report", "diff", "export", "new"] {
         let said = anabranch(&["dataset", verb, "--help"], "");
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{verb}");
         assert!(said.stdout.contains("Exit codes: 0"), "{verb}");

@@ -29,7 +29,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
     }
     let head = if by_column { "column" } else { "alias" };
     let mut html = format!(
-        "<h3>Calls, tokens and cost</h3><div class=\"scroll\"><table class=\"wide spend\"><thead><tr>\
+        "<h2>Calls, tokens and cost</h2><div class=\"scroll\"><table class=\"wide spend\"><thead><tr>\
          <th scope=\"col\">{head}</th><th scope=\"col\">model</th><th scope=\"col\" class=\"num\">calls</th>\
          <th scope=\"col\" class=\"num\">reused</th><th scope=\"col\" class=\"num\">tokens in</th>\
          <th scope=\"col\" class=\"num\">tokens out</th><th scope=\"col\" class=\"num\">time in calls</th>\
@@ -75,7 +75,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
 /// The section that compares the saved plan with the build.
 pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
     let mut html = String::from(
-        "<h3>Estimated and actual</h3><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
+        "<h2>Estimated and actual</h2><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
          <th scope=\"col\" class=\"num\">calls planned</th><th scope=\"col\" class=\"num\">made</th>\
          <th scope=\"col\" class=\"num\">tokens planned</th><th scope=\"col\" class=\"num\">used</th>\
          <th scope=\"col\" class=\"num\">cost planned</th><th scope=\"col\" class=\"num\">actual</th>\
@@ -137,7 +137,7 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<h3>Errors</h3><div class=\"scroll\"><table class=\"wide errors\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">class</th>\
+        "<h2>Errors</h2><div class=\"scroll\"><table class=\"wide errors\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">class</th>\
          <th scope=\"col\" class=\"num\">cells</th><th scope=\"col\" class=\"num\">rows dropped</th>\
          <th scope=\"col\" class=\"num\">most tries</th><th scope=\"col\">messages</th></tr></thead><tbody>",
     );
