@@ -31,7 +31,11 @@ fn examples_check_clean_and_build() {
         let said = in_folder(&root(), &build, "");
         assert_eq!(said.code, 0, "{}", said.stderr);
         let rows = if name == "interview" { " rows, seed 0" } else { "20 of 20 rows" };
-        assert!(said.stdout.starts_with(&format!("{name}: ")) && said.stdout.contains(rows), "{}", said.stdout);
+        assert!(
+            said.stdout.starts_with(&format!("{name}: ")) && said.stdout.contains(rows),
+            "{}",
+            said.stdout
+        );
     }
 }
 
