@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anabranch_content::{Config, Store};
 use anabranch_testkit::{ModelScript, ModelServer, Rng};
+use serde_json::Value;
 
 use crate::binary::in_folder;
 use crate::dataset::with_config;
@@ -118,6 +119,20 @@ fn fifty_kills_lose_no_row_and_repeat_only_calls_in_flight() {
     let extra = case.server.paid() - 2 * calls;
     assert!(extra <= 50 * PARALLEL, "{extra} calls beyond the least possible");
     assert_eq!(case.rows("killed"), case.rows("whole"));
+    // No request is made again once its reply is recorded, so each has one counted call, and the rest was in flight.
+    let metadata: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("killed/metadata.json")).unwrap()).unwrap();
+    for column in ["first", "second"] {
+        assert_eq!(metadata["spent"][column]["calls"], case.rows, "{}", metadata["spent"]);
+    }
+    assert_eq!(metadata["models"]["writer"]["calls"], calls);
+    let status = in_folder(&case.folder, &["dataset", "status", "killed", "--json"], "");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["spent"], metadata["spent"]);
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("whole/metadata.json")).unwrap()).unwrap();
+    let tokens = |of: &Value| of["models"]["writer"]["output_tokens"].clone();
+    assert_eq!(tokens(&metadata), tokens(&whole), "the same replies have the same tokens");
 }
 
 #[test]
@@ -133,7 +148,7 @@ fn kills_of_a_shuffled_seed_lose_no_id() {
     let mut found: Vec<u64> = case
         .rows("killed")
         .lines()
-        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["id"].as_u64().unwrap())
+        .map(|row| serde_json::from_str::<Value>(row).unwrap()["id"].as_u64().unwrap())
         .collect();
     assert!(!found.is_sorted(), "the seed is shuffled");
     found.sort_unstable();

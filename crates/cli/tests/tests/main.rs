@@ -13,6 +13,7 @@ mod dataset_edit;
 mod dataset_examples;
 mod dataset_help;
 mod dataset_kill;
+mod dataset_spend;
 mod dataset_resume;
 mod demo;
 mod explain;
