@@ -5,6 +5,7 @@
 //! - [`RedisServer`], [`RedisCluster`]: real Redis servers. [`FakeServer`] answers from a script, and [`DelayProxy`] makes
 //!   the connections to a server slow.
 //! - [`ModelServer`]: a scripted server of language models, with latency, limits and faults.
+//! - [`Browser`]: a real browser, for tests of pages.
 //! - [`tsc()`]: the TypeScript type checker.
 //! - [`Rng`]: seeded random numbers.
 //! - [`thread_cpu_time`] and [`patient()`]: for claims that must hold on a busy machine.
@@ -18,8 +19,10 @@ mod sim;
 mod disk;
 mod redis;
 mod model_server;
+mod browser;
 mod tsc;
 
+pub use browser::{Browser, View};
 pub use cpu::thread_cpu_time;
 pub use disk::{CallCounts, Crash, CrashDisk};
 pub use model_server::{

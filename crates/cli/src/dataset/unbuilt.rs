@@ -68,7 +68,7 @@ fn owner(cause: &JournalCause) -> Option<&str> {
 }
 
 /// "another configuration (edited since: `a`; added: `b`) and another seed".
-fn others(differ: &[String], columns: &ColumnEdits) -> String {
+pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
     if differ.is_empty() && columns.unknown {
         return "an earlier version of anabranch".to_owned();
     }
@@ -186,7 +186,12 @@ mod tests {
     fn other_inputs_are_listed() {
         let differ = ["configuration", "models", "seed"].map(str::to_owned).to_vec();
         let refused = |differ, columns| Error::Inputs { path: "out".into(), differ, columns };
-        check(refused(differ, ColumnEdits::default()), &expect!["out holds a dataset that was made with another configuration and other models and another seed; --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"]);
+        check(
+            refused(differ, ColumnEdits::default()),
+            &expect![
+                "out holds a dataset that was made with another configuration and other models and another seed; --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"
+            ],
+        );
         let differ = ["columns", "configuration"].map(str::to_owned).to_vec();
         let columns = ColumnEdits {
             added: (0..10).map(|number| format!("c{number}")).collect(),
@@ -194,9 +199,19 @@ mod tests {
             edited: vec!["poem".to_owned(), "riddle".to_owned()],
             ..ColumnEdits::default()
         };
-        check(refused(differ, columns), &expect!["out holds a dataset that was made with another configuration (since then edited: `poem`, `riddle`; added: `c0`, `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, `c7` and 2 more; renamed: `old` to `new`); --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"]);
+        check(
+            refused(differ, columns),
+            &expect![
+                "out holds a dataset that was made with another configuration (since then edited: `poem`, `riddle`; added: `c0`, `c1`, `c2`, `c3`, `c4`, `c5`, `c6`, `c7` and 2 more; renamed: `old` to `new`); --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"
+            ],
+        );
         let unknown = ColumnEdits { unknown: true, ..ColumnEdits::default() };
-        check(refused(Vec::new(), unknown), &expect!["out holds a dataset that was made with an earlier version of anabranch; --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"]);
+        check(
+            refused(Vec::new(), unknown),
+            &expect![
+                "out holds a dataset that was made with an earlier version of anabranch; --replace builds it again: replies in the journal that still fit are used again, and cost nothing (`anabranch dataset plan` tells the cost before); or choose another folder"
+            ],
+        );
         check(
             Error::FewerRows { path: "out".into(), rows: 3_000 },
             &expect![

@@ -18,6 +18,13 @@ columns:
   - {name: title, column_type: llm-text, model_alias: writer, prompt: 'A title of {{ poem }}'}
 ";
 
+/// One call per row, all of the same size.
+const LINES: &str = "
+columns:
+  - {name: n, column_type: sampler, sampler_type: uuid}
+  - {name: line, column_type: llm-text, model_alias: writer, prompt: 'A line about {{ n }}'}
+";
+
 /// Calls in flight at the same time.
 const PARALLEL: usize = 8;
 
@@ -27,9 +34,9 @@ struct Case {
 }
 
 impl Case {
-    fn new(test: &str, prices: &str) -> Case {
+    fn new(test: &str, config: &str, prices: &str) -> Case {
         let script = ModelScript { latency: Duration::from_millis(1), ..ModelScript::default() };
-        let case = Case { folder: with_config(test, POEMS), server: ModelServer::start(script) };
+        let case = Case { folder: with_config(test, config), server: ModelServer::start(script) };
         let models = format!(
             "model_configs: [{{alias: writer, model: small, provider: here, \
              inference_parameters: {{max_parallel_requests: {PARALLEL}}}}}]\n\
@@ -57,7 +64,7 @@ fn read(path: &Path) -> Value {
 
 #[test]
 fn a_build_stops_at_its_calls_and_goes_on_with_more() {
-    let case = Case::new("dataset_spend_calls", "prices: {small: {input: 1000, output: 2000}}");
+    let case = Case::new("dataset_spend_calls", LINES, "prices: {small: {input: 1000, output: 2000}}");
     let said = case.build("40", &["--max-calls", "30"]);
     expect![[r#"
         stderr: stopped after TIME
@@ -68,44 +75,42 @@ fn a_build_stops_at_its_calls_and_goes_on_with_more() {
         exit 1
     "#]].assert_eq(&shown(&said, &case.folder));
     assert_eq!(case.server.paid(), 30);
-    let again = case.build("40", &["--max-calls", "30", "--json"]);
-    assert_eq!((again.code, case.server.paid()), (1, 30), "no call: {}", again.stderr);
-    let end: Value = serde_json::from_str(again.stdout.lines().last().unwrap()).unwrap();
-    assert_eq!((&end["budget"], &end["status"]), (&"--max-calls".into(), &"stopped".into()));
-    assert_eq!(end["models"]["writer"]["calls"], 30);
-    let status = in_folder(&case.folder, &["dataset", "status", "out"], "");
-    let told = status.stdout.lines().filter(|line| line.contains("reason") || line.starts_with("next"));
-    expect![[r#"
-          reason  the budget of 30 calls (--max-calls) is spent
-        next: raise --max-calls and run the command again to continue"#]].assert_eq(&told.collect::<Vec<_>>().join("\n"));
-    let done = case.build("40", &["--max-calls", "80"]);
-    expect![[r#"
-        poems: 40 of 40 rows, seed 0, in TIME
-          continued: 0 rows were on disk, 30 replies came from the journal
-          rows    out/parquet-files
-          errors  none
-
-          alias   model  calls  reused  tokens in  tokens out  cost
-          ------  -----  -----  ------  ---------  ----------  -----
-          writer  small     80      38        800         400  $1.60
-          in this run: 50 calls, 496 tokens in, 250 out, $0.996
-        exit 0
-    "#]].assert_eq(&shown(&done, &case.folder));
-    assert_eq!(case.server.paid(), 80);
+    let done = case.build("40", &["--max-calls", "40"]);
+    expect![""].assert_eq(&shown(&done, &case.folder));
+    assert_eq!(case.server.paid(), 40);
     let metadata = case.metadata();
     let usage = &metadata["models"]["writer"];
     let number = |name: &str| usage[name].as_f64().unwrap();
     let cost = (number("input_tokens") * 1000.0 + number("output_tokens") * 2000.0) / 1e6;
     assert!((number("cost") - cost).abs() < 1e-9, "{usage}");
-    assert_eq!(
-        (&metadata["spent"]["poem"]["calls"], &metadata["spent"]["title"]["calls"]),
-        (&40.into(), &40.into())
-    );
+    assert_eq!(metadata["spent"]["line"]["calls"], 40);
+}
+
+#[test]
+fn a_budget_that_is_spent_stops_at_once() {
+    let case = Case::new("dataset_spend_spent", POEMS, "");
+    let first = case.build("40", &["--max-calls", "30"]);
+    let on_disk = |said: &crate::binary::Said| {
+        let line = said.stderr.lines().find(|line| line.starts_with("on disk: ")).unwrap().to_owned();
+        line.split(" rows").next().unwrap().to_owned()
+    };
+    assert_eq!((first.code, case.server.paid()), (1, 30), "{}", first.stderr);
+    let again = case.build("40", &["--max-calls", "30", "--json"]);
+    assert_eq!((again.code, case.server.paid()), (1, 30), "no call: {}", again.stderr);
+    assert_eq!(on_disk(&again), on_disk(&first), "the same rows are there");
+    let end: Value = serde_json::from_str(again.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&end["budget"], &end["status"]), (&"--max-calls".into(), &"stopped".into()));
+    assert_eq!(end["models"]["writer"]["calls"], 30);
+    let status = in_folder(&case.folder, &["dataset", "status", "out"], "");
+    let told = status.stdout.lines().filter(|line| line.contains("reason") || line.starts_with("next"));
+    expect![""].assert_eq(&told.collect::<Vec<_>>().join("\n"));
+    let done = case.build("40", &["--max-calls", "80"]);
+    assert_eq!((done.code, case.server.paid()), (0, 80), "{}", done.stderr);
 }
 
 #[test]
 fn money_and_tokens_stop_within_the_calls_in_flight() {
-    let case = Case::new("dataset_spend_money", "prices: {small: {input: 1000, output: 2000}}");
+    let case = Case::new("dataset_spend_money", POEMS, "prices: {small: {input: 1000, output: 2000}}");
     let said = case.build("400", &["--max-cost", "2.50"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stderr.contains("the budget of $2.50 (--max-cost) is spent"), "{}", said.stderr);
@@ -127,7 +132,7 @@ fn money_and_tokens_stop_within_the_calls_in_flight() {
 
 #[test]
 fn money_without_a_price_is_refused_before_it_is_spent() {
-    let case = Case::new("dataset_spend_unpriced", "prices: {large: {input: 1}}");
+    let case = Case::new("dataset_spend_unpriced", POEMS, "prices: {large: {input: 1}}");
     let said = case.build("40", &["--max-cost", "1"]);
     expect![[r#"
         stderr: warning: models.yaml:3:10: no model is called `large`, so its price is not used
@@ -143,7 +148,7 @@ fn money_without_a_price_is_refused_before_it_is_spent() {
 
 #[test]
 fn progress_is_in_the_events() {
-    let case = Case::new("dataset_spend_events", "prices: {small: {input: 1000, output: 2000}}");
+    let case = Case::new("dataset_spend_events", POEMS, "prices: {small: {input: 1000, output: 2000}}");
     let script = ModelScript { latency: Duration::from_millis(300), ..ModelScript::default() };
     let slow = ModelServer::start(script);
     let models = std::fs::read_to_string(case.folder.join("models.yaml")).unwrap();

@@ -14,7 +14,7 @@ pub(super) fn write(ids: &mut Ids, columns: &[ColumnStats]) -> String {
     if columns.is_empty() {
         return String::new();
     }
-    let mut html = String::from("<h3>Columns</h3><div class=\"cards\">");
+    let mut html = String::from("<h2>Columns</h2><div class=\"cards\">");
     for column in columns {
         html.push_str(&card(ids, column));
     }
@@ -24,7 +24,7 @@ pub(super) fn write(ids: &mut Ids, columns: &[ColumnStats]) -> String {
 
 fn card(ids: &mut Ids, column: &ColumnStats) -> String {
     let wide = if column.fields.is_empty() { "" } else { " wide" };
-    let mut html = format!("<article class=\"card{wide}\">{}", head(column, "h4"));
+    let mut html = format!("<article class=\"card{wide}\">{}", head(column, "h3"));
     html.push_str(&body(ids, column, &column.name));
     html.push_str("</article>");
     html
@@ -62,15 +62,14 @@ fn body(ids: &mut Ids, column: &ColumnStats, path: &str) -> String {
         let both = [bar("true", trues, "yes"), bar("false", filled - trues, "no")];
         return bars(&format!("Values of {path}"), &both, filled, false);
     }
-    let mut html = String::new();
-    if column.is_categorical() {
-        html.push_str(&categories(column, path));
-    } else if let Some(distribution) = &column.distribution {
-        html.push_str(&histogram(ids, path, distribution, column.measure));
-    }
-    if let Some(distribution) = &column.distribution {
-        html.push_str(&quantiles(distribution, column.measure));
-    }
+    let mut html = match &column.distribution {
+        _ if column.is_categorical() => categories(column, path),
+        Some(found) if found.min == found.max => {
+            format!("<p class=\"same\">{}</p>", all_same(found, column.measure))
+        }
+        Some(found) => histogram(ids, path, found, column.measure) + &quantiles(found, column.measure),
+        None => String::new(),
+    };
     if !column.is_categorical() && column.measure == Measure::Characters && !column.top.is_empty() {
         html.push_str("<details><summary>repeated values</summary>");
         html.push_str(&categories(column, path));
@@ -83,7 +82,7 @@ fn body(ids: &mut Ids, column: &ColumnStats, path: &str) -> String {
             write!(
                 html,
                 "<section class=\"field\">{}{}</section>",
-                head(field, "h5"),
+                head(field, "h4"),
                 body(ids, field, &path)
             )
             .expect("a String takes it all");
@@ -118,6 +117,15 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+fn all_same(found: &Distribution, measure: Measure) -> String {
+    let number = short(found.min);
+    match measure {
+        Measure::Characters => format!("all have <strong>{number}</strong> characters"),
+        Measure::Items => format!("all have <strong>{number}</strong> items"),
+        Measure::Value | Measure::None => format!("all are <strong>{number}</strong>"),
     }
 }
 
@@ -157,7 +165,7 @@ pub(super) fn judges(columns: &[ColumnStats]) -> String {
     }
     match cards.is_empty() {
         true => cards,
-        false => format!("<h3>Scores of judges</h3><div class=\"cards\">{cards}</div>"),
+        false => format!("<h2>Scores of judges</h2><div class=\"cards\">{cards}</div>"),
     }
 }
 
@@ -177,7 +185,7 @@ fn judgement(name: &str, judged: &ColumnStats) -> String {
         _ => String::new(),
     };
     format!(
-        "<article class=\"card judge\"><header><h4 dir=\"auto\">{}</h4><p class=\"facts\">{} of {} rows scored</p></header>{mean}{}</article>",
+        "<article class=\"card judge\"><header><h3 dir=\"auto\">{}</h3><p class=\"facts\">{} of {} rows scored</p></header>{mean}{}</article>",
         Html(name),
         grouped(filled),
         grouped(score.cells),

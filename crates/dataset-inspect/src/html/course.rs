@@ -31,7 +31,7 @@ pub(super) fn write(ids: &mut Ids, section: &Section) -> String {
     if timeline.end_ms == 0 || (timeline.groups.is_empty() && timeline.points.is_empty()) {
         return String::new();
     }
-    let mut html = String::from("<h3>Course of the build</h3><div class=\"charts\">");
+    let mut html = String::from("<h2>Course of the build</h2><div class=\"charts\">");
     html.push_str(&rows_written(ids, timeline));
     for (title, unit, class, count) in RATES {
         let points = rates(timeline, count);
@@ -84,7 +84,8 @@ fn limit_names(points: &[ProgressPoint]) -> Vec<&str> {
 fn rates(timeline: &Timeline, count: fn(&ProgressPoint) -> u64) -> Vec<(u64, f64)> {
     let points = &timeline.points;
     let buckets = BUCKETS.min(points.len()).max(1);
-    let width = (timeline.end_ms.max(1) as f64 / buckets as f64).max(1.0);
+    let end = points.last().map_or(0, |point| point.at_ms);
+    let width = (end as f64 / buckets as f64).max(1.0);
     let mut grown = vec![0.0; buckets];
     let mut before = (0, 0);
     for point in points {
@@ -105,7 +106,7 @@ fn rates(timeline: &Timeline, count: fn(&ProgressPoint) -> u64) -> Vec<(u64, f64
     let rate = |(bucket, grown): (usize, f64)| ((bucket as f64 * width) as u64, grown / seconds);
     let mut rates: Vec<(u64, f64)> = grown.into_iter().enumerate().map(rate).collect();
     if let Some((_, last)) = rates.last().copied() {
-        rates.push((timeline.end_ms, last));
+        rates.push((end, last));
     }
     rates
 }
@@ -155,7 +156,7 @@ fn chart(ids: &mut Ids, title: &str, unit: &str, timeline: &Timeline, series: &[
     html.push_str(&ids.open("plot course", HEIGHT, title, &description));
     html.push_str("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
     html.push_str("<path class=\"grid\" d=\"M0 25H1000M0 50H1000M0 75H1000\"/>");
-    for start in timeline.starts.iter().filter(|start| **start > 0) {
+    for start in timeline.starts.iter().skip(1) {
         write!(
             html,
             "<path class=\"start\" d=\"M{:.2} 0V100\"><title>continued</title></path>",
@@ -198,4 +199,20 @@ fn path(line: &Series<'_>, end: f64, top: f64) -> String {
 
 fn words(milliseconds: u64) -> String {
     duration::format(Duration::from_millis(milliseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rates;
+    use crate::report::{ProgressPoint, Timeline};
+
+    #[test]
+    fn rates_add_up_to_the_count() {
+        let point = |(at_ms, rows)| ProgressPoint { at_ms, rows, ..ProgressPoint::default() };
+        let points = [(0, 0), (1_000, 10), (2_500, 10), (4_000, 40)].map(point).to_vec();
+        let found = rates(&Timeline { points, end_ms: 5_000, ..Timeline::default() }, |point| point.rows);
+        assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 1_000, 2_000, 3_000, 4_000]);
+        let rates: Vec<f64> = found.iter().map(|(_, rate)| (rate * 10.0).round() / 10.0).collect();
+        assert_eq!(rates, [10.0, 0.0, 10.0, 20.0, 20.0], "10 rows, then none, then 20 per second");
+    }
 }

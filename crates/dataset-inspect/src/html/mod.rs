@@ -58,11 +58,11 @@ fn contents(sections: &[Section]) -> String {
 }
 
 fn write(ids: &mut Ids, section: &Section, at: usize) -> String {
-    let level = if at == 0 { "h1" } else { "h2" };
     let mut html = format!("<section class=\"dataset\" id=\"s{at}\" aria-labelledby=\"name{at}\">");
-    html.push_str(&header(section, level, at));
+    html.push_str(&header(section, at));
     html.push_str(&tiles(section));
     html.push_str(&remarks(section));
+    html.push_str(&tables::stages(section));
     html.push_str(&columns::judges(&section.columns));
     html.push_str(&columns::write(ids, &section.columns));
     html.push_str(&samples::write(&section.samples));
@@ -77,13 +77,18 @@ fn write(ids: &mut Ids, section: &Section, at: usize) -> String {
     html
 }
 
-fn header(section: &Section, level: &str, at: usize) -> String {
+fn header(section: &Section, at: usize) -> String {
     let metadata = &section.metadata;
     let kicker = section
         .stage
         .as_deref()
         .map_or_else(|| "Dataset report".to_owned(), |stage| format!("Stage {stage}"));
     let mut facts = vec![format!("seed <data class=\"seed\" value=\"{0}\">{0}</data>", metadata.seed)];
+    let (done, all) = (metadata.num_completed_batches, metadata.total_num_batches);
+    facts.push(match done == all {
+        true => anabranch_text::count(all, "row group"),
+        false => format!("{} of {} row groups", grouped(done), grouped(all)),
+    });
     if metadata.retry_rounds > 0 {
         facts.push(format!("failed rows tried again {} times", metadata.retry_rounds));
     }
@@ -92,7 +97,7 @@ fn header(section: &Section, level: &str, at: usize) -> String {
     }
     let name = if metadata.dataset_name.is_empty() { "dataset" } else { &metadata.dataset_name };
     format!(
-        "<header class=\"top\"><p class=\"kicker\">{}</p><{level} id=\"name{at}\" dir=\"auto\">{}</{level}>\
+        "<header class=\"top\"><p class=\"kicker\">{}</p><h1 id=\"name{at}\" dir=\"auto\">{}</h1>\
          <p class=\"facts\"><span class=\"state {state}\">{state}</span>{}</p></header>",
         Html(&kicker),
         Html(name),
@@ -112,12 +117,16 @@ fn tiles(section: &Section) -> String {
     let asked = format!("of {} asked for", figure("target_num_records", metadata.target_num_records));
     tile("rows", &figure("rows", section.rows), &asked);
     tile("dropped", &figure("dropped_num_records", metadata.dropped_num_records), "rows with a failed cell");
-    let groups = format!(
-        "in {} of {} row groups",
-        grouped(metadata.num_completed_batches),
-        grouped(metadata.total_num_batches)
-    );
-    tile("failed cells", &figure("failed_cells", section.errors.cells), &groups);
+    let refused = metadata.rejected_num_records + metadata.surplus_num_records;
+    if refused > 0 {
+        let surplus = format!("{} more were surplus", grouped(metadata.surplus_num_records));
+        tile("not accepted", &figure("rejected_num_records", metadata.rejected_num_records), &surplus);
+    }
+    let columns = match section.errors.groups.len() {
+        0 => "every cell has its value",
+        _ => "by column and class below",
+    };
+    tile("failed cells", &figure("failed_cells", section.errors.cells), columns);
     if spent.calls + spent.reused > 0 {
         let reused = format!("and {} reused replies", grouped(spent.reused));
         tile("calls", &grouped(spent.calls), &reused);

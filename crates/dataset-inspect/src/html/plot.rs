@@ -133,7 +133,11 @@ pub(super) struct Bar {
 pub(super) fn bars(caption: &str, bars: &[Bar], whole: u64, about: bool) -> String {
     let most = bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1);
     let mut table = format!("<table class=\"bars\"><caption class=\"hidden\">{}</caption>", Html(caption));
-    table.push_str("<thead class=\"hidden\"><tr><th scope=\"col\">value</th><th scope=\"col\">bar</th><th scope=\"col\">rows</th><th scope=\"col\">share</th></tr></thead><tbody>");
+    table.push_str(
+        "<colgroup><col class=\"label\"><col><col class=\"count\"><col class=\"share\"></colgroup><thead><tr>\
+         <th scope=\"col\">value</th><th scope=\"col\">bar</th><th scope=\"col\">rows</th>\
+         <th scope=\"col\">share</th></tr></thead><tbody>",
+    );
     for Bar { label, count, class } in bars {
         let width = if *count == 0 { 0.0 } else { (*count as f64 / most as f64 * 100.0).max(0.7) };
         let sign = if about { "≥ " } else { "" };

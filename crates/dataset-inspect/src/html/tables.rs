@@ -7,7 +7,7 @@ use anabranch_text::duration;
 
 use super::escape::Html;
 use crate::number::{grouped, money, short};
-use crate::report::{ErrorSummary, Estimated, Section, SpendLine, Spent};
+use crate::report::{ErrorExample, ErrorSummary, Estimated, Section, SpendLine, Spent};
 
 /// A number that a program can read back from the page.
 pub(super) fn figure(field: &str, number: u64) -> String {
@@ -29,7 +29,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
     }
     let head = if by_column { "column" } else { "alias" };
     let mut html = format!(
-        "<h3>Calls, tokens and cost</h3><div class=\"scroll\"><table class=\"wide spend\"><thead><tr>\
+        "<h2>Calls, tokens and cost</h2><div class=\"scroll\"><table class=\"wide spend\"><thead><tr>\
          <th scope=\"col\">{head}</th><th scope=\"col\">model</th><th scope=\"col\" class=\"num\">calls</th>\
          <th scope=\"col\" class=\"num\">reused</th><th scope=\"col\" class=\"num\">tokens in</th>\
          <th scope=\"col\" class=\"num\">tokens out</th><th scope=\"col\" class=\"num\">time in calls</th>\
@@ -75,7 +75,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
 /// The section that compares the saved plan with the build.
 pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
     let mut html = String::from(
-        "<h3>Estimated and actual</h3><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
+        "<h2>Estimated and actual</h2><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
          <th scope=\"col\" class=\"num\">calls planned</th><th scope=\"col\" class=\"num\">made</th>\
          <th scope=\"col\" class=\"num\">tokens planned</th><th scope=\"col\" class=\"num\">used</th>\
          <th scope=\"col\" class=\"num\">cost planned</th><th scope=\"col\" class=\"num\">actual</th>\
@@ -137,13 +137,13 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<h3>Errors</h3><div class=\"scroll\"><table class=\"wide errors\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">class</th>\
+        "<h2>Errors</h2><div class=\"scroll\"><table class=\"wide errors\"><thead><tr><th scope=\"col\">column</th><th scope=\"col\">class</th>\
          <th scope=\"col\" class=\"num\">cells</th><th scope=\"col\" class=\"num\">rows dropped</th>\
          <th scope=\"col\" class=\"num\">most tries</th><th scope=\"col\">messages</th></tr></thead><tbody>",
     );
     for group in &errors.groups {
-        let mut messages = group.examples.iter().map(|(row, message)| {
-            format!("<p dir=\"auto\"><span class=\"muted\">row {row}:</span> {}</p>", Html(message))
+        let mut messages = group.examples.iter().map(|ErrorExample { row, message, .. }| {
+            format!("<p dir=\"auto\"><span class=\"muted\">row {}:</span> {}</p>", Html(row), Html(message))
         });
         let first = messages.next().unwrap_or_default();
         let rest: String = messages.collect();
@@ -162,6 +162,55 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
             group.attempts,
         )
         .expect("a String takes it all");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// The way of rows through the stages; empty if there is one only.
+pub(super) fn stages(section: &Section) -> String {
+    let metadata = &section.metadata;
+    if !section.has_stages() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h2>From candidates to rows</h2><div class=\"scroll\"><table class=\"wide stages\"><thead><tr><th scope=\"col\">stage</th>\
+         <th scope=\"col\" class=\"num\">generated</th><th scope=\"col\" class=\"num\">failed</th>\
+         <th scope=\"col\" class=\"num\">not accepted</th><th scope=\"col\" class=\"num\">surplus</th>\
+         <th scope=\"col\" class=\"num\">kept</th><th scope=\"col\">share</th></tr></thead><tbody>",
+    );
+    let most = metadata.stages.iter().map(|stage| stage.candidates).max().unwrap_or(0).max(1);
+    let track = |count: u64| {
+        let width = count as f64 / most as f64 * 100.0;
+        format!(
+            "<td class=\"track\"><svg width=\"100%\" height=\"14\" aria-hidden=\"true\">\
+             <rect class=\"bar yes\" width=\"{width:.2}%\" height=\"14\" rx=\"2\"/></svg></td>"
+        )
+    };
+    for stage in &metadata.stages {
+        let name = if stage.name.is_empty() { "rows" } else { &stage.name };
+        let counts = [stage.candidates, stage.dropped, stage.rejected, stage.surplus, stage.rows];
+        let counts: String =
+            counts.map(|count| format!("<td class=\"num\">{}</td>", grouped(count))).concat();
+        write!(
+            html,
+            "<tr><th scope=\"row\" dir=\"auto\">{}</th>{counts}{}</tr>",
+            Html(name),
+            track(stage.rows)
+        )
+        .expect("a String takes it all");
+        for step in &stage.steps {
+            write!(
+                html,
+                "<tr class=\"step\"><th scope=\"row\" dir=\"auto\">then {}</th><td class=\"num\">{}</td><td></td><td></td><td></td>\
+                 <td class=\"num\">{}</td>{}</tr>",
+                Html(&step.step),
+                grouped(step.before),
+                grouped(step.after),
+                track(step.after)
+            )
+            .expect("a String takes it all");
+        }
     }
     html.push_str("</tbody></table></div>");
     html

@@ -8,6 +8,7 @@ mod config;
 mod schedule;
 mod flow;
 mod paid;
+mod plan;
 mod dry;
 mod resume;
 mod spend;

@@ -1,0 +1,180 @@
+//! A real browser that opens pages.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anabranch_value::Value;
+
+/// A headless Chromium without a network, driven through its debugging pipe. Dropping it ends it.
+pub struct Browser {
+    child: Child,
+    /// `None` when the browser was told to end.
+    commands: Option<ChildStdin>,
+    messages: BufReader<ChildStdout>,
+    profile: PathBuf,
+    session: Option<String>,
+    commands_sent: i64,
+    /// The events of the page so far, with their names.
+    events: Vec<(String, Value)>,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// In pixels.
+    pub width: i64,
+    /// True if the user prefers dark pages.
+    pub dark: bool,
+}
+
+/// A browser that hangs is ended after this many seconds, so that its test fails.
+const LONGEST_SECONDS: &str = "600";
+
+/// The pipe is expected on the descriptors 3 and 4.
+const LAUNCH: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
+
+const OPTIONS: [&str; 12] = [
+    "--headless",
+    "--remote-debugging-pipe",
+    // The user of a container may be root, who has no sandbox. The pages are those of tests.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-sync",
+    "--hide-scrollbars",
+    // No name has an address: whatever a page asks for fails.
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+];
+
+impl Browser {
+    /// Starts a browser with an empty page.
+    pub fn start() -> Browser {
+        static BROWSERS: AtomicU32 = AtomicU32::new(0);
+        let number = BROWSERS.fetch_add(1, Ordering::Relaxed);
+        let profile = std::env::temp_dir().join(format!("anabranch-browser-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&profile).unwrap();
+        let found = Command::new("chromium").arg("--version").env("HOME", &profile).output();
+        assert!(found.is_ok(), "chromium is not on the path; `./dev test` installs it");
+        let mut child = Command::new("timeout")
+            .args(["--kill-after=10", LONGEST_SECONDS, "sh", "-c", LAUNCH, "sh", "chromium"])
+            .args(OPTIONS)
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .env("HOME", &profile)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`timeout` is a part of every Linux");
+        let commands = child.stdin.take();
+        let messages = BufReader::new(child.stdout.take().unwrap());
+        let (session, events) = (None, Vec::new());
+        let mut browser = Browser { child, commands, messages, profile, session, commands_sent: 0, events };
+        let target = browser.call("Target.createTarget", vec![("url", "about:blank".into())]);
+        let target = target.get("targetId").unwrap().clone();
+        let attached =
+            browser.call("Target.attachToTarget", vec![("targetId", target), ("flatten", true.into())]);
+        browser.session = attached.get("sessionId").and_then(Value::as_text).map(str::to_owned);
+        for domain in ["Page", "Network", "Runtime", "Log"] {
+            browser.call(&format!("{domain}.enable"), Vec::new());
+        }
+        browser
+    }
+
+    /// Opens a file and waits until it is loaded. Earlier complaints and requests are forgotten.
+    pub fn open(&mut self, file: &Path, view: View) {
+        let View { width, dark } = view;
+        let size = vec![
+            ("width", width.into()),
+            ("height", 900.into()),
+            ("deviceScaleFactor", 1.into()),
+            ("mobile", (width < 600).into()),
+        ];
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = Value::map([
+            ("name", Value::from("prefers-color-scheme")),
+            ("value", if dark { "dark" } else { "light" }.into()),
+        ]);
+        self.call("Emulation.setEmulatedMedia", vec![("features", Value::list([scheme]))]);
+        self.events.clear();
+        let address = format!("file://{}", file.canonicalize().unwrap().display());
+        self.call("Page.navigate", vec![("url", address.into())]);
+        while !self.events.iter().any(|(name, _)| name == "Page.loadEventFired") {
+            let message = self.message();
+            self.note(&message);
+        }
+    }
+
+    /// The value of an expression in the page. Must be JSON.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let options = vec![("expression", expression.into()), ("returnByValue", true.into())];
+        let reply = self.call("Runtime.evaluate", options);
+        assert!(reply.get("exceptionDetails").is_none(), "{expression}: {}", reply.to_json());
+        reply.get("result").and_then(|result| result.get("value")).cloned().unwrap_or_default()
+    }
+
+    /// The addresses that the page asked for, itself first.
+    pub fn requests(&self) -> Vec<String> {
+        let sent = self.events.iter().filter(|(name, _)| name == "Network.requestWillBeSent");
+        let address = |event: &Value| event.get("request")?.get("url")?.as_text().map(str::to_owned);
+        sent.filter_map(|(_, event)| address(event)).collect()
+    }
+
+    /// Errors and everything else that the page or the browser wrote to the console, and dialogs, as JSON.
+    pub fn complaints(&self) -> Vec<String> {
+        const COMPLAINTS: [&str; 4] = [
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+            "Page.javascriptDialogOpening",
+        ];
+        let complaints = self.events.iter().filter(|(name, _)| COMPLAINTS.contains(&name.as_str()));
+        complaints.map(|(name, event)| format!("{name}: {}", event.to_json())).collect()
+    }
+
+    fn call(&mut self, method: &str, params: Vec<(&str, Value)>) -> Value {
+        self.commands_sent += 1;
+        let id = self.commands_sent;
+        let mut command = vec![("id", id.into()), ("method", method.into()), ("params", Value::map(params))];
+        if let Some(session) = &self.session {
+            command.push(("sessionId", session.as_str().into()));
+        }
+        let commands = self.commands.as_mut().unwrap();
+        commands.write_all(format!("{}\0", Value::map(command).to_json()).as_bytes()).unwrap();
+        loop {
+            let message = self.message();
+            if message.get("id") == Some(&id.into()) {
+                assert!(message.get("error").is_none(), "{method}: {}", message.to_json());
+                return message.get("result").cloned().unwrap_or_default();
+            }
+            self.note(&message);
+        }
+    }
+
+    fn message(&mut self) -> Value {
+        let mut bytes = Vec::new();
+        self.messages.read_until(0, &mut bytes).unwrap();
+        assert_eq!(bytes.pop(), Some(0), "the browser ended, or took longer than {LONGEST_SECONDS} s");
+        Value::from_json(std::str::from_utf8(&bytes).unwrap()).unwrap()
+    }
+
+    fn note(&mut self, message: &Value) {
+        if let Some(method) = message.get("method").and_then(Value::as_text) {
+            let params = message.get("params").cloned().unwrap_or_default();
+            self.events.push((method.to_owned(), params));
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // A browser whose pipe is closed ends.
+        self.commands = None;
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
