@@ -50,31 +50,32 @@ fn help_of_status() {
     check(
         &["status", "--help"],
         &expect![[r#"
-        Shows the state of a build: how far it is, what it spent, and how to go on
+            Shows the state of a build: how far it is, what it spent, and how to go on
 
-        Usage: anabranch dataset status [OPTIONS] <DIR>
+            Usage: anabranch dataset status [OPTIONS] <DIR>
 
-        Arguments:
-          <DIR>  The folder that `build --out` named
+            Arguments:
+              <DIR>  The folder that `build --out` named
 
-        Options:
-              --json          One JSON object
-              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
-                              both: json,debug. The level is warn if not given, and info for `serve` [env:
-                              ANABRANCH_LOG] [default: text]
-          -h, --help          Print help
+            Options:
+                  --json          One JSON object
+                  --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                                  both: json,debug. The level is warn if not given, and info for `serve` [env:
+                                  ANABRANCH_LOG] [default: text]
+              -h, --help          Print help
 
-        The state is running, complete, stopped (by a signal, or early because calls failed), failed, or
-        interrupted (its process was killed or crashed). A build writes its state every second; a running
-        one is not disturbed. Counts of cells, calls and tokens are those since it was last continued.
+            The state is running, complete, stopped (by a signal, by its budget, or early because calls failed),
+            failed, or interrupted (its process was killed or crashed). A build writes its state every second; a
+            running one is not disturbed. Calls, tokens, money and time are those of all runs since the build
+            began; cells are those since it was last continued.
 
-          anabranch dataset status tickets
-          anabranch dataset status tickets --json
+              anabranch dataset status tickets
+              anabranch dataset status tickets --json
 
-        Exit codes: 0 the state was read, whatever it is; 1 there is no build, or its files cannot be read
-        (stderr says why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 the state was read, whatever it is; 1 there is no build, or its files cannot be read
+            (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
     );
 }
 
