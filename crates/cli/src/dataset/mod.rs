@@ -17,6 +17,9 @@ mod status;
 mod report_text;
 mod report_command;
 mod diff;
+mod why;
+mod why_text;
+mod why_json;
 mod export;
 mod new;
 
@@ -54,6 +57,9 @@ pub(crate) enum Verb {
     /// Compares two built datasets: rows, columns, cells, settings, spend.
     #[command(after_help = diff::HELP)]
     Diff(diff::Diff),
+    /// Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped it.
+    #[command(after_help = why::HELP)]
+    Why(why::Why),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -72,6 +78,7 @@ impl Verb {
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
             Verb::Diff(diff) => diff.run(),
+            Verb::Why(why) => why.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

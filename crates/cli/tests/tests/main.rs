@@ -17,6 +17,7 @@ mod dataset_kill;
 mod dataset_plan;
 mod dataset_report;
 mod dataset_resume;
+mod dataset_why;
 mod demo;
 mod explain;
 mod gate;

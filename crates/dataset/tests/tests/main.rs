@@ -11,6 +11,7 @@ mod paid;
 mod plan;
 mod dry;
 mod resume;
+mod spend;
 mod stages;
 mod edits;
 mod random_edits;
