@@ -5,6 +5,7 @@ mod column;
 mod number;
 mod row_names;
 mod report;
+mod why;
 mod html;
 mod diff;
 
@@ -18,3 +19,4 @@ pub use report::{
     ColumnSpent, ErrorExample, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint,
     Report, Sample, Section, Spent, Timeline,
 };
+pub use why::{BuiltFrom, NotARow, RowPath, RowPlace, RowStory, StageStory, StepStory};

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use crate::config::{ColumnKind, WorkerConfig};
+use crate::dataset::Dataset;
 use crate::models::Models;
+use crate::output::Metadata;
 use crate::setup::Loaded;
 
 /// Digests by the names of the inputs.
@@ -68,6 +70,16 @@ pub(crate) fn difference(now: &Inputs, before: &Inputs) -> (Vec<String>, ColumnE
     let names = now.keys().chain(before.keys().filter(|name| !now.contains_key(*name)));
     let differ = names.filter(|name| !name.starts_with(COLUMN) && now.get(*name) != before.get(*name));
     (differ.cloned().collect(), ColumnEdits::between(before, now))
+}
+
+impl Dataset {
+    /// The inputs that differ from those of a dataset that was built, and the edits of columns since then.
+    pub fn difference(&self, built: &Metadata) -> (Vec<String>, ColumnEdits) {
+        let (mut differ, columns) = difference(&self.inputs, &built.inputs);
+        // Names and types of columns follow from the other inputs, and are known when the dataset is built.
+        differ.retain(|name| name != "columns");
+        (differ, columns)
+    }
 }
 
 /// The edits of a configuration's columns since a dataset was built.

@@ -41,6 +41,7 @@ pub struct Sources {
 }
 
 /// A configuration with its seed opened.
+#[derive(Clone)]
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Problem>,

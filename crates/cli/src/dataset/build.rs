@@ -1,8 +1,10 @@
 //! `anabranch dataset build`.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anabranch_dataset::{BuildOptions, BuildReport, Error, JournalPlace, Loaded, StopReason};
+use anabranch_dataset_inspect::BuiltFrom;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::count;
 use clap::Args;
@@ -71,14 +73,14 @@ pub(crate) struct Build {
 /// Flags about what an earlier build left.
 #[derive(Args)]
 #[command(next_help_heading = "Continue")]
-struct ContinueOptions {
+pub(super) struct ContinueOptions {
     /// Removes the dataset that is in the folder, and builds it anew. The journal stays: replies in it that still fit
     /// are used again, and cost nothing. Other files stay too.
     #[arg(long)]
-    replace: bool,
+    pub(super) replace: bool,
     /// Tries failed rows of an earlier build again. All other rows stay as they are.
     #[arg(long, conflicts_with = "replace")]
-    retry_failed: bool,
+    pub(super) retry_failed: bool,
     /// The folder of the journal, which several datasets can share, one after another; `none` switches it off: what
     /// is not in row groups on disk is paid again [default: journal/ in the output folder].
     #[arg(long, value_name = "DIR")]
@@ -93,7 +95,7 @@ enum End {
 }
 
 impl ContinueOptions {
-    fn journal(&self) -> JournalPlace {
+    pub(super) fn journal(&self) -> JournalPlace {
         match &self.journal {
             None => JournalPlace::OutputFolder,
             Some(path) if path == Path::new("none") => JournalPlace::Nowhere,
@@ -122,6 +124,9 @@ impl Build {
             budget: self.budget.budget(),
         };
         let build = dataset.build(options).await.map_err(|error| unbuilt::failure(error, &self.out))?;
+        if !build.was_complete() {
+            self.note_sources()?;
+        }
         let mut summary = self.summary(&loaded, &build);
         let resumed = build.progress().snapshot().rows_written;
         if self.json {
@@ -143,6 +148,32 @@ impl Build {
         };
         self.unfinished(&summary, "stopped", &report)?;
         Err(Failure::Told)
+    }
+
+    /// Notes in the folder what the build is made from, for `dataset why`.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a note of when the build began, beside those of the journal"
+    )]
+    fn note_sources(&self) -> Result<(), Failure> {
+        let cannot = |error: std::io::Error| {
+            Failure::of(format!("cannot note what the dataset is built from: {error}"))
+        };
+        let journal = match self.continued.journal() {
+            JournalPlace::Nowhere => None,
+            JournalPlace::OutputFolder => Some(self.out.join("journal")),
+            JournalPlace::Folder(path) => Some(path),
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // The replies of a build that is continued are its own.
+        let before = if self.continued.replace { None } else { BuiltFrom::read(&self.out)? };
+        let built = BuiltFrom {
+            journal: journal.map(std::path::absolute).transpose().map_err(cannot)?,
+            rows: self.rows,
+            began_ms: before.map_or(now.as_millis() as u64, |before| before.began_ms),
+            ..self.generated.built_from().map_err(cannot)?
+        };
+        Ok(built.write(&self.out)?)
     }
 
     /// Runs a build, shows how far it is, and stops it when a signal says so.

@@ -12,10 +12,14 @@ mod flow;
 mod budget;
 mod unbuilt;
 mod build;
+mod plan;
 mod status;
 mod report_text;
 mod report_command;
 mod diff;
+mod why;
+mod why_text;
+mod why_json;
 mod export;
 mod new;
 
@@ -41,6 +45,9 @@ pub(crate) enum Verb {
     #[command(after_help = build::HELP)]
     // Most of its size is flags.
     Build(Box<build::Build>),
+    /// Says what a build would cost, and makes no call: calls, tokens, money and time, by column.
+    #[command(after_help = plan::HELP)]
+    Plan(Box<plan::Plan>),
     /// Shows the state of a build: how far it is, what it spent, and how to go on.
     #[command(after_help = status::HELP)]
     Status(status::Status),
@@ -50,6 +57,9 @@ pub(crate) enum Verb {
     /// Compares two built datasets: rows, columns, cells, settings, spend.
     #[command(after_help = diff::HELP)]
     Diff(diff::Diff),
+    /// Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped it.
+    #[command(after_help = why::HELP)]
+    Why(why::Why),
     /// Writes the rows of a built dataset as JSON lines or CSV.
     #[command(after_help = EXIT_CODES)]
     Export(export::Export),
@@ -64,9 +74,11 @@ impl Verb {
             Verb::Check(check) => check.run(),
             Verb::Preview(preview) => preview.run(),
             Verb::Build(build) => build.run(),
+            Verb::Plan(plan) => plan.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
             Verb::Diff(diff) => diff.run(),
+            Verb::Why(why) => why.run(),
             Verb::Export(export) => export.run(),
             Verb::New(new) => new.run(),
         }

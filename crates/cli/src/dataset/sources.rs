@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anabranch_dataset::config::Column;
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{Dataset, Loaded, ModelSource, Sources};
+use anabranch_dataset::{Dataset, Error, Loaded, ModelSource, Sources};
+use anabranch_dataset_inspect::BuiltFrom;
 use anabranch_engine::Engine;
 use anabranch_model::{Demo, HttpClient, HttpSettings, ProxySettings};
 use anabranch_text::quote;
@@ -58,6 +59,20 @@ impl ConfigFiles {
 }
 
 impl GenerateOptions {
+    /// A note about the files and options, for those that look at the dataset later.
+    pub(super) fn built_from(&self) -> std::io::Result<BuiltFrom> {
+        let ConfigFiles { file, models, run_config } = &self.files;
+        let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+        Ok(BuiltFrom {
+            config: std::path::absolute(file)?,
+            models: absolute(models)?,
+            run_config: absolute(run_config)?,
+            seed: self.seed,
+            demo: self.demo,
+            ..BuiltFrom::default()
+        })
+    }
+
     /// Reads and checks all files. Fails if an alias has no model.
     pub(super) fn load(&self) -> Result<Loaded, Failure> {
         let loaded = self.files.load(self.seed)?;
@@ -69,12 +84,26 @@ impl GenerateOptions {
 
     /// The dataset, connected to its models. Called inside of a runtime.
     pub(super) fn dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+        self.with_models(loaded, engine, ModelSource::Servers)
+    }
+
+    /// The dataset for a dry run: its models are not asked. Called inside of a runtime.
+    pub(super) fn dry_dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+        self.with_models(loaded, engine, ModelSource::Unasked)
+    }
+
+    fn with_models(
+        &self,
+        loaded: &Loaded,
+        engine: &Engine,
+        servers: fn(HttpClient) -> ModelSource,
+    ) -> Result<Dataset, Failure> {
         let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
         let client = self.client(engine)?;
         let post: Arc<dyn Post> = Arc::new(client.clone());
         let models = match self.demo || !has_models {
             true => ModelSource::Demo(Demo::new()),
-            false => ModelSource::Servers(client),
+            false => servers(client),
         };
         Ok(Dataset::from_config(loaded, engine, &models, &post)?)
     }
@@ -85,6 +114,25 @@ impl GenerateOptions {
         HttpClient::new(&settings, Arc::clone(engine.clock()))
             .map_err(|error| Failure::Failed(Box::new(error)))
     }
+}
+
+/// A dataset for a look at what was built: no server is asked, so no key is needed. Called inside of a runtime.
+pub(super) fn offline_dataset(loaded: &Loaded, engine: &Engine, demo: bool) -> Result<Dataset, Error> {
+    let mut loaded = loaded.clone();
+    let config = &mut loaded.config;
+    for missing in std::mem::take(&mut config.missing_keys) {
+        let found = config.providers.iter_mut().filter(|provider| provider.name == missing.provider);
+        found.for_each(|provider| provider.api_key = None);
+    }
+    let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock()))
+        .map_err(|error| Error::Setup(error.to_string()))?;
+    let has_models = config.columns.iter().any(|column| !column.model_aliases().is_empty());
+    let post: Arc<dyn Post> = Arc::new(client.clone());
+    let models = match demo || !has_models {
+        true => ModelSource::Demo(Demo::new()),
+        false => ModelSource::Servers(client),
+    };
+    Dataset::from_config(&loaded, engine, &models, &post)
 }
 
 /// The aliases without a model, and the ways out.

@@ -68,7 +68,7 @@ fn owner(cause: &JournalCause) -> Option<&str> {
 }
 
 /// "another configuration (edited since: `a`; added: `b`) and another seed".
-fn others(differ: &[String], columns: &ColumnEdits) -> String {
+pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
     if differ.is_empty() && columns.unknown {
         return "an earlier version of anabranch".to_owned();
     }

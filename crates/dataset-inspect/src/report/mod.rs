@@ -192,7 +192,10 @@ fn unreadable(path: &Path, cause: io::Error) -> FileError {
 }
 
 /// The lines of a file, one at a time; none if there is no such file.
-fn lines(path: &Path, mut visit: impl FnMut(&str) -> Result<(), serde_json::Error>) -> Result<(), FileError> {
+pub(crate) fn lines(
+    path: &Path,
+    mut visit: impl FnMut(&str) -> Result<(), serde_json::Error>,
+) -> Result<(), FileError> {
     let file = match std::fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         file => file.map_err(|cause| unreadable(path, cause))?,
