@@ -21,9 +21,12 @@ fn verbs_are_listed() {
               check    Checks a configuration: reports all errors at once, or shows its columns, models and seed
               preview  Generates a few rows in memory and shows them as readable records
               build    Generates rows into a folder of Parquet files
+              plan     Says what a build would cost, and makes no call: calls, tokens, money and time, by column
               status   Shows the state of a build: how far it is, what it spent, and how to go on
               report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
               diff     Compares two built datasets: rows, columns, cells, settings, spend
+              why      Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped
+                       it
               export   Writes the rows of a built dataset as JSON lines or CSV
               new      Writes a small configuration that runs at once, and a template of a models file
               help     Print this message or the help of the given subcommand(s)
