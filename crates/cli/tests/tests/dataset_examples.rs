@@ -6,7 +6,7 @@ use crate::binary::{in_folder, root};
 use crate::dataset::{check, empty};
 use crate::recipe::timeless;
 
-const EXAMPLES: [&str; 3] = ["support_tickets", "text_to_sql", "product_qa"];
+const EXAMPLES: [&str; 4] = ["support_tickets", "text_to_sql", "product_qa", "interview"];
 
 #[test]
 fn examples_check_clean_and_build() {
@@ -30,7 +30,12 @@ fn examples_check_clean_and_build() {
         let build = ["dataset", "build", &file, "--rows", "20", "--demo", "--out", out.to_str().unwrap()];
         let said = in_folder(&root(), &build, "");
         assert_eq!(said.code, 0, "{}", said.stderr);
-        assert!(said.stdout.starts_with(&format!("{name}: 20 of 20 rows")), "{}", said.stdout);
+        let rows = if name == "interview" { " rows, seed 0" } else { "20 of 20 rows" };
+        assert!(
+            said.stdout.starts_with(&format!("{name}: ")) && said.stdout.contains(rows),
+            "{}",
+            said.stdout
+        );
     }
 }
 
