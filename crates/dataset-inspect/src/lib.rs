@@ -3,6 +3,7 @@
 mod sketch;
 mod column;
 mod number;
+mod row_names;
 mod report;
 mod why;
 mod html;
@@ -10,12 +11,12 @@ mod diff;
 
 pub use column::{ColumnStats, Distribution, Estimate, Histogram, Measure, TopValue};
 pub use diff::{
-    CellChange, ColumnDifference, CountChange, Difference, RowsDifference, SectionDifference, Setting,
-    SpendChange,
+    CellChange, ColumnDifference, CountChange, Difference, RowName, RowsDifference, SectionDifference,
+    Setting, SpendChange,
 };
 pub use number::{grouped, money, percent, short};
 pub use report::{
-    ColumnEstimate, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint, Report,
-    Sample, Section, SpendLine, Spent, Timeline,
+    ColumnEstimate, ErrorExample, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint,
+    ProgressPoint, Report, Sample, Section, SpendLine, Spent, Timeline,
 };
 pub use why::{BuiltFrom, NotARow, RowPath, RowPlace, RowStory, StageStory, StepStory};

@@ -18,6 +18,8 @@ pub enum ModelSource {
     Demo(Demo),
     /// Each alias is a model on its provider's server, as configured.
     Servers(HttpClient),
+    /// The same, for dry runs: no model is asked, so no key is needed.
+    Unasked(HttpClient),
     /// Aliases are looked up here.
     Given(FindModel),
 }
@@ -151,7 +153,7 @@ fn connect_one(
     let model: Arc<dyn Model> = match source {
         ModelSource::Demo(demo) => Arc::new(demo.clone()),
         ModelSource::Given(find) => find(alias).ok_or_else(|| no_model(alias))?,
-        ModelSource::Servers(client) => {
+        ModelSource::Servers(client) | ModelSource::Unasked(client) => {
             let model = found.ok_or_else(|| no_model(alias))?;
             let provider = config.providers.iter().find(|provider| provider.name == model.provider);
             let provider = provider.ok_or_else(|| {
@@ -159,7 +161,12 @@ fn connect_one(
                 let ways = "declare it in `providers`, here or in a models file (--models FILE), or use the offline demo model (--demo)";
                 Error::Setup(format!("model `{alias}` names the provider `{name}`, which is not configured; {ways}"))
             })?;
-            connect(provider, model, client.clone(), |name| std::env::var(name).ok())
+            let key = |name: &str| match (std::env::var(name), source) {
+                (Ok(key), _) => Some(key),
+                (Err(_), ModelSource::Unasked(_)) => Some("not needed".to_owned()),
+                (Err(_), _) => None,
+            };
+            connect(provider, model, client.clone(), key)
                 .map_err(|error| Error::Setup(format!("model `{alias}`: {error}")))?
         }
     };

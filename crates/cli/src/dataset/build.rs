@@ -73,14 +73,14 @@ pub(crate) struct Build {
 /// Flags about what an earlier build left.
 #[derive(Args)]
 #[command(next_help_heading = "Continue")]
-struct ContinueOptions {
+pub(super) struct ContinueOptions {
     /// Removes the dataset that is in the folder, and builds it anew. The journal stays: replies in it that still fit
     /// are used again, and cost nothing. Other files stay too.
     #[arg(long)]
-    replace: bool,
+    pub(super) replace: bool,
     /// Tries failed rows of an earlier build again. All other rows stay as they are.
     #[arg(long, conflicts_with = "replace")]
-    retry_failed: bool,
+    pub(super) retry_failed: bool,
     /// The folder of the journal, which several datasets can share, one after another; `none` switches it off: what
     /// is not in row groups on disk is paid again [default: journal/ in the output folder].
     #[arg(long, value_name = "DIR")]
@@ -95,7 +95,7 @@ enum End {
 }
 
 impl ContinueOptions {
-    fn journal(&self) -> JournalPlace {
+    pub(super) fn journal(&self) -> JournalPlace {
         match &self.journal {
             None => JournalPlace::OutputFolder,
             Some(path) if path == Path::new("none") => JournalPlace::Nowhere,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anabranch_dataset_inspect::{
-    ColumnDifference, Difference, RowsDifference, SectionDifference, SpendChange, grouped, money,
+    ColumnDifference, Difference, RowName, RowsDifference, SectionDifference, SpendChange, grouped, money,
 };
 use anabranch_text::Plain;
 use clap::Args;
@@ -95,8 +95,8 @@ fn section(found: &SectionDifference) -> String {
 }
 
 fn rows(data: &RowsDifference) -> String {
-    let numbers = |rows: &[u64], count: u64| {
-        let shown: Vec<String> = rows.iter().map(u64::to_string).collect();
+    let numbers = |rows: &[RowName], count: u64| {
+        let shown: Vec<&str> = rows.iter().map(|row| row.row.as_str()).collect();
         let more = if count > rows.len() as u64 { ", …" } else { "" };
         if shown.is_empty() { String::new() } else { format!(" (row {}{more})", shown.join(", ")) }
     };
@@ -136,7 +136,8 @@ fn columns(columns: &[ColumnDifference]) -> String {
 fn examples(column: &ColumnDifference) -> String {
     let mut text = format!("\nchanged cells of {}\n", Plain(&column.name));
     for change in &column.examples {
-        let row = change.row.map_or_else(|| "a row without a number".to_owned(), |row| format!("row {row}"));
+        let row = change.row.as_ref();
+        let row = row.map_or_else(|| "a row without a number".to_owned(), |row| format!("row {row}"));
         writeln!(text, "  {row}\n    A: {}\n    B: {}", Plain(&change.before), Plain(&change.after))
             .expect("a String takes it all");
     }

@@ -12,6 +12,7 @@ mod flow;
 mod budget;
 mod unbuilt;
 mod build;
+mod plan;
 mod status;
 mod report_text;
 mod report_command;
@@ -44,6 +45,9 @@ pub(crate) enum Verb {
     #[command(after_help = build::HELP)]
     // Most of its size is flags.
     Build(Box<build::Build>),
+    /// Says what a build would cost, and makes no call: calls, tokens, money and time, by column.
+    #[command(after_help = plan::HELP)]
+    Plan(Box<plan::Plan>),
     /// Shows the state of a build: how far it is, what it spent, and how to go on.
     #[command(after_help = status::HELP)]
     Status(status::Status),
@@ -70,6 +74,7 @@ impl Verb {
             Verb::Check(check) => check.run(),
             Verb::Preview(preview) => preview.run(),
             Verb::Build(build) => build.run(),
+            Verb::Plan(plan) => plan.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
             Verb::Diff(diff) => diff.run(),

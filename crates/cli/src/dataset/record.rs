@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use anabranch_dataset::processor::Table;
 use anabranch_text::{Plain, columns, count};
-use anabranch_value::Value;
+use anabranch_value::{Map, Value};
 
 /// The width of records if stdout is not a terminal, and the least.
 const WIDTH: usize = 100;
@@ -38,19 +38,29 @@ impl Records {
 
     /// Adds a row, with the columns that a build writes apart.
     pub(crate) fn row(&mut self, table: &Table, apart: Option<&Table>, row: usize) {
-        if !self.text.is_empty() {
-            self.text.push_str(&"-".repeat(self.width.min(60)));
-            self.text.push('\n');
-        }
-        match table.ids[row] {
-            Some(id) => self.line(0, &format!("row {id}")),
-            None => self.line(0, "row added by a processor"),
-        }
+        self.begin(table.ids[row].map(|id| id.to_string()).as_deref());
         for column in &table.columns {
             self.field(STEP, &column.name, &column.values[row], 0);
         }
         for column in apart.into_iter().flat_map(|table| &table.columns) {
             self.field(STEP, &format!("{} (not in the rows)", column.name), &column.values[row], 0);
+        }
+    }
+
+    /// Adds a row of a name.
+    pub(crate) fn named_row(&mut self, name: Option<&str>, row: &Map) {
+        self.begin(name);
+        row.iter().for_each(|(column, value)| self.field(STEP, column, value, 0));
+    }
+
+    fn begin(&mut self, name: Option<&str>) {
+        if !self.text.is_empty() {
+            self.text.push_str(&"-".repeat(self.width.min(60)));
+            self.text.push('\n');
+        }
+        match name {
+            Some(name) => self.line(0, &format!("row {name}")),
+            None => self.line(0, "row added by a processor"),
         }
     }
 

@@ -10,6 +10,7 @@ use anabranch_text::{count, duration, money};
 use serde_json::{Value, json};
 
 use super::pace::{grouped, rounded};
+use super::plan::checked;
 use super::spent::{Spent, cost};
 use crate::table::Table;
 
@@ -89,6 +90,10 @@ impl BuildSummary<'_> {
             text.push('\n');
             text.push_str(&self.models(report).text(2));
             text.push_str(&Self::this_run(report));
+        }
+        if let Some(check) = &report.plan {
+            text.push_str("\n  the plan beside the build\n");
+            text.push_str(&checked(check).text(2));
         }
         text
     }
@@ -210,7 +215,7 @@ impl BuildSummary<'_> {
                 Some(StopReason::Budget(cap)) => Some(cap.flag()),
                 _ => None,
             },
-            "elapsed_seconds": rounded(self.elapsed.as_secs_f64()),
+            "elapsed_seconds": rounded(self.elapsed.as_secs_f64()), "plan": report.plan,
         })
     }
 }

@@ -16,8 +16,8 @@ pub(super) const HELP: &str = "\
 The rows are read once, in bounded memory; figures of many rows that are estimates say so. A build
 that runs is not disturbed: its report is about the row groups on disk.
 
-stdout: the report as text, or with --json one JSON object. With --html: nothing, and the page is one
-file without scripts that loads nothing from anywhere, so it can be sent to others as it is.
+stdout: the report as text, or with --json one JSON object. With --html: nothing; the page is one file
+without scripts that loads nothing from anywhere, so it can be sent to others as it is.
 
   anabranch dataset report tickets
   anabranch dataset report tickets --html

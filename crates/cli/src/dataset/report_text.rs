@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anabranch_dataset::ColumnType;
-use anabranch_dataset::processor::{Table as Rows, TableColumn};
 use anabranch_dataset_inspect::{
     ColumnStats, Distribution, Estimated, Measure, Report, Sample, Section, Spent, grouped, money, percent,
     short,
@@ -40,6 +38,7 @@ fn section(found: &Section) -> String {
             write!(text, "\n{title}\n{body}").expect("a String takes it all");
         }
     };
+    part("from candidates to rows", &stages(found));
     part("errors", &errors(found));
     part("calls, tokens and cost", &spent(&found.spent, !found.metadata.spent.is_empty()));
     if let Some(planned) = &found.estimated {
@@ -179,13 +178,32 @@ fn padded(text: &str, width: usize) -> String {
     format!("{shown}{}", " ".repeat(space))
 }
 
+/// The way of rows through the stages.
+fn stages(found: &Section) -> String {
+    if !found.has_stages() {
+        return String::new();
+    }
+    let mut table = Table::new(["stage", "generated", "failed", "not accepted", "surplus", "kept"]);
+    for stage in &found.metadata.stages {
+        let name = if stage.name.is_empty() { "rows" } else { &stage.name };
+        let counts = [stage.candidates, stage.dropped, stage.rejected, stage.surplus, stage.rows];
+        table.row([name.to_owned()].into_iter().chain(counts.map(|count| count.to_string())));
+        for step in &stage.steps {
+            let (before, after) = (step.before.to_string(), step.after.to_string());
+            let none = String::new;
+            table.row([format!("  then {}", step.step), before, none(), none(), none(), after]);
+        }
+    }
+    table.text(2)
+}
+
 fn errors(found: &Section) -> String {
     if found.errors.groups.is_empty() {
         return String::new();
     }
     let mut table = Table::new(["column", "class", "cells", "rows dropped", "first message"]);
     for group in &found.errors.groups {
-        let message = group.examples.first().map_or("", |(_, message)| message);
+        let message = group.examples.first().map_or("", |example| &example.message);
         let (cells, dropped) = (group.cells.to_string(), group.dropped.to_string());
         table.row([group.column.as_str(), &group.class, &cells, &dropped, message]);
     }
@@ -253,14 +271,9 @@ fn course(found: &Section) -> String {
 fn samples(samples: &[Sample]) -> String {
     let mut records = Records::for_stdout();
     for sample in samples.iter().take(SAMPLES) {
-        let cells = sample.row.as_map().into_iter().flatten();
-        let column = |(name, value): (&std::sync::Arc<str>, &Value)| TableColumn {
-            name: name.to_string(),
-            column_type: ColumnType::Json,
-            values: vec![value.clone()],
-        };
-        let table = Rows { ids: vec![sample.id], columns: cells.map(column).collect() };
-        records.row(&table, None, 0);
+        if let Some(row) = sample.row.as_map() {
+            records.named_row(sample.name.as_deref(), row);
+        }
     }
     records.finish()
 }

@@ -84,12 +84,26 @@ impl GenerateOptions {
 
     /// The dataset, connected to its models. Called inside of a runtime.
     pub(super) fn dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+        self.with_models(loaded, engine, ModelSource::Servers)
+    }
+
+    /// The dataset for a dry run: its models are not asked. Called inside of a runtime.
+    pub(super) fn dry_dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+        self.with_models(loaded, engine, ModelSource::Unasked)
+    }
+
+    fn with_models(
+        &self,
+        loaded: &Loaded,
+        engine: &Engine,
+        servers: fn(HttpClient) -> ModelSource,
+    ) -> Result<Dataset, Failure> {
         let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
         let client = self.client(engine)?;
         let post: Arc<dyn Post> = Arc::new(client.clone());
         let models = match self.demo || !has_models {
             true => ModelSource::Demo(Demo::new()),
-            false => ModelSource::Servers(client),
+            false => servers(client),
         };
         Ok(Dataset::from_config(loaded, engine, &models, &post)?)
     }

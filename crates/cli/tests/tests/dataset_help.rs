@@ -23,6 +23,7 @@ fn verbs_are_listed() {
               build    Generates rows into a folder of Parquet files
               status   Shows the state of a build: how far it is, what it spent, and how to go on
               report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
+              diff     Compares two built datasets: rows, columns, cells, settings, spend
               export   Writes the rows of a built dataset as JSON lines or CSV
               new      Writes a small configuration that runs at once, and a template of a models file
               help     Print this message or the help of the given subcommand(s)
@@ -196,8 +197,71 @@ fn help_of_check_and_export() {
 
 #[test]
 fn help_of_report_and_diff() {
-    check(&["report", "--help"], &expect![[r#""#]]);
-    check(&["diff", "--help"], &expect![[r#""#]]);
+    check(
+        &["report", "--help"],
+        &expect![[r#"
+        Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
+
+        Usage: anabranch dataset report [OPTIONS] <DIR>
+
+        Arguments:
+          <DIR>  The folder that `build --out` named
+
+        Options:
+              --html [<FILE>]  Writes the report as one HTML page: to this file, `-` for stdout, or
+                               DIR/report.html if no file is named
+              --json           One JSON object
+              --log <FORMAT>   Log lines on stderr: text or json, a level (off, error, warn, info, debug),
+                               or both: json,debug. The level is warn if not given, and info for `serve`
+                               [env: ANABRANCH_LOG] [default: text]
+          -h, --help           Print help
+
+        The rows are read once, in bounded memory; figures of many rows that are estimates say so. A build
+        that runs is not disturbed: its report is about the row groups on disk.
+
+        stdout: the report as text, or with --json one JSON object. With --html: nothing, and the page is
+        one
+        file without scripts that loads nothing from anywhere, so it can be sent to others as it is.
+
+          anabranch dataset report tickets
+          anabranch dataset report tickets --html
+          anabranch dataset report tickets --html /tmp/tickets.html
+
+        Exit codes: 0 the dataset was read; 1 there is no dataset, or its files cannot be read (stderr says
+        why); 2 wrong usage.
+        exit 0
+    "#]],
+    );
+    check(
+        &["diff", "--help"],
+        &expect![[r#"
+        Compares two built datasets: rows, columns, cells, settings, spend
+
+        Usage: anabranch dataset diff [OPTIONS] <A> <B>
+
+        Arguments:
+          <A>  The folder of the first dataset
+          <B>  The folder of the second dataset
+
+        Options:
+              --json          One JSON object
+              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                              both: json,debug. The level is warn if not given, and info for `serve` [env:
+                              ANABRANCH_LOG] [default: text]
+          -h, --help          Print help
+
+        Rows are the same row if they have the same stable number, whatever their order and row groups; rows
+        that a processor added have none and are compared in their order. Settings, inputs and models that
+        differ, failed cells and spend are shown beside the rows, but do not make datasets different.
+
+          anabranch dataset diff tickets-monday tickets-tuesday
+          anabranch dataset diff tickets-monday tickets-tuesday --json
+
+        Exit codes: 0 rows, columns and cells are equal; 1 they differ, or a dataset cannot be read (stderr
+        says why); 2 wrong usage.
+        exit 0
+    "#]],
+    );
 }
 
 #[test]

@@ -65,7 +65,62 @@ fn the_report_is_a_text() {
     let text: Vec<&str> = said.stdout.lines().filter(|line| !line.contains("rows/s")).collect();
     let text = format!("{}\n", text.join("\n"));
     let text = shown(&crate::binary::Said { stdout: text, ..said }, &folder);
-    expect![[r#""#]].assert_eq(&text);
+    expect![[r#"
+        poems: complete, 25 of 25 rows, 0 dropped, seed 3, in TIME
+
+        topic  string, 2 distinct
+          coffee                    ██████████████████████████████  13 52%
+          tea                       ███████████████████████████▊    12 48%
+
+        poem  string, 23 distinct
+          ▄▂▄▄▂▄ █   ▂ █  ▂  ▂ ▆▂  min 114, 5% 119, median 166, mean 182.8, 95% 262, max 274 characters
+
+        facts  struct<lines: int64>
+          lines  int64, 9 distinct
+            ▁▁▂▄▁█▂▅▁  min 1, 5% 2, median 6, mean 5.64, 95% 8, max 9
+
+        title  string, 6 distinct, 12 null (48%)
+          COFFEE, 6 lines           ██████████████████████████████  5 38%
+          COFFEE, 8 lines           ██████████████████              3 23%
+          COFFEE, 4 lines           ████████████                    2 15%
+          COFFEE, 7 lines           ██████                          1 7.7%
+          COFFEE, 3 lines           ██████                          1 7.7%
+          COFFEE, 5 lines           ██████                          1 7.7%
+
+        from candidates to rows
+          stage  generated  failed  not accepted  surplus  kept
+          -----  ---------  ------  ------------  -------  ----
+          rows          25       0             0        0    25
+
+        calls, tokens and cost
+          alias   model  calls  reused  tokens in  tokens out  cost
+          ------  -----  -----  ------  ---------  ----------  ----
+          writer  demo      50       0       3007        1305
+          all               50       0       3007        1305
+
+        course of the build
+          1 row group in 1 run
+
+        sample rows
+        row 0
+          topic: tea
+          poem: Here is a short take on the topic. What matters in the end is whether it helps somebody.
+            This is demo text, written offline without a language model.
+          facts:
+            lines: 9
+          title: null
+        ------------------------------------------------------------
+        row 5
+          topic: coffee
+          poem: A few words about coffee. The first thing that stands out is how small details change the
+            whole picture. Most people notice it only when something is missing. All of this is demo text
+            from an offline stand-in.
+          facts:
+            lines: 6
+          title: COFFEE, 6 lines
+        exit 0
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
@@ -125,7 +180,7 @@ fn add_course(folder: &Path) {
     let mut events = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
     for second in 0..90_u64 {
         let event = json!({
-            "event": "progress", "at_ms": second * 1000, "rows": second * second / 90, "dropped": 0, "calls": second * 2,
+            "event": "progress", "at_ms": second * 1000, "rows": second * second / 90, "dropped": 0, "calls": second * second / 40,
             "limits": [{"name": "<i>writer</i>", "limit": 8 + second / 10, "in_flight": second % 9, "refused": 0}],
         });
         events.push_str(&format!("{event}\n"));
@@ -212,8 +267,8 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     let mut count = |selector: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{selector}').length")).as_number().unwrap()
     };
-    // Numbers: age, weight, number, style.score; lengths: story, reasoning.
-    assert_eq!(count("svg.histogram"), 6.0);
+    // Numbers: age, weight, number, style.score; lengths: story.
+    assert_eq!(count("svg.histogram"), 5.0);
     assert_eq!(count("svg.course"), 4.0, "rows on disk, rows/s, calls/s, one limit");
     let plots = count("svg[role=img]");
     assert_eq!(count("svg[role=img] > title"), plots);
@@ -235,22 +290,35 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     assert!(widths.len() > 1 && widths.iter().any(|width| *width != widths[0]), "{widths:?}");
 }
 
+/// Two stages: topics with a list of questions each, then a row per question.
+const STAGES: &str = "\
+stages:
+  - name: topics
+    columns:
+      - {name: topic, column_type: sampler, sampler_type: category, params: {values: [tea, coffee]}}
+      - name: question
+        column_type: llm-structured
+        model_alias: writer
+        prompt: 'Questions about {{ topic }}.'
+        output_format: {type: array, minItems: 2, maxItems: 3, items: {type: string}}
+    steps: [{explode: question}]
+  - name: answers
+    columns:
+      - {name: answer, column_type: llm-text, model_alias: writer, prompt: 'Answer about {{ topic }}.'}
+";
+
 #[test]
-fn stages_have_sections() {
-    let folder = with_config("dataset_report_stages", POEMS);
-    for stage in ["out/stages/2-finish", "out/stages/10-last", "out/stages/1-begin"] {
-        build(&folder, "5", stage);
-    }
+fn stages_have_sections_and_rows_have_paths() {
+    let folder = with_config("dataset_report_stages", STAGES);
+    build(&folder, "4", "out");
     let said = in_folder(&folder, &["dataset", "report", "out"], "");
-    let heads: Vec<&str> = said.stdout.lines().filter(|line| line.contains("5 of 5 rows")).collect();
+    let heads: Vec<&str> = said.stdout.lines().filter(|line| line.contains(" rows, ")).collect();
     let names: Vec<&str> = heads.iter().filter_map(|head| head.split(':').next()).collect();
-    assert_eq!(
-        names,
-        ["poems, stage 1-begin", "poems, stage 2-finish", "poems, stage 10-last"],
-        "{}",
-        said.stderr
-    );
+    assert_eq!(names, ["poems", "poems, stage 1-topics"], "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("then explode"), "{}", said.stdout);
+    assert!(said.stdout.contains("\nrow 0.0\n"), "the first item of the first row: {}", said.stdout);
     let html = std::fs::read_to_string(page(&folder, "out")).unwrap();
-    assert_eq!(html.matches("<section class=\"dataset\"").count(), 3);
-    assert!(html.contains("<a href=\"#s2\">10-last</a>"));
+    assert_eq!(html.matches("<section class=\"dataset\"").count(), 2);
+    assert!(html.contains("<a href=\"#s1\">1-topics</a>"));
+    assert!(html.contains("<summary>row 0.0</summary>"));
 }

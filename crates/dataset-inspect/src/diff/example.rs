@@ -7,7 +7,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CellChange {
     /// The row's stable number; `None` of a row that a processor added.
-    pub row: Option<u64>,
+    pub id: Option<u64>,
+    /// The number, or the path of a row that was made out of another one: `17.3`.
+    pub row: Option<String>,
     /// Text, or JSON; long ones are cut to the part that begins to differ.
     pub before: String,
     pub after: String,
@@ -18,14 +20,15 @@ const SHOWN: usize = 160;
 const BEFORE: usize = 30;
 
 impl CellChange {
-    pub(super) fn new(row: Option<u64>, before: &Value, after: &Value) -> CellChange {
+    pub(super) fn new(id: Option<u64>, before: &Value, after: &Value) -> CellChange {
         let [before, after] = [before, after].map(|value| match value {
             Value::Text(text) => text.to_string(),
             other => other.to_json(),
         });
         let same = before.chars().zip(after.chars()).take_while(|(old, new)| old == new).count();
         let from = if same > BEFORE * 2 { same - BEFORE } else { 0 };
-        CellChange { row, before: cut(&before, from), after: cut(&after, from) }
+        let row = id.map(|id| id.to_string());
+        CellChange { id, row, before: cut(&before, from), after: cut(&after, from) }
     }
 }
 

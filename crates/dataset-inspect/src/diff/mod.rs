@@ -5,7 +5,7 @@ mod rows;
 mod settings;
 
 pub use example::CellChange;
-pub use rows::{ColumnDifference, RowsDifference};
+pub use rows::{ColumnDifference, RowName, RowsDifference};
 pub use settings::{CountChange, Setting, SpendChange};
 
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Difference {
         let mut sections = Vec::new();
         let has_own = |folder: &Path| folder.join("metadata.json").exists();
         if (old.is_empty() && new.is_empty()) || (has_own(before) && has_own(after)) {
-            sections.push(SectionDifference::read(before, after, None)?);
+            sections.push(SectionDifference::read([before, after], before, after, None)?);
         }
         let missing = |stages: &[PathBuf], others: &[PathBuf]| -> Vec<String> {
             let has = |name: &String| others.iter().any(|other| stage_name(other) == *name);
@@ -57,7 +57,7 @@ impl Difference {
         for stage in &old {
             let name = stage_name(stage);
             if let Some(other) = new.iter().find(|other| stage_name(other) == name) {
-                sections.push(SectionDifference::read(stage, other, Some(name))?);
+                sections.push(SectionDifference::read([before, after], stage, other, Some(name))?);
             }
         }
         Ok(Difference { sections, stages_removed: missing(&old, &new), stages_added: missing(&new, &old) })
@@ -71,12 +71,20 @@ impl Difference {
 }
 
 impl SectionDifference {
-    fn read(before: &Path, after: &Path, stage: Option<String>) -> Result<SectionDifference, FileError> {
+    /// Compares two folders of rows of the datasets in `homes`.
+    fn read(
+        homes: [&Path; 2],
+        before: &Path,
+        after: &Path,
+        stage: Option<String>,
+    ) -> Result<SectionDifference, FileError> {
         let [old, new] = [metadata(before)?, metadata(after)?];
         let files = [row_files(before, stage.is_some())?, row_files(after, stage.is_some())?];
+        let mut data = rows::compare(&files)?;
+        data.name_rows(homes)?;
         Ok(SectionDifference {
             stage,
-            data: rows::compare(&files)?,
+            data,
             settings: settings::compare(&old, &new),
             errors: settings::errors(&old, &new),
             spent: SpendChange { before: Spent::of(&old), after: Spent::of(&new) },

@@ -1,7 +1,7 @@
 //! Rows and cells. Both datasets are read side by side, and a row waits until the other side has it too.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anabranch_dataset::output::{FileError, RowFile, type_name};
 use anabranch_dataset::processor::Table;
@@ -9,6 +9,7 @@ use anabranch_value::Value;
 use serde::Serialize;
 
 use super::example::CellChange;
+use crate::row_names::RowNames;
 use crate::sketch::digest;
 
 /// The rows and columns of two datasets.
@@ -21,10 +22,19 @@ pub struct RowsDifference {
     /// Rows in both of which a cell differs.
     pub rows_changed: u64,
     /// The numbers of some rows that only the first one has.
-    pub removed_rows: Vec<u64>,
+    pub removed_rows: Vec<RowName>,
     /// The numbers of some rows that only the second one has.
-    pub added_rows: Vec<u64>,
+    pub added_rows: Vec<RowName>,
     pub columns: Vec<ColumnDifference>,
+}
+
+/// A row that only one dataset has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RowName {
+    /// The row's stable number.
+    pub id: u64,
+    /// The number, or the path of a row that was made out of another one: `17.3`.
+    pub row: String,
 }
 
 /// A column of two datasets.
@@ -51,6 +61,21 @@ impl RowsDifference {
     /// Rows that only the second one has.
     pub fn rows_added(&self) -> u64 {
         self.rows_after - self.rows_in_both
+    }
+
+    /// Finds the names of the rows that are shown.
+    pub(super) fn name_rows(&mut self, [before, after]: [&Path; 2]) -> Result<(), FileError> {
+        let changes = || self.columns.iter().flat_map(|column| &column.examples);
+        let known =
+            self.removed_rows.iter().map(|row| row.id).chain(changes().filter_map(|change| change.id));
+        let old = RowNames::read(before, known)?;
+        let new = RowNames::read(after, self.added_rows.iter().map(|row| row.id))?;
+        self.removed_rows.iter_mut().for_each(|row| row.row = old.name(row.id));
+        self.added_rows.iter_mut().for_each(|row| row.row = new.name(row.id));
+        for change in self.columns.iter_mut().flat_map(|column| &mut column.examples) {
+            change.row = change.id.map(|id| old.name(id));
+        }
+        Ok(())
     }
 
     /// True if rows, columns and cells are equal.
@@ -181,9 +206,9 @@ impl Ids {
         }
     }
 
-    fn missing_in(&self, other: &Ids) -> Vec<u64> {
+    fn missing_in(&self, other: &Ids) -> Vec<RowName> {
         let missing = self.numbers.iter().copied().filter(|number| !other.has(Key::Number(*number)));
-        missing.take(EXAMPLES).collect()
+        missing.take(EXAMPLES).map(|id| RowName { id, row: id.to_string() }).collect()
     }
 }
 
@@ -292,7 +317,7 @@ mod tests {
     use anabranch_dataset::processor::{Table, TableColumn};
     use anabranch_value::Value;
 
-    use super::{ColumnDifference, Ids, RowsDifference, Side, WAITING, join};
+    use super::{ColumnDifference, Ids, RowName, RowsDifference, Side, WAITING, join};
 
     /// Tables of two rows each, with one column `c`.
     fn tables(rows: &[(u64, i64)]) -> Vec<Table> {
@@ -341,13 +366,14 @@ mod tests {
         for most in [WAITING, 3] {
             let found = compared(&before, &after, most);
             assert_eq!((found.rows_in_both, found.rows_removed(), found.rows_added()), (90, 10, 1));
+            let ids = |rows: &[RowName]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
             assert_eq!(
-                (&found.removed_rows[..], &found.added_rows[..]),
-                (&[90, 91, 92, 93, 94][..], &[500][..])
+                (ids(&found.removed_rows), ids(&found.added_rows)),
+                (vec![90, 91, 92, 93, 94], vec![500])
             );
             assert_eq!((found.columns[0].equal, found.columns[0].changed, found.rows_changed), (89, 1, 1));
         }
         let change = &compared(&before, &after, WAITING).columns[0].examples[0];
-        assert_eq!((change.row, change.before.as_str(), change.after.as_str()), (Some(89), "89", "-1"));
+        assert_eq!((change.id, change.before.as_str(), change.after.as_str()), (Some(89), "89", "-1"));
     }
 }

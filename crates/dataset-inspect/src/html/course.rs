@@ -200,3 +200,19 @@ fn path(line: &Series<'_>, end: f64, top: f64) -> String {
 fn words(milliseconds: u64) -> String {
     duration::format(Duration::from_millis(milliseconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::rates;
+    use crate::report::{ProgressPoint, Timeline};
+
+    #[test]
+    fn rates_add_up_to_the_count() {
+        let point = |(at_ms, rows)| ProgressPoint { at_ms, rows, ..ProgressPoint::default() };
+        let points = [(0, 0), (1_000, 10), (2_500, 10), (4_000, 40)].map(point).to_vec();
+        let found = rates(&Timeline { points, end_ms: 5_000, ..Timeline::default() }, |point| point.rows);
+        assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 1_000, 2_000, 3_000, 4_000]);
+        let rates: Vec<f64> = found.iter().map(|(_, rate)| (rate * 10.0).round() / 10.0).collect();
+        assert_eq!(rates, [10.0, 0.0, 10.0, 20.0, 20.0], "10 rows, then none, then 20 per second");
+    }
+}

@@ -62,6 +62,7 @@ fn write(ids: &mut Ids, section: &Section, at: usize) -> String {
     html.push_str(&header(section, at));
     html.push_str(&tiles(section));
     html.push_str(&remarks(section));
+    html.push_str(&tables::stages(section));
     html.push_str(&columns::judges(&section.columns));
     html.push_str(&columns::write(ids, &section.columns));
     html.push_str(&samples::write(&section.samples));
@@ -116,6 +117,11 @@ fn tiles(section: &Section) -> String {
     let asked = format!("of {} asked for", figure("target_num_records", metadata.target_num_records));
     tile("rows", &figure("rows", section.rows), &asked);
     tile("dropped", &figure("dropped_num_records", metadata.dropped_num_records), "rows with a failed cell");
+    let refused = metadata.rejected_num_records + metadata.surplus_num_records;
+    if refused > 0 {
+        let surplus = format!("{} more were surplus", grouped(metadata.surplus_num_records));
+        tile("not accepted", &figure("rejected_num_records", metadata.rejected_num_records), &surplus);
+    }
     let columns = match section.errors.groups.len() {
         0 => "every cell has its value",
         _ => "by column and class below",

@@ -20,7 +20,8 @@ pub(super) fn write(samples: &[Sample]) -> String {
     }
     let mut html = String::from("<h2>Sample rows</h2>");
     for (at, sample) in samples.iter().enumerate() {
-        let name = sample.id.map_or_else(|| "a row".to_owned(), |id| format!("row {id}"));
+        let name =
+            sample.name.as_ref().map_or_else(|| "a row".to_owned(), |name| format!("row {}", Html(name)));
         let open = if at == 0 { " open" } else { "" };
         write!(
             html,

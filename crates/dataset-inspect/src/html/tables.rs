@@ -7,7 +7,7 @@ use anabranch_text::duration;
 
 use super::escape::Html;
 use crate::number::{grouped, money, short};
-use crate::report::{ErrorSummary, Estimated, Section, SpendLine, Spent};
+use crate::report::{ErrorExample, ErrorSummary, Estimated, Section, SpendLine, Spent};
 
 /// A number that a program can read back from the page.
 pub(super) fn figure(field: &str, number: u64) -> String {
@@ -142,8 +142,8 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
          <th scope=\"col\" class=\"num\">most tries</th><th scope=\"col\">messages</th></tr></thead><tbody>",
     );
     for group in &errors.groups {
-        let mut messages = group.examples.iter().map(|(row, message)| {
-            format!("<p dir=\"auto\"><span class=\"muted\">row {row}:</span> {}</p>", Html(message))
+        let mut messages = group.examples.iter().map(|ErrorExample { row, message, .. }| {
+            format!("<p dir=\"auto\"><span class=\"muted\">row {}:</span> {}</p>", Html(row), Html(message))
         });
         let first = messages.next().unwrap_or_default();
         let rest: String = messages.collect();
@@ -162,6 +162,55 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
             group.attempts,
         )
         .expect("a String takes it all");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// The way of rows through the stages; empty if there is one only.
+pub(super) fn stages(section: &Section) -> String {
+    let metadata = &section.metadata;
+    if !section.has_stages() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h2>From candidates to rows</h2><div class=\"scroll\"><table class=\"wide stages\"><thead><tr><th scope=\"col\">stage</th>\
+         <th scope=\"col\" class=\"num\">generated</th><th scope=\"col\" class=\"num\">failed</th>\
+         <th scope=\"col\" class=\"num\">not accepted</th><th scope=\"col\" class=\"num\">surplus</th>\
+         <th scope=\"col\" class=\"num\">kept</th><th scope=\"col\">share</th></tr></thead><tbody>",
+    );
+    let most = metadata.stages.iter().map(|stage| stage.candidates).max().unwrap_or(0).max(1);
+    let track = |count: u64| {
+        let width = count as f64 / most as f64 * 100.0;
+        format!(
+            "<td class=\"track\"><svg width=\"100%\" height=\"14\" aria-hidden=\"true\">\
+             <rect class=\"bar yes\" width=\"{width:.2}%\" height=\"14\" rx=\"2\"/></svg></td>"
+        )
+    };
+    for stage in &metadata.stages {
+        let name = if stage.name.is_empty() { "rows" } else { &stage.name };
+        let counts = [stage.candidates, stage.dropped, stage.rejected, stage.surplus, stage.rows];
+        let counts: String =
+            counts.map(|count| format!("<td class=\"num\">{}</td>", grouped(count))).concat();
+        write!(
+            html,
+            "<tr><th scope=\"row\" dir=\"auto\">{}</th>{counts}{}</tr>",
+            Html(name),
+            track(stage.rows)
+        )
+        .expect("a String takes it all");
+        for step in &stage.steps {
+            write!(
+                html,
+                "<tr class=\"step\"><th scope=\"row\" dir=\"auto\">then {}</th><td class=\"num\">{}</td><td></td><td></td><td></td>\
+                 <td class=\"num\">{}</td>{}</tr>",
+                Html(&step.step),
+                grouped(step.before),
+                grouped(step.after),
+                track(step.after)
+            )
+            .expect("a String takes it all");
+        }
     }
     html.push_str("</tbody></table></div>");
     html

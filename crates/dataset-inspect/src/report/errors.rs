@@ -26,8 +26,18 @@ pub struct ErrorGroup {
     pub dropped: u64,
     /// The most tries of one cell.
     pub attempts: u32,
-    /// A few different messages, each with the number of the first row that has it.
-    pub examples: Vec<(u64, String)>,
+    /// A few different messages.
+    pub examples: Vec<ErrorExample>,
+}
+
+/// A message, and the first row that has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorExample {
+    /// The row's stable number.
+    pub id: u64,
+    /// The number, or the path of a row that was made out of another one: `17.3`.
+    pub row: String,
+    pub message: String,
 }
 
 /// Messages that are shown per column and class.
@@ -51,8 +61,8 @@ pub(super) fn read(path: &Path) -> Result<ErrorSummary, FileError> {
         group.dropped += u64::from(!error.kept);
         group.attempts = group.attempts.max(error.attempts);
         let message: String = error.message.chars().take(KEPT_CHARACTERS).collect();
-        if group.examples.len() < EXAMPLES && !group.examples.iter().any(|(_, known)| *known == message) {
-            group.examples.push((error.row, message));
+        if group.examples.len() < EXAMPLES && !group.examples.iter().any(|known| known.message == message) {
+            group.examples.push(ErrorExample { id: error.row, row: error.row.to_string(), message });
         }
         Ok(())
     })?;

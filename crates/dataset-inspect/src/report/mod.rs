@@ -6,7 +6,7 @@ mod rows;
 mod spend;
 mod timeline;
 
-pub use errors::{ErrorGroup, ErrorSummary};
+pub use errors::{ErrorExample, ErrorGroup, ErrorSummary};
 pub use estimate::{ColumnEstimate, Estimated};
 pub use rows::Sample;
 pub use spend::{SpendLine, Spent};
@@ -15,10 +15,11 @@ pub use timeline::{GroupWritten, LimitPoint, ProgressPoint, Timeline};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_dataset::output::{BuildState, FileError, Folder, FolderStatus, Metadata};
+use anabranch_dataset::output::{BuildState, FileError, Folder, FolderStatus, Metadata, StageReport};
 use serde::Serialize;
 
 use crate::column::ColumnStats;
+use crate::row_names::RowNames;
 
 /// A report about the dataset in a folder, and about each of its stages.
 #[derive(Clone, Debug, Serialize)]
@@ -51,24 +52,25 @@ impl Report {
         let mut sections = Vec::new();
         let stages = stage_folders(folder)?;
         if stages.is_empty() || folder.join("metadata.json").exists() {
-            sections.push(Section::read(folder, None)?);
+            sections.push(Section::read(folder, folder, None)?);
         }
         for stage in stages {
             let name = stage.file_name().map(|name| name.to_string_lossy().into_owned());
-            sections.push(Section::read(&stage, name)?);
+            sections.push(Section::read(folder, &stage, name)?);
         }
         Ok(Report { sections })
     }
 }
 
 impl Section {
-    fn read(folder: &Path, stage: Option<String>) -> Result<Section, FileError> {
+    /// Reads a folder of rows of the dataset in `home`.
+    fn read(home: &Path, folder: &Path, stage: Option<String>) -> Result<Section, FileError> {
         let metadata = metadata(folder)?;
         let state = state(folder, &metadata)?;
         let files = row_files(folder, stage.is_some())?;
         let rows = rows::read(&files, &metadata)?;
         let estimated = Estimated::read(folder)?;
-        Ok(Section {
+        let mut section = Section {
             stage,
             state,
             rows: rows.count,
@@ -79,12 +81,35 @@ impl Section {
             estimated,
             timeline: timeline::read(&folder.join("events.jsonl"))?,
             metadata,
-        })
+        };
+        section.name_rows(home)?;
+        Ok(section)
+    }
+
+    fn name_rows(&mut self, home: &Path) -> Result<(), FileError> {
+        let examples = || self.errors.groups.iter().flat_map(|group| &group.examples);
+        let rows =
+            self.samples.iter().filter_map(|sample| sample.id).chain(examples().map(|example| example.id));
+        let names = RowNames::read(home, rows)?;
+        for sample in &mut self.samples {
+            sample.name = sample.id.map(|id| names.name(id));
+        }
+        for example in self.errors.groups.iter_mut().flat_map(|group| &mut group.examples) {
+            example.row = names.name(example.id);
+        }
+        Ok(())
     }
 
     /// The time of all runs of the build; of an older build, the time of its last event.
     pub fn elapsed_ms(&self) -> u64 {
         if self.metadata.elapsed_ms > 0 { self.metadata.elapsed_ms } else { self.timeline.end_ms }
+    }
+
+    /// True if rows were left out on their way through stages, steps or the conditions of acceptance.
+    pub fn has_stages(&self) -> bool {
+        let metadata = &self.metadata;
+        let is_plain = |stage: &StageReport| stage.steps.is_empty() && stage.rejected + stage.surplus == 0;
+        metadata.stages.len() > 1 || !metadata.stages.iter().all(is_plain)
     }
 
     /// The word for the state.

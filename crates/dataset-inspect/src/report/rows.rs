@@ -15,6 +15,8 @@ use crate::column::{Collector, ColumnStats};
 pub struct Sample {
     /// The row's stable number.
     pub id: Option<u64>,
+    /// The number, or the path of a row that was made out of another one: `17.3`.
+    pub name: Option<String>,
     /// The cells by column. Very long texts are cut.
     pub row: Value,
 }
@@ -67,7 +69,7 @@ pub(super) fn read(files: &[PathBuf], metadata: &Metadata) -> Result<Rows, FileE
 }
 
 fn sample(table: &Table, row: usize) -> Sample {
-    Sample { id: table.ids[row], row: bounded(&table.row(row)) }
+    Sample { id: table.ids[row], name: None, row: bounded(&table.row(row)) }
 }
 
 /// A value of bounded size.

@@ -131,7 +131,46 @@ impl<T> Thinned<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ENTRIES, Thinned};
+    use super::{MAX_ENTRIES, Thinned, read};
+
+    fn read_events(test: &str, events: &str) -> super::Timeline {
+        let path = std::env::temp_dir().join(format!("anabranch-events-{test}-{}", std::process::id()));
+        std::fs::write(&path, events).unwrap();
+        let timeline = read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        timeline
+    }
+
+    #[test]
+    fn a_continued_build_goes_on_where_it_was() {
+        let timeline = read_events(
+            "continued",
+            r#"{"event":"start","at_ms":0}
+{"event":"row_group","at_ms":900,"group":0,"rows":10,"errors":{"timeout":1}}
+{"event":"something_new","at_ms":950}
+{"event":"start","at_ms":3}
+{"event":"progress","at_ms":50,"rows":10,"calls":4,"limits":[{"name":"m","limit":2,"in_flight":1}]}
+{"event":"row_group","at_ms":100,"group":1,"rows":5,"dropped":2}
+{"event":"row_group","at_ms":2"#,
+        );
+        assert_eq!(timeline.starts, [0, 950], "times of the second run count from the end of the first");
+        let groups: Vec<_> =
+            timeline.groups.iter().map(|group| (group.at_ms, group.rows, group.dropped)).collect();
+        assert_eq!(groups, [(900, 10, 0), (1047, 5, 2)], "half a line at the end is left out");
+        assert_eq!(
+            (timeline.points[0].calls, timeline.points[0].limits[0].limit, timeline.end_ms),
+            (4, 2, 1047)
+        );
+    }
+
+    #[test]
+    fn times_over_all_runs_are_taken_as_they_are() {
+        let timeline = read_events(
+            "all_runs",
+            "{\"event\":\"start\",\"at_ms\":0}\n{\"event\":\"stop\",\"at_ms\":70}\n{\"event\":\"start\",\"at_ms\":70}\n",
+        );
+        assert_eq!((timeline.starts, timeline.end_ms), (vec![0, 70], 70));
+    }
 
     #[test]
     fn a_long_list_keeps_its_ends_and_its_order() {

@@ -124,7 +124,7 @@ pub struct DryRun {
     pub dropped: u64,
     /// A digest of the inputs.
     pub inputs_digest: String,
-    /// The columns in a row group that is on disk and whose replies are recorded: a sample of what the build was like.
+    /// The columns in row groups that are on disk: a sample of what the build was like.
     pub sampled: Vec<ColumnForecast>,
     /// The build that is in the folder, of the same inputs or of others.
     pub earlier: Option<EarlierBuild>,

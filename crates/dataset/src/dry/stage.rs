@@ -37,6 +37,8 @@ pub(super) struct StageForecast {
     pub(super) trace: Option<RowTrace>,
 }
 
+/// Rows on disk that are looked at for statistics.
+const SAMPLE_ROWS: u64 = 1000;
 /// Rounds of candidates, each as many as the ones before suggest.
 const ROUNDS_MOST: usize = 20;
 
@@ -105,10 +107,18 @@ impl StageSetting {
         }
         let trace = watch.take_trace();
         let mut sampled = Vec::new();
-        if let Some((group, found)) = kept.kept.first_key_value() {
+        let mut rows = 0;
+        let sample = kept.kept.iter().map(|(group, found)| (*group, found.ids.clone()));
+        let sample = sample.take_while(|(_, ids)| {
+            let is_enough = rows >= SAMPLE_ROWS;
+            rows += ids.end - ids.start;
+            !is_enough
+        });
+        let sample: Vec<_> = sample.collect();
+        if !sample.is_empty() {
             watch.begin_sample();
-            let sample = Admission::of(std::iter::once((*group, found.ids.clone())));
-            run_groups(&stage.shared, sample, 1, |_| {}).await?;
+            let at_once = stage.groups.at_once;
+            run_groups(&stage.shared, Admission::of(sample.into_iter()), at_once, |_| {}).await?;
             (sampled, _) = watch.take_columns();
         }
         let rows_on_disk = kept.kept.values().map(|group| group.rows).sum();

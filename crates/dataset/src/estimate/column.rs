@@ -69,6 +69,12 @@ impl<'a> Estimator<'a> {
         self.run.models.iter().find(|model| model.alias == alias)
     }
 
+    fn statistics(&self, found: &ColumnForecast) -> Statistics {
+        let config = |name: &str| self.loaded.config.columns.iter().find(|column| column.name == name);
+        let own = config(&found.name).map(form);
+        Statistics::of(self.run, found, |name| config(name).map(form) == own)
+    }
+
     /// The estimates of all columns that ask models, in the order of the configuration.
     pub(super) fn columns(&self) -> Vec<Estimate> {
         let columns = self.loaded.config.columns.iter();
@@ -81,7 +87,7 @@ impl<'a> Estimator<'a> {
     }
 
     fn column(&self, column: &Column, found: &ColumnForecast) -> Estimate {
-        let statistics = Statistics::of(self.run, found);
+        let statistics = self.statistics(found);
         let due = self.due(found);
         let spend = match &column.kind {
             ColumnKind::Embedding { .. } => self.embedding(found, &due, &statistics),
@@ -168,7 +174,26 @@ impl<'a> Estimator<'a> {
     fn survival(&self, found: &ColumnForecast) -> f64 {
         let parents = ancestors(self.run, found);
         let open = parents.iter().filter(|parent| parent.lacking + parent.unknown > 0);
-        open.map(|parent| 1.0 - self.failed_share(parent)).product()
+        let failing: f64 = open.map(|parent| 1.0 - self.failed_share(parent)).product();
+        // A row that is not accepted is left as soon as that is known.
+        let is_behind = |accept: &&ColumnForecast| {
+            let is_parent = |read: &String| parents.iter().any(|parent| parent.fills.contains(read));
+            accept.fills.is_empty() && accept.reads.iter().all(is_parent)
+        };
+        let accepting = self.run.columns.iter().filter(is_behind);
+        failing * accepting.map(|accept| self.accepted_share(accept)).product::<f64>()
+    }
+
+    /// The share of accepted rows: of those that are known, or of the earlier build.
+    fn accepted_share(&self, accept: &ColumnForecast) -> f64 {
+        let (mut accepted, mut all) = (accept.computed, accept.computed + accept.failed);
+        if all < ENOUGH
+            && let Some(earlier) = &self.run.earlier
+        {
+            accepted = earlier.stages.iter().map(|stage| stage.rows + stage.surplus).sum();
+            all = accepted + earlier.stages.iter().map(|stage| stage.rejected).sum::<u64>();
+        }
+        quotient(accepted, all).unwrap_or(1.0)
     }
 
     fn failed_share(&self, found: &ColumnForecast) -> f64 {
@@ -276,7 +301,7 @@ impl<'a> Estimator<'a> {
         let config = self.loaded.config.columns.iter().find(|column| column.name == found.name);
         match config.map(|column| (column, &column.kind)) {
             Some((_, ColumnKind::Llm(_))) => {
-                let statistics = Statistics::of(self.run, found);
+                let statistics = self.statistics(found);
                 let tokens = statistics.ratio(CallFigures::output_per_call);
                 tokens.map_or(OUTPUT_TOKENS, |(tokens, _)| tokens) / TOKENS_PER_BYTE
             }
@@ -347,6 +372,21 @@ impl<'a> Estimator<'a> {
                 reasons.join(", ")
             }
         }
+    }
+}
+
+/// The form of a column's replies: columns of the same form are alike.
+fn form(column: &Column) -> &'static str {
+    match &column.kind {
+        ColumnKind::Llm(llm) => match llm.output {
+            LlmOutput::Text => "text",
+            LlmOutput::Code { .. } => "code",
+            LlmOutput::Structured { .. } => "structured",
+            LlmOutput::Judge { .. } => "judge",
+        },
+        ColumnKind::Embedding { .. } => "embedding",
+        ColumnKind::Custom(_) => "custom",
+        _ => "",
     }
 }
 

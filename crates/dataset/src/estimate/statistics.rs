@@ -1,6 +1,6 @@
 //! The statistics of calls that estimates are made from.
 
-use crate::dry::{ColumnForecast, DryRun, RecordedSum};
+use crate::dry::{ColumnForecast, DryRun, LedgerLine, RecordedSum};
 use crate::output::Figures;
 
 /// Calls that were made and answered.
@@ -43,24 +43,28 @@ pub(super) struct Statistics {
 const ENOUGH: u64 = 10;
 
 impl Statistics {
-    /// The statistics of a column.
-    pub(super) fn of(run: &DryRun, column: &ColumnForecast) -> Statistics {
+    /// The statistics of a column. Other columns of its model that are alike tell more about it than the rest.
+    pub(super) fn of(run: &DryRun, column: &ColumnForecast, is_alike: impl Fn(&str) -> bool) -> Statistics {
         let own = recorded(run, column);
         let alias = column.models.first();
         let mut model = CallFigures::default();
-        for other in run.columns.iter().filter(|other| other.models.first() == alias) {
+        let others = run.columns.iter().filter(|other| other.models.first() == alias);
+        for other in others.filter(|other| is_alike(&other.name)) {
             model.add(&recorded(run, other));
         }
         let facts = run.models.iter().find(|model| Some(&model.alias) == alias);
         let name = facts.map(|model| format!("{}/{}", model.provider, model.model)).unwrap_or_default();
-        let (mut of_column, mut of_model) = (CallFigures::default(), CallFigures::default());
-        for line in run.ledger.iter().filter(|line| line.model == name) {
-            of_model.add(&CallFigures::of_ledger(&line.figures));
-            if line.is_own && line.column == column.name {
-                of_column.add(&CallFigures::of_ledger(&line.figures));
-            }
-        }
-        let model = if of_model.cells > 0 { of_model } else { model };
+        let lines = || run.ledger.iter().filter(|line| line.model == name);
+        let sum = |is_wanted: &dyn Fn(&LedgerLine) -> bool| {
+            let mut sum = CallFigures::default();
+            let wanted = lines().filter(|line| is_wanted(line));
+            wanted.for_each(|line| sum.add(&CallFigures::of_ledger(&line.figures)));
+            sum
+        };
+        let of_column = sum(&|line| line.is_own && line.column == column.name);
+        let alike = sum(&|line| line.is_own && is_alike(&line.column));
+        let candidates = [alike, model, sum(&|_| true)];
+        let model = candidates.into_iter().find(|figures| figures.cells > 0).unwrap_or_default();
         Statistics { own, column: of_column, model }
     }
 

@@ -375,6 +375,7 @@ impl<'p> GroupRun<'p> {
         }
         let task = &self.stage.tasks[number];
         if task.accepts && fault.class == REJECTED {
+            self.dry_failed(row, number, &fault);
             self.progress.rejected_row();
             self.rejected.push(self.values.ids[row]);
             return self.drop_row(row, drops);

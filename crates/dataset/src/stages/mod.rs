@@ -8,6 +8,8 @@ mod lineage;
 mod rows;
 mod select;
 mod write;
+#[cfg(test)]
+mod tests;
 
 pub use lineage::{RowFate, StepFate, child_id, parse_row, read_fates};
 pub(crate) use rows::StageRows;
