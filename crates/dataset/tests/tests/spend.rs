@@ -1,7 +1,7 @@
 //! The spend of builds: counted over all runs, priced, and kept within a budget.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use anabranch_dataset::output::{Figures, FolderStatus, Metadata};
