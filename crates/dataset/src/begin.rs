@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::dataset::BuildOptions;
 use crate::error::Error;
-use crate::inputs::{self, ColumnEdits, Inputs};
+use crate::inputs::{self, Inputs};
 use crate::journal::Journal;
 use crate::output::{FileError, Folder, GroupOnDisk, Lock, Metadata};
 use crate::run::Groups;
@@ -53,7 +53,7 @@ fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, 
             true => Err(Error::Inputs {
                 path: path.to_owned(),
                 differ: vec!["metadata.json".to_owned()],
-                columns: ColumnEdits::default(),
+                columns: Box::default(),
             }),
             false => Ok(None),
         };
@@ -65,7 +65,7 @@ fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, 
         return Ok(None);
     }
     if is_other {
-        return Err(Error::Inputs { path: path.to_owned(), differ, columns });
+        return Err(Error::Inputs { path: path.to_owned(), differ, columns: Box::new(columns) });
     }
     if rows < before.asked_num_records && has_rows {
         return Err(Error::FewerRows { path: path.to_owned(), rows: before.asked_num_records });
