@@ -63,18 +63,32 @@ fn prices_do_not_change_what_a_dataset_is() {
 fn wrong_prices_are_refused() {
     refused(
         &priced("prices: {writer: {input: -1, out: 3}, small: {output: 1}, here/small: 3}"),
-        &expect![""],
+        &expect![[r#"
+            data.yaml:9:26: `input` is money per million tokens, from 0 to 1000000, this is -1
+            data.yaml:9:30: the price of `writer` has no `out` (it has input, output, cached_input)
+            data.yaml:9:47: the price of `small` needs `input`
+            data.yaml:9:71: the price of `here/small` is a table of fields, this is a number"#]],
     );
-    refused(&priced("prices: [1]"), &expect![""]);
+    refused(
+        &priced("prices: [1]"),
+        &expect![
+            "data.yaml:9:9: `prices` holds prices by model, such as `gpt: {input: 0.15, output: 0.6}`, this is a list"
+        ],
+    );
 }
 
 #[test]
 fn a_price_that_no_model_has_is_told() {
-    warned(&priced("prices: {smal: {input: 1}}"), &expect![""]);
+    warned(
+        &priced("prices: {smal: {input: 1}}"),
+        &expect![
+            "data.yaml:9:10: no model is called `smal`, so its price is not used (name an alias, a model or provider/model of: writer (here/small))"
+        ],
+    );
     let mut setting = Setting {
         models: Some(("models.yaml", "model_configs: []\nprices: {gpt: {input: 1}}\n")),
         ..Setting::default()
     };
     let (_, warnings) = Config::parse("data.yaml", &priced(""), &mut setting).unwrap();
-    expect![""].assert_eq(&lines(&warnings));
+    expect!["models.yaml:2:10: no model is called `gpt`, so its price is not used (name an alias, a model or provider/model of: writer (here/small))"].assert_eq(&lines(&warnings));
 }
