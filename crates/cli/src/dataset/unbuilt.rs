@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn other_inputs_are_listed() {
         let differ = ["configuration", "models", "seed"].map(str::to_owned).to_vec();
-        let refused = |differ, columns| Error::Inputs { path: "out".into(), differ, columns };
+        let refused =
+            |differ, columns| Error::Inputs { path: "out".into(), differ, columns: Box::new(columns) };
         check(
             refused(differ, ColumnEdits::default()),
             &expect![

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anabranch_content::{Config, Store};
 use anabranch_testkit::{ModelCall, ModelScript, ModelServer, Rng};
+use serde_json::Value;
 
 use crate::binary::in_folder;
 use crate::dataset::with_config;
@@ -144,6 +145,20 @@ fn fifty_kills_lose_no_row_and_repeat_only_calls_in_flight() {
     let extra = case.server.paid() - 2 * calls;
     assert!(extra <= 50 * PARALLEL, "{extra} calls beyond the least possible");
     assert_eq!(case.rows("killed"), case.rows("whole"));
+    // No request is made again once its reply is recorded, so each has one counted call, and the rest was in flight.
+    let metadata: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("killed/metadata.json")).unwrap()).unwrap();
+    for column in ["first", "second"] {
+        assert_eq!(metadata["spent"][column]["calls"], case.rows, "{}", metadata["spent"]);
+    }
+    assert_eq!(metadata["models"]["writer"]["calls"], calls);
+    let status = in_folder(&case.folder, &["dataset", "status", "killed", "--json"], "");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["spent"], metadata["spent"]);
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("whole/metadata.json")).unwrap()).unwrap();
+    let tokens = |of: &Value| of["models"]["writer"]["output_tokens"].clone();
+    assert_eq!(tokens(&metadata), tokens(&whole), "the same replies have the same tokens");
 }
 
 #[test]
@@ -166,7 +181,7 @@ fn kills_of_stages_with_accepted_rows_change_nothing() {
     let mut rng = Rng::new(20);
     let mut kills = 0;
     // Until a build has so little left that it could end before it is killed.
-    while case.server.paid() + 60 < 2 * calls {
+    while case.server.paid() + 200 < 2 * calls {
         case.kill_after("killed", rng.within(0..60) as usize);
         kills += 1;
     }
@@ -174,7 +189,7 @@ fn kills_of_stages_with_accepted_rows_change_nothing() {
     case.finish("killed");
     assert_eq!(case.rows("killed"), rows);
     let metadata = std::fs::read_to_string(case.folder.join("killed/stages/1-drafts/metadata.json")).unwrap();
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
     let count = |name: &str| metadata[name].as_u64().unwrap();
     assert_eq!((count("actual_num_records"), count("target_num_records")), (200, 200));
     let stage = &metadata["stages"][0];
@@ -198,7 +213,7 @@ fn kills_of_a_shuffled_seed_lose_no_id() {
     let mut found: Vec<u64> = case
         .rows("killed")
         .lines()
-        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["id"].as_u64().unwrap())
+        .map(|row| serde_json::from_str::<Value>(row).unwrap()["id"].as_u64().unwrap())
         .collect();
     assert!(!found.is_sorted(), "the seed is shuffled");
     found.sort_unstable();
