@@ -256,10 +256,9 @@ fn course(found: &Section) -> String {
     if timeline.groups.is_empty() {
         return String::new();
     }
-    let groups = timeline.groups.len() as u64;
     let seconds = found.elapsed_ms() as f64 / 1e3;
     let runs = count(timeline.starts.len().max(1) as u64, "run");
-    let mut text = format!("  {} in {runs}\n", count(groups, "row group"));
+    let mut text = format!("  {} in {runs}\n", count(timeline.group_count(), "row group"));
     if seconds > 0.0 {
         let (rows, calls) = (found.rows as f64 / seconds, found.spent.calls as f64 / seconds);
         writeln!(text, "  {} rows/s, {} calls/s on average", short(rows), short(calls))

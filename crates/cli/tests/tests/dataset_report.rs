@@ -290,6 +290,32 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     assert!(widths.len() > 1 && widths.iter().any(|width| *width != widths[0]), "{widths:?}");
 }
 
+#[test]
+fn the_plan_of_a_continued_build_is_beside_it() {
+    let folder = with_config("dataset_report_plan", POEMS);
+    let options = ["poems.yaml", "--rows", "20", "--out", "out", "--demo"];
+    let plan = in_folder(&folder, &[&["dataset", "plan"], &options[..], &["--save"]].concat(), "");
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    let build = [&["dataset", "build"], &options[..], &["--buffer-size", "5"]].concat();
+    let stopped = in_folder(&folder, &[&build[..], &["--max-calls", "15"]].concat(), "");
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let report = || -> Value {
+        let said = in_folder(&folder, &["dataset", "report", "out", "--json"], "");
+        serde_json::from_str::<Value>(&said.stdout).unwrap()["sections"][0].take()
+    };
+    assert_eq!(report()["state"], "stopped");
+    assert_eq!(in_folder(&folder, &build, "").code, 0);
+    let (section, metadata) = (report(), metadata(&folder.join("out")));
+    assert_eq!((&section["state"], &section["rows"]), (&"complete".into(), &20.into()));
+    assert_eq!(section["timeline"]["starts"].as_array().unwrap().len(), 2, "two runs");
+    assert_eq!(section["estimated"]["planned"], metadata["plan"]["estimated"]);
+    assert_eq!(section["estimated"]["actual"], metadata["plan"]["actual"]);
+    assert_eq!(section["estimated"]["columns"].as_array().unwrap().len(), 2, "the columns that ask a model");
+    assert_eq!(section["estimated"]["actual"]["calls"], section["spent"]["calls"]);
+    let html = std::fs::read_to_string(page(&folder, "out")).unwrap();
+    assert!(html.contains("Estimated and actual") && html.contains("Rows on disk, 4 row groups"));
+}
+
 /// Two stages: topics with a list of questions each, then a row per question.
 const STAGES: &str = "\
 stages:

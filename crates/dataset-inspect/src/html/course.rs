@@ -138,7 +138,7 @@ fn rows_written(ids: &mut Ids, timeline: &Timeline) -> String {
     let series = [Series { name: "rows", class: "rows", points, steps: true }];
     chart(
         ids,
-        &format!("Rows on disk, {} row groups", grouped(latest.len() as u64)),
+        &format!("Rows on disk, {} row groups", grouped(timeline.group_count())),
         "rows",
         timeline,
         &series,

@@ -17,6 +17,14 @@ pub struct Timeline {
     pub end_ms: u64,
 }
 
+impl Timeline {
+    /// Row groups that were written. One that was stopped half-way and written again counts once.
+    pub fn group_count(&self) -> u64 {
+        let groups: HashSet<_> = self.groups.iter().map(|group| (&group.stage, group.group)).collect();
+        groups.len() as u64
+    }
+}
+
 /// A row group that was written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GroupWritten {
@@ -202,6 +210,12 @@ mod tests {
         let timeline = read_events("stages", &events.concat());
         assert_eq!(timeline.starts, [0, 40], "the second one begins where the first one ended");
         assert_eq!(timeline.groups[0].stage.as_deref(), Some("b"));
+        let again = format!("{}{group}{group}{}{group}", start(0, "a"), start(20, "b"));
+        assert_eq!(
+            read_events("again", &again).group_count(),
+            2,
+            "a group that is written again is the same one"
+        );
     }
 
     #[test]
