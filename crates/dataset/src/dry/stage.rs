@@ -80,7 +80,12 @@ impl StageSetting {
                 None => self.fixed(&stage, &kept).await?,
             }
         }
-        let on_disk = if found.is_complete { stage.groups.rows } else { candidates_on_disk(&kept) };
+        let on_disk = match &found.earlier {
+            Some(earlier) if found.is_complete => {
+                earlier.stages.get(number).map_or(stage.groups.rows, |stage| stage.candidates)
+            }
+            _ => candidates_on_disk(&kept),
+        };
         self.forecast(&stage, &watch, &kept, (on_disk, unknown)).await
     }
 

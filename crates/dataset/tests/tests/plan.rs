@@ -216,7 +216,7 @@ stages:
         output_format: {type: array, items: {type: string}}
     steps:
       - explode: questions
-      - filter: "'9' not in questions"
+      - filter: "'q1' not in questions"
   - name: answers
     columns:
       - {name: answer, column_type: llm-text, model_alias: m, prompt: 'answer|{{ questions }} of {{ topic }}'}
@@ -236,7 +236,10 @@ fn stages_are_followed_as_far_as_their_rows_are_known() {
     let case = Case::new("plan_stages", TOPICS, model);
     case.build(case.options(40)).unwrap();
     case.model.take();
-    assert!(plan(&case, &case.options(40)).is_complete);
+    let done = plan(&case, &case.options(40));
+    let reused = |name: &str| column(&done, name).reused;
+    assert!(done.is_complete && done.calls == 0);
+    assert_eq!((reused("topic"), reused("answer")), (40, 53));
     case.configure(&TOPICS.replace("answer|", "answer|Briefly: "));
     let edited = check(&case, BuildOptions { replace: true, ..case.options(40) });
     let answers = column(&edited, "answer");
