@@ -66,49 +66,49 @@ fn a_row_of_the_demo_model() {
         &folder,
         &["out", "2"],
         &expect![[r#"
-        row 2 of poems (out): at position 2 of 5 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 2 of poems (out): at position 2 of 5 in parquet-files/batch_00000.parquet
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        topic (sampler): coffee
+            topic (sampler): coffee
 
-        poem (llm-text, writer: the demo model)
-          asked     A poem about coffee.
-          answered  Here is a short take on coffee. It took TIME
-          reasoning Demo text: the demo model does not reason.
-                    5 tokens in, 34 out, took TIME, recorded WHEN, paid for by this build
+            poem (llm-text, writer: the demo model)
+              asked     A poem about coffee.
+              answered  Here is a short take on coffee. It took a few attempts to get this right. Please note that this is demo text and not a model's answer.
+              reasoning Demo text: the demo model does not reason.
+                        5 tokens in, 34 out, took TIME, recorded WHEN, paid for by this build
 
-        facts (llm-structured, writer: the demo model)
-          asked     Facts about Here is a short take on coffee. It took TIME
+            facts (llm-structured, writer: the demo model)
+              asked     Facts about Here is a short take on coffee. It took a few attempts to get this right. Please note that this is demo text and not a model's answer..
 
-                    Reply with one JSON value and nothing else, inside a ```json code block. The value must be valid under this JSON schema:
-                    <response_schema>
-                    {"type":"object","properties":{"lines":{"type":"integer","minimum":1,"maximum":9}},"required":["lines"]}
-                    </response_schema>
-          answered  ```json
-                    {"lines":9}
-                    ```
-          reasoning Demo text: the demo model does not reason.
-                    103 tokens in, 6 out, took TIME, recorded WHEN, paid for by this build
-          value     {"lines":9}
+                        Reply with one JSON value and nothing else, inside a ```json code block. The value must be valid under this JSON schema:
+                        <response_schema>
+                        {"type":"object","properties":{"lines":{"type":"integer","minimum":1,"maximum":9}},"required":["lines"]}
+                        </response_schema>
+              answered  ```json
+                        {"lines":9}
+                        ```
+              reasoning Demo text: the demo model does not reason.
+                        103 tokens in, 6 out, took TIME, recorded WHEN, paid for by this build
+              value     {"lines":9}
 
-        title (expression): COFFEE, 9 lines
-        exit 0
-    "#]],
+            title (expression): COFFEE, 9 lines
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["out", "2", "--column", "poem", "--full"],
         &expect![[r#"
-        row 2 of poems (out): at position 2 of 5 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 2 of poems (out): at position 2 of 5 in parquet-files/batch_00000.parquet
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        poem (llm-text, writer: the demo model)
-          asked     A poem about coffee.
-          answered  Here is a short take on coffee. It took TIME
-          reasoning Demo text: the demo model does not reason.
-                    5 tokens in, 34 out, took TIME, recorded WHEN, paid for by this build
-        exit 0
-    "#]],
+            poem (llm-text, writer: the demo model)
+              asked     A poem about coffee.
+              answered  Here is a short take on coffee. It took a few attempts to get this right. Please note that this is demo text and not a model's answer.
+              reasoning Demo text: the demo model does not reason.
+                        5 tokens in, 34 out, took TIME, recorded WHEN, paid for by this build
+            exit 0
+        "#]],
     );
     check(
         &folder,
@@ -381,10 +381,10 @@ fn the_page_is_right() {
     let config = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     let folder = with_config("dataset_why_page", "");
     std::fs::write(folder.join("questions.yaml"), config).unwrap();
-    let mut parts = text.split("```console\n");
+    let mut parts = text.split("````console\n");
     let mut rewritten = parts.next().unwrap().to_owned();
     for part in parts {
-        let (shown, rest) = part.split_once("```").unwrap();
+        let (shown, rest) = part.split_once("````").unwrap();
         let mut said = String::new();
         for command in shown.lines().filter_map(|line| line.strip_prefix("$ anabranch ")) {
             let got = in_folder(&folder, &command.split(' ').collect::<Vec<_>>(), "");
@@ -392,7 +392,7 @@ fn the_page_is_right() {
         }
         let steady = |text: &str| stable(&timeless(text));
         let is_right = steady(&said) == steady(shown);
-        rewritten.push_str(&format!("```console\n{}```{rest}", if is_right { shown } else { &said }));
+        rewritten.push_str(&format!("````console\n{}````{rest}", if is_right { shown } else { &said }));
     }
     match std::env::var_os("UPDATE_EXPECT") {
         Some(_) => std::fs::write(&page, &rewritten).unwrap(),
@@ -410,104 +410,104 @@ fn a_row_is_followed_through_the_stages() {
         &folder,
         &["out", "0"],
         &expect![[r#"
-        row 0 of poems (out): at position 0 of 3 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 0 of poems (out): taken apart by step 2 (explode) behind the stage `pets`
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        stage `pets`, row 0: at position 0 of 3 in parquet-files/batch_00000.parquet
+            stage `pets`, row 0: at position 0 of 3 in stages/1-pets/parquet-files/batch_00000.parquet
 
-        pet (seed): cat
+            pet (seed): cat
 
-        names (seed): ["Tom","Kit"]
+            names (seed): ["Tom","Kit"]
 
-        title (expression): The cat
+            title (expression): The cat
 
-        step 2 (explode) took TIME, 0.1
-        exit 0
-    "#]],
+            step 2 (explode) took the row apart: 0.0, 0.1
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["out", "0.1"],
         &expect![[r#"
-        row 0.1 of poems (out): at position 1 of 2 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 0.1 of poems (out): at position 1 of 2 in parquet-files/batch_00000.parquet
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        stage `pets`, row 0: at position 0 of 3 in parquet-files/batch_00000.parquet
+            stage `pets`, row 0: at position 0 of 3 in stages/1-pets/parquet-files/batch_00000.parquet
 
-        pet (seed): cat
+            pet (seed): cat
 
-        names (seed): ["Tom","Kit"]
+            names (seed): ["Tom","Kit"]
 
-        title (expression): The cat
+            title (expression): The cat
 
-        stage `poems`, row 0.1: at position 1 of 2 in parquet-files/batch_00000.parquet
+            stage `poems`, row 0.1: at position 1 of 2 in parquet-files/batch_00000.parquet
 
-        names (seed): Kit
+            names (seed): Kit
 
-        poem (llm-text, writer: the demo model)
-          asked     A poem about Kit, The cat.
-          answered  Here is a short take on the topic. The numbers are modest, and the effect is not. All of this is demo text from an offline stand-in.
-          reasoning Demo text: the demo model does not reason.
-                    7 tokens in, 33 out, took TIME, recorded WHEN, paid for by this build
-        exit 0
-    "#]],
+            poem (llm-text, writer: the demo model)
+              asked     A poem about Kit, The cat.
+              answered  Here is a short take on the topic. The numbers are modest, and the effect is not. All of this is demo text from an offline stand-in.
+              reasoning Demo text: the demo model does not reason.
+                        7 tokens in, 33 out, took TIME, recorded WHEN, paid for by this build
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["out", "0.7"],
         &expect![[r#"
-        row 0.7 of poems (out): at position 0 of 3 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 0.7 of poems (out): there is no row 0.7
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        stage `pets`, row 0: at position 0 of 3 in parquet-files/batch_00000.parquet
+            stage `pets`, row 0: at position 0 of 3 in stages/1-pets/parquet-files/batch_00000.parquet
 
-        pet (seed): cat
+            pet (seed): cat
 
-        names (seed): ["Tom","Kit"]
+            names (seed): ["Tom","Kit"]
 
-        title (expression): The cat
+            title (expression): The cat
 
-        step 2 (explode) took TIME
-        exit 0
-    "#]],
+            step 2 (explode) took the row apart into 2 rows; 0.7 is not among them
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["out", "1"],
         &expect![[r#"
-        row 1 of poems (out): at position 1 of 3 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 1 of poems (out): dropped by step 1 (filter) behind the stage `pets`
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        stage `pets`, row 1: at position 1 of 3 in parquet-files/batch_00000.parquet
+            stage `pets`, row 1: at position 1 of 3 in stages/1-pets/parquet-files/batch_00000.parquet
 
-        pet (seed): eel
+            pet (seed): eel
 
-        names (seed): ["Al"]
+            names (seed): ["Al"]
 
-        title (expression): The eel
+            title (expression): The eel
 
-        step 1 (filter) dropped the row: its condition was not met
-        exit 0
-    "#]],
+            step 1 (filter) dropped the row: its condition was not met
+            exit 0
+        "#]],
     );
     check(
         &folder,
         &["out", "2"],
         &expect![[r#"
-        row 2 of poems (out): at position 2 of 3 in parquet-files/batch_00000.parquet
-        built from poems.yaml, seed 0, the demo model, begun WHEN
+            row 2 of poems (out): dropped by step 2 (explode) behind the stage `pets`
+            built from poems.yaml, seed 0, the demo model, begun WHEN
 
-        stage `pets`, row 2: at position 2 of 3 in parquet-files/batch_00000.parquet
+            stage `pets`, row 2: at position 2 of 3 in stages/1-pets/parquet-files/batch_00000.parquet
 
-        pet (seed): dog
+            pet (seed): dog
 
-        names (seed): []
+            names (seed): []
 
-        title (expression): The dog
+            title (expression): The dog
 
-        step 2 (explode) dropped the row: there was no item to make a row of
-        exit 0
-    "#]],
+            step 2 (explode) dropped the row: there was no item to make a row of
+            exit 0
+        "#]],
     );
     // The number that files have for the row.
     let found = story(&folder, &["0.1"]);
