@@ -1,6 +1,6 @@
 //! `dataset why`: the story of one row.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_testkit::{ModelCall, ModelScript, ModelServer};
@@ -110,6 +110,12 @@ fn a_row_of_the_demo_model() {
             exit 0
         "#]],
     );
+}
+
+#[test]
+fn rows_and_columns_that_are_not_there() {
+    let folder = with_config("dataset_why_nothing", POEMS);
+    build(&folder, &["--rows", "5", "--demo"]);
     check(
         &folder,
         &["out", "7"],
@@ -160,8 +166,8 @@ columns:
   - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ facts.cups }} cups.'}
 ";
 
-#[test]
-fn corrections_and_rows_that_were_dropped() {
+/// A dataset of facts, with the server that answered, and the first rows about tea and about coffee.
+fn facts(test: &str) -> (PathBuf, ModelServer, [String; 2]) {
     let tries = std::sync::atomic::AtomicUsize::new(0);
     let reply = Arc::new(move |call: &ModelCall| match call.prompt() {
         prompt if prompt.contains("tea") => {
@@ -174,7 +180,7 @@ fn corrections_and_rows_that_were_dropped() {
         _ => "Three cups.".to_owned(),
     });
     let server = ModelServer::start(ModelScript { reply: Some(reply), ..ModelScript::default() });
-    let folder = with_config("dataset_why_dropped", FACTS);
+    let folder = with_config(test, FACTS);
     models(&folder, &server);
     // One call at a time: the second attempt of a row follows its first.
     build(&folder, &["--rows", "6", "--models", "models.yaml", "--parallel", "1"]);
@@ -186,9 +192,17 @@ fn corrections_and_rows_that_were_dropped() {
         assert_eq!(fate(row) == "kept", topic(row) == "tea", "{row}");
     }
     let find = |word: &str| rows.iter().position(|row| topic(row) == word).unwrap().to_string();
+    let found = ["tea", "coffee"].map(find);
+    assert_eq!(server.calls(), calls, "no model was asked for the stories");
+    (folder, server, found)
+}
+
+#[test]
+fn corrections_are_told() {
+    let (folder, _server, [tea, _]) = facts("dataset_why_corrected");
     check(
         &folder,
-        &["out", &find("tea")],
+        &["out", &tea],
         &expect![[r#"
         row 0 of poems (out): at position 0 of 5 in parquet-files/batch_00000.parquet
         built from poems.yaml, seed 0, begun WHEN
@@ -218,9 +232,18 @@ fn corrections_and_rows_that_were_dropped() {
         exit 0
     "#]],
     );
+    let found = story(&folder, &[&tea]);
+    let kept = &found["stages"][0]["cells"][1];
+    assert_eq!(kept["calls"][0]["reply"], "no idea");
+    assert_eq!((&kept["calls"][1]["attempt"], &kept["value"]["cups"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn a_row_that_was_dropped() {
+    let (folder, _server, [_, coffee]) = facts("dataset_why_dropped");
     check(
         &folder,
-        &["out", &find("coffee")],
+        &["out", &coffee],
         &expect![[r#"
         row 2 of poems (out): dropped, because `facts` failed
         built from poems.yaml, seed 0, begun WHEN
@@ -244,15 +267,15 @@ fn corrections_and_rows_that_were_dropped() {
         exit 0
     "#]],
     );
-    let kept = &rows[find("tea").parse::<usize>().unwrap()]["stages"][0]["cells"][1];
-    assert_eq!(kept["calls"][0]["reply"], "no idea");
-    assert_eq!((&kept["calls"][1]["attempt"], &kept["value"]["cups"]), (&2.into(), &3.into()));
-    assert_eq!(server.calls(), calls, "no model was asked");
+}
 
+#[test]
+fn what_is_gone_is_told() {
+    let (folder, _server, [tea, _]) = facts("dataset_why_gone");
     std::fs::remove_dir_all(folder.join("out/journal")).unwrap();
     check(
         &folder,
-        &["out", &find("tea")],
+        &["out", &tea],
         &expect![[r#"
         row 0 of poems (out): at position 0 of 5 in parquet-files/batch_00000.parquet
         built from poems.yaml, seed 0, begun WHEN
@@ -270,7 +293,7 @@ fn corrections_and_rows_that_were_dropped() {
     std::fs::rename(folder.join("poems.yaml"), folder.join("moved.yaml")).unwrap();
     check(
         &folder,
-        &["out", &find("tea"), "--column", "poem"],
+        &["out", &tea, "--column", "poem"],
         &expect![[r#"
         row 0 of poems (out): at position 0 of 5 in parquet-files/batch_00000.parquet
         built from poems.yaml, seed 0, begun WHEN
@@ -400,12 +423,18 @@ fn the_page_is_right() {
     }
 }
 
-#[test]
-fn a_row_is_followed_through_the_stages() {
-    let folder = with_config("dataset_why_stages", STAGES);
+/// A cat with two names, an eel that is filtered out, and a dog without a name.
+fn pets(test: &str) -> PathBuf {
+    let folder = with_config(test, STAGES);
     let pets = "{\"pet\": \"cat\", \"names\": [\"Tom\", \"Kit\"]}\n{\"pet\": \"eel\", \"names\": [\"Al\"]}\n{\"pet\": \"dog\", \"names\": []}\n";
     std::fs::write(folder.join("pets.jsonl"), pets).unwrap();
     build(&folder, &["--rows", "3", "--demo"]);
+    folder
+}
+
+#[test]
+fn a_row_is_followed_through_the_stages() {
+    let folder = pets("dataset_why_stages");
     check(
         &folder,
         &["out", "0"],
@@ -452,6 +481,15 @@ fn a_row_is_followed_through_the_stages() {
             exit 0
         "#]],
     );
+    // The number that files have for the row.
+    let found = story(&folder, &["0.1"]);
+    let id = found["stages"][1]["id"].as_str().unwrap();
+    assert_eq!(story(&folder, &[id])["row"], "0.1");
+}
+
+#[test]
+fn rows_that_steps_dropped() {
+    let folder = pets("dataset_why_steps");
     check(
         &folder,
         &["out", "0.7"],
@@ -509,10 +547,6 @@ fn a_row_is_followed_through_the_stages() {
             exit 0
         "#]],
     );
-    // The number that files have for the row.
-    let found = story(&folder, &["0.1"]);
-    let id = found["stages"][1]["id"].as_str().unwrap();
-    assert_eq!(story(&folder, &[id])["row"], "0.1");
 }
 
 #[test]
