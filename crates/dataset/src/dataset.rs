@@ -10,7 +10,7 @@ use anabranch_engine::retry::Retry;
 use anabranch_engine::{Engine, Policy};
 
 use crate::budget::{Budget, Meter};
-use crate::chain::Build;
+use crate::build::Build;
 use crate::columns::Accepts;
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
 use crate::dry::{InDryRun, ModelFacts};

@@ -24,7 +24,6 @@ mod begin;
 mod dry;
 mod estimate;
 mod build;
-mod chain;
 mod dataset;
 pub mod post;
 pub mod seed;
@@ -37,8 +36,7 @@ mod models;
 mod setup;
 
 pub use budget::{Budget, Cap};
-pub use build::{BuildReport, MAX_ERRORS, Preview};
-pub use chain::Build;
+pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};

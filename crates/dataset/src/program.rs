@@ -21,7 +21,7 @@ use crate::stop::ErrorWatch;
 pub(crate) struct Program {
     pub(crate) columns: Vec<ProgramColumn>,
     /// One grid run each per row group, in order. Processors that see a group before its main columns run between them.
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) phases: Vec<Phase>,
     /// Whether a column can be skipped.
     pub(crate) may_skip: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ProgramColumn {
 }
 
 /// Tasks that run together.
-pub(crate) struct Stage {
+pub(crate) struct Phase {
     /// In their order of dependency.
     pub(crate) tasks: Vec<Task>,
     pub(crate) layout: Layout,
@@ -47,7 +47,7 @@ pub(crate) struct Task {
     pub(crate) grain: Grain,
     pub(crate) stateful: bool,
     pub(crate) turns: Turns,
-    /// Tasks of the same stage that it depends on.
+    /// Tasks of the same phase that it depends on.
     pub(crate) inputs: Vec<usize>,
     /// Columns, in the order of the contract.
     pub(crate) reads: Vec<usize>,
@@ -99,7 +99,7 @@ impl Task {
 
 impl Program {
     /// Numbers the columns and orders the tasks. `given` are the columns that no task fills: those of the stage before, and
-    /// those that processors add between the initial tasks and the others. `split` makes two stages.
+    /// those that processors add between the initial tasks and the others. `split` makes two phases.
     pub(crate) fn new(specs: Vec<TaskSpec>, given: &[Output], split: bool) -> Result<Program, String> {
         let mut columns: Vec<ProgramColumn> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -123,20 +123,20 @@ impl Program {
             let initial = spec.is_initial;
             tasks.push((initial, Task::resolve(spec, counter, may_skip, &numbers)?));
         }
-        let stages = stages(tasks, &producers, split)?;
-        Ok(Program { columns, stages, may_skip })
+        let phases = phases(tasks, &producers, split)?;
+        Ok(Program { columns, phases, may_skip })
     }
 
     /// Gives each task with a limit the watch of that limit.
     pub(crate) fn watch(&mut self, mut watch: impl FnMut(LimitKey) -> Option<Arc<ErrorWatch>>) {
-        for task in self.stages.iter_mut().flat_map(|stage| &mut stage.tasks) {
+        for task in self.phases.iter_mut().flat_map(|phase| &mut phase.tasks) {
             task.watch = task.policy.limit.and_then(&mut watch);
         }
     }
 
     /// The names of the tasks, by their counters.
     pub(crate) fn task_names(&self) -> Vec<String> {
-        let tasks = || self.stages.iter().flat_map(|stage| &stage.tasks);
+        let tasks = || self.phases.iter().flat_map(|phase| &phase.tasks);
         let mut names = vec![String::new(); tasks().count()];
         tasks().for_each(|task| names[task.counter].clone_from(&task.name));
         names
@@ -147,7 +147,7 @@ impl Program {
     }
 }
 
-impl Stage {
+impl Phase {
     pub(crate) fn grid(&self, rows: usize) -> Grid<'_> {
         Grid { layout: &self.layout, rows: rows as u32 }
     }
@@ -215,8 +215,8 @@ impl Task {
     }
 }
 
-/// Orders the tasks by dependency and finds the inputs of each among its stage.
-fn stages(tasks: Vec<(bool, Task)>, producers: &[Option<usize>], split: bool) -> Result<Vec<Stage>, String> {
+/// Orders the tasks by dependency and finds the inputs of each among its phase.
+fn phases(tasks: Vec<(bool, Task)>, producers: &[Option<usize>], split: bool) -> Result<Vec<Phase>, String> {
     let inputs: Vec<Vec<usize>> = tasks
         .iter()
         .enumerate()
@@ -232,19 +232,19 @@ fn stages(tasks: Vec<(bool, Task)>, producers: &[Option<usize>], split: bool) ->
         return Err(format!("columns depend on each other in a circle: {}", names.join(", ")));
     }
     let mut slots: Vec<Option<(bool, Task)>> = tasks.into_iter().map(Some).collect();
-    // The stage of each task, and its number there.
+    // The phase of each task, and its number there.
     let mut places = vec![(0, 0); slots.len()];
-    let mut stages: [Vec<Task>; 2] = Default::default();
+    let mut phases: [Vec<Task>; 2] = Default::default();
     for number in order {
         let (initial, mut task) = slots[number].take().expect("an order has every task once");
-        let stage = usize::from(split && !initial);
+        let phase = usize::from(split && !initial);
         let placed = inputs[number].iter().map(|input| places[*input]);
-        task.inputs = placed.filter(|(from, _)| *from == stage).map(|(_, number)| number).collect();
-        places[number] = (stage, stages[stage].len());
-        stages[stage].push(task);
+        task.inputs = placed.filter(|(from, _)| *from == phase).map(|(_, number)| number).collect();
+        places[number] = (phase, phases[phase].len());
+        phases[phase].push(task);
     }
-    let stages = stages.into_iter().take(if split { 2 } else { 1 });
-    Ok(stages.map(|tasks| Stage { layout: Layout::new(&tasks), tasks }).collect())
+    let phases = phases.into_iter().take(if split { 2 } else { 1 });
+    Ok(phases.map(|tasks| Phase { layout: Layout::new(&tasks), tasks }).collect())
 }
 
 /// Whose turn it is at a stateful generator: row groups come in order.

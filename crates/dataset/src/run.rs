@@ -158,13 +158,13 @@ async fn run_group(shared: &Arc<Shared>, task: GroupTask) -> Result<GroupEnd, Er
         unfinished: 0,
         task,
     };
-    for number in 0..program.stages.len() {
+    for number in 0..program.phases.len() {
         if number > 0 && rows.unfinished == 0 {
             rows.values = before_batch(shared, rows.task.group, rows.values).await?;
         }
-        // Rows of a group that was stopped in an earlier stage lack columns.
+        // Rows of a group that was stopped in an earlier phase lack columns.
         if rows.unfinished == 0 {
-            rows = run_stage(shared, number, rows).await?;
+            rows = run_phase(shared, number, rows).await?;
         } else {
             rows.unfinished = rows.task.rows.end - rows.task.rows.start;
         }
@@ -221,7 +221,7 @@ struct LeaveTurns<'p> {
 
 impl Drop for LeaveTurns<'_> {
     fn drop(&mut self) {
-        let tasks = self.program.stages.iter().flat_map(|stage| &stage.tasks);
+        let tasks = self.program.phases.iter().flat_map(|phase| &phase.tasks);
         tasks.filter(|task| task.stateful).for_each(|task| task.turns.leave(self.turn));
     }
 }
@@ -237,17 +237,17 @@ struct GroupRows {
     unfinished: u64,
 }
 
-async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Result<GroupRows, Error> {
-    let stage = &shared.program.stages[number];
+async fn run_phase(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Result<GroupRows, Error> {
+    let phase = &shared.program.phases[number];
     let GroupRows { task, values, mut errors, mut rejected, .. } = rows;
     let group = task.group;
     let progress = Arc::clone(&shared.progress);
-    let mut work = GroupRun::new(&shared.program, stage, (group, task.turn), values, progress);
+    let mut work = GroupRun::new(&shared.program, phase, (group, task.turn), values, progress);
     work.prepares_early = shared.has_replies;
     if let Some(dry) = &shared.dry {
         work.make_dry(Arc::clone(dry));
     }
-    let grid = stage.grid(work.rows());
+    let grid = phase.grid(work.rows());
     let options = Options {
         label: format!("row group {group}").into(),
         class: Class::Batch,
@@ -257,13 +257,12 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
         seed: shared.seed ^ group,
         ..Options::default()
     };
-    let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
-    let unfinished;
-    match result {
+    let result = shared.engine.run(&grid, &phase.layout.policies, &mut work, &options)?.await;
+    let unfinished = match result {
         // A row whose call was withheld is unfinished, even if nothing else was left to do.
-        Ok(_) | Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        Ok(_) | Err(Stopped::Drained) => work.leave_unfinished(),
         Err(Stopped::Node { failure: Failure::Error(fault), .. }) if fault.is_withheld() => {
-            unfinished = work.leave_unfinished();
+            work.leave_unfinished()
         }
         Err(Stopped::Node { node, failure }) => {
             let (task, row) = work.describe(node);
@@ -271,7 +270,7 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
             return Err(Error::Column { column, row, failure: failure.to_string() });
         }
         Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
-    }
+    };
     let (values, more, not_accepted) = work.into_parts();
     errors.extend(more);
     rejected.extend(not_accepted);

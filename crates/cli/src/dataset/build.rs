@@ -89,7 +89,7 @@ pub(super) struct ContinueOptions {
 
 /// How a build ended.
 enum End {
-    Built(Result<BuildReport, Error>),
+    Built(Box<Result<BuildReport, Error>>),
     /// At once, with calls in flight.
     Dropped,
 }
@@ -139,12 +139,14 @@ impl Build {
         let end = self.until_end(&build, &mut display, &mut signals).await?;
         summary.elapsed = display.end(&build)?;
         let report = match end {
-            End::Built(Ok(report)) if report.stopped.is_none() => return self.report(&summary, &report),
-            End::Built(Ok(report)) => report,
-            End::Built(Err(error)) => {
-                self.unfinished(&summary, "failed", &counted(&build, resumed, None))?;
-                return Err(unbuilt::failure(error, &self.out));
-            }
+            End::Built(ended) => match *ended {
+                Ok(report) if report.stopped.is_none() => return self.report(&summary, &report),
+                Ok(report) => report,
+                Err(error) => {
+                    self.unfinished(&summary, "failed", &counted(&build, resumed, None))?;
+                    return Err(unbuilt::failure(error, &self.out));
+                }
+            },
             End::Dropped => counted(&build, resumed, Some(StopReason::Asked)),
         };
         self.unfinished(&summary, "stopped", &report)?;
@@ -189,7 +191,7 @@ impl Build {
         loop {
             let due = SystemClock.now() + display.every();
             tokio::select! {
-                ended = &mut run => return Ok(End::Built(ended)),
+                ended = &mut run => return Ok(End::Built(Box::new(ended))),
                 () = signals.next() => {
                     if is_stopping {
                         return Ok(End::Dropped);

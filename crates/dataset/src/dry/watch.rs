@@ -46,7 +46,7 @@ impl DryWatch {
         wanted: Option<u64>,
         keeps_rows: bool,
     ) -> DryWatch {
-        let tasks = || program.stages.iter().flat_map(|stage| &stage.tasks);
+        let tasks = || program.phases.iter().flat_map(|phase| &phase.tasks);
         let mut columns = vec![ColumnForecast::default(); tasks().count()];
         for task in tasks() {
             let reads = task.reads.iter().map(|column| program.columns[*column].name.clone());
@@ -142,7 +142,7 @@ impl DryWatch {
         let Some(row) = values.ids.iter().position(|id| *id == trace.row) else { return };
         trace.is_dropped = values.is_dropped(row);
         trace.errors = errors.iter().filter(|error| error.row == trace.row).cloned().collect();
-        let tasks = program.stages.iter().flat_map(|stage| &stage.tasks);
+        let tasks = program.phases.iter().flat_map(|phase| &phase.tasks);
         for task in tasks {
             let Some(cell) = trace.cells.iter_mut().find(|cell| cell.column == task.name) else { continue };
             let is_known = matches!(cell.state, CellState::Computed | CellState::Reused | CellState::Skipped);

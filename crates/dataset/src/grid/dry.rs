@@ -110,7 +110,7 @@ impl GroupRun<'_> {
     /// Sorts the rows of a batch: the answer has those that the generator is called for, and the skipped ones. The unknown
     /// ones are noted.
     pub(super) fn dry_batch(&mut self, number: usize, rows: Vec<u32>) -> Vec<u32> {
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         let Some(dry) = &self.dry else { return rows };
         let perhaps = |row: &u32| matches!(self.skipping(dry, *row as usize, task), Ok(Skipping::Perhaps));
         let is_unknown = |row: &u32| dry.is_unknown(*row as usize, &task.reads) || perhaps(row);
@@ -156,7 +156,7 @@ impl GroupRun<'_> {
         found: Foreseen,
         may_be_skipped: bool,
     ) {
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         let Foreseen { outcome, calls } = found;
         let state = match &outcome {
             ForeseenOutcome::Known(_) => CellState::Reused,
@@ -190,7 +190,7 @@ impl GroupRun<'_> {
 
     fn mark_unknown(&mut self, row: usize, number: usize, may_be_skipped: bool) {
         let Some(dry) = &mut self.dry else { return };
-        for column in &self.stage.tasks[number].fills {
+        for column in &self.phase.tasks[number].fills {
             dry.cells[row * dry.columns + column] = Knowledge { is_unknown: true, may_be_skipped };
         }
         dry.watch.unknown_row(self.values.ids[row]);
@@ -200,7 +200,7 @@ impl GroupRun<'_> {
     /// A cell has its value.
     pub(super) fn dry_kept(&self, row: usize, number: usize) {
         let Some(dry) = &self.dry else { return };
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         task.fills.iter().for_each(|column| dry.watch.value(task, self.values.get(row, *column)));
         // The calls of other cells are told with their replies.
         if task.grain != Grain::Call {
@@ -220,7 +220,7 @@ impl GroupRun<'_> {
 
     fn dry_tell(&self, row: usize, number: usize, state: CellState, found: Found<'_>) {
         if let Some(dry) = &self.dry {
-            dry.tell(self.values.ids[row], &self.stage.tasks[number], state, found);
+            dry.tell(self.values.ids[row], &self.phase.tasks[number], state, found);
         }
     }
 }

@@ -16,12 +16,12 @@ use crate::dry::Foreseen;
 use crate::errors::RowError;
 use crate::fault::Fault;
 use crate::generator::{Call, Cells, Grain, Prepared, Row, Rows, Work};
-use crate::program::{Program, ProgramColumn, SkipRule, Stage, Task};
+use crate::program::{Phase, Program, ProgramColumn, SkipRule, Task};
 use crate::progress::Progress;
 
 /// One row group under way.
 pub(crate) struct GroupRun<'p> {
-    pub(super) stage: &'p Stage,
+    pub(super) phase: &'p Phase,
     pub(super) columns: &'p [ProgramColumn],
     grid: Grid<'p>,
     /// The group's number, from 0.
@@ -100,16 +100,16 @@ impl<'p> GroupRun<'p> {
     /// A group whose columns from samplers and seeds are in `values`.
     pub(crate) fn new(
         program: &'p Program,
-        stage: &'p Stage,
+        phase: &'p Phase,
         (group, turn): (u64, u64),
         values: RowValues,
         progress: Arc<Progress>,
     ) -> GroupRun<'p> {
         let rows = values.rows();
-        let grid = stage.grid(rows);
+        let grid = phase.grid(rows);
         let nodes = anabranch_engine::Graph::node_count(&grid) as usize;
         GroupRun {
-            stage,
+            phase,
             columns: &program.columns,
             grid,
             group,
@@ -117,7 +117,7 @@ impl<'p> GroupRun<'p> {
             values,
             errors: Vec::new(),
             rejected: Vec::new(),
-            batches: vec![BatchRows::default(); stage.layout.head.len()],
+            batches: vec![BatchRows::default(); phase.layout.head.len()],
             calls: HashMap::new(),
             call_bytes: 0,
             tries: vec![0; nodes],
@@ -140,7 +140,7 @@ impl<'p> GroupRun<'p> {
 
     /// Takes the rows out whose cells have not all ended, and returns their number: the run was drained.
     pub(crate) fn leave_unfinished(&mut self) -> u64 {
-        let all = self.stage.tasks.len() as u32;
+        let all = self.phase.tasks.len() as u32;
         let unfinished: Vec<usize> = self.values.kept().filter(|row| self.settled[*row] < all).collect();
         unfinished.iter().for_each(|row| _ = self.values.drop_row(*row));
         unfinished.len() as u64
@@ -149,8 +149,8 @@ impl<'p> GroupRun<'p> {
     /// The task of a node, and its row if it is a cell's.
     pub(crate) fn describe(&self, node: NodeId) -> (Option<&'p Task>, Option<u64>) {
         match self.grid.place(node) {
-            Place::Head(head) => match self.stage.layout.head[head].node {
-                HeadNode::Batch(task) => (Some(&self.stage.tasks[task]), None),
+            Place::Head(head) => match self.phase.layout.head[head].node {
+                HeadNode::Batch(task) => (Some(&self.phase.tasks[task]), None),
                 HeadNode::Enter(_) | HeadNode::Leave(_) => (None, None),
             },
             Place::Cell { row, cell } => (Some(self.task_of(cell).1), Some(self.values.ids[row])),
@@ -158,8 +158,8 @@ impl<'p> GroupRun<'p> {
     }
 
     fn task_of(&self, cell: usize) -> (usize, &'p Task) {
-        let number = self.stage.layout.cells[cell].task;
-        (number, &self.stage.tasks[number])
+        let number = self.phase.layout.cells[cell].task;
+        (number, &self.phase.tasks[number])
     }
 
     /// Whether the cell is skipped: because a column that it reads was, or by its own condition.
@@ -178,7 +178,7 @@ impl<'p> GroupRun<'p> {
 
     /// Fills a skipped cell.
     fn skip(&mut self, row: usize, task: usize) {
-        let task_of = &self.stage.tasks[task];
+        let task_of = &self.phase.tasks[task];
         let value = task_of.skip.as_ref().map_or(Value::Null, |skip| skip.value.clone());
         for (index, column) in task_of.fills.iter().enumerate() {
             let value = if index == 0 { value.clone() } else { Value::Null };
@@ -192,7 +192,7 @@ impl<'p> GroupRun<'p> {
 
     fn start_cell(&mut self, node: NodeId, row: usize, cell: usize) -> Step<Self> {
         let (_, task) = self.task_of(cell);
-        let part = self.stage.layout.cells[cell].part;
+        let part = self.phase.layout.cells[cell].part;
         if part == Part::Call {
             return self.start_call(node, row, task);
         }
@@ -301,7 +301,7 @@ impl<'p> GroupRun<'p> {
     }
 
     fn start_batch(&mut self, head: usize, number: usize) -> Step<Self> {
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         let (mut kept, mut skipped, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.values.kept() {
             let is_skipped = match &self.dry {
@@ -346,7 +346,7 @@ impl<'p> GroupRun<'p> {
     }
 
     fn keep(&mut self, row: usize, number: usize, cells: Cells, drops: &mut Drops) {
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         if cells.len() != task.fills.len() {
             let what = format!("the generator gave {} values for {} columns", cells.len(), task.fills.len());
             return self.fault(row, number, Fault::permanent("internal", what), drops);
@@ -375,10 +375,10 @@ impl<'p> GroupRun<'p> {
         }
         if fault.is_withheld() {
             // No call was made: the row is left for a later run.
-            let cells = 0..self.stage.layout.cells.len();
+            let cells = 0..self.phase.layout.cells.len();
             return cells.for_each(|cell| drops.push(self.grid.cell(row, cell)));
         }
-        let task = &self.stage.tasks[number];
+        let task = &self.phase.tasks[number];
         if task.accepts && fault.class == REJECTED {
             self.dry_failed(row, number, &fault);
             self.progress.rejected_row();
@@ -403,7 +403,7 @@ impl<'p> GroupRun<'p> {
     /// Takes a row out, with all cells that it still waits for.
     fn drop_row(&mut self, row: usize, drops: &mut Drops) {
         self.values.drop_row(row);
-        for cell in 0..self.stage.layout.cells.len() {
+        for cell in 0..self.phase.layout.cells.len() {
             drops.push(self.grid.cell(row, cell));
         }
     }
@@ -452,7 +452,7 @@ impl<'p> GroupRun<'p> {
         match self.grid.place(node) {
             Place::Cell { row, cell } => {
                 let (number, task) = self.task_of(cell);
-                match self.stage.layout.cells[cell].part {
+                match self.phase.layout.cells[cell].part {
                     Part::Prepare => {
                         self.dry_failed(row, number, &fault);
                         self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed);
@@ -463,7 +463,7 @@ impl<'p> GroupRun<'p> {
                 self.fault(row, number, fault, drops);
             }
             Place::Head(head) => {
-                if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
+                if let HeadNode::Batch(number) = self.phase.layout.head[head].node {
                     let BatchRows { rows, faults } = std::mem::take(&mut self.batches[head]);
                     faults
                         .into_iter()
@@ -486,13 +486,13 @@ impl Workload for GroupRun<'_> {
         *tries = tries.saturating_add(1);
         match self.grid.place(node) {
             Place::Cell { row, cell } => self.start_cell(node, row, cell),
-            Place::Head(head) => match self.stage.layout.head[head].node {
+            Place::Head(head) => match self.phase.layout.head[head].node {
                 HeadNode::Batch(task) => self.start_batch(head, task),
                 HeadNode::Enter(task) => {
-                    Step::Future(StepFuture::Turn(self.stage.tasks[task].turns.enter(self.turn)))
+                    Step::Future(StepFuture::Turn(self.phase.tasks[task].turns.enter(self.turn)))
                 }
                 HeadNode::Leave(task) => {
-                    self.stage.tasks[task].turns.leave(self.turn);
+                    self.phase.tasks[task].turns.leave(self.turn);
                     Step::Ready(Ok(Outcome::Nothing))
                 }
             },
@@ -502,7 +502,7 @@ impl Workload for GroupRun<'_> {
     /// A row that needs no call does not wait for the limit of its model.
     fn needs_limit(&mut self, node: NodeId) -> bool {
         match self.grid.place(node) {
-            Place::Cell { cell, .. } if self.stage.layout.cells[cell].part == Part::Call => {
+            Place::Cell { cell, .. } if self.phase.layout.cells[cell].part == Part::Call => {
                 matches!(self.calls.get(&node), None | Some(PreparedCall::Due(_)))
             }
             _ => true,
@@ -514,7 +514,7 @@ impl Workload for GroupRun<'_> {
             (_, Outcome::Nothing) => {}
             (_, Outcome::Failed(fault)) => self.end_with_fault(node, fault, drops),
             (Place::Cell { .. }, Outcome::Prepared(prepared)) => self.prepared(node, prepared),
-            (Place::Cell { row, cell }, Outcome::Skipped) => match self.stage.layout.cells[cell].part {
+            (Place::Cell { row, cell }, Outcome::Skipped) => match self.phase.layout.cells[cell].part {
                 Part::Prepare => _ = self.calls.insert(NodeId(node.0 + 1), PreparedCall::Skipped),
                 Part::Whole | Part::Call => self.skip(row, self.task_of(cell).0),
             },
@@ -522,7 +522,7 @@ impl Workload for GroupRun<'_> {
                 self.foreseen(node, (row, self.task_of(cell).0), found, may_be_skipped);
             }
             (Place::Cell { row, cell }, Outcome::Unknown { may_be_skipped }) => {
-                if self.stage.layout.cells[cell].part == Part::Prepare {
+                if self.phase.layout.cells[cell].part == Part::Prepare {
                     self.calls.insert(NodeId(node.0 + 1), PreparedCall::Failed);
                 }
                 self.dry_unknown(row, self.task_of(cell).0, may_be_skipped);
@@ -533,7 +533,7 @@ impl Workload for GroupRun<'_> {
                 self.keep(row, number, cells, drops);
             }
             (Place::Head(head), Outcome::Batch(results)) => {
-                if let HeadNode::Batch(number) = self.stage.layout.head[head].node {
+                if let HeadNode::Batch(number) = self.phase.layout.head[head].node {
                     self.end_batch(head, number, results, drops);
                 }
             }
