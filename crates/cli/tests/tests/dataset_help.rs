@@ -291,13 +291,13 @@ fn wrong_usage_is_exit_code_2() {
     check(
         &["build", "x.yaml", "--rows", "5"],
         &expect![[r#"
-        stderr: error: the following required arguments were not provided:
-        stderr:   --out <DIR>
-        stderr:
-        stderr: Usage: anabranch dataset build --rows <N> --out <DIR> <FILE>
-        stderr:
-        stderr: For more information, try '--help'.
-        exit 2
-    "#]],
+            stderr: error: the following required arguments were not provided:
+            stderr:   --out <DIR>
+            stderr:
+            stderr: Usage: anabranch dataset build --out <DIR> --rows <N> <FILE>
+            stderr:
+            stderr: For more information, try '--help'.
+            exit 2
+        "#]],
     );
 }

@@ -69,14 +69,26 @@ fn a_build_stops_at_its_calls_and_goes_on_with_more() {
     expect![[r#"
         stderr: stopped after TIME
         stderr:   the budget of 30 calls (--max-calls) is spent
-        stderr:   spent so far: 30 calls, 304 tokens in, 150 out, $0.604
-        stderr: on disk: 14 of 40 rows in out/parquet-files, the replies to all 30 answered calls of this run in out/journal
+        stderr:   spent so far: 30 calls, 360 tokens in, 150 out, $0.66
+        stderr: on disk: 30 of 40 rows in out/parquet-files, the replies to all 30 answered calls of this run in out/journal
         stderr: raise --max-calls and run the command again to go on
         exit 1
     "#]].assert_eq(&shown(&said, &case.folder));
     assert_eq!(case.server.paid(), 30);
     let done = case.build("40", &["--max-calls", "40"]);
-    expect![""].assert_eq(&shown(&done, &case.folder));
+    expect![[r#"
+        poems: 40 of 40 rows, seed 0, in TIME
+          continued: 0 rows were on disk, 30 replies came from the journal
+          rows    out/parquet-files
+          errors  none
+
+          alias   model  calls  reused  tokens in  tokens out  cost
+          ------  -----  -----  ------  ---------  ----------  -----
+          writer  small     40      30        480         200  $0.88
+          in this run: 10 calls, 120 tokens in, 50 out, $0.22
+        exit 0
+    "#]]
+    .assert_eq(&shown(&done, &case.folder));
     assert_eq!(case.server.paid(), 40);
     let metadata = case.metadata();
     let usage = &metadata["models"]["writer"];
@@ -103,7 +115,10 @@ fn a_budget_that_is_spent_stops_at_once() {
     assert_eq!(end["models"]["writer"]["calls"], 30);
     let status = in_folder(&case.folder, &["dataset", "status", "out"], "");
     let told = status.stdout.lines().filter(|line| line.contains("reason") || line.starts_with("next"));
-    expect![""].assert_eq(&told.collect::<Vec<_>>().join("\n"));
+    expect![[r#"
+          reason  the budget of 30 calls (--max-calls) is spent
+        next: raise --max-calls and run the command again to continue"#]]
+    .assert_eq(&told.collect::<Vec<_>>().join("\n"));
     let done = case.build("40", &["--max-calls", "80"]);
     assert_eq!((done.code, case.server.paid()), (0, 80), "{}", done.stderr);
 }
