@@ -131,11 +131,7 @@ impl StageBuild {
             kept,
             dropped,
             preserve_dropped: run.preserve_dropped_columns,
-            tasks_in_flight: match dataset.tasks_limit {
-                // The limit decides, and it is fair. A run that is full itself would only ask for its first rows.
-                Some(_) => run.max_in_flight_tasks.saturating_mul(2).saturating_add(64),
-                None => run.max_in_flight_tasks.max(1),
-            },
+            tasks_in_flight: tasks_in_flight(dataset),
             seed: dataset.seed,
             folder: None,
             journal: None,
@@ -525,6 +521,16 @@ impl Compiled {
             given = columns_after(kept.iter().map(column).collect(), &stage.steps).map_err(Error::Setup)?;
         }
         Ok(digests.join(" "))
+    }
+}
+
+/// The most cells in flight per row group.
+fn tasks_in_flight(dataset: &Dataset) -> usize {
+    let most = dataset.run.max_in_flight_tasks;
+    match dataset.tasks_limit {
+        // The limit decides, and it is fair. A run that is full itself would only ask for its first rows.
+        Some(_) => most.saturating_mul(2).saturating_add(64),
+        None => most.max(1),
     }
 }
 
