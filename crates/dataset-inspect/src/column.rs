@@ -5,7 +5,7 @@ use anabranch_dataset::output::type_name;
 use anabranch_value::Value;
 use serde::Serialize;
 
-use crate::sketch::{Distinct, Frequent, Numbers, digest};
+use crate::sketch::{Distinct, Frequent, Numbers, Weighted, digest};
 
 /// The statistics of a column, or of a field of one.
 #[derive(Clone, Debug, Serialize)]
@@ -224,14 +224,27 @@ impl Collector {
             && ["score", "reasoning"].iter().all(|name| fields.iter().any(|(field, _)| field == name))
     }
 
+    /// The numbers of the column with their exact counts, if there are few different ones, such as scores.
+    fn counted_numbers(&self) -> Option<Weighted> {
+        let numbers = self
+            .frequent
+            .all()
+            .filter(|_| matches!(self.column_type, ColumnType::Int | ColumnType::Float))?;
+        let finite = numbers.filter_map(|(value, count)| Some((value.as_number()?, *count)));
+        Some(Weighted::new(finite.filter(|(number, _)| number.is_finite()).collect()))
+    }
+
     fn distribution(&self) -> Option<Distribution> {
         let numbers = &self.numbers;
         if numbers.count() == 0 {
             return None;
         }
-        let [p5, p25, p50, p75, p95] = numbers.quantiles([0.05, 0.25, 0.5, 0.75, 0.95]);
+        let counted = self.counted_numbers();
+        let exact = counted.is_some() || numbers.is_exact();
+        let weighted = counted.unwrap_or_else(|| numbers.weighted());
+        let [p5, p25, p50, p75, p95] = weighted.quantiles([0.05, 0.25, 0.5, 0.75, 0.95]);
         let (from, width, bins) = intervals(numbers.least(), numbers.largest(), self.is_whole);
-        let counts = numbers.histogram(from, width, bins);
+        let counts = weighted.histogram(from, width, bins);
         Some(Distribution {
             min: numbers.least(),
             mean: numbers.mean(),
@@ -241,7 +254,7 @@ impl Collector {
             p50,
             p75,
             p95,
-            exact: numbers.is_exact(),
+            exact,
             whole: self.is_whole,
             histogram: Histogram { from, width, counts },
         })
@@ -298,6 +311,16 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let histogram = stats(&ColumnType::Int, &many).distribution.unwrap().histogram;
         assert_eq!(histogram.counts, [5; 20], "no bar stands out");
+    }
+
+    #[test]
+    fn few_different_numbers_are_counted_exactly_however_many_there_are() {
+        let mut collector = Collector::new("c", &ColumnType::Int);
+        (0..100_000).for_each(|at| collector.add(&Value::Int(if at % 1000 == 0 { 5 } else { at % 3 })));
+        let found = collector.finish().distribution.unwrap();
+        assert!(found.exact);
+        assert_eq!(found.histogram.counts, [33_300, 33_300, 33_300, 0, 0, 100]);
+        assert_eq!((found.p50, found.max), (1.0, 5.0));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use diff::{
 };
 pub use number::{grouped, money, percent, short};
 pub use report::{
-    ColumnEstimate, ErrorExample, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint,
-    ProgressPoint, Report, Sample, Section, SpendLine, Spent, Timeline,
+    ColumnSpent, ErrorExample, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint,
+    Report, Sample, Section, Spent, Timeline,
 };
 pub use why::{BuiltFrom, NotARow, RowPath, RowPlace, RowStory, StageStory, StepStory};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::dataset::BuildOptions;
 use crate::error::Error;
-use crate::inputs::{self, ColumnEdits, Inputs};
+use crate::inputs::{self, Inputs};
 use crate::journal::Journal;
 use crate::output::{FileError, Folder, GroupOnDisk, Lock, Metadata};
 use crate::run::Groups;
@@ -53,7 +53,7 @@ fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, 
             true => Err(Error::Inputs {
                 path: path.to_owned(),
                 differ: vec!["metadata.json".to_owned()],
-                columns: ColumnEdits::default(),
+                columns: Box::default(),
             }),
             false => Ok(None),
         };
@@ -65,7 +65,7 @@ fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, 
         return Ok(None);
     }
     if is_other {
-        return Err(Error::Inputs { path: path.to_owned(), differ, columns });
+        return Err(Error::Inputs { path: path.to_owned(), differ, columns: Box::new(columns) });
     }
     if rows < before.asked_num_records && has_rows {
         return Err(Error::FewerRows { path: path.to_owned(), rows: before.asked_num_records });
@@ -80,6 +80,8 @@ pub(crate) struct FoundGroups {
     pub(crate) done: Option<Metadata>,
     /// Groups that stay.
     pub(crate) kept: BTreeMap<u64, GroupOnDisk>,
+    /// Groups that are on disk in part, and are built again.
+    pub(crate) parts: BTreeMap<u64, GroupOnDisk>,
     /// Groups that are built again, with the positions of their rows. Only for stages that accept some of their rows.
     pub(crate) again: Vec<(u64, Range<u64>)>,
 }
@@ -137,7 +139,7 @@ fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
 
 /// The groups of fixed size that stay, and the numbers of those that were built for the same rows.
 fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, Vec<u64>), FileError> {
-    let (mut kept, mut same_rows) = (BTreeMap::new(), Vec::new());
+    let (mut kept, mut parts, mut same_rows) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for group in 0..wanted.groups.count() {
         let Some(found) = folder.group(group)? else { continue };
         if found.ids != wanted.groups.ids(group) {
@@ -146,9 +148,11 @@ fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, 
         same_rows.push(group);
         if found.unfinished == 0 && !(wanted.is_retry && !found.errors.is_empty()) {
             kept.insert(group, found);
+        } else if found.unfinished > 0 {
+            parts.insert(group, found);
         }
     }
-    Ok((FoundGroups { kept, ..FoundGroups::default() }, same_rows))
+    Ok((FoundGroups { kept, parts, ..FoundGroups::default() }, same_rows))
 }
 
 /// Finds the groups that follow each other without a gap. Their sizes were chosen as they began.

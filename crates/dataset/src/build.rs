@@ -262,6 +262,11 @@ impl StageBuild {
             groups.insert(group, GroupOnDisk { ids, rows, unfinished, errors, rejected });
         });
         self.with_reports(run).await?;
+        // A build that was stopped has not come to all groups of the one before.
+        self.found
+            .parts
+            .iter()
+            .for_each(|(group, part)| _ = groups.entry(*group).or_insert_with(|| part.clone()));
         if self.most.is_some() {
             metadata.surplus_num_records = self.cut(folder, &mut groups).await?;
         }

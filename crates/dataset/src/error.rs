@@ -30,7 +30,7 @@ pub enum Error {
         /// The names of the inputs that differ.
         differ: Vec<String>,
         /// The edits of the columns.
-        columns: ColumnEdits,
+        columns: Box<ColumnEdits>,
     },
     /// The folder holds more rows than are asked for.
     #[error("{} holds a build of {rows} rows, which is more than asked for", path.display())]

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::grid::{GroupRun, RowValues};
 use crate::job;
 use crate::journal::Journal;
-use crate::output::{Folder, GroupFiles};
+use crate::output::{Folder, GroupFiles, GroupOnDisk};
 use crate::processor::{Processor, Table, TableColumn};
 use crate::program::Program;
 use crate::progress::Progress;
@@ -341,16 +341,10 @@ fn take_table(shared: &Shared, values: &mut RowValues, columns: &[usize]) -> Tab
 fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
     let GroupRows { task: GroupTask { group, rows: ids, .. }, mut values, errors, mut rejected, unfinished } =
         rows;
-    if unfinished > 0 && !should_write_part(shared, group, &ids, unfinished)? {
-        return Ok(GroupEnd {
-            group,
-            ids,
-            rows: 0,
-            unfinished,
-            errors: Vec::new(),
-            rejected: 0,
-            files: None,
-        });
+    if unfinished > 0
+        && let Some(end) = unwritten_part(shared, group, &ids, unfinished)?
+    {
+        return Ok(end);
     }
     rejected.sort_unstable();
     let not_accepted = rejected.len() as u64;
@@ -389,12 +383,22 @@ fn finish_group(shared: &Shared, rows: GroupRows) -> Result<GroupEnd, Error> {
     Ok(GroupEnd { group, ids, rows, unfinished, errors, rejected, files })
 }
 
-/// True if a group that was stopped half-way should be written: it has rows, and does not replace more of them.
-fn should_write_part(shared: &Shared, group: u64, ids: &Range<u64>, unfinished: u64) -> Result<bool, Error> {
-    let Some(folder) = &shared.folder else { return Ok(false) };
-    let there = folder.group(group)?;
-    let is_better = there.is_none_or(|there| there.ids != *ids || there.unfinished > unfinished);
-    Ok(is_better && unfinished < ids.end - ids.start)
+/// The end of a group that was stopped half-way and should not be written: it has no rows, or would replace as many.
+fn unwritten_part(
+    shared: &Shared,
+    group: u64,
+    ids: &Range<u64>,
+    unfinished: u64,
+) -> Result<Option<GroupEnd>, Error> {
+    let there = shared.folder.as_ref().map(|folder| folder.group(group)).transpose()?.flatten();
+    let (ids, files) = (ids.clone(), None);
+    if let Some(there) = there.filter(|there| there.ids == ids && there.unfinished <= unfinished) {
+        let GroupOnDisk { rows, unfinished, errors, rejected, .. } = there;
+        return Ok(Some(GroupEnd { group, ids, rows, unfinished, errors, rejected, files }));
+    }
+    let is_empty = shared.folder.is_none() || unfinished >= ids.end - ids.start;
+    let nothing = GroupEnd { group, ids, rows: 0, unfinished, errors: Vec::new(), rejected: 0, files };
+    Ok(is_empty.then_some(nothing))
 }
 
 /// The event of a row group that was written.

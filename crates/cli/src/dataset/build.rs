@@ -13,7 +13,7 @@ use super::budget::BudgetOptions;
 use super::display::Display;
 use super::flow::FlowOptions;
 use super::report::{BuildSummary, stopping_json};
-use super::sources::{GenerateOptions, engine, runtime};
+use super::sources::{self, GenerateOptions, engine, runtime};
 use super::unbuilt;
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -53,9 +53,9 @@ failed, stopped by a signal or early, or no row was left (stderr says why); 2 wr
 pub(crate) struct Build {
     #[command(flatten)]
     generated: GenerateOptions,
-    /// The number of rows to generate.
+    /// The number of rows: of the first stage, if there are several [default: `rows` of the configuration].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
-    rows: u64,
+    rows: Option<u64>,
     /// The folder to write to. It is made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -108,15 +108,16 @@ impl Build {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut loaded = self.generated.load()?;
         self.flow.apply(&mut loaded)?;
-        wait::on(&runtime()?, Box::pin(self.build(loaded)))
+        let rows = sources::rows(self.rows, &loaded)?;
+        wait::on(&runtime()?, Box::pin(self.build(loaded, rows)))
     }
 
-    async fn build(&self, loaded: Loaded) -> Result<(), Failure> {
+    async fn build(&self, loaded: Loaded, rows: u64) -> Result<(), Failure> {
         let engine = engine()?;
         let dataset = self.generated.dataset(&loaded, &engine)?;
         let mut signals = Signals::listen()?;
         let options = BuildOptions {
-            rows: self.rows,
+            rows,
             out: self.out.clone(),
             replace: self.continued.replace,
             retry_failed: self.continued.retry_failed,
@@ -125,9 +126,9 @@ impl Build {
         };
         let build = dataset.build(options).await.map_err(|error| unbuilt::failure(error, &self.out))?;
         if !build.was_complete() {
-            self.note_sources()?;
+            self.note_sources(rows)?;
         }
-        let mut summary = self.summary(&loaded, &build);
+        let mut summary = self.summary(&loaded, rows, &build);
         let resumed = build.progress().snapshot().rows_written;
         if self.json {
             let columns: Vec<String> =
@@ -155,7 +156,7 @@ impl Build {
         clippy::disallowed_methods,
         reason = "a note of when the build began, beside those of the journal"
     )]
-    fn note_sources(&self) -> Result<(), Failure> {
+    fn note_sources(&self, rows: u64) -> Result<(), Failure> {
         let cannot = |error: std::io::Error| {
             Failure::of(format!("cannot note what the dataset is built from: {error}"))
         };
@@ -169,7 +170,7 @@ impl Build {
         let before = if self.continued.replace { None } else { BuiltFrom::read(&self.out)? };
         let built = BuiltFrom {
             journal: journal.map(std::path::absolute).transpose().map_err(cannot)?,
-            rows: self.rows,
+            rows,
             began_ms: before.map_or(now.as_millis() as u64, |before| before.began_ms),
             ..self.generated.built_from().map_err(cannot)?
         };
@@ -210,10 +211,15 @@ impl Build {
         }
     }
 
-    fn summary<'a>(&'a self, loaded: &'a Loaded, build: &anabranch_dataset::Build) -> BuildSummary<'a> {
+    fn summary<'a>(
+        &'a self,
+        loaded: &'a Loaded,
+        rows: u64,
+        build: &anabranch_dataset::Build,
+    ) -> BuildSummary<'a> {
         BuildSummary {
             name: &loaded.config.name,
-            rows: self.rows,
+            rows,
             out: &self.out,
             seed: self.generated.seed,
             elapsed: std::time::Duration::ZERO,
@@ -237,6 +243,9 @@ impl Build {
             false => out::data(&summary.text(report))?,
         }
         match report.rows {
+            0 if report.stages.iter().any(|stage| stage.rejected > 0 || !stage.steps.is_empty()) => {
+                Err(Failure::of("no row was left: the report says where they went"))
+            }
             0 => Err(Failure::of("no row was left: in each one a cell failed")),
             _ => Ok(()),
         }

@@ -1,7 +1,9 @@
 //! `anabranch dataset check`.
 
 use anabranch_dataset::Loaded;
-use anabranch_dataset::config::{Column, ColumnKind, LlmOutput, OnRowError, SeedSource};
+use anabranch_dataset::config::{
+    Column, ColumnKind, LlmOutput, OnRowError, SampleSize, SeedSource, SortKey, StepConfig,
+};
 use anabranch_text::{count, quote};
 use clap::Args;
 
@@ -32,7 +34,7 @@ impl Check {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let loaded = self.files.load(0)?;
         let mut text = columns(&loaded).text(0);
-        for part in [seed(&loaded), models(&loaded)] {
+        for part in [stages(&loaded), seed(&loaded), models(&loaded)] {
             if !part.is_empty() {
                 text.push('\n');
                 text.push_str(&part);
@@ -108,6 +110,50 @@ fn remarks(column: &Column) -> String {
         remarks.push(format!("fills {}", side_effects.join(", ")));
     }
     remarks.join("; ")
+}
+
+/// The stages with their steps, if rows do more than be generated.
+fn stages(loaded: &Loaded) -> String {
+    let stages = &loaded.config.stages;
+    let mut text = String::new();
+    for (stage, number) in stages.iter().zip(1..) {
+        let mut parts = Vec::new();
+        parts.extend(stage.rows.map(|rows| count(rows, "row")));
+        if let Some(accept) = &stage.accept {
+            let when: Vec<&str> = accept.when.iter().map(|when| &*when.source).collect();
+            parts.push(format!("accepts rows where {}", when.join(" and ")));
+        }
+        parts.extend(stage.steps.iter().map(step));
+        let columns = loaded.config.columns.iter().filter(|column| column.stage + 1 == number);
+        let columns: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        let name = &stage.name;
+        if stages.len() > 1 {
+            let columns =
+                if columns.is_empty() { "no columns of its own".to_owned() } else { columns.join(", ") };
+            text.push_str(&format!("stage {number}, {name}: {columns}\n"));
+            parts.iter().for_each(|part| text.push_str(&format!("  {part}\n")));
+        } else {
+            parts.iter().for_each(|part| text.push_str(&format!("{part}\n")));
+        }
+    }
+    text
+}
+
+/// A step in words.
+fn step(step: &StepConfig) -> String {
+    match step {
+        StepConfig::Filter { when } => format!("then filter: {}", when.source),
+        StepConfig::Dedupe { by } => format!("then dedupe by {}", by.join(", ")),
+        StepConfig::Explode { columns } => format!("then explode {}", columns.join(", ")),
+        StepConfig::Sample { size: SampleSize::Rows(rows) } => format!("then sample {}", count(*rows, "row")),
+        StepConfig::Sample { size: SampleSize::Share(share) } => {
+            format!("then sample {}% of the rows", share * 100.0)
+        }
+        StepConfig::Sort { by } => {
+            let key = |key: &SortKey| format!("{}{}", key.column, if key.descending { " desc" } else { "" });
+            format!("then sort by {}", by.iter().map(key).collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 fn seed(loaded: &Loaded) -> String {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::config::{Column, ColumnKind, Config};
-use anabranch_dataset::output::{LimitReport, ModelMetadata};
-use anabranch_dataset::{Build, ColumnSnapshot, Snapshot};
+use anabranch_dataset::output::{LimitReport, ModelMetadata, StageView};
+use anabranch_dataset::{AcceptSnapshot, Build, ColumnSnapshot, Snapshot};
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
@@ -34,6 +34,8 @@ pub(crate) struct Pace {
     usage: BTreeMap<String, ModelMetadata>,
     /// Settled cells per column that an earlier build had done.
     before: Vec<u64>,
+    /// The stage under way, if there are several.
+    stage: Option<StageView>,
     /// Longer names for some columns.
     labels: Vec<(String, String)>,
 }
@@ -45,7 +47,7 @@ impl Pace {
         let samples = VecDeque::from([(now, latest.clone())]);
         let before = latest.columns.iter().map(settled).collect();
         let (limits, usage, labels) = (build.limits(), build.usage(), Vec::new());
-        Pace { began: now, now, samples, latest, limits, usage, before, labels }
+        Pace { began: now, now, samples, latest, limits, usage, before, stage: build.stage_view(), labels }
     }
 
     /// The samplers of a configuration, and the columns of its seed, are filled together: the first one stands for all.
@@ -65,7 +67,14 @@ impl Pace {
     /// Takes the counters of now.
     pub(crate) fn read(&mut self, build: &Build, now: Instant) {
         self.now = now;
+        let stage = build.stage_view();
         self.latest = build.progress().snapshot();
+        if stage != self.stage {
+            // Other columns, and other rows.
+            self.stage = stage;
+            self.samples.clear();
+            self.before = self.latest.columns.iter().map(settled).collect();
+        }
         (self.limits, self.usage) = (build.limits(), build.usage());
         if self.samples.back().is_none_or(|(at, _)| now - *at >= STEP) {
             self.samples.push_back((now, self.latest.clone()));
@@ -82,6 +91,9 @@ impl Pace {
 
     /// Rows whose cells are all settled. Failed cells of a column drop their rows, or are null in them.
     fn rows_done(&self) -> u64 {
+        if let Some(accept) = self.latest.accept {
+            return accept.accepted.min(self.latest.rows);
+        }
         let done = self.latest.columns.iter().map(|column| self.rows_done_in(column)).min();
         done.unwrap_or(self.latest.rows_written)
     }
@@ -108,8 +120,20 @@ impl Pace {
         (0..self.latest.columns.len()).map(|number| self.rate(number)).sum()
     }
 
+    /// The time until enough rows are accepted.
+    fn accepted_left(&self, accept: AcceptSnapshot) -> Option<Duration> {
+        let (from, first) = self.samples.front()?;
+        let accepted = accept.accepted.saturating_sub(first.accept.map_or(0, |accept| accept.accepted));
+        let rate = accepted as f64 / (self.now - *from).as_secs_f64();
+        let missing = self.latest.rows.saturating_sub(accept.accepted);
+        (rate > 0.0 && missing > 0).then(|| Duration::try_from_secs_f64(missing as f64 / rate).ok())?
+    }
+
     /// The time that the slowest column takes for its remaining cells.
     fn left(&self) -> Option<Duration> {
+        if let Some(accept) = self.latest.accept {
+            return self.accepted_left(accept);
+        }
         let elapsed = self.elapsed().as_secs_f64();
         let left = self.latest.columns.iter().enumerate().filter_map(|(number, column)| {
             let remaining = self.latest.rows - self.rows_done_in(column);
@@ -128,10 +152,8 @@ impl Pace {
     /// How far the build is, in one line. If there is no room for all, it lacks what matters least.
     pub(crate) fn line(&self) -> String {
         let snapshot = &self.latest;
-        let mut parts = vec![
-            (0, format!("{} of {} rows", grouped(self.rows_done()), grouped(snapshot.rows))),
-            (6, format!("{} cells/s", per_second(self.total_rate()))),
-        ];
+        let mut parts =
+            vec![(0, self.rows_text()), (6, format!("{} cells/s", per_second(self.total_rate())))];
         parts.extend(self.busy_models().map(|busy| (1, busy)));
         parts.extend(Spent::of(&self.usage).parts());
         let retried: u64 = snapshot.columns.iter().map(|column| column.retried).sum();
@@ -143,6 +165,29 @@ impl Pace {
         parts.push((if left.is_some() { 7 } else { 0 }, elapsed));
         parts.extend(left.map(|left| (0, format!("{} left", brief(left)))));
         fitted(parts)
+    }
+
+    /// The rows that are there, of those that are asked for.
+    fn rows_text(&self) -> String {
+        let stage = self.stage.as_ref().map_or_else(String::new, |stage| {
+            format!("stage {} of {} ({}): ", stage.number, stage.count, stage.name)
+        });
+        let rows = format!("{} of {} rows", grouped(self.rows_done()), grouped(self.latest.rows));
+        format!(
+            "{stage}{rows}{}",
+            self.latest.accept.map_or_else(String::new, |accept| self.acceptance(accept))
+        )
+    }
+
+    /// The share of rows that are accepted, and how many it takes in all.
+    fn acceptance(&self, accept: AcceptSnapshot) -> String {
+        let Some(share) = accept.acceptance() else { return " accepted".to_owned() };
+        let forecast = (self.latest.rows as f64 / share).ceil();
+        let of = match forecast <= accept.most as f64 {
+            true => format!("about {} candidates", grouped(forecast as u64)),
+            false => format!("more than {} candidates needed", grouped(accept.most)),
+        };
+        format!(" accepted ({:.0}%, {of})", share * 100.0)
     }
 
     /// The models that have calls in flight or pause, in short.
@@ -174,7 +219,7 @@ impl Pace {
         let bar = format!("[{}{}]", "=".repeat(full.min(BAR)), " ".repeat(BAR.saturating_sub(full)));
         let percent = done * 100 / rows.max(1);
         let mut lines = vec![
-            format!("{bar} {percent}%  {} of {} rows, {}", grouped(done), grouped(rows), self.times()),
+            format!("{bar} {percent}%  {}, {}", self.rows_text(), self.times()),
             format!(
                 "  {} on disk, {} dropped",
                 grouped(snapshot.rows_written),
@@ -248,6 +293,8 @@ impl Pace {
         };
         json!({
             "event": "progress",
+            "stage": self.stage,
+            "accept": snapshot.accept,
             "elapsed_seconds": rounded(self.elapsed().as_secs_f64()),
             "left_seconds": self.left().map(|left| rounded(left.as_secs_f64())),
             "rows": snapshot.rows,
@@ -327,8 +374,8 @@ mod tests {
     use std::collections::{BTreeMap, VecDeque};
     use std::time::Duration;
 
-    use anabranch_dataset::output::{LimitReport, ModelMetadata};
-    use anabranch_dataset::{ColumnSnapshot, Snapshot};
+    use anabranch_dataset::output::{LimitReport, ModelMetadata, StageView};
+    use anabranch_dataset::{AcceptSnapshot, ColumnSnapshot, Snapshot};
     use anabranch_engine::clock::{Clock as _, SystemClock};
     use expect_test::expect;
 
@@ -370,6 +417,7 @@ mod tests {
             }],
             usage: BTreeMap::new(),
             before: Vec::new(),
+            stage: None,
             labels: vec![("category".to_owned(), "category and 2 more samplers".to_owned())],
         }
     }
@@ -456,6 +504,17 @@ mod tests {
     fn events_have_all_counters() {
         expect![[r#"{"columns":[{"cells_per_second":300.0,"failed":0,"finished":3000,"name":"category","retried":0,"skipped":0},{"cells_per_second":210.5,"failed":5,"finished":2100,"name":"ticket","retried":0,"skipped":0},{"cells_per_second":200.0,"failed":0,"finished":1500,"name":"verdict","retried":0,"skipped":500}],"elapsed_seconds":10.0,"errors":{"rate_limited":2,"timeout":3},"event":"progress","left_seconds":39.975,"models":[{"calls":0,"cooling_ms":null,"in_flight":8,"limit":12,"name":"openai/small","refused":0,"requests_left":null,"tokens_left":null}],"row_groups_written":0,"rows":10000,"rows_done":2005,"rows_dropped":5,"rows_written":1000,"usage":{}}"#]]
         .assert_eq(&pace().json().to_string());
+    }
+
+    #[test]
+    fn a_yield_and_a_stage_are_shown() {
+        let mut pace = pace();
+        pace.stage = Some(StageView { name: "questions".to_owned(), number: 1, count: 2 });
+        let accept = AcceptSnapshot { candidates: 4_000, most: 100_000, accepted: 1_200, rejected: 2_700 };
+        pace.latest.accept = Some(accept);
+        expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, about 32,500 candidates), openai/small 8/12, 5 failed, 73 s left"].assert_eq(&pace.line());
+        pace.latest.accept = Some(AcceptSnapshot { most: 20_000, ..accept });
+        expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, more than 20,000 candidates needed)"].assert_eq(&pace.rows_text());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use clap::Args;
 use super::build::ContinueOptions;
 use super::flow::FlowOptions;
 use super::pace::grouped;
-use super::sources::{GenerateOptions, engine, runtime};
+use super::sources::{self, GenerateOptions, engine, runtime};
 use super::unbuilt;
 use crate::failure::Failure;
 use crate::table::Table;
@@ -42,9 +42,9 @@ Exit codes: 0 planned; 1 refused (a build has the journal, a file cannot be read
 pub(crate) struct Plan {
     #[command(flatten)]
     generated: GenerateOptions,
-    /// The number of rows to generate.
+    /// The number of rows: of the first stage, if there are several [default: `rows` of the configuration].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
-    rows: u64,
+    rows: Option<u64>,
     /// The folder that the build would write to.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -71,7 +71,7 @@ impl Plan {
         let engine = engine()?;
         let dataset = self.generated.dry_dataset(&loaded, &engine)?;
         let options = BuildOptions {
-            rows: self.rows,
+            rows: sources::rows(self.rows, &loaded)?,
             out: self.out.clone(),
             replace: self.continued.replace,
             retry_failed: self.continued.retry_failed,

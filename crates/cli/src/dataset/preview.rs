@@ -70,7 +70,11 @@ impl Preview {
         if self.generated.demo && !aliases(&loaded).is_empty() {
             out::note("the demo model wrote the texts: they are made up");
         }
+        if preview.rejected > 0 {
+            out::note(&format!("{} of {} were not accepted", preview.rejected, count(self.rows, "row")));
+        }
         match preview.rows.ids.len() as u64 {
+            _ if loaded.config.stages.len() > 1 || preview.rejected > 0 => Ok(()),
             0 => Err(Failure::of("no row was left: in each one a cell failed")),
             rows if rows < self.rows => {
                 out::note(&format!("{} of {} were dropped", self.rows - rows, count(self.rows, "row")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_dataset::output::ModelMetadata;
+use anabranch_dataset::output::{ModelMetadata, StageReport};
 use anabranch_dataset::{BuildReport, Cap, ErrorRate, RowError, StopReason};
 use anabranch_text::{count, duration, money};
 use serde_json::{Value, json};
@@ -57,17 +57,16 @@ impl BuildSummary<'_> {
     /// The report for people.
     pub(super) fn text(&self, report: &BuildReport) -> String {
         let BuildSummary { name, rows, out, seed, elapsed, demo, .. } = self;
-        let mut text = format!(
-            "{name}: {} of {} rows, seed {seed}, in {}\n",
-            grouped(report.rows),
-            grouped(*rows),
-            duration::format(*elapsed)
-        );
+        // Rows that are asked for are those of the first stage.
+        let asked = if report.stages.len() > 1 { String::new() } else { format!(" of {}", grouped(*rows)) };
+        let (there, elapsed) = (grouped(report.rows), duration::format(*elapsed));
+        let mut text = format!("{name}: {there}{asked} rows, seed {seed}, in {elapsed}\n");
         text.push_str(&self.continued(report));
         if *demo && !report.models.is_empty() {
             text.push_str("  the demo model wrote the texts: they are made up\n");
         }
         text.push_str(&format!("  rows    {}\n", out.join("parquet-files").display()));
+        text.push_str(&stages_text(&report.stages));
         let errors = out.join("errors.parquet");
         match report.error_count {
             0 => text.push_str("  errors  none\n"),
@@ -128,6 +127,9 @@ impl BuildSummary<'_> {
                 "\n  {failed} of the last {calls} calls of {model} failed\n  the last failure: {class}: {message}"
             ));
         }
+        if let Some(reason @ StopReason::Candidates { .. }) = &report.stopped {
+            text.push_str(&format!("\n  {reason}"));
+        }
         if let Some(StopReason::Budget(cap)) = &report.stopped {
             text.push_str(&format!("\n  {cap}\n  spent so far: {}", Spent::of(&report.models).words()));
         }
@@ -146,6 +148,10 @@ impl BuildSummary<'_> {
         text.push_str(&match &report.stopped {
             Some(StopReason::Asked | StopReason::Budget(Cap::Deadline(_))) => {
                 "\nrun the same command again to go on".to_owned()
+            }
+            Some(StopReason::Candidates { .. }) => {
+                "\nraise `max_candidates` below `accept`, or accept more, and run the command again to go on"
+                    .to_owned()
             }
             Some(StopReason::Budget(cap)) => {
                 format!("\nraise {} and run the command again to go on", cap.flag())
@@ -208,7 +214,7 @@ impl BuildSummary<'_> {
         json!({
             "event": "end", "status": status, "rows": report.rows, "resumed_rows": report.resumed,
             "rows_dropped": report.dropped, "failed_cells": report.error_count, "models": report.models, "models_of_run": report.models_of_run, "cost": cost(&report.models),
-            "was_complete": self.was_complete,
+            "was_complete": self.was_complete, "stages": report.stages,
             "reason": report.stopped.as_ref().map(ToString::to_string),
             "error_rate": error_rate(report),
             "budget": match &report.stopped {
@@ -218,6 +224,36 @@ impl BuildSummary<'_> {
             "elapsed_seconds": rounded(self.elapsed.as_secs_f64()), "plan": report.plan,
         })
     }
+}
+
+/// The way of rows through stages and steps, if it is not plain.
+pub(super) fn stages_text(stages: &[StageReport]) -> String {
+    let is_plain = |stage: &StageReport| stage.rejected + stage.surplus == 0 && stage.steps.is_empty();
+    if stages.len() < 2 && stages.iter().all(is_plain) {
+        return String::new();
+    }
+    let mut text = String::new();
+    for (stage, number) in stages.iter().zip(1..) {
+        let name = if stages.len() > 1 { format!("stage {number}, {}: ", stage.name) } else { String::new() };
+        let mut way = vec![format!("{} generated", grouped(stage.candidates))];
+        if stage.rejected + stage.surplus > 0 {
+            let decided = (stage.rows + stage.surplus + stage.rejected).max(1);
+            let share = (stage.rows + stage.surplus) as f64 * 100.0 / decided as f64;
+            way.push(format!("{} not accepted ({share:.0}% were)", grouped(stage.rejected)));
+        }
+        let counts =
+            [(stage.dropped, "dropped by failures"), (stage.surplus, "accepted beyond what was asked for")];
+        way.extend(
+            counts
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{} {what}", grouped(*count))),
+        );
+        way.push(format!("{} kept", grouped(stage.rows)));
+        way.extend(stage.steps.iter().map(|step| format!("{} left {}", step.step, grouped(step.after))));
+        text.push_str(&format!("  {name}{}\n", way.join(", ")));
+    }
+    text
 }
 
 /// The calls that stopped a build early.

@@ -230,24 +230,24 @@ fn spent(spent: &Spent, by_column: bool) -> String {
     table.text(2)
 }
 
-fn estimated(planned: &Estimated, spent: &Spent) -> String {
+fn estimated(found: &Estimated, spent: &Spent) -> String {
     let mut table =
         Table::new(["column", "calls planned", "made", "tokens planned", "used", "cost planned", "actual"]);
-    let mut line = |name: &str, calls: (f64, u64), tokens: (f64, u64), costs: [Option<f64>; 2]| {
-        let whole = |number: f64| format!("{:.0}", number.round());
+    let mut line = |name: &str, calls: [u64; 2], tokens: [u64; 2], costs: [Option<f64>; 2]| {
+        let [[planned, made], [expected, used]] =
+            [calls, tokens].map(|both| both.map(|count| count.to_string()));
         let [cost, actual] = costs.map(|cost| cost.map(money).unwrap_or_default());
-        let cells =
-            [whole(calls.0), calls.1.to_string(), whole(tokens.0), tokens.1.to_string(), cost, actual];
-        table.row([name.to_owned()].into_iter().chain(cells));
+        table.row([name.to_owned(), planned, made, expected, used, cost, actual]);
     };
-    for found in &spent.lines {
-        let Some(column) = planned.column(&found.name) else { continue };
-        let used = found.spend.input_tokens + found.spend.output_tokens;
-        let tokens = (column.input_tokens + column.output_tokens, used);
-        line(&found.name, (column.calls, found.spend.calls), tokens, [column.cost, found.spend.cost]);
+    for column in found.columns.iter().filter(|_| found.is_from_start) {
+        let actual = spent.lines.iter().find(|line| line.name == column.name);
+        let actual = actual.map(|line| line.spend.clone()).unwrap_or_default();
+        let tokens = [column.input_tokens + column.output_tokens, actual.input_tokens + actual.output_tokens];
+        line(&column.name, [column.calls, actual.calls], tokens, [column.cost, actual.cost]);
     }
-    let tokens = (planned.input_tokens + planned.output_tokens, spent.input_tokens + spent.output_tokens);
-    line("all", (planned.calls, spent.calls), tokens, [planned.cost, spent.cost]);
+    let both = [&found.planned, &found.actual];
+    let tokens = both.map(|totals| totals.input_tokens + totals.output_tokens);
+    line("all", both.map(|totals| totals.calls), tokens, both.map(|totals| totals.cost));
     table.text(2)
 }
 
@@ -256,10 +256,9 @@ fn course(found: &Section) -> String {
     if timeline.groups.is_empty() {
         return String::new();
     }
-    let groups = timeline.groups.len() as u64;
     let seconds = found.elapsed_ms() as f64 / 1e3;
     let runs = count(timeline.starts.len().max(1) as u64, "run");
-    let mut text = format!("  {} in {runs}\n", count(groups, "row group"));
+    let mut text = format!("  {} in {runs}\n", count(timeline.group_count(), "row group"));
     if seconds > 0.0 {
         let (rows, calls) = (found.rows as f64 / seconds, found.spent.calls as f64 / seconds);
         writeln!(text, "  {} rows/s, {} calls/s on average", short(rows), short(calls))

@@ -135,6 +135,13 @@ pub(super) fn offline_dataset(loaded: &Loaded, engine: &Engine, demo: bool) -> R
     Dataset::from_config(&loaded, engine, &models, &post)
 }
 
+/// The number of rows: by the flag, or as the configuration has it.
+pub(super) fn rows(flag: Option<u64>, loaded: &Loaded) -> Result<u64, Failure> {
+    let written = loaded.config.stages.first().and_then(|stage| stage.rows);
+    flag.or(written)
+        .ok_or_else(|| Failure::of("say how many rows: --rows N, or `rows:` in the configuration"))
+}
+
 /// The aliases without a model, and the ways out.
 pub(super) fn without_model(loaded: &Loaded) -> Option<String> {
     let aliases: Vec<String> = loaded.config.aliases_without_model().into_iter().map(quote).collect();

@@ -87,12 +87,26 @@ fn text(status: &FolderStatus) -> String {
     if let Some(reason) = &build.reason {
         text.push_str(&format!("  reason  {reason}\n"));
     }
+    if let Some(stage) = &build.stage {
+        text.push_str(&format!("  stage   {} of {}, {}\n", stage.number, stage.count, stage.name));
+    }
     text.push_str(&format!(
         "  rows    {} of {} on disk, {} dropped\n",
         grouped(rows_on_disk(status)),
         grouped(progress.rows),
         grouped(progress.rows_dropped)
     ));
+    if let Some(accept) = &progress.accept {
+        let share = accept
+            .acceptance()
+            .map_or_else(String::new, |share| format!(" ({:.0}% accepted)", share * 100.0));
+        text.push_str(&format!(
+            "  accept  {} of {} candidates looked at, {} at most{share}\n",
+            grouped(accept.accepted + accept.rejected),
+            grouped(accept.candidates),
+            grouped(accept.most)
+        ));
+    }
     let errors = errors(status);
     let classes = errors.iter().map(|(class, count)| format!("{class} {}", grouped(*count)));
     let classes = classes.collect::<Vec<_>>().join(", ");
@@ -116,6 +130,9 @@ fn json(status: &FolderStatus) -> Value {
         "rows": build.progress.rows,
         "rows_written": rows_on_disk(status),
         "rows_dropped": build.progress.rows_dropped,
+        "stage": build.stage,
+        "accept": build.progress.accept,
+        "stages": metadata.stages,
         "columns": build.progress.columns,
         "limits": build.limits,
         "models": build.models,

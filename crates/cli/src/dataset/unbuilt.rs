@@ -76,7 +76,7 @@ pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
         |name: &String| ["models", "columns", "run options"].contains(&&**name) || name.starts_with("files");
     let edits = edits(columns);
     // Names and types of columns differ because the configuration does.
-    let is_told = |name: &&String| !(*name == "columns" && !edits.is_empty());
+    let is_told = |name: &&String| *name != "columns" || edits.is_empty();
     let other = |name: &String| match name.as_str() {
         "configuration" if !edits.is_empty() => format!("another configuration (since then {edits})"),
         _ if is_plural(name) => format!("other {name}"),
@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn other_inputs_are_listed() {
         let differ = ["configuration", "models", "seed"].map(str::to_owned).to_vec();
-        let refused = |differ, columns| Error::Inputs { path: "out".into(), differ, columns };
+        let refused =
+            |differ, columns| Error::Inputs { path: "out".into(), differ, columns: Box::new(columns) };
         check(
             refused(differ, ColumnEdits::default()),
             &expect![

@@ -235,7 +235,8 @@ impl KnownRow {
         });
         let errors =
             self.story.stages.iter().flat_map(|stage| &stage.errors).map(|error| error.column.as_str());
-        files.chain(traced).chain(errors).collect()
+        let configured = self.config.iter().flat_map(|config| &config.columns).map(|column| &*column.name);
+        files.chain(traced).chain(errors).chain(configured).collect()
     }
 
     fn has_column(&self, column: &str) -> bool {

@@ -23,11 +23,12 @@ pub(super) fn text(known: &KnownRow, column: Option<&str>, full: bool) -> String
     let mut page = Page { text: String::new(), full };
     page.head(known);
     let mut shown: HashMap<String, Value> = HashMap::new();
+    let mut has_cell = false;
     for story in &known.story.stages {
         if known.story.stages.len() > 1 || story.stage.is_some() {
             page.line(0, "");
             let name = story.stage.as_deref().unwrap_or_default();
-            page.line(0, &format!("stage {}, row {}: {}", quote(name), story.row, place(story)));
+            page.line(0, &format!("stage {}, row {}: {}", quote(name), story.row, place(known, story)));
         }
         for name in names(known, story) {
             let cell = known.cells.iter().find(|cell| is_of(cell, &name));
@@ -38,8 +39,13 @@ pub(super) fn text(known: &KnownRow, column: Option<&str>, full: bool) -> String
             }
             page.cell(known, story, (&name, value.as_ref(), cell.filter(|_| !shown.contains_key(&name))));
             shown.extend(value.map(|value| (name, value)));
+            has_cell = true;
         }
         page.steps(story);
+    }
+    if let Some(column) = column.filter(|_| !has_cell) {
+        page.line(0, "");
+        page.line(0, &format!("{column}: it was not made for this row"));
     }
     if !known.notes.is_empty() {
         page.line(0, "");
@@ -51,15 +57,20 @@ pub(super) fn text(known: &KnownRow, column: Option<&str>, full: bool) -> String
 /// The columns of a row in a stage: as the files have them, then those that only the journal tells of.
 pub(super) fn names(known: &KnownRow, story: &StageStory) -> Vec<String> {
     let mut names: Vec<String> = story.values.iter().map(|(name, _)| name.clone()).collect();
-    let stage = known.story.stages.iter().position(|other| std::ptr::eq(other, story)).unwrap_or(0);
+    let stage = number(known, story);
     let of_stage = |cell: &&TracedCell| {
         let column = known.config.as_ref().and_then(|config| column_named(config, &cell.column));
         column.map_or(0, |column| column.stage) == stage
     };
-    let traced = known.cells.iter().filter(of_stage).flat_map(|cell| match &cell.values[..] {
-        [] => vec![cell.column.clone()],
-        values => values.iter().map(|(name, _)| name.clone()).collect(),
-    });
+    // The condition of `accept` is a cell without a column.
+    let has_column = |cell: &&TracedCell| {
+        !cell.values.is_empty() || !cell.calls.is_empty() || cell.state != CellState::Computed
+    };
+    let traced =
+        known.cells.iter().filter(of_stage).filter(has_column).flat_map(|cell| match &cell.values[..] {
+            [] => vec![cell.column.clone()],
+            values => values.iter().map(|(name, _)| name.clone()).collect(),
+        });
     let errors = story.errors.iter().map(|error| error.column.clone());
     for name in traced.chain(errors) {
         if !names.contains(&name) {
@@ -67,6 +78,11 @@ pub(super) fn names(known: &KnownRow, story: &StageStory) -> Vec<String> {
         }
     }
     names
+}
+
+/// The number of a stage, from 0.
+fn number(known: &KnownRow, story: &StageStory) -> usize {
+    known.story.stages.iter().position(|other| std::ptr::eq(other, story)).unwrap_or(0)
 }
 
 pub(super) fn is_of(cell: &TracedCell, name: &str) -> bool {
@@ -108,7 +124,7 @@ pub(super) fn kind(config: Option<&Config>, name: &str) -> Option<&'static str> 
 }
 
 /// The place of a row, in words.
-fn place(story: &StageStory) -> String {
+fn place(known: &KnownRow, story: &StageStory) -> String {
     match &story.place {
         RowPlace::InFile { file, position, rows } => {
             format!("at position {} of {} in {}", position, rows, file.display())
@@ -118,11 +134,27 @@ fn place(story: &StageStory) -> String {
             let error = error.map_or_else(String::new, |error| format!(" {} failed", quote(&error.column)));
             format!("dropped, because{error}")
         }
-        RowPlace::NotAccepted => "not accepted: a condition of `accept` was not met".to_owned(),
+        RowPlace::NotAccepted => {
+            let stage = known.config.as_ref().and_then(|config| config.stages.get(number(known, story)));
+            let accept = stage.and_then(|stage| stage.accept.as_ref()).map_or(&[][..], |accept| &accept.when);
+            let conditions: Vec<String> = accept.iter().map(|when| quote(&when.source)).collect();
+            format!("not accepted: `accept` was not met ({})", conditions.join(", ")).replace(" ()", "")
+        }
         RowPlace::Absent => {
             "not in the files: the build did not come to it, or had enough rows before".to_owned()
         }
         RowPlace::NoSuchPart { row } => format!("there is no row {row}: no step took the row apart"),
+    }
+}
+
+/// The end of a row's story, in words.
+fn outcome_of(known: &KnownRow, last: &StageStory) -> String {
+    let stage = quote(last.stage.as_deref().unwrap_or_default());
+    match &last.steps {
+        StepStory::Passed => place(known, last),
+        StepStory::Dropped { step, .. } => format!("dropped by {step} behind the stage {stage}"),
+        StepStory::Became { step, .. } => format!("taken apart by {step} behind the stage {stage}"),
+        StepStory::NoSuchPart { row, .. } => format!("there is no row {row}"),
     }
 }
 
@@ -194,7 +226,8 @@ impl Page {
         let story = &known.story;
         let name =
             if story.metadata.dataset_name.is_empty() { "the dataset" } else { &story.metadata.dataset_name };
-        let outcome = story.stages.last().map_or_else(|| "not in the files".to_owned(), place);
+        let outcome = story.stages.last();
+        let outcome = outcome.map_or_else(|| "not in the files".to_owned(), |last| outcome_of(known, last));
         let folder = known.folder.display();
         self.line(0, &format!("row {} of {name} ({folder}): {outcome}", story.row));
         if let Some(built) = &known.built {
@@ -304,7 +337,10 @@ impl Page {
         let usage = recorded.usage;
         let mut facts =
             vec![format!("{} tokens in, {} out", grouped(usage.input_tokens), grouped(usage.output_tokens))];
-        facts.extend(recorded.took.map(|took| format!("took {}", duration::format(took))));
+        facts.extend(recorded.took.map(|took| match took.as_millis() {
+            0 => "took under 1 ms".to_owned(),
+            _ => format!("took {}", duration::format(took)),
+        }));
         facts.extend(cost(known, alias, recorded).map(money::format));
         facts.push(format!("recorded {}", moment(recorded.at_ms)));
         facts.extend(paid_in_build(known, recorded).map(|paid| match paid {

@@ -87,6 +87,7 @@ fn rows_come_into_a_folder() {
         parquet-files/batch_00000.parquet
         parquet-files/batch_00001.parquet
         parquet-files/batch_00002.parquet
+        sources.json
         status.json"#]]
     .assert_eq(&beside_journal(&folder.join("out")).join("\n"));
     let metadata: Value =

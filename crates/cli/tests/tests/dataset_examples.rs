@@ -6,7 +6,7 @@ use crate::binary::{in_folder, root};
 use crate::dataset::{check, empty};
 use crate::recipe::timeless;
 
-const EXAMPLES: [&str; 3] = ["support_tickets", "text_to_sql", "product_qa"];
+const EXAMPLES: [&str; 4] = ["support_tickets", "text_to_sql", "product_qa", "interview"];
 
 #[test]
 fn examples_check_clean_and_build() {
@@ -30,7 +30,12 @@ fn examples_check_clean_and_build() {
         let build = ["dataset", "build", &file, "--rows", "20", "--demo", "--out", out.to_str().unwrap()];
         let said = in_folder(&root(), &build, "");
         assert_eq!(said.code, 0, "{}", said.stderr);
-        assert!(said.stdout.starts_with(&format!("{name}: 20 of 20 rows")), "{}", said.stdout);
+        let rows = if name == "interview" { " rows, seed 0" } else { "20 of 20 rows" };
+        assert!(
+            said.stdout.starts_with(&format!("{name}: ")) && said.stdout.contains(rows),
+            "{}",
+            said.stdout
+        );
     }
 }
 
@@ -96,22 +101,21 @@ fn steady(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The commands of `docs/dataset-durability.md` say what the page shows. UPDATE_EXPECT=1 rewrites the page.
-#[test]
-fn the_page_about_durability_is_right() {
-    let page = root().join("docs/dataset-durability.md");
-    let text = std::fs::read_to_string(&page).unwrap();
-    let folder = empty("dataset_durability");
+/// The commands of a page say what it shows, with its first block of YAML as the configuration, which `changed` may change
+/// before one of its blocks of commands. UPDATE_EXPECT=1 rewrites the page.
+fn is_right(page: &str, config_file: &str, changed: impl Fn(usize, &str) -> Option<String>) {
+    let path = root().join("docs").join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let folder = empty(&page.replace(['-', '.'], "_"));
     let config = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
-    std::fs::write(folder.join("greetings.yaml"), config).unwrap();
+    std::fs::write(folder.join(config_file), config).unwrap();
     let mut parts = text.split("```console\n");
     let mut rewritten = parts.next().unwrap().to_owned();
     for (number, part) in parts.enumerate() {
         let (shown, rest) = part.split_once("```").unwrap();
-        if number == 1 {
-            let changed = config.replace("goodbye", "good night");
+        if let Some(changed) = changed(number, config) {
             assert_ne!(changed, config);
-            std::fs::write(folder.join("greetings.yaml"), changed).unwrap();
+            std::fs::write(folder.join(config_file), changed).unwrap();
         }
         let mut said = String::new();
         for command in shown.lines().filter_map(|line| line.strip_prefix("$ anabranch ")) {
@@ -122,8 +126,20 @@ fn the_page_about_durability_is_right() {
         rewritten.push_str(&format!("```console\n{}```{rest}", if is_right { shown } else { &said }));
     }
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(&page, &rewritten).unwrap();
+        std::fs::write(&path, &rewritten).unwrap();
     } else {
         assert_eq!(rewritten, text);
     }
+}
+
+#[test]
+fn the_page_about_durability_is_right() {
+    is_right("dataset-durability.md", "greetings.yaml", |number, config| {
+        (number == 1).then(|| config.replace("goodbye", "good night"))
+    });
+}
+
+#[test]
+fn the_page_about_spend_is_right() {
+    is_right("dataset-spend.md", "names.yaml", |_, _| None);
 }

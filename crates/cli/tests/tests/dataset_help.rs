@@ -21,9 +21,12 @@ fn verbs_are_listed() {
               check    Checks a configuration: reports all errors at once, or shows its columns, models and seed
               preview  Generates a few rows in memory and shows them as readable records
               build    Generates rows into a folder of Parquet files
+              plan     Says what a build would cost, and makes no call: calls, tokens, money and time, by column
               status   Shows the state of a build: how far it is, what it spent, and how to go on
               report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
               diff     Compares two built datasets: rows, columns, cells, settings, spend
+              why      Tells the story of one row: prompts, replies, cost and time of each cell, or what dropped
+                       it
               export   Writes the rows of a built dataset as JSON lines or CSV
               new      Writes a small configuration that runs at once, and a template of a models file
               help     Print this message or the help of the given subcommand(s)
@@ -50,31 +53,32 @@ fn help_of_status() {
     check(
         &["status", "--help"],
         &expect![[r#"
-        Shows the state of a build: how far it is, what it spent, and how to go on
+            Shows the state of a build: how far it is, what it spent, and how to go on
 
-        Usage: anabranch dataset status [OPTIONS] <DIR>
+            Usage: anabranch dataset status [OPTIONS] <DIR>
 
-        Arguments:
-          <DIR>  The folder that `build --out` named
+            Arguments:
+              <DIR>  The folder that `build --out` named
 
-        Options:
-              --json          One JSON object
-              --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
-                              both: json,debug. The level is warn if not given, and info for `serve` [env:
-                              ANABRANCH_LOG] [default: text]
-          -h, --help          Print help
+            Options:
+                  --json          One JSON object
+                  --log <FORMAT>  Log lines on stderr: text or json, a level (off, error, warn, info, debug), or
+                                  both: json,debug. The level is warn if not given, and info for `serve` [env:
+                                  ANABRANCH_LOG] [default: text]
+              -h, --help          Print help
 
-        The state is running, complete, stopped (by a signal, or early because calls failed), failed, or
-        interrupted (its process was killed or crashed). A build writes its state every second; a running
-        one is not disturbed. Counts of cells, calls and tokens are those since it was last continued.
+            The state is running, complete, stopped (by a signal, by its budget, or early because calls failed),
+            failed, or interrupted (its process was killed or crashed). A build writes its state every second; a
+            running one is not disturbed. Calls, tokens, money and time are those of all runs since the build
+            began; cells are those since it was last continued.
 
-          anabranch dataset status tickets
-          anabranch dataset status tickets --json
+              anabranch dataset status tickets
+              anabranch dataset status tickets --json
 
-        Exit codes: 0 the state was read, whatever it is; 1 there is no build, or its files cannot be read
-        (stderr says why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 the state was read, whatever it is; 1 there is no build, or its files cannot be read
+            (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
     );
 }
 
@@ -200,37 +204,37 @@ fn help_of_report_and_diff() {
     check(
         &["report", "--help"],
         &expect![[r#"
-        Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
+            Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
 
-        Usage: anabranch dataset report [OPTIONS] <DIR>
+            Usage: anabranch dataset report [OPTIONS] <DIR>
 
-        Arguments:
-          <DIR>  The folder that `build --out` named
+            Arguments:
+              <DIR>  The folder that `build --out` named
 
-        Options:
-              --html [<FILE>]  Writes the report as one HTML page: to this file, `-` for stdout, or
-                               DIR/report.html if no file is named
-              --json           One JSON object
-              --log <FORMAT>   Log lines on stderr: text or json, a level (off, error, warn, info, debug),
-                               or both: json,debug. The level is warn if not given, and info for `serve`
-                               [env: ANABRANCH_LOG] [default: text]
-          -h, --help           Print help
+            Options:
+                  --html [<FILE>]  Writes the report as one HTML page: to this file, `-` for stdout, or
+                                   DIR/report.html if no file is named
+                  --json           One JSON object
+                  --log <FORMAT>   Log lines on stderr: text or json, a level (off, error, warn, info, debug),
+                                   or both: json,debug. The level is warn if not given, and info for `serve`
+                                   [env: ANABRANCH_LOG] [default: text]
+              -h, --help           Print help
 
-        The rows are read once, in bounded memory; figures of many rows that are estimates say so. A build
-        that runs is not disturbed: its report is about the row groups on disk.
+            The rows are read once, in bounded memory; figures of many rows that are estimates say so. A build
+            that runs is not disturbed: its report is about the row groups on disk.
 
-        stdout: the report as text, or with --json one JSON object. With --html: nothing, and the page is
-        one
-        file without scripts that loads nothing from anywhere, so it can be sent to others as it is.
+            stdout: the report as text, or with --json one JSON object. With --html: nothing; the page is one
+            file
+            without scripts that loads nothing from anywhere, so it can be sent to others as it is.
 
-          anabranch dataset report tickets
-          anabranch dataset report tickets --html
-          anabranch dataset report tickets --html /tmp/tickets.html
+              anabranch dataset report tickets
+              anabranch dataset report tickets --html
+              anabranch dataset report tickets --html /tmp/tickets.html
 
-        Exit codes: 0 the dataset was read; 1 there is no dataset, or its files cannot be read (stderr says
-        why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 the dataset was read; 1 there is no dataset, or its files cannot be read (stderr says
+            why); 2 wrong usage.
+            exit 0
+        "#]],
     );
     check(
         &["diff", "--help"],

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Config, Store};
-use anabranch_testkit::{ModelScript, ModelServer, Rng};
+use anabranch_testkit::{ModelCall, ModelScript, ModelServer, Rng};
+use serde_json::Value;
 
 use crate::binary::in_folder;
 use crate::dataset::with_config;
@@ -29,6 +31,30 @@ columns:
   - {name: said, column_type: llm-text, model_alias: writer, prompt: 'Say {{ id }}'}
 ";
 
+/// Three rows in ten are accepted; each becomes two in the second stage, of which a few are the same.
+const STAGED: &str = "
+run: {buffer_size: 60}
+stages:
+  - name: drafts
+    accept: first[-1:] in ['0', '1', '2']
+    columns:
+      - {name: n, column_type: sampler, sampler_type: uuid, params: {}}
+      - {name: first, column_type: llm-text, model_alias: writer, prompt: 'A {{ n }}'}
+      - name: parts
+        column_type: llm-structured
+        model_alias: writer
+        prompt: 'Parts of {{ first }}'
+        output_format: {type: array, items: {type: string}}
+    steps:
+      - explode: parts
+      - dedupe: [parts]
+  - name: words
+    columns:
+      - {name: word, column_type: llm-text, model_alias: writer, prompt: 'B {{ parts }} of {{ n }}'}
+    steps:
+      - sort: parts
+";
+
 struct Case {
     folder: PathBuf,
     server: ModelServer,
@@ -37,12 +63,13 @@ struct Case {
 
 impl Case {
     fn new(test: &str, config: &str, rows: usize) -> Case {
+        Case::scripted(test, config, rows, ModelScript::default())
+    }
+
+    fn scripted(test: &str, config: &str, rows: usize, script: ModelScript) -> Case {
         let folder = with_config(test, config);
-        let script = ModelScript {
-            latency: Duration::from_millis(2),
-            jitter: Duration::from_millis(6),
-            ..Default::default()
-        };
+        let script =
+            ModelScript { latency: Duration::from_millis(2), jitter: Duration::from_millis(6), ..script };
         let case = Case { folder, server: ModelServer::start(script), rows };
         let models = format!(
             "model_configs: [{{alias: writer, model: small, provider: here, \
@@ -118,6 +145,59 @@ fn fifty_kills_lose_no_row_and_repeat_only_calls_in_flight() {
     let extra = case.server.paid() - 2 * calls;
     assert!(extra <= 50 * PARALLEL, "{extra} calls beyond the least possible");
     assert_eq!(case.rows("killed"), case.rows("whole"));
+    // No request is made again once its reply is recorded, so each has one counted call, and the rest was in flight.
+    let metadata: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("killed/metadata.json")).unwrap()).unwrap();
+    for column in ["first", "second"] {
+        assert_eq!(metadata["spent"][column]["calls"], case.rows, "{}", metadata["spent"]);
+    }
+    assert_eq!(metadata["models"]["writer"]["calls"], calls);
+    let status = in_folder(&case.folder, &["dataset", "status", "killed", "--json"], "");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["spent"], metadata["spent"]);
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(case.folder.join("whole/metadata.json")).unwrap()).unwrap();
+    let tokens = |of: &Value| of["models"]["writer"]["output_tokens"].clone();
+    assert_eq!(tokens(&metadata), tokens(&whole), "the same replies have the same tokens");
+}
+
+#[test]
+fn kills_of_stages_with_accepted_rows_change_nothing() {
+    // The last digit of a draft follows from its prompt.
+    let reply = |call: &ModelCall| {
+        let prompt = call.prompt();
+        let sum = prompt.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+        match prompt.starts_with("Parts") {
+            true => format!("[\"x{}\", \"y{}\"]", sum / 7 % 150, sum % 1000),
+            false => format!("{} {}", &prompt[..prompt.len().min(8)], sum / 7 % 10),
+        }
+    };
+    let script = ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() };
+    let case = Case::scripted("dataset_kill_staged", STAGED, 200, script);
+    case.finish("whole");
+    let calls = case.server.paid();
+    assert_eq!(recorded(&case.folder.join("whole/journal")), calls);
+    let rows = case.rows("whole");
+    let mut rng = Rng::new(20);
+    let mut kills = 0;
+    // Until a build has so little left that it could end before it is killed.
+    while case.server.paid() + 200 < 2 * calls {
+        case.kill_after("killed", rng.within(0..60) as usize);
+        kills += 1;
+    }
+    assert!(kills > 10, "{kills} kills");
+    case.finish("killed");
+    assert_eq!(case.rows("killed"), rows);
+    let metadata = std::fs::read_to_string(case.folder.join("killed/stages/1-drafts/metadata.json")).unwrap();
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let count = |name: &str| metadata[name].as_u64().unwrap();
+    assert_eq!((count("actual_num_records"), count("target_num_records")), (200, 200));
+    let stage = &metadata["stages"][0];
+    let share = 200.0 / stage["candidates"].as_f64().unwrap();
+    assert!((0.2..0.4).contains(&share), "{share} of the candidates became rows");
+    // Groups that were begun anew may have other sizes, so some candidates more or less were begun.
+    let paid = case.server.paid() - calls;
+    assert!(paid <= calls + kills * PARALLEL + calls / 10, "{paid} calls for {calls} and {kills} kills");
 }
 
 #[test]
@@ -133,7 +213,7 @@ fn kills_of_a_shuffled_seed_lose_no_id() {
     let mut found: Vec<u64> = case
         .rows("killed")
         .lines()
-        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["id"].as_u64().unwrap())
+        .map(|row| serde_json::from_str::<Value>(row).unwrap()["id"].as_u64().unwrap())
         .collect();
     assert!(!found.is_sorted(), "the seed is shuffled");
     found.sort_unstable();

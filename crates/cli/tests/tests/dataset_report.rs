@@ -12,6 +12,7 @@ use crate::dataset::{POEMS, check, shown, with_config};
 
 /// Values that would do harm if they were markup.
 const HOSTILE: &str = r##"
+prices: {writer: {input: 0.15, output: 0.6}, judge: {input: 2, output: 8}}
 columns:
   - name: '<b onclick="hurt()">mood</b>'
     column_type: sampler
@@ -87,15 +88,11 @@ fn the_report_is_a_text() {
           COFFEE, 3 lines           ██████                          1 7.7%
           COFFEE, 5 lines           ██████                          1 7.7%
 
-        from candidates to rows
-          stage  generated  failed  not accepted  surplus  kept
-          -----  ---------  ------  ------------  -------  ----
-          rows          25       0             0        0    25
-
         calls, tokens and cost
-          alias   model  calls  reused  tokens in  tokens out  cost
+          column  model  calls  reused  tokens in  tokens out  cost
           ------  -----  -----  ------  ---------  ----------  ----
-          writer  demo      50       0       3007        1305
+          poem    demo      25       0        125        1155
+          facts   demo      25       0       2882         150
           all               50       0       3007        1305
 
         course of the build
@@ -175,7 +172,7 @@ fn numbers_are_those_of_the_metadata() {
     }
 }
 
-/// Adds the progress of a long build, a plan, and prices.
+/// Adds the progress of a long build, and a plan.
 fn add_course(folder: &Path) {
     let mut events = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
     for second in 0..90_u64 {
@@ -187,21 +184,22 @@ fn add_course(folder: &Path) {
     }
     std::fs::write(folder.join("events.jsonl"), events).unwrap();
     let mut metadata = metadata(folder);
-    let mut spent = json!({});
-    for (column, calls) in [("story", 93), ("verdict", 91)] {
-        spent[column] = json!({
-            "alias": "writer", "model": "demo<model>", "calls": calls, "reused": 4, "input_tokens": calls * 50,
-            "output_tokens": calls * 20, "took_ms": 12_345, "cost": f64::from(calls) / 1e4,
-        });
-    }
-    metadata["spent"] = spent;
+    let totals =
+        json!({"calls": 200, "input_tokens": 9000, "output_tokens": 4000, "cost": 0.02, "seconds": 60.0});
+    metadata["plan"] = json!({"estimated": totals, "actual": totals});
     std::fs::write(folder.join("metadata.json"), metadata.to_string()).unwrap();
     let column =
         json!({"name": "story", "calls": 100, "input_tokens": 5000, "output_tokens": 2000, "cost": 0.01});
-    let plan = json!({
-        "rows": 100, "columns": [column], "calls": 200, "input_tokens": 9000, "output_tokens": 4000, "cost": 0.02, "seconds": 60,
-    });
+    let mut plan = totals;
+    plan["rows"] = 100.into();
+    plan["columns"] = json!([column]);
     std::fs::write(folder.join("plan.json"), plan.to_string()).unwrap();
+}
+
+/// The sum of a number over all columns.
+fn spent(metadata: &Value, field: &str) -> f64 {
+    let columns = metadata["spent"].as_object().unwrap();
+    columns.values().map(|column| column[field].as_f64().unwrap()).sum()
 }
 
 /// The number that the page shows for a field of the metadata.
@@ -232,9 +230,11 @@ fn the_page_is_whole_in_a_browser() {
             assert_eq!(figure(&mut browser, field), metadata[field].as_f64().unwrap(), "{field}");
         }
         assert_eq!(figure(&mut browser, "rows"), metadata["actual_num_records"].as_f64().unwrap());
-        assert_eq!(figure(&mut browser, "calls"), 93.0 + 91.0);
-        assert_eq!(figure(&mut browser, "input_tokens"), 50.0 * 184.0);
-        assert!((figure(&mut browser, "total_cost") - 0.0184).abs() < 1e-9);
+        for field in ["calls", "reused", "input_tokens", "output_tokens"] {
+            assert_eq!(figure(&mut browser, field), spent(&metadata, field), "{field}");
+        }
+        assert!(spent(&metadata, "calls") > 100.0 && spent(&metadata, "cost") > 0.0);
+        assert!((figure(&mut browser, "total_cost") - spent(&metadata, "cost")).abs() < 1e-9);
         let shown = browser.evaluate("document.querySelector('.tiles').innerText");
         let rows = metadata["actual_num_records"].to_string();
         assert!(shown.as_text().unwrap().contains(&rows), "{shown:?}");
@@ -288,6 +288,32 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     let widths = browser.evaluate(widths);
     let widths: Vec<f64> = widths.as_list().unwrap().iter().filter_map(Found::as_number).collect();
     assert!(widths.len() > 1 && widths.iter().any(|width| *width != widths[0]), "{widths:?}");
+}
+
+#[test]
+fn the_plan_of_a_continued_build_is_beside_it() {
+    let folder = with_config("dataset_report_plan", POEMS);
+    let options = ["poems.yaml", "--rows", "20", "--out", "out", "--demo"];
+    let plan = in_folder(&folder, &[&["dataset", "plan"], &options[..], &["--save"]].concat(), "");
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    let build = [&["dataset", "build"], &options[..], &["--buffer-size", "5"]].concat();
+    let stopped = in_folder(&folder, &[&build[..], &["--max-calls", "15"]].concat(), "");
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let report = || -> Value {
+        let said = in_folder(&folder, &["dataset", "report", "out", "--json"], "");
+        serde_json::from_str::<Value>(&said.stdout).unwrap()["sections"][0].take()
+    };
+    assert_eq!(report()["state"], "stopped");
+    assert_eq!(in_folder(&folder, &build, "").code, 0);
+    let (section, metadata) = (report(), metadata(&folder.join("out")));
+    assert_eq!((&section["state"], &section["rows"]), (&"complete".into(), &20.into()));
+    assert_eq!(section["timeline"]["starts"].as_array().unwrap().len(), 2, "two runs");
+    assert_eq!(section["estimated"]["planned"], metadata["plan"]["estimated"]);
+    assert_eq!(section["estimated"]["actual"], metadata["plan"]["actual"]);
+    assert_eq!(section["estimated"]["columns"].as_array().unwrap().len(), 2, "the columns that ask a model");
+    assert_eq!(section["estimated"]["actual"]["calls"], section["spent"]["calls"]);
+    let html = std::fs::read_to_string(page(&folder, "out")).unwrap();
+    assert!(html.contains("Estimated and actual") && html.contains("Rows on disk, 4 row groups"));
 }
 
 /// Two stages: topics with a list of questions each, then a row per question.

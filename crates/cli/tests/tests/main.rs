@@ -14,6 +14,7 @@ mod dataset_diff;
 mod dataset_examples;
 mod dataset_help;
 mod dataset_kill;
+mod dataset_spend;
 mod dataset_plan;
 mod dataset_report;
 mod dataset_resume;

@@ -70,7 +70,8 @@ fn body(ids: &mut Ids, column: &ColumnStats, path: &str) -> String {
         Some(found) => histogram(ids, path, found, column.measure) + &quantiles(found, column.measure),
         None => String::new(),
     };
-    if !column.is_categorical() && column.measure == Measure::Characters && !column.top.is_empty() {
+    let is_repeated = column.top.first().is_some_and(|top| top.count > 1);
+    if !column.is_categorical() && column.measure == Measure::Characters && is_repeated {
         html.push_str("<details><summary>repeated values</summary>");
         html.push_str(&categories(column, path));
         html.push_str("</details>");

@@ -33,8 +33,13 @@ pub(super) fn write(ids: &mut Ids, section: &Section) -> String {
     }
     let mut html = String::from("<h2>Course of the build</h2><div class=\"charts\">");
     html.push_str(&rows_written(ids, timeline));
-    for (title, unit, class, count) in RATES {
-        let points = rates(timeline, count);
+    let calls = timeline.points.iter().map(|point| (point.at_ms, point.calls)).collect();
+    let counts = [
+        ("Rows per second", "rows/s", "rows", row_counts(&timeline.points)),
+        ("Calls per second", "calls/s", "calls", calls),
+    ];
+    for (title, unit, class, counts) in counts {
+        let points = rates(&counts, timeline.points.len());
         if points.iter().any(|(_, rate)| *rate > 0.0) {
             let series = [Series { name: unit, class, points, steps: true }];
             html.push_str(&chart(ids, title, unit, timeline, &series));
@@ -59,14 +64,6 @@ pub(super) fn write(ids: &mut Ids, section: &Section) -> String {
     html
 }
 
-/// A title, a unit, the class of the line, and the count whose growth is shown.
-type Rate = (&'static str, &'static str, &'static str, fn(&ProgressPoint) -> u64);
-
-const RATES: [Rate; 2] = [
-    ("Rows per second", "rows/s", "rows", |point| point.rows),
-    ("Calls per second", "calls/s", "calls", |point| point.calls),
-];
-
 /// Limits that have a chart.
 const MAX_LIMITS: usize = 12;
 
@@ -80,17 +77,27 @@ fn limit_names(points: &[ProgressPoint]) -> Vec<&str> {
     names
 }
 
+/// The counts of rows at the times when they changed: rows are written by row groups, and were made in between.
+fn row_counts(points: &[ProgressPoint]) -> Vec<(u64, u64)> {
+    let mut counts: Vec<(u64, u64)> = Vec::new();
+    for point in points {
+        if counts.last().is_none_or(|(_, rows)| *rows != point.rows) {
+            counts.push((point.at_ms, point.rows));
+        }
+    }
+    counts
+}
+
 /// The growth of a count per second, in intervals of the same length.
-fn rates(timeline: &Timeline, count: fn(&ProgressPoint) -> u64) -> Vec<(u64, f64)> {
-    let points = &timeline.points;
-    let buckets = BUCKETS.min(points.len()).max(1);
-    let end = points.last().map_or(0, |point| point.at_ms);
+fn rates(counts: &[(u64, u64)], points: usize) -> Vec<(u64, f64)> {
+    let buckets = BUCKETS.min(points).max(1);
+    let end = counts.last().map_or(0, |(at, _)| *at);
     let width = (end as f64 / buckets as f64).max(1.0);
     let mut grown = vec![0.0; buckets];
     let mut before = (0, 0);
-    for point in points {
-        let (at, now) = (point.at_ms, count(point));
-        let growth = now.saturating_sub(before.1) as f64;
+    for (at, now) in counts.iter().copied() {
+        // The rows of a new stage are counted from 0.
+        let growth = if now < before.1 { now } else { now - before.1 } as f64;
         // The growth between two points is spread over the time between them.
         let time = at.saturating_sub(before.0).max(1) as f64;
         let first = (before.0 as f64 / width) as usize;
@@ -100,7 +107,7 @@ fn rates(timeline: &Timeline, count: fn(&ProgressPoint) -> u64) -> Vec<(u64, f64
             let to = ((bucket + 1) as f64 * width).min(at as f64);
             *grown += growth * ((to - from).max(0.0) / time);
         }
-        before = (at.max(before.0), now.max(before.1));
+        before = (at.max(before.0), now);
     }
     let seconds = width / 1e3;
     let rate = |(bucket, grown): (usize, f64)| ((bucket as f64 * width) as u64, grown / seconds);
@@ -119,11 +126,11 @@ fn rows_written(ids: &mut Ids, timeline: &Timeline) -> String {
     let mut groups: Vec<_> = timeline.groups.iter().collect();
     groups.sort_by_key(|group| group.at_ms);
     // A group that was stopped half-way is written again.
-    let mut latest: HashMap<u64, u64> = HashMap::new();
+    let mut latest: HashMap<(Option<&str>, u64), u64> = HashMap::new();
     let mut rows = 0;
     let mut points = vec![(0, 0.0)];
     for group in &groups {
-        let before = latest.insert(group.group, group.rows).unwrap_or(0);
+        let before = latest.insert((group.stage.as_deref(), group.group), group.rows).unwrap_or(0);
         rows = rows + group.rows - before;
         points.push((group.at_ms, rows as f64));
     }
@@ -131,7 +138,7 @@ fn rows_written(ids: &mut Ids, timeline: &Timeline) -> String {
     let series = [Series { name: "rows", class: "rows", points, steps: true }];
     chart(
         ids,
-        &format!("Rows on disk, {} row groups", grouped(latest.len() as u64)),
+        &format!("Rows on disk, {} row groups", grouped(timeline.group_count())),
         "rows",
         timeline,
         &series,
@@ -204,15 +211,18 @@ fn words(milliseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::rates;
-    use crate::report::{ProgressPoint, Timeline};
 
     #[test]
     fn rates_add_up_to_the_count() {
-        let point = |(at_ms, rows)| ProgressPoint { at_ms, rows, ..ProgressPoint::default() };
-        let points = [(0, 0), (1_000, 10), (2_500, 10), (4_000, 40)].map(point).to_vec();
-        let found = rates(&Timeline { points, end_ms: 5_000, ..Timeline::default() }, |point| point.rows);
+        let found = rates(&[(0, 0), (1_000, 10), (2_500, 10), (4_000, 40)], 4);
         assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 1_000, 2_000, 3_000, 4_000]);
-        let rates: Vec<f64> = found.iter().map(|(_, rate)| (rate * 10.0).round() / 10.0).collect();
-        assert_eq!(rates, [10.0, 0.0, 10.0, 20.0, 20.0], "10 rows, then none, then 20 per second");
+        let shown: Vec<f64> = found.iter().map(|(_, rate)| (rate * 10.0).round() / 10.0).collect();
+        assert_eq!(shown, [10.0, 0.0, 10.0, 20.0, 20.0], "10 rows, then none, then 20 per second");
+        let found = rates(&[(0, 0), (1_000, 10), (2_000, 4)], 2);
+        assert_eq!(
+            found.iter().map(|(_, rate)| *rate).collect::<Vec<_>>(),
+            [10.0, 4.0, 4.0],
+            "a second stage"
+        );
     }
 }

@@ -143,9 +143,9 @@ pub(super) fn bars(caption: &str, bars: &[Bar], whole: u64, about: bool) -> Stri
         let sign = if about { "≥ " } else { "" };
         write!(
             table,
-            "<tr><th scope=\"row\" dir=\"auto\">{}</th><td class=\"track\"><svg width=\"100%\" height=\"14\" aria-hidden=\"true\">\
+            "<tr><th scope=\"row\" dir=\"auto\" title=\"{0}\">{0}</th><td class=\"track\"><svg width=\"100%\" height=\"14\" aria-hidden=\"true\">\
              <rect class=\"bar {class}\" width=\"{width:.2}%\" height=\"14\" rx=\"2\"/></svg></td>\
-             <td class=\"num\">{sign}{}</td><td class=\"num muted\">{}</td></tr>",
+             <td class=\"num\">{sign}{1}</td><td class=\"num muted\">{2}</td></tr>",
             Html(label),
             grouped(*count),
             Html(&percent(*count, whole)),

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use anabranch_dataset::Totals;
 use anabranch_text::duration;
 
 use super::escape::Html;
-use crate::number::{grouped, money, short};
-use crate::report::{ErrorExample, ErrorSummary, Estimated, Section, SpendLine, Spent};
+use crate::number::{grouped, money};
+use crate::report::{ColumnSpent, ErrorExample, ErrorSummary, Estimated, Section, Spent};
 
 /// A number that a program can read back from the page.
 pub(super) fn figure(field: &str, number: u64) -> String {
@@ -35,7 +36,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
          <th scope=\"col\" class=\"num\">tokens out</th><th scope=\"col\" class=\"num\">time in calls</th>\
          <th scope=\"col\" class=\"num\">cost</th></tr></thead><tbody>"
     );
-    for SpendLine { name, spend } in &spent.lines {
+    for ColumnSpent { name, spend } in &spent.lines {
         write!(
             html,
             "<tr><th scope=\"row\" dir=\"auto\">{}</th><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
@@ -79,55 +80,66 @@ pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
          <th scope=\"col\" class=\"num\">calls planned</th><th scope=\"col\" class=\"num\">made</th>\
          <th scope=\"col\" class=\"num\">tokens planned</th><th scope=\"col\" class=\"num\">used</th>\
          <th scope=\"col\" class=\"num\">cost planned</th><th scope=\"col\" class=\"num\">actual</th>\
+         <th scope=\"col\" class=\"num\">time planned</th><th scope=\"col\" class=\"num\">actual</th>\
          <th scope=\"col\" class=\"num\">actual / planned</th></tr></thead><tbody>",
     );
-    for SpendLine { name, spend } in &spent.lines {
-        let Some(planned) = estimated.column(name) else { continue };
-        let tokens = (planned.input_tokens + planned.output_tokens, spend.input_tokens + spend.output_tokens);
-        html.push_str(&estimate_line(
-            "td",
-            name,
-            (planned.calls, spend.calls),
-            tokens,
-            (planned.cost, spend.cost),
-        ));
+    let dash = || "–".to_owned();
+    for column in estimated.columns.iter().filter(|_| estimated.is_from_start) {
+        let actual = spent.lines.iter().find(|line| line.name == column.name);
+        let actual = actual.map(|line| line.spend.clone()).unwrap_or_default();
+        let planned = Figures {
+            calls: column.calls,
+            tokens: column.input_tokens + column.output_tokens,
+            cost: column.cost,
+        };
+        let actual = Figures {
+            calls: actual.calls,
+            tokens: actual.input_tokens + actual.output_tokens,
+            cost: actual.cost,
+        };
+        html.push_str(&estimate_line(&column.name, &planned, &actual, [dash(), dash()]));
     }
     html.push_str("</tbody><tfoot>");
-    let tokens = (estimated.input_tokens + estimated.output_tokens, spent.input_tokens + spent.output_tokens);
-    html.push_str(&estimate_line(
-        "td",
-        "all",
-        (estimated.calls, spent.calls),
-        tokens,
-        (estimated.cost, spent.cost),
-    ));
+    let Estimated { planned, actual, .. } = estimated;
+    let figures = |totals: &Totals| Figures {
+        calls: totals.calls,
+        tokens: totals.input_tokens + totals.output_tokens,
+        cost: totals.cost,
+    };
+    let times =
+        [planned, actual].map(|totals| duration::format(Duration::from_secs_f64(totals.seconds.max(0.0))));
+    html.push_str(&estimate_line("all", &figures(planned), &figures(actual), times));
     html.push_str("</tfoot></table></div>");
     html
 }
 
-fn estimate_line(
-    cell: &str,
-    name: &str,
-    calls: (f64, u64),
-    tokens: (f64, u64),
-    cost: (Option<f64>, Option<f64>),
-) -> String {
-    let ratio = match cost {
+/// The part of a plan, or of a build, that a line shows.
+struct Figures {
+    calls: u64,
+    tokens: u64,
+    cost: Option<f64>,
+}
+
+fn estimate_line(name: &str, planned: &Figures, actual: &Figures, times: [String; 2]) -> String {
+    let ratio = match (planned.cost, actual.cost) {
         (Some(planned), Some(actual)) if planned > 0.0 => format!("{:.2}", actual / planned),
-        _ if tokens.0 > 0.0 => format!("{:.2}", tokens.1 as f64 / tokens.0),
+        _ if planned.tokens > 0 => format!("{:.2}", actual.tokens as f64 / planned.tokens as f64),
         _ => "–".to_owned(),
     };
-    let dash = |cost: Option<f64>| cost.map_or_else(|| "–".to_owned(), money);
+    let money = |cost: Option<f64>| cost.map_or_else(|| "–".to_owned(), money);
+    let [planned_time, actual_time] = times;
     let cells = [
-        short(calls.0.round()),
-        grouped(calls.1),
-        short(tokens.0.round()),
-        grouped(tokens.1),
-        dash(cost.0),
-        dash(cost.1),
+        grouped(planned.calls),
+        grouped(actual.calls),
+        grouped(planned.tokens),
+        grouped(actual.tokens),
+        money(planned.cost),
+        money(actual.cost),
+        planned_time,
+        actual_time,
         ratio,
     ];
-    let cells: String = cells.iter().map(|text| format!("<{cell} class=\"num\">{text}</{cell}>")).collect();
+    let cells: String = cells.iter().map(|text| format!("<td class=\"num\">{text}</td>")).collect();
     format!("<tr><th scope=\"row\" dir=\"auto\">{}</th>{cells}</tr>", Html(name))
 }
 
@@ -177,9 +189,13 @@ pub(super) fn stages(section: &Section) -> String {
         "<h2>From candidates to rows</h2><div class=\"scroll\"><table class=\"wide stages\"><thead><tr><th scope=\"col\">stage</th>\
          <th scope=\"col\" class=\"num\">generated</th><th scope=\"col\" class=\"num\">failed</th>\
          <th scope=\"col\" class=\"num\">not accepted</th><th scope=\"col\" class=\"num\">surplus</th>\
-         <th scope=\"col\" class=\"num\">kept</th><th scope=\"col\">share</th></tr></thead><tbody>",
+         <th scope=\"col\" class=\"num\">kept</th><th scope=\"col\">rows</th></tr></thead><tbody>",
     );
-    let most = metadata.stages.iter().map(|stage| stage.candidates).max().unwrap_or(0).max(1);
+    let counts = metadata
+        .stages
+        .iter()
+        .flat_map(|stage| stage.steps.iter().map(|step| step.after).chain([stage.candidates, stage.rows]));
+    let most = counts.max().unwrap_or(0).max(1);
     let track = |count: u64| {
         let width = count as f64 / most as f64 * 100.0;
         format!(

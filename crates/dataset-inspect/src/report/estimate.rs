@@ -1,48 +1,33 @@
-//! The saved plan of a build: its expected calls, tokens and cost.
+//! The saved plan of a build beside the build.
 
-use std::io;
 use std::path::Path;
 
-use anabranch_dataset::output::FileError;
-use serde::{Deserialize, Serialize};
+use anabranch_dataset::output::{FileError, Metadata};
+use anabranch_dataset::{BuildPlan, ColumnPlan, Totals};
+use serde::Serialize;
 
-/// The expectation of a build, from `plan.json`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+/// The plan of a build beside its actual calls, tokens and money.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Estimated {
-    pub rows: u64,
-    pub columns: Vec<ColumnEstimate>,
-    pub calls: f64,
-    pub input_tokens: f64,
-    pub output_tokens: f64,
-    pub cost: Option<f64>,
-    pub seconds: Option<f64>,
-}
-
-/// The expectation of a column.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ColumnEstimate {
-    pub name: String,
-    pub calls: f64,
-    pub input_tokens: f64,
-    pub output_tokens: f64,
-    pub cost: Option<f64>,
+    pub planned: Totals,
+    /// The spend since the plan was made.
+    pub actual: Totals,
+    /// The plans of the columns.
+    pub columns: Vec<ColumnPlan>,
+    /// True if nothing had been spent when the plan was made: the spend of columns can be compared too.
+    pub is_from_start: bool,
 }
 
 impl Estimated {
-    /// Reads the plan in a folder; `None` if it has none.
-    pub(super) fn read(folder: &Path) -> Result<Option<Estimated>, FileError> {
-        let path = folder.join("plan.json");
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|cause| super::unreadable(&path, cause))?,
-        };
-        serde_json::from_str(&text).map(Some).map_err(|error| super::unreadable(&path, error.into()))
-    }
-
-    /// The expectation of the column with this name.
-    pub fn column(&self, name: &str) -> Option<&ColumnEstimate> {
-        self.columns.iter().find(|column| column.name == name)
+    /// The plan that was made for the build in a folder; `None` if there is none.
+    pub(super) fn read(folder: &Path, metadata: &Metadata) -> Result<Option<Estimated>, FileError> {
+        let Some(check) = &metadata.plan else { return Ok(None) };
+        let plan = BuildPlan::read(folder)?.filter(|plan| plan.totals() == check.estimated);
+        Ok(Some(Estimated {
+            planned: check.estimated.clone(),
+            actual: check.actual.clone(),
+            is_from_start: plan.as_ref().is_some_and(|plan| plan.before.calls == 0),
+            columns: plan.map(|plan| plan.columns).unwrap_or_default(),
+        }))
     }
 }

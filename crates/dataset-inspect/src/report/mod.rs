@@ -7,9 +7,9 @@ mod spend;
 mod timeline;
 
 pub use errors::{ErrorExample, ErrorGroup, ErrorSummary};
-pub use estimate::{ColumnEstimate, Estimated};
+pub use estimate::Estimated;
 pub use rows::Sample;
-pub use spend::{SpendLine, Spent};
+pub use spend::{ColumnSpent, Spent};
 pub use timeline::{GroupWritten, LimitPoint, ProgressPoint, Timeline};
 
 use std::io;
@@ -69,7 +69,7 @@ impl Section {
         let state = state(folder, &metadata)?;
         let files = row_files(folder, stage.is_some())?;
         let rows = rows::read(&files, &metadata)?;
-        let estimated = Estimated::read(folder)?;
+        let estimated = Estimated::read(folder, &metadata)?;
         let mut section = Section {
             stage,
             state,

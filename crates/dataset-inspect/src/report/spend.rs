@@ -16,12 +16,12 @@ pub struct Spent {
     /// True if a model without a price was called: the cost is a part of the whole.
     pub cost_is_partial: bool,
     /// By column; by model alias if an older version wrote the metadata.
-    pub lines: Vec<SpendLine>,
+    pub lines: Vec<ColumnSpent>,
 }
 
 /// The calls, tokens and money of a column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SpendLine {
+pub struct ColumnSpent {
     pub name: String,
     #[serde(flatten)]
     pub spend: ColumnSpend,
@@ -31,7 +31,7 @@ impl Spent {
     /// The sum of the metadata's columns.
     pub(crate) fn of(metadata: &Metadata) -> Spent {
         let mut spent = Spent { lines: lines(metadata), ..Spent::default() };
-        for SpendLine { spend, .. } in &spent.lines {
+        for ColumnSpent { spend, .. } in &spent.lines {
             spent.calls += spend.calls;
             spent.reused += spend.reused;
             spent.input_tokens += spend.input_tokens;
@@ -45,18 +45,18 @@ impl Spent {
     }
 }
 
-fn lines(metadata: &Metadata) -> Vec<SpendLine> {
+fn lines(metadata: &Metadata) -> Vec<ColumnSpent> {
     if !metadata.spent.is_empty() {
         // In the order of the columns; others, such as dropped ones of a stage, follow.
         let place =
             |name: &str| metadata.columns.iter().position(|column| column.name == name).unwrap_or(usize::MAX);
         let spent = metadata.spent.iter();
-        let mut lines: Vec<SpendLine> =
-            spent.map(|(name, spend)| SpendLine { name: name.clone(), spend: spend.clone() }).collect();
+        let mut lines: Vec<ColumnSpent> =
+            spent.map(|(name, spend)| ColumnSpent { name: name.clone(), spend: spend.clone() }).collect();
         lines.sort_by_key(|line| place(&line.name));
         return lines;
     }
-    let models = metadata.models.iter().map(|(alias, used)| SpendLine {
+    let models = metadata.models.iter().map(|(alias, used)| ColumnSpent {
         name: alias.clone(),
         spend: ColumnSpend {
             alias: alias.clone(),

@@ -1,5 +1,6 @@
 //! The course of a build, from its events.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anabranch_dataset::output::FileError;
@@ -16,10 +17,21 @@ pub struct Timeline {
     pub end_ms: u64,
 }
 
+impl Timeline {
+    /// Row groups that were written. One that was stopped half-way and written again counts once.
+    pub fn group_count(&self) -> u64 {
+        let groups: HashSet<_> = self.groups.iter().map(|group| (&group.stage, group.group)).collect();
+        groups.len() as u64
+    }
+}
+
 /// A row group that was written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GroupWritten {
     pub at_ms: u64,
+    /// The stage that it belongs to, if there are several.
+    #[serde(default)]
+    pub stage: Option<String>,
     pub group: u64,
     pub rows: u64,
     #[serde(default)]
@@ -58,6 +70,9 @@ struct Head {
     event: String,
     #[serde(default)]
     at_ms: u64,
+    /// The stage of the build, if there are several.
+    #[serde(default)]
+    stage: Option<String>,
 }
 
 /// Entries of a list above which every second one is left out.
@@ -69,6 +84,9 @@ pub(super) fn read(path: &Path) -> Result<Timeline, FileError> {
     let (mut groups, mut points) = (Thinned::default(), Thinned::default());
     // Older builds counted from their last start.
     let mut offset = 0;
+    let mut stage = None;
+    // The stages that this run has started: one that starts again is another run.
+    let mut started = HashSet::new();
     super::lines(path, |line| {
         let head: Head = serde_json::from_str(line)?;
         if head.event == "start" && offset + head.at_ms < timeline.end_ms {
@@ -77,8 +95,19 @@ pub(super) fn read(path: &Path) -> Result<Timeline, FileError> {
         let at_ms = offset + head.at_ms;
         timeline.end_ms = timeline.end_ms.max(at_ms);
         match head.event.as_str() {
-            "start" if timeline.starts.len() < MAX_ENTRIES => timeline.starts.push(at_ms),
-            "row_group" => groups.push(GroupWritten { at_ms, ..serde_json::from_str(line)? }),
+            "start" => {
+                stage.clone_from(&head.stage);
+                let is_run = started.is_empty() || started.contains(&head.stage);
+                if is_run {
+                    started.clear();
+                    timeline.starts.push(at_ms);
+                }
+                started.insert(head.stage);
+            }
+            "row_group" => {
+                let stage = stage.clone();
+                groups.push(GroupWritten { at_ms, stage, ..serde_json::from_str(line)? });
+            }
             "progress" => points.push(ProgressPoint { at_ms, ..serde_json::from_str(line)? }),
             _ => {}
         }
@@ -170,6 +199,23 @@ mod tests {
             "{\"event\":\"start\",\"at_ms\":0}\n{\"event\":\"stop\",\"at_ms\":70}\n{\"event\":\"start\",\"at_ms\":70}\n",
         );
         assert_eq!((timeline.starts, timeline.end_ms), (vec![0, 70], 70));
+    }
+
+    #[test]
+    fn a_stage_is_not_a_run() {
+        let start =
+            |at: u64, stage: &str| format!("{{\"event\":\"start\",\"at_ms\":{at},\"stage\":\"{stage}\"}}\n");
+        let group = "{\"event\":\"row_group\",\"at_ms\":30,\"group\":0,\"rows\":1}\n";
+        let events = [start(0, "a"), start(20, "b"), group.to_owned(), start(40, "b"), start(50, "c")];
+        let timeline = read_events("stages", &events.concat());
+        assert_eq!(timeline.starts, [0, 40], "the second one begins where the first one ended");
+        assert_eq!(timeline.groups[0].stage.as_deref(), Some("b"));
+        let again = format!("{}{group}{group}{}{group}", start(0, "a"), start(20, "b"));
+        assert_eq!(
+            read_events("again", &again).group_count(),
+            2,
+            "a group that is written again is the same one"
+        );
     }
 
     #[test]

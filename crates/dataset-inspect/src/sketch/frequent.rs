@@ -36,6 +36,11 @@ impl Frequent {
         self.error
     }
 
+    /// All values with their counts; `None` if there were too many different ones.
+    pub(crate) fn all(&self) -> Option<impl Iterator<Item = &(Value, u64)>> {
+        (self.error == 0).then(|| self.counts.values())
+    }
+
     /// The most frequent values with their counts, most frequent first.
     pub(crate) fn top(&self, most: usize) -> Vec<(Value, u64)> {
         let mut top: Vec<_> = self.counts.iter().collect();

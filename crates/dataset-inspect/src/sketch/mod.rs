@@ -6,7 +6,7 @@ mod numbers;
 
 pub(crate) use distinct::Distinct;
 pub(crate) use frequent::Frequent;
-pub(crate) use numbers::Numbers;
+pub(crate) use numbers::{Numbers, Weighted};
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

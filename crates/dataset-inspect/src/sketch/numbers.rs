@@ -82,19 +82,38 @@ impl Numbers {
         self.levels.len() == 1
     }
 
-    /// The numbers at these shares (from 0 to 1, ascending) of the sorted numbers. There must be a number.
+    /// The numbers in order, each with how many it stands for.
+    pub(crate) fn weighted(&self) -> Weighted {
+        let levels = self.levels.iter().enumerate();
+        let all = levels.flat_map(|(level, numbers)| numbers.iter().map(move |number| (*number, 1 << level)));
+        Weighted::new(all.collect())
+    }
+}
+
+/// Numbers in order, each with how many it stands for.
+pub(crate) struct Weighted {
+    sorted: Vec<(f64, u64)>,
+    count: u64,
+}
+
+impl Weighted {
+    pub(crate) fn new(mut numbers: Vec<(f64, u64)>) -> Weighted {
+        numbers.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let count = numbers.iter().map(|(_, weight)| weight).sum();
+        Weighted { sorted: numbers, count }
+    }
+
+    /// The numbers at these shares (from 0 to 1, ascending) of all numbers. There must be a number.
     pub(crate) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
-        let sorted = self.weighted();
         let mut at = 0;
         let mut passed = 0;
         shares.map(|share| {
             let rank = (share * self.count as f64).ceil().max(1.0) as u64;
-            while at + 1 < sorted.len() && passed + sorted[at].1 < rank {
-                passed += sorted[at].1;
+            while at + 1 < self.sorted.len() && passed + self.sorted[at].1 < rank {
+                passed += self.sorted[at].1;
                 at += 1;
             }
-            // The ends are known exactly, whatever was left out between them.
-            if rank >= self.count { self.largest } else { sorted[at].0 }
+            self.sorted[at].0
         })
     }
 
@@ -102,22 +121,12 @@ impl Numbers {
     /// beyond them.
     pub(crate) fn histogram(&self, from: f64, width: f64, bins: usize) -> Vec<u64> {
         let mut counts = vec![0; bins];
-        for (number, weight) in self.weighted() {
+        for (number, weight) in &self.sorted {
             // A quotient that is not a number becomes 0, a large one the last interval.
             let bin = (number / width - from / width) as usize;
             counts[bin.min(bins - 1)] += weight;
         }
         counts
-    }
-
-    /// The numbers in order, each with how many it stands for.
-    fn weighted(&self) -> Vec<(f64, u64)> {
-        let levels = self.levels.iter().enumerate();
-        let mut all: Vec<(f64, u64)> = levels
-            .flat_map(|(level, numbers)| numbers.iter().map(move |number| (*number, 1 << level)))
-            .collect();
-        all.sort_by(|one, other| one.0.total_cmp(&other.0));
-        all
     }
 }
 
@@ -138,20 +147,21 @@ mod tests {
         assert!(numbers.is_exact());
         assert_eq!((numbers.least(), numbers.largest(), numbers.count()), (0.0, 100.0, 101));
         assert!((numbers.mean() - 50.0).abs() < 1e-9);
-        assert_eq!(numbers.quantiles([0.05, 0.5, 0.95, 1.0]), [5.0, 50.0, 95.0, 100.0]);
-        assert_eq!(numbers.histogram(0.0, 25.0, 4), [25, 25, 25, 26]);
+        assert_eq!(numbers.weighted().quantiles([0.05, 0.5, 0.95, 1.0]), [5.0, 50.0, 95.0, 100.0]);
+        assert_eq!(numbers.weighted().histogram(0.0, 25.0, 4), [25, 25, 25, 26]);
     }
 
     #[test]
     fn a_million_numbers_are_close() {
         let numbers = mixed(1_000_000);
         assert!(!numbers.is_exact());
-        for (share, found) in
-            [0.01, 0.25, 0.5, 0.75, 0.99].iter().zip(numbers.quantiles([0.01, 0.25, 0.5, 0.75, 0.99]))
+        for (share, found) in [0.01, 0.25, 0.5, 0.75, 0.99]
+            .iter()
+            .zip(numbers.weighted().quantiles([0.01, 0.25, 0.5, 0.75, 0.99]))
         {
             assert!((found / 1e6 - share).abs() < 0.005, "{share}: {found}");
         }
-        let bins = numbers.histogram(0.0, 100_000.0, 10);
+        let bins = numbers.weighted().histogram(0.0, 100_000.0, 10);
         assert_eq!(bins.iter().sum::<u64>(), 1_000_000, "no number is lost");
         assert!(bins.iter().all(|bin| (95_000..105_000).contains(bin)), "{bins:?}");
         let held: usize = numbers.levels.iter().map(Vec::len).sum();
@@ -162,10 +172,13 @@ mod tests {
     fn equal_and_extreme_numbers_do_not_overflow() {
         let mut numbers = Numbers::default();
         (0..3).for_each(|_| numbers.add(5.0));
-        assert_eq!((numbers.histogram(5.0, 0.0, 3), numbers.quantiles([0.5])), (vec![3, 0, 0], [5.0]));
+        assert_eq!(
+            (numbers.weighted().histogram(5.0, 0.0, 3), numbers.weighted().quantiles([0.5])),
+            (vec![3, 0, 0], [5.0])
+        );
         let mut numbers = Numbers::default();
         [f64::MIN, 0.0, f64::MAX].iter().for_each(|number| numbers.add(*number));
-        assert_eq!(numbers.histogram(f64::MIN, f64::MAX / 1.5, 3), [1, 1, 1]);
+        assert_eq!(numbers.weighted().histogram(f64::MIN, f64::MAX / 1.5, 3), [1, 1, 1]);
         assert!(numbers.mean().is_finite());
     }
 }

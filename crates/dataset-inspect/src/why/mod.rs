@@ -44,11 +44,11 @@ const LISTED: usize = 20;
 
 impl RowStory {
     /// Reads the story of a row. Blocks.
-    pub fn read(folder: &Path, row: &RowPath) -> Result<RowStory, FileError> {
-        let metadata = metadata(folder)?;
-        let mut folders = stage_folders(folder)?;
+    pub fn read(home: &Path, row: &RowPath) -> Result<RowStory, FileError> {
+        let metadata = metadata(home)?;
+        let mut folders = stage_folders(home)?;
         let path = row.resolved(&folders)?;
-        folders.push(folder.to_owned());
+        folders.push(home.to_owned());
         let mut walk = Walk { id: path.first, parts: path.parts.clone(), row: RowPath::new(path.first, &[]) };
         let mut stages = Vec::new();
         for (number, folder) in folders.iter().enumerate() {
@@ -56,6 +56,9 @@ impl RowStory {
             let is_last = number + 1 == folders.len();
             let name = if folders.len() == 1 { None } else { Some(stage_name(folder, &metadata, is_last)) };
             let mut story = StageStory::read(folder, name, (walk.id, walk.row.to_string()), !is_last)?;
+            if let RowPlace::InFile { file, .. } = &mut story.place {
+                *file = file.strip_prefix(home).unwrap_or(file).to_owned();
+            }
             let has_ended = match &story.place {
                 RowPlace::InFile { .. } if !is_last => {
                     story.steps = walk.through_steps(folder)?;

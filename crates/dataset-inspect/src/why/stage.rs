@@ -31,7 +31,7 @@ pub struct StageStory {
 /// The place of a row in the files of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowPlace {
-    /// At this position of a file, from 0.
+    /// At this position of a file of the dataset's folder, from 0.
     InFile { file: PathBuf, position: u64, rows: u64 },
     /// A cell of it failed: see the errors.
     Dropped,
@@ -62,7 +62,6 @@ impl StageStory {
                 if apart.exists() {
                     values.extend(values_at(&apart, position)?);
                 }
-                let file = file.strip_prefix(folder).unwrap_or(&file).to_owned();
                 place = RowPlace::InFile { file, position, rows };
                 break;
             }

@@ -373,6 +373,11 @@ impl<'p> GroupRun<'p> {
         if self.values.is_dropped(row) {
             return;
         }
+        if fault.is_withheld() {
+            // No call was made: the row is left for a later run.
+            let cells = 0..self.stage.layout.cells.len();
+            return cells.for_each(|cell| drops.push(self.grid.cell(row, cell)));
+        }
         let task = &self.stage.tasks[number];
         if task.accepts && fault.class == REJECTED {
             self.dry_failed(row, number, &fault);

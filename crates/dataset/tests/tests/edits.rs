@@ -173,7 +173,7 @@ fn columns_that_are_added_removed_renamed_and_moved_cost_their_own_cells() {
 fn another_folder_and_another_machine_find_the_replies() {
     let case = Case::new("edit_elsewhere", &config(&EIGHT), echo());
     let journal = case.folder.join("replies");
-    let options = BuildOptions { journal: JournalPlace::Folder(journal.clone()), ..case.options(30) };
+    let options = BuildOptions { journal: JournalPlace::Folder(journal), ..case.options(30) };
     case.build(options.clone()).unwrap();
     assert_eq!(case.model.calls(), 240);
     let rows = case.rows();

@@ -149,7 +149,7 @@ fn model() -> Counting {
     Counting::new(|request| {
         let prompt = &request.messages.last().unwrap().text;
         let digest = blake3::hash(prompt.as_bytes()).as_bytes()[0];
-        let is_misfit = request.format.is_some() && digest % 3 == 0 && request.attempt == 0;
+        let is_misfit = request.format.is_some() && digest.is_multiple_of(3) && request.attempt == 0;
         Ok(match (&request.format, is_misfit) {
             (_, true) => "no".to_owned(),
             (Some(_), false) => format!("{{\"x\": {}}}", digest % 4),

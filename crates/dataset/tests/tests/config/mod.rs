@@ -5,6 +5,7 @@ mod forms;
 mod columns;
 mod samplers;
 mod models;
+mod prices;
 mod names;
 mod hostile;
 
