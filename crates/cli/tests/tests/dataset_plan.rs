@@ -24,7 +24,10 @@ fn help_of_plan() {
 #[test]
 fn a_first_plan_guesses_and_makes_nothing() {
     let folder = with_config("dataset_plan_first", POEMS);
-    check(&folder, &PLAN, &expect![[r#"
+    check(
+        &folder,
+        &PLAN,
+        &expect![[r#"
         poems: a plan of 40 rows in out
 
           column  alias   cells  reused  generate  calls  tokens in  tokens out  cost      figures  why
@@ -41,7 +44,8 @@ fn a_first_plan_guesses_and_makes_nothing() {
           a guess: `facts`: 200 tokens per reply
           a guess: `facts`: 2 seconds per call
         exit 0
-    "#]]);
+    "#]],
+    );
     assert!(!folder.join("out").exists());
     let planned = plan(&folder, &["--save"]);
     assert_eq!(planned["calls"], 80);
