@@ -173,7 +173,10 @@ fn short(number: u64) -> String {
 
 fn time(seconds: f64) -> String {
     let whole = if seconds < 10.0 { (seconds * 10.0).round() / 10.0 } else { seconds.round() };
-    duration::format(Duration::from_secs_f64(whole.clamp(0.0, 1e9)))
+    match whole {
+        0.0 => "0 s".to_owned(),
+        _ => duration::format(Duration::from_secs_f64(whole.clamp(0.0, 1e9))),
+    }
 }
 
 /// A plan beside the build that it was made for.

@@ -24,7 +24,28 @@ fn help_of_plan() {
 #[test]
 fn a_first_plan_guesses_and_makes_nothing() {
     let folder = with_config("dataset_plan_first", POEMS);
-    check(&folder, &PLAN, &expect![[r#""#]]);
+    check(
+        &folder,
+        &PLAN,
+        &expect![[r#"
+        poems: a plan of 40 rows in out
+
+          column  alias   cells  reused  generate  calls  tokens in  tokens out  cost      figures  why
+          ------  ------  -----  ------  --------  -----  ---------  ----------  --------  -------  -------------
+          poem    writer     40       0        40     40        179        8000  no price  guess    not built yet
+          facts   writer     40       0        40     40      11270        8000  no price  guess    not built yet
+
+          80 calls, about 27.4 k tokens, money unknown (no prices), 9 s; 0 cells reused
+          a guess: `poem`: 4 bytes per token
+          a guess: `poem`: 200 tokens per reply
+          a guess: `poem`: 2 seconds per call
+          a guess: `facts`: every reply fits at once
+          a guess: `facts`: 4 bytes per token
+          a guess: `facts`: 200 tokens per reply
+          a guess: `facts`: 2 seconds per call
+        exit 0
+    "#]],
+    );
     assert!(!folder.join("out").exists());
     let planned = plan(&folder, &["--save"]);
     assert_eq!(planned["calls"], 80);

@@ -3,6 +3,8 @@
 mod column;
 mod file;
 mod graph;
+mod shares;
+mod spend;
 mod statistics;
 mod time;
 
