@@ -258,12 +258,11 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
         ..Options::default()
     };
     let result = shared.engine.run(&grid, &stage.layout.policies, &mut work, &options)?.await;
-    let unfinished;
-    match result {
+    let unfinished = match result {
         // A row whose call was withheld is unfinished, even if nothing else was left to do.
-        Ok(_) | Err(Stopped::Drained) => unfinished = work.leave_unfinished(),
+        Ok(_) | Err(Stopped::Drained) => work.leave_unfinished(),
         Err(Stopped::Node { failure: Failure::Error(fault), .. }) if fault.is_withheld() => {
-            unfinished = work.leave_unfinished();
+            work.leave_unfinished()
         }
         Err(Stopped::Node { node, failure }) => {
             let (task, row) = work.describe(node);
@@ -271,7 +270,7 @@ async fn run_stage(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
             return Err(Error::Column { column, row, failure: failure.to_string() });
         }
         Err(Stopped::Deadline { .. } | Stopped::Cut { .. }) => return Err(Error::Stopped),
-    }
+    };
     let (values, more, not_accepted) = work.into_parts();
     errors.extend(more);
     rejected.extend(not_accepted);

@@ -117,8 +117,8 @@ impl Ledger {
     }
 
     pub(super) fn totals(&self) -> LedgerTotals {
-        let line = |(origin, figures): (&Box<[u8]>, &Figures)| Some((OriginNames::decode(origin)?, *figures));
-        self.lines.iter().filter_map(line).collect()
+        let lines = self.lines.iter();
+        lines.filter_map(|(origin, figures)| Some((OriginNames::decode(origin)?, *figures))).collect()
     }
 }
 
