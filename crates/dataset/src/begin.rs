@@ -146,7 +146,7 @@ fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, 
             continue;
         }
         same_rows.push(group);
-        if found.unfinished == 0 && !(wanted.is_retry && !found.errors.is_empty()) {
+        if found.unfinished == 0 && (!wanted.is_retry || found.errors.is_empty()) {
             kept.insert(group, found);
         } else if found.unfinished > 0 {
             parts.insert(group, found);
