@@ -88,7 +88,6 @@ pub(super) struct ContinueOptions {
 }
 
 /// How a build ended.
-#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is short-lived")]
 enum End {
     Built(Box<Result<BuildReport, Error>>),
     /// At once, with calls in flight.

@@ -280,23 +280,35 @@ steps: [{{sample: {rows}}}]
 
 #[test]
 fn a_column_that_resizes_makes_rows() {
-    let worker = r#"read hello; echo '{"ready":true,"functions":{"split":{}}}'; while read line; do id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/'); n=$(printf %s "$line" | sed 's/.*"n":\([0-9]*\).*/\1/'); rows=""; i=0; while [ $i -lt $n ]; do rows="$rows,{\"part\":$i,\"left\":\"l$i\"}"; i=$((i+1)); done; echo "{\"id\":$id,\"values\":[${rows#,}]}"; done"#;
-    let config = format!(
-        "
+    // As many rows as the column says.
+    let worker = r#"
+read hello
+echo '{"ready":true,"functions":{"split":{}}}'
+while read line; do
+  id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  n=$(printf %s "$line" | sed 's/.*"n":\([0-9]*\).*/\1/')
+  rows="" i=0
+  while [ $i -lt $n ]; do
+    rows="$rows,{\"part\":$i,\"left\":\"l$i\"}"
+    i=$((i+1))
+  done
+  echo "{\"id\":$id,\"values\":[${rows#,}]}"
+done
+"#;
+    let config = "
 columns:
-  - {{name: n, column_type: sampler, sampler_type: category, params: {{values: [0, 1, 3]}}}}
+  - {name: n, column_type: sampler, sampler_type: category, params: {values: [0, 1, 3]}}
   - name: part
     column_type: custom
     generator_function: split
     required_columns: [n]
     side_effect_columns: [left]
-    column_types: {{part: int, left: str}}
+    column_types: {part: int, left: str}
     allow_resize: true
-    worker: {{command: [/bin/sh, worker.sh]}}
-  - {{name: both, column_type: expression, expr: '{{{{ n }}}}:{{{{ part }}}}{{{{ left }}}}'}}
-"
-    );
-    let case = Case::new("resize", &config, echo());
+    worker: {command: [/bin/sh, worker.sh]}
+  - {name: both, column_type: expression, expr: '{{ n }}:{{ part }}{{ left }}'}
+";
+    let case = Case::new("resize", config, echo());
     std::fs::write(case.folder.join("worker.sh"), worker).unwrap();
     let report = case.build(case.options(20)).unwrap();
     let rows = case.rows();
