@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn events_have_all_counters() {
-        expect![[r#"{"columns":[{"cells_per_second":300.0,"failed":0,"finished":3000,"name":"category","retried":0,"skipped":0},{"cells_per_second":210.5,"failed":5,"finished":2100,"name":"ticket","retried":0,"skipped":0},{"cells_per_second":200.0,"failed":0,"finished":1500,"name":"verdict","retried":0,"skipped":500}],"elapsed_seconds":10.0,"errors":{"rate_limited":2,"timeout":3},"event":"progress","left_seconds":39.975,"models":[{"calls":0,"cooling_ms":null,"in_flight":8,"limit":12,"name":"openai/small","refused":0,"requests_left":null,"tokens_left":null}],"row_groups_written":0,"rows":10000,"rows_done":2005,"rows_dropped":5,"rows_written":1000,"usage":{}}"#]]
+        expect![[r#"{"accept":null,"columns":[{"cells_per_second":300.0,"failed":0,"finished":3000,"name":"category","retried":0,"skipped":0},{"cells_per_second":210.5,"failed":5,"finished":2100,"name":"ticket","retried":0,"skipped":0},{"cells_per_second":200.0,"failed":0,"finished":1500,"name":"verdict","retried":0,"skipped":500}],"cost":null,"elapsed_seconds":10.0,"errors":{"rate_limited":2,"timeout":3},"event":"progress","left_seconds":39.975,"models":[{"calls":0,"cooling_ms":null,"in_flight":8,"limit":12,"name":"openai/small","refused":0,"requests_left":null,"tokens_left":null}],"row_groups_written":0,"rows":10000,"rows_done":2005,"rows_dropped":5,"rows_written":1000,"stage":null,"usage":{}}"#]]
         .assert_eq(&pace().json().to_string());
     }
 
@@ -512,7 +512,7 @@ mod tests {
         pace.stage = Some(StageView { name: "questions".to_owned(), number: 1, count: 2 });
         let accept = AcceptSnapshot { candidates: 4_000, most: 100_000, accepted: 1_200, rejected: 2_700 };
         pace.latest.accept = Some(accept);
-        expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, about 32,500 candidates), openai/small 8/12, 5 failed, 73 s left"].assert_eq(&pace.line());
+        expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, about 32,500 candidates), 74 s left"].assert_eq(&pace.line());
         pace.latest.accept = Some(AcceptSnapshot { most: 20_000, ..accept });
         expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, more than 20,000 candidates needed)"].assert_eq(&pace.rows_text());
     }

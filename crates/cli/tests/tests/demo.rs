@@ -54,15 +54,36 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
         200 support tickets from the offline demo model, which makes its texts up. The first 2:
 
           row 0
-            ticket_id: T-987C0850
-            area: account
-            issue: change of e-mail
+            ticket_id: T-A44A83B7
+            area: delivery
+            issue: parcel is lost
             urgent: 0
-            opened: 2026-01-12T03:00:00
-            ticket: A few words about ticket three sentences. It works best when each part has one
-              clear purpose. This is demo text, written offline without a language model.
-            answer: A few words about without language. A good example says more than a long
-              definition. Please note that this is demo text and not a model's answer.
+            opened: 2026-03-16T15:00:00
+            ticket: A few words about issue parcel delivery. A good example says more than a long
+              definition. This is demo text, written offline without a language model.
+            answer: In brief, about definition. Most people notice it only when something is missing.
+              It works best when each part has one clear purpose. There is a simple version and a careful
+              version, and both have their place. All of this is demo text from an offline stand-in.
+            verdict:
+              helpfulness:
+                reasoning: Demo text: no text was read to come to this score.
+                score: 3
+              tone:
+                reasoning: Demo text: no text was read to come to this score.
+                score: rude
+            escalation: null
+          ------------------------------------------------------------
+          row 1
+            ticket_id: T-4AA45CDB
+            area: account
+            issue: cannot log in
+            urgent: 0
+            opened: 2026-05-25T12:00:00
+            ticket: Here is a short take on issue. What matters in the end is whether it helps
+              somebody. The numbers are modest, and the effect is not. It took a few attempts to get this
+              right. All of this is demo text from an offline stand-in.
+            answer: One way to see offline. The numbers are modest, and the effect is not. This is demo
+              text, written offline without a language model.
             verdict:
               helpfulness:
                 reasoning: Demo text: the option was drawn at random.
@@ -71,26 +92,6 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
                 reasoning: Demo text: the option was drawn at random.
                 score: neutral
             escalation: null
-          ------------------------------------------------------------
-          row 1
-            ticket_id: T-6DC138B0
-            area: billing
-            issue: refund is late
-            urgent: 1
-            opened: 2026-02-17T02:00:00
-            ticket: A few words about three sentences issue. Most people notice it only when something
-              is missing. It works best when each part has one clear purpose. This is demo text, written
-              offline without a language model.
-            answer: One way to see works clear purpose. Most people notice it only when something is
-              missing. This is demo text, written offline without a language model.
-            verdict:
-              helpfulness:
-                reasoning: Demo text: no text was read to come to this score.
-                score: 2
-              tone:
-                reasoning: Demo text: no text was read to come to this score.
-                score: neutral
-            escalation: Call back about refund is late, ticket T-6DC138B0
     "#]]
     .assert_eq(records);
     let (progress, rest) = rest.split_once('\n').unwrap();
