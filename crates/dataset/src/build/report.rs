@@ -64,6 +64,13 @@ impl BuildReport {
         }
     }
 
+    /// The report about the last stage that metadata is about.
+    pub(super) fn of_stage(before: &Metadata) -> BuildReport {
+        let stage = before.stages.last().cloned().unwrap_or_default();
+        let error_count = stage.errors.values().flat_map(BTreeMap::values).sum();
+        BuildReport { dropped: stage.dropped, error_count, ..BuildReport::of_metadata(before) }
+    }
+
     /// Adds a row group that is on disk, or that was stopped before it had rows.
     pub(super) fn note_group(&mut self, metadata: &mut Metadata, group: u64, found: GroupOnDisk) {
         let GroupOnDisk { rows, unfinished, errors, rejected, .. } = found;

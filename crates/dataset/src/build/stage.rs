@@ -154,8 +154,8 @@ impl StageBuild {
             shared.progress.found_group(group.rows, dropped, group.rejected);
         }
         if let Some(done) = &found.done {
-            let Metadata { actual_num_records, dropped_num_records, rejected_num_records, .. } = *done;
-            shared.progress.found_group(actual_num_records, dropped_num_records, rejected_num_records);
+            let (rows, rejected) = (done.actual_num_records, done.rejected_num_records);
+            shared.progress.found_group(rows, BuildReport::of_stage(done).dropped, rejected);
         }
         shared.has_replies = home.journal.as_ref().is_some_and(|journal| !journal.was_empty());
         (shared.folder, shared.journal) = (Some(folder), home.journal.clone());
@@ -203,7 +203,7 @@ impl StageBuild {
             return Err(Error::Setup("a preview has no folder to build into".to_owned()));
         };
         match &self.found.done {
-            Some(done) => Ok(BuildReport::of_metadata(done)),
+            Some(done) => Ok(BuildReport::of_stage(done)),
             None => self.build(&folder).await,
         }
     }
@@ -291,6 +291,7 @@ impl StageBuild {
             rejected: metadata.rejected_num_records,
             surplus: metadata.surplus_num_records,
             steps: Vec::new(),
+            errors: metadata.errors.clone(),
         }
     }
 
@@ -368,6 +369,11 @@ impl StageBuild {
         report.models_of_run = spend.models_of_run();
         metadata.is_complete = report.stopped.is_none();
         report.stages.clone_from(&metadata.stages);
+        // Columns of all stages have names of their own.
+        for stage in &self.place.earlier {
+            metadata.dropped_num_records += stage.dropped;
+            metadata.errors.extend(stage.errors.clone());
+        }
         let (shared, folder) = (Arc::clone(&self.shared), folder.clone());
         let is_last = self.place.number + 1 == self.dataset.stages.len();
         let earlier = self.place.earlier.iter().map(|stage| folder.home().join(&stage.folder));

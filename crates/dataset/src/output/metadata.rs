@@ -24,7 +24,7 @@ pub struct Metadata {
     /// Rows that the build was asked for; of the first stage, if there are several.
     pub asked_num_records: u64,
     pub actual_num_records: u64,
-    /// Rows that were dropped because a cell failed.
+    /// Rows that were dropped because a cell failed, those of earlier stages too.
     pub dropped_num_records: u64,
     /// Rows that were not accepted.
     pub rejected_num_records: u64,
@@ -37,7 +37,7 @@ pub struct Metadata {
     pub seed: u64,
     pub file_paths: Vec<String>,
     pub columns: Vec<ColumnMetadata>,
-    /// Failed cells by column, then by class.
+    /// Failed cells by column, then by class, those of earlier stages too.
     pub errors: BTreeMap<String, BTreeMap<String, u64>>,
     /// Calls, tokens and money by model alias, since the build began.
     pub models: BTreeMap<String, ModelMetadata>,
@@ -100,6 +100,9 @@ pub struct StageReport {
     pub surplus: u64,
     /// The steps behind it.
     pub steps: Vec<StepReport>,
+    /// Failed cells of its columns, by column and then by class.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// A column in the metadata.

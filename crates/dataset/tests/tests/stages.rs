@@ -245,6 +245,42 @@ fn a_chain_that_was_stopped_anywhere_goes_on() {
 }
 
 #[test]
+fn failed_rows_of_any_stage_are_tried_again() {
+    let config = "
+run: {max_conversation_restarts: 0}
+stages:
+  - name: one
+    columns:
+      - {name: a, column_type: llm-structured, model_alias: m, prompt: A, output_format: {type: array, items: {type: integer}}}
+    steps: [explode: a]
+  - name: two
+    columns:
+      - {name: b, column_type: llm-structured, model_alias: m, prompt: 'B {{ a }}', output_format: {type: integer}}
+";
+    // In the first round, row 3 and the item 0 of row 5 do not fit.
+    let model = Counting::new(|request| {
+        let is_bad = request.attempt == 0 && (request.sample == 3 || request.sample == child_id(5, 0));
+        let is_first = request.messages.last().unwrap().text.starts_with('A');
+        Ok(match (is_bad, is_first) {
+            (true, _) => "no".to_owned(),
+            (false, true) => "[1, 2]".to_owned(),
+            (false, false) => "7".to_owned(),
+        })
+    });
+    let case = Case::new("chain_failed", config, model);
+    let first = case.build(case.options(12)).unwrap();
+    assert_eq!((first.rows, first.dropped, first.error_count), (21, 2, 2));
+    case.model.calls();
+    let done = case.build(case.options(12)).unwrap();
+    assert_eq!((done.rows, done.dropped, done.error_count, case.model.calls()), (21, 2, 2, 0));
+    let retry = anabranch_dataset::BuildOptions { retry_failed: true, ..case.options(12) };
+    let second = case.build(retry.clone()).unwrap();
+    assert_eq!((second.rows, second.dropped, second.error_count), (24, 0, 0));
+    assert_eq!(case.model.calls(), 1 + 1 + 2, "the two that failed, and the rows of the first");
+    assert_eq!((case.build(retry).unwrap().rows, case.model.calls()), (24, 0));
+}
+
+#[test]
 fn a_preview_goes_through_all_stages() {
     let case = Case::new("chain_preview", CHAIN, questions());
     let preview = case.preview(9).unwrap();
