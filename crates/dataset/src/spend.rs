@@ -87,7 +87,7 @@ impl Spend {
         }
         let unpriced: Vec<String> = unpriced.into_iter().collect();
         Err(Error::Setup(format!(
-            "--max-cost needs the price of every model, and there is none of {}; add it under `prices:` of the \
+            "--max-cost needs the price of every model; the price of {} is missing: add it under `prices:` of the \
              configuration or the models file, such as `prices: {{ALIAS: {{input: 0.15, output: 0.60}}}}` for money per \
              million tokens",
             unpriced.join(", ")

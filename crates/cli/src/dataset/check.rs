@@ -75,7 +75,8 @@ fn columns(loaded: &Loaded) -> Table {
     table
 }
 
-fn kind(column: &Column) -> &'static str {
+/// The kind of a column, as the configuration has it.
+pub(super) fn kind(column: &Column) -> &'static str {
     match &column.kind {
         ColumnKind::Sampler(_) => "sampler",
         ColumnKind::Llm(llm) => match llm.output {

@@ -75,7 +75,7 @@ pub(super) struct KnownRow {
     pub(super) config: Option<Config>,
     /// The cells of the row and of the rows that it was made of.
     pub(super) cells: Vec<TracedCell>,
-    /// What keeps the story from being whole.
+    /// Remarks about parts of the story that are missing, with the reasons.
     pub(super) notes: Vec<String>,
 }
 

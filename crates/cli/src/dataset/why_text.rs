@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anabranch_dataset::config::{Column, ColumnKind, Config};
+use anabranch_dataset::config::{Column, Config};
 use anabranch_dataset::output::Figures;
 use anabranch_dataset::stages::StepFate;
 use anabranch_dataset::{Answer, Asked, CellState, ForeseenCall, RecordedCall, TracedCell};
@@ -11,6 +11,7 @@ use anabranch_model::{ChatRequest, Role};
 use anabranch_text::{Plain, count, duration, money, quote};
 use anabranch_value::Value;
 
+use super::check;
 use super::pace::grouped;
 use super::why::KnownRow;
 
@@ -103,24 +104,11 @@ pub(super) fn column_named<'c>(config: &'c Config, name: &str) -> Option<&'c Col
 
 /// The kind of a column, as the configuration has it.
 pub(super) fn kind(config: Option<&Config>, name: &str) -> Option<&'static str> {
-    use anabranch_dataset::config::LlmOutput;
     let config = config?;
     if config.seed_columns.as_ref().is_some_and(|columns| columns.iter().any(|column| column == name)) {
         return Some("seed");
     }
-    Some(match &column_named(config, name)?.kind {
-        ColumnKind::Sampler(_) => "sampler",
-        ColumnKind::Llm(llm) => match llm.output {
-            LlmOutput::Text => "llm-text",
-            LlmOutput::Code { .. } => "llm-code",
-            LlmOutput::Structured { .. } => "llm-structured",
-            LlmOutput::Judge { .. } => "llm-judge",
-        },
-        ColumnKind::Expression { .. } => "expression",
-        ColumnKind::Validation(_) => "validation",
-        ColumnKind::Embedding { .. } => "embedding",
-        ColumnKind::Custom(_) => "custom",
-    })
+    Some(check::kind(column_named(config, name)?))
 }
 
 /// The place of a row, in words.

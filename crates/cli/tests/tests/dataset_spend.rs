@@ -154,7 +154,7 @@ fn money_without_a_price_is_refused_before_it_is_spent() {
         stderr:   3 | prices: {large: {input: 1}}
         stderr:     |          ^^^^^
         stderr:   help: name an alias, a model or provider/model of: writer (here/small)
-        stderr: error: --max-cost needs the price of every model, and there is none of `writer` (here/small); add it under `prices:` of the configuration or the models file, such as `prices: {ALIAS: {input: 0.15, output: 0.60}}` for money per million tokens
+        stderr: error: --max-cost needs the price of every model; the price of `writer` (here/small) is missing: add it under `prices:` of the configuration or the models file, such as `prices: {ALIAS: {input: 0.15, output: 0.60}}` for money per million tokens
         exit 1
     "#]].assert_eq(&shown(&said, &case.folder));
     assert_eq!(case.server.paid(), 0);

@@ -13,7 +13,7 @@ use anabranch_engine::{Edge, Graph, NodeId};
 
 pub(crate) use layout::{HeadNode, Layout, Part};
 pub(crate) use values::RowValues;
-pub(crate) use work::GroupRun;
+pub(crate) use work::{GroupRun, text_is_true};
 
 /// The graph of one row group.
 pub(crate) struct Grid<'l> {

@@ -557,8 +557,8 @@ pub(super) fn no_job() -> Fault {
     Fault::permanent("internal", "a call is prepared at once or as a future, not by a job")
 }
 
-/// Whether a rendered condition means yes. A template of several parts renders to text.
-fn text_is_true(text: &str) -> bool {
+/// True if a rendered condition means yes. A template of several parts renders to text.
+pub(crate) fn text_is_true(text: &str) -> bool {
     let text = text.trim();
     !(text.is_empty() || ["false", "none", "0"].iter().any(|no| text.eq_ignore_ascii_case(no)))
 }

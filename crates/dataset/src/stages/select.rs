@@ -16,6 +16,7 @@ use super::rows::StageRows;
 use crate::column_type::ColumnType;
 use crate::config::{SampleSize, SortKey, StepConfig, TemplateText};
 use crate::error::Error;
+use crate::grid::text_is_true;
 
 /// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,10 +283,7 @@ pub(crate) fn is_met(when: &TemplateText, values: &[Value]) -> Result<bool, Stri
 fn means_yes(value: &Value) -> bool {
     match value {
         // A template of several parts renders to text.
-        Value::Text(text) => {
-            let text = text.trim();
-            !(text.is_empty() || ["false", "none", "0"].iter().any(|no| text.eq_ignore_ascii_case(no)))
-        }
+        Value::Text(text) => text_is_true(text),
         Value::Map(map) => map.get("is_valid").map_or_else(|| is_true(value), means_yes),
         other => is_true(other),
     }

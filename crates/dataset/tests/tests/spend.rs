@@ -242,7 +242,7 @@ fn money_needs_prices() {
     let case = Case::new("spend_unpriced", &TWO.replace("prices: {m:", "prices: {x:"), echo());
     let budget = Budget { max_cost: Some(1.0), ..Budget::default() };
     let error = case.build(limited(&case, 10, budget)).unwrap_err().to_string();
-    expect!["--max-cost needs the price of every model, and there is none of `m` (test/counting); add it under `prices:` of the configuration or the models file, such as `prices: {ALIAS: {input: 0.15, output: 0.60}}` for money per million tokens"].assert_eq(&error);
+    expect!["--max-cost needs the price of every model; the price of `m` (test/counting) is missing: add it under `prices:` of the configuration or the models file, such as `prices: {ALIAS: {input: 0.15, output: 0.60}}` for money per million tokens"].assert_eq(&error);
     assert_eq!(case.model.calls(), 0);
     assert!(!case.out.exists(), "nothing was begun");
 }
