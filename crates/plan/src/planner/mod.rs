@@ -12,14 +12,14 @@ mod regions;
 mod stages;
 mod settings;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::limit::LimitKey;
 use anabranch_text::{Problem, Problems};
 
-use crate::compiled::{About, Compiled, Origin, PlanNode};
+use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
 use crate::registry::Registries;
@@ -102,21 +102,29 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     if !problems.is_fine() {
         return None;
     }
+    let mut stand_ins = StandInsByNode::new();
     for &place in order.iter().filter(|place| live[**place]) {
-        builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        let made = builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        if !made.is_empty() {
+            stand_ins.insert(number[place], made);
+        }
     }
     let Builder { nodes, sources, .. } = builder;
     let Document { name, deadline, node_timeout, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let parts = Parts { name, nodes, stand_ins, outputs, dead, shared_reads, deadline, node_timeout, origin };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
+
+/// The fallbacks of the nodes that have some.
+type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
 /// What a plan is cut into stages from.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
+    stand_ins: StandInsByNode,
     outputs: Vec<usize>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
@@ -256,7 +264,6 @@ impl Builder<'_> {
             endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
             form,
             timeout: node.guard.timeout,
-            stand_ins: Vec::new(),
             ranges: node.guard.ranges.clone(),
             bare: planned.bare,
             passes,
@@ -276,7 +283,13 @@ impl Builder<'_> {
     }
 
     /// What stands in for a node, now that it is known who runs for whom.
-    fn stand_ins(&mut self, node: &DocumentNode, number: usize, sides: &Sides, problems: &mut Problems) {
+    fn stand_ins(
+        &self,
+        node: &DocumentNode,
+        number: usize,
+        sides: &Sides,
+        problems: &mut Problems,
+    ) -> Vec<StandIn> {
         let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];
         let given = match sides.regions.binary_search(&number) {
             Ok(region) => regions::given(&self.nodes, sides, region).map(|(_, made)| made),
@@ -284,7 +297,7 @@ impl Builder<'_> {
         };
         let registries = self.with.registries;
         let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
-        self.nodes[number].stand_ins = maker.all(given.as_deref());
+        maker.all(given.as_deref())
     }
 }
 
