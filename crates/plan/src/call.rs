@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
 
+use crate::bounds::Budget;
 use crate::capture::Recorder;
 use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
@@ -21,6 +22,8 @@ pub struct Call {
     pub clock: Arc<dyn Clock>,
     /// What was read.
     pub tally: Tally,
+    /// How much its nodes may still make.
+    pub budget: Budget,
     pub(crate) shared: Box<[Shared]>,
     /// Who answers its reads.
     pub(crate) reads: Reads,
@@ -47,6 +50,7 @@ impl Call {
             params: self.params.clone(),
             clock: Arc::clone(&self.clock),
             tally: Tally::default(),
+            budget: self.budget.rest(),
             shared: Box::default(),
             reads: match &self.reads {
                 Reads::Recorded(recorded) => Reads::Recorded(recorded.stale()),

@@ -18,6 +18,7 @@ use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
+use crate::bounds::Budget;
 use crate::call::{Call, Tally};
 use crate::capture::{Recorder, Sampler, Sampling};
 use crate::compiled::Compiled;
@@ -48,6 +49,8 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
+    /// Folders that plans may name files in, beside the folder of each plan.
+    pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
     /// Whether requests are refused that would miss their deadline under the load there is.
@@ -72,6 +75,7 @@ struct Inner {
     sources: Vec<Arc<dyn Source>>,
     ops: Ops,
     folder: Option<PathBuf>,
+    files: Vec<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
@@ -133,7 +137,8 @@ impl Config {
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         let seed = RandomState::new().hash_one(0);
-        Config { registries, sources, ops, folder: None, runs, admission: true, seed, captures: None }
+        let files = Vec::new();
+        Config { registries, sources, ops, folder: None, files, runs, admission: true, seed, captures: None }
     }
 }
 
@@ -146,7 +151,8 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed, captures } = config;
+        let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, captures } =
+            config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -171,6 +177,7 @@ impl Engine {
             sources,
             ops,
             folder,
+            files,
             limits,
             limit_of,
             admission,
@@ -205,7 +212,7 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
-        self.compile_from(text, FilesFrom::Folder(base))
+        self.compile_from(text, FilesFrom::Folder { base, allowed: &self.0.files })
     }
 
     /// Compiles the text of a plan that names these files.
@@ -436,6 +443,7 @@ impl Plan {
             params,
             clock: Arc::clone(manner.clock.as_ref().unwrap_or(self.engine.0.runs.clock())),
             tally: Tally::default(),
+            budget: Budget::new(self.engine.0.registries.limits.bounds),
             shared: (0..self.compiled.shared_reads).map(|_| Shared::default()).collect(),
             reads: std::mem::take(&mut manner.reads),
             seen: manner.seen.clone(),

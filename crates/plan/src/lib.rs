@@ -59,6 +59,7 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod bounds;
 mod spread;
 mod times;
 mod schema;
@@ -91,6 +92,7 @@ mod capture;
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
+pub use bounds::{Bounds, Budget, OverBudget};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
@@ -106,8 +108,8 @@ pub use op::{
 };
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
 pub use registry::{
-    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
+    ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
 pub use request::{Request, RequestError};
 pub use schema::{KeySet, Schema};

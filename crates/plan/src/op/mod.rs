@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anabranch_rows::{Key, Rows};
 
+use crate::bounds::Bounds;
 use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
@@ -122,6 +123,8 @@ pub struct Sources<'a> {
     pub(crate) readers: Vec<(usize, crate::source::Reader)>,
     /// Tables of shared reads so far.
     tables: usize,
+    /// How long a reply may be.
+    bounds: Bounds,
     /// The node whose reads are being bound, by number.
     pub(crate) node: usize,
     /// Whether what is bound now remembers what it reads.
@@ -239,7 +242,20 @@ impl Ops {
 
 impl<'a> Sources<'a> {
     pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, node: 0, remembering: false }
+        Sources {
+            by_endpoint,
+            hedges: &[],
+            readers: Vec::new(),
+            tables: 0,
+            bounds: Bounds::default(),
+            node: 0,
+            remembering: false,
+        }
+    }
+
+    /// The same, with replies within these bounds.
+    pub(crate) fn within(self, bounds: Bounds) -> Sources<'a> {
+        Sources { bounds, ..self }
     }
 
     /// The same, with late reads of endpoints that hedge sent a second time.
@@ -259,7 +275,7 @@ impl<'a> Sources<'a> {
         pattern: &crate::source::Pattern,
         read: &crate::source::Read,
     ) -> crate::source::Reader {
-        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut bound = self.by_endpoint[endpoint].bind_within(pattern, read, self.bounds);
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
             bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
         }

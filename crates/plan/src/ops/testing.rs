@@ -11,6 +11,7 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use anabranch_text::Problems;
 use serde_json::{Value, json};
 
+use crate::bounds::Budget;
 use crate::call::{Call, Tally};
 use crate::document::Document;
 use crate::error::OpError;
@@ -189,7 +190,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
+            files: &Files::new(FilesFrom::Folder { base: std::path::Path::new(""), allowed: &[] }),
             registries: &self.registries,
             problems,
         };
@@ -237,6 +238,7 @@ impl Case {
             params: self.values,
             clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
             tally: Tally::default(),
+            budget: Budget::default(),
             reads: Reads::Live,
             seen: None,
             recorder: None,

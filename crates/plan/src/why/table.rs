@@ -51,6 +51,7 @@ impl<'a> Table<'a> {
             params: asked.params,
             clock: Arc::clone(engine.runs().clock()),
             tally: Tally::default(),
+            budget: crate::bounds::Budget::default(),
             shared: Box::default(),
             reads: Reads::Live,
             seen: None,

@@ -50,6 +50,7 @@ fn call(sim: &Sim, tables: usize) -> Arc<Call> {
         params: Box::default(),
         clock: sim.clock(),
         tally: Tally::default(),
+        budget: crate::bounds::Budget::default(),
         shared,
         reads: Reads::Live,
         seen: None,
