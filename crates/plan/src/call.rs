@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_engine::clock::Clock;
 
+use crate::bounds::Budget;
 use crate::document::StaleTerms;
 use crate::inspect::{Observer, Recording};
 use crate::source::{self, Reply, Shared, StaleReads, StaleUse};
@@ -20,6 +21,8 @@ pub struct Call {
     pub clock: Arc<dyn Clock>,
     /// The trips made so far.
     pub tally: Tally,
+    /// How much its nodes may still make.
+    pub budget: Budget,
     pub(crate) shared: Box<[Shared]>,
     /// The layer that answers its reads.
     pub(crate) answers: Answers,
@@ -70,6 +73,7 @@ impl Call {
             params,
             clock,
             tally: Tally::default(),
+            budget: Budget::default(),
             shared: Box::default(),
             answers: Answers::Live,
             observer: None,
@@ -85,7 +89,7 @@ impl Call {
             Answers::Live | Answers::Stale(_) => Answers::Stale(StaleReads::new(terms)),
         };
         let call = Call::new(self.user, self.params.clone(), Arc::clone(&self.clock));
-        Call { answers, observer: self.observer.clone(), ..call }
+        Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
     }
 
     /// The use of earlier replies, if reads are answered by them.

@@ -16,6 +16,7 @@ use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
+use crate::bounds::Budget;
 use crate::call::{Answers, Call, Tally};
 use crate::compiled::Compiled;
 use crate::error::Error;
@@ -42,6 +43,8 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
+    /// Folders that plans may name files in, beside the folder of each plan.
+    pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
     /// Whether requests are refused that would miss their deadline under the load there is.
@@ -69,6 +72,7 @@ struct Inner {
     sources: Vec<Arc<dyn Source>>,
     ops: Ops,
     folder: Option<PathBuf>,
+    files: Vec<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
@@ -117,6 +121,7 @@ impl Config {
             sources,
             ops,
             folder: None,
+            files: Vec::new(),
             runs,
             admission: true,
             seed,
@@ -134,7 +139,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed, stale_bytes } =
+        let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, stale_bytes } =
             config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
@@ -160,6 +165,7 @@ impl Engine {
             sources,
             ops,
             folder,
+            files,
             limits,
             limit_of,
             admission,
@@ -194,7 +200,7 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
-        self.compile_from(text, FilesFrom::Folder(base))
+        self.compile_from(text, FilesFrom::Folder { base, allowed: &self.0.files })
     }
 
     /// Compiles the text of a plan that names these files.
@@ -410,7 +416,8 @@ impl Plan {
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
         let call = Call::new(request.user_id, request.params, clock);
-        Arc::new(Call { shared, answers, observer, ..call })
+        let budget = Budget::new(self.engine.0.registries.limits.bounds);
+        Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {

@@ -59,6 +59,7 @@ mod json;
 mod toml_text;
 mod fields;
 mod value;
+mod bounds;
 mod spread;
 mod times;
 mod schema;
@@ -89,6 +90,7 @@ pub mod inspect;
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
+pub use bounds::{Bounds, Budget, OverBudget};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
@@ -105,8 +107,8 @@ pub use project::{
     CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
 };
 pub use registry::{
-    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
+    ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
 pub use request::{Request, RequestError};
 pub use schema::{KeySet, Schema};

@@ -373,11 +373,12 @@ pub(crate) fn stage_id(stage: usize) -> NodeId {
 /// About how long a chain takes for these inputs.
 fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs) -> Duration {
     let mut rows: usize = inputs.iter().flatten().map(Rows::len).sum();
+    let to_extend = inputs.first().and_then(Option::as_ref).map_or(0, Rows::values_to_extend);
     let mut cost = Duration::ZERO;
     for node in nodes {
         let node = &plan.nodes[*node];
         let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
-        cost += form.cost(rows);
+        cost += form.cost(rows) + form.cost_to_extend(to_extend);
         rows = form.makes(rows);
         rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
     }

@@ -93,14 +93,23 @@ pub(crate) struct Bench {
     json: bool,
 }
 
+/// One request per day is the least rate, one per nanosecond the most.
+const LEAST_RATE: f64 = 0.00001;
+const MOST_RATE: f64 = 1e9;
+/// The longest load.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 fn some_time(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
-        .and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
+    duration::parse(text).and_then(|time| match time {
+        Duration::ZERO => Err("no time at all".to_owned()),
+        time if time > LONGEST => Err("a load lasts at most a year".to_owned()),
+        time => Ok(time),
+    })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "a rate is a positive number of requests a second".to_owned())
+    let rate = text.parse().ok().filter(|rate: &f64| (LEAST_RATE..=MOST_RATE).contains(rate));
+    rate.ok_or_else(|| format!("a rate is a number of requests per second, from {LEAST_RATE} to {MOST_RATE}"))
 }
 
 /// What was measured how.

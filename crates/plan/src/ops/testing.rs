@@ -189,7 +189,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
+            files: &Files::new(FilesFrom::Folder { base: std::path::Path::new(""), allowed: &[] }),
             registries: &self.registries,
             problems,
         };

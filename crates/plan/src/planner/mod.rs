@@ -80,7 +80,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         computing.for_each(|(demand, _)| demand.rows = None);
     }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let sources = Sources::new(with.sources, with.hedges, Some(with.memory));
+    let sources =
+        Sources::new(with.sources, with.hedges, Some(with.memory)).within(with.registries.limits.bounds);
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();

@@ -8,6 +8,7 @@ use anabranch_rows::{Key, Kind};
 use regex::Regex;
 
 use super::payload::Payload;
+use crate::bounds::Bounds;
 use crate::value::Scalar;
 
 /// All registries of an environment.
@@ -248,4 +249,6 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
 }

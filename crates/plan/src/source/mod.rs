@@ -9,6 +9,8 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
+use crate::bounds::{Bounds, OverBudget};
+
 mod pattern;
 mod layers;
 mod observe;
@@ -36,6 +38,12 @@ pub use share::Shared;
 pub trait Source: Send + Sync + 'static {
     /// Prepares a read that requests will make, with keys that look like `pattern`.
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound>;
+
+    /// The same for replies within these bounds: a longer one is refused with [`Error::TooLong`], if possible before
+    /// memory is asked for it.
+    fn bind_within(&self, pattern: &Pattern, read: &Read, _bounds: Bounds) -> Arc<dyn Bound> {
+        self.bind(pattern, read)
+    }
 
     /// Trips in flight at a time, if that is bounded.
     fn max_inflight(&self) -> Option<u32> {
@@ -254,6 +262,17 @@ pub enum Error {
         /// What was asked for.
         expected: &'static str,
     },
+    /// The reply holds more than a request may make.
+    #[error("the reply to `{command}` of {endpoint} is too long: {cause}")]
+    TooLong {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The command and the pattern of its keys.
+        command: String,
+        /// What it would exceed.
+        #[source]
+        cause: OverBudget,
+    },
     /// Asked for what was read before, there is nothing, or it is too old.
     #[error("of `{command}`, {known} of {asked} keys are remembered from the last {max_age:?}: too few")]
     Forgotten {
@@ -296,7 +315,9 @@ impl Classified for Error {
         match self {
             Error::Connect { .. } | Error::Timeout { .. } => Severity::Transient,
             Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
-            Error::Forgotten { .. } | Error::NotCaptured { .. } => Severity::Permanent,
+            Error::TooLong { .. } | Error::Forgotten { .. } | Error::NotCaptured { .. } => {
+                Severity::Permanent
+            }
             Error::Recorded { severity, .. } => *severity,
         }
     }
