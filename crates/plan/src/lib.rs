@@ -58,6 +58,7 @@
 mod json;
 mod toml_text;
 mod fields;
+mod places;
 mod value;
 mod spread;
 mod times;
@@ -87,6 +88,8 @@ mod explain;
 mod traced;
 mod why;
 mod capture;
+#[cfg(test)]
+mod reference;
 
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
@@ -104,6 +107,7 @@ pub use op::{
     Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
     WaitFuture, When,
 };
+pub use places::with_lines;
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
 pub use registry::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,

@@ -12,8 +12,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Builder;
 
-use super::from::{self, From, Rows};
-use super::load::{Load, Outcome, Until};
+use super::load_generator::{Load, Outcome, Until};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
 use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
@@ -21,17 +22,16 @@ use crate::out;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-Closed loop: --concurrency askers, each asking again as soon as it has its answer.
-Open loop: --rate requests a second, whatever is still under way (at most --concurrency at once, 1000
-if not given); latency counts from when a request was due, so that a stall is not left out.
+Closed loop: --concurrency callers, each of which sends its next request as soon as it has an answer.
+Open loop: --rate requests per second, however many are still in flight (at most --concurrency, 1000 by default). \
+Latency counts from the time at which a request was due, so a stall is not left out.
 
-Goodput is what counts: answers in full, and with --deadline-ms by their deadline, a second. Beside it
-stand the answers that had to do without some node (degraded; the ledger says which), and how many
-requests were late, refused at the door, or failed. In an open loop a deadline counts from when the
-request was due, too.
+Goodput is the number of full answers per second (with --deadline-ms: those by their deadline). Beside it stand \
+degraded answers (some node was replaced by its fallback; the ledger says which) and the requests that were late, \
+refused by admission, or failed. In an open loop a deadline counts from the time at which the request was due, too.
 
-A latency ends with the rows in hand; writing them as JSON is not counted. Errors are counted, not
-fatal. In --json times are in microseconds or as named; cpu_us_per_request is user and system time.
+A latency ends when the rows are there; writing them as JSON is not counted. Errors are counted, not fatal. In --json \
+times are in microseconds or as named; cpu_us_per_request is user and system time.
 
   anabranch plan bench feed --requests 10000 --concurrency 10 --json
   anabranch plan bench feed --rate 2000 --duration 10s --deadline-ms 50
@@ -51,40 +51,40 @@ pub(crate) struct Bench {
     #[arg(value_name = "FILE|NAME")]
     plan: String,
     #[command(flatten)]
-    from: From,
-    /// The request to repeat; user 1 with no parameters if not given.
+    project: ProjectArgs,
+    /// The request to repeat; by default user 1 without parameters.
     #[arg(long, value_name = "JSON", conflicts_with = "request_file")]
     request: Option<String>,
-    /// Requests to ask in turn, one a line.
+    /// Requests to send in turn, one per line.
     #[arg(long, value_name = "FILE.jsonl")]
     request_file: Option<PathBuf>,
-    /// How many requests; 1000 if no --duration is given either.
+    /// The number of requests; by default 1000, unless --duration is given.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, u64::MAX))]
     requests: Option<u64>,
-    /// How long, instead of how many: 5s, 500ms.
+    /// A duration instead of a number of requests: 5s, 500ms.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = some_time, conflicts_with = "requests")]
     duration: Option<Duration>,
-    /// How many at once.
+    /// Requests in flight at a time.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
-    /// Requests a second (open loop).
+    /// Requests per second (open loop).
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     rate: Option<f64>,
-    /// Requests before the measured ones; ten for each at once if not given, from 100 to 1000.
+    /// Requests before the measured ones; by default ten per concurrent request, from 100 to 1000.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 0, u64::MAX))]
     warmup: Option<u64>,
-    /// Threads of the event loop; without it one at concurrency 1, else one a core.
+    /// Threads of the event loop; by default one at concurrency 1, else one per core.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
     #[command(flatten)]
     threads: Threads,
-    /// How long each answer may take.
+    /// The deadline of each request.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
-    /// Captures requests meanwhile, as [plan.captures] of the project file says.
+    /// Captures requests during the measurement, as [plan.captures] of the project file says.
     #[arg(long)]
     capture: bool,
-    /// Refuses nothing, however late it would be.
+    /// Switches admission off: no request is refused because it would be late.
     #[arg(long)]
     no_admission: bool,
     /// As JSON.
@@ -94,15 +94,15 @@ pub(crate) struct Bench {
 
 fn some_time(text: &str) -> Result<Duration, String> {
     duration::parse(text)
-        .and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
+        .and_then(|time| if time.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(time) })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "a rate is a positive number of requests a second".to_owned())
+    rate.ok_or_else(|| "expected a positive number of requests per second".to_owned())
 }
 
-/// What was measured how.
+/// A measurement and its settings.
 struct Measured {
     plan: String,
     concurrency: u32,
@@ -111,7 +111,7 @@ struct Measured {
     outcome: Outcome,
 }
 
-/// What comes of `work`, while captures are written.
+/// The result of `work`, while captures are written.
 async fn during<T>(engine: &Engine, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let mut writing = pin!(engine.write_captures());
@@ -143,12 +143,13 @@ impl Bench {
     }
 
     async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
-        let rows = if self.capture { Rows::Captured } else { Rows::Needed };
-        let engine = self.from.engine_with(Some(&self.threads), rows, |config| {
+        let rows = if self.capture { RowsUse::Captured } else { RowsUse::Needed };
+        let engine = self.project.engine_with(Some(&self.threads), rows, |config| {
             config.admission &= !self.no_admission;
         })?;
-        let plan = from::plan(&engine, &self.plan)?;
-        out::warnings(plan.warnings());
+        let plan = lookup::plan(&engine, &self.plan)?;
+        self.project.warn_without_rows(&plan)?;
+        out::warnings(&lookup::warnings(&engine, &self.plan, &plan));
         let requests = match (&self.request, &self.request_file) {
             (Some(text), _) => vec![request::parse(text.as_bytes(), engine.registries())?],
             (None, None) => vec![Request::new(1, engine.registries())],
