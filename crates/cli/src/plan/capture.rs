@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Config, Store};
-use anabranch_plan::captures;
+use anabranch_plan_inspect::capture;
 use clap::Args;
 
 use super::run::Run;
@@ -81,7 +81,7 @@ impl Keep {
     }
 
     /// Reports the address of the capture, and closes the store.
-    pub(super) async fn told(self, capture: Result<Address, captures::Error>) -> Result<(), Failure> {
+    pub(super) async fn told(self, capture: Result<Address, capture::Error>) -> Result<(), Failure> {
         out::note(&format!("captured: {}", capture?));
         self.store.close().await.map_err(|error| Failure::Failed(Box::new(error)))
     }
@@ -109,7 +109,7 @@ pub(super) async fn find(store: &Store, text: &str) -> Result<Address, Failure> 
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let found = captures::captures_with_prefix(store, text, LISTED + 1).await?;
+    let found = capture::captures_with_prefix(store, text, LISTED + 1).await?;
     match &found[..] {
         [address] => Ok(*address),
         [] => Err(Failure::of(format!("no capture has an address that begins with {text}"))),

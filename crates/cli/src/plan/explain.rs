@@ -33,7 +33,7 @@ impl Explain {
         let engine = self.project.engine(Some(&self.threads), RowsUse::Unneeded)?;
         let plan = lookup::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
-        let explanation = plan.explain();
+        let explanation = anabranch_plan_inspect::explain(&plan);
         if let Some(file) = &self.svg {
             out::file(file, &explanation.svg())?;
             out::note(&format!("the picture: {}", file.display()));

@@ -1,8 +1,10 @@
 //! The options that most subcommands share: project, registry, plan folder and source of rows.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Config, DataFile, Engine, Plan, Problem, Project, RowsFrom, Setup};
+use anabranch_plan_inspect::capture::{Sampler, Sampling};
 use clap::Args;
 
 use super::threads::Threads;
@@ -63,12 +65,22 @@ impl ProjectArgs {
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
-            captures: rows == RowsUse::Captured,
         };
         let (mut config, warnings) = setup.config()?;
         out::warnings(&warnings);
         set(&mut config);
         Ok(Engine::load(config)?)
+    }
+
+    /// A sampler that captures requests as the project says. Nobody else has its store open meanwhile.
+    pub(crate) fn sampler(&self, engine: &Engine) -> Result<Sampler, Failure> {
+        let no_captures = || {
+            Problem::new("captures", "no project file says which requests are captured")
+                .help("write a table [plan.captures] with a `store` into anabranch.toml")
+        };
+        let settings = self.project()?.and_then(|project| project.captures).ok_or_else(no_captures)?;
+        let sampling = Sampling::from_settings(&settings, engine.registries())?;
+        Ok(Sampler::new(sampling, engine.ops().clone(), RandomState::new().hash_one(0)))
     }
 
     /// The config of an engine without rows.
@@ -89,7 +101,7 @@ impl ProjectArgs {
     /// Warns if nothing says where rows come from, and the plan reads some.
     pub(crate) fn warn_without_rows(&self, plan: &Plan) -> Result<(), Failure> {
         let given = self.redis.is_some() || !self.data.is_empty() || self.env.is_some();
-        if !given && self.project()?.is_none() && plan.explain().trips > 0 {
+        if !given && self.project()?.is_none() && anabranch_plan_inspect::explain(plan).trips > 0 {
             let what = "no option and no project file says where they come from, so every store is empty";
             let help = "give --data FILE, --redis ADDRESS or --env NAME";
             out::warnings(&[Problem::new("rows", what).help(help)]);
@@ -150,8 +162,6 @@ pub(super) fn no_folder() -> Failure {
 pub(crate) enum RowsUse {
     /// It answers requests.
     Needed,
-    /// It answers requests, and captures some as the project says.
-    Captured,
     /// It only reads the plan.
     Unneeded,
 }

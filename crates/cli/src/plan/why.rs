@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, Replayer};
-use anabranch_plan::{RunOptions, told};
+use anabranch_plan::RunOptions;
+use anabranch_plan_inspect::capture::{Capture, Replayer};
+use anabranch_plan_inspect::why::{self, why};
 use clap::Args;
 
 use super::capture;
@@ -93,7 +94,7 @@ impl Why {
         }
     }
 
-    async fn captured(&self, store: &Path) -> Result<told::Why, Failure> {
+    async fn captured(&self, store: &Path) -> Result<why::Why, Failure> {
         let digits = capture::address(&self.plan)
             .map_err(|what| Failure::Wrong(format!("{}: with --store, {what}", self.plan)))?;
         let store = capture::open_old(store)?;
@@ -101,7 +102,7 @@ impl Why {
         Ok(Replayer::default().why(&capture, self.row).await?)
     }
 
-    async fn asked(&self) -> Result<told::Why, Failure> {
+    async fn asked(&self) -> Result<why::Why, Failure> {
         let engine = self.project.engine(Some(&self.threads), RowsUse::Needed)?;
         let plan = lookup::plan(&engine, &self.plan)?;
         self.project.warn_without_rows(&plan)?;
@@ -112,6 +113,6 @@ impl Why {
         };
         let request = request::parse(&text, engine.registries())?;
         let options = RunOptions { sequential: self.threads.sequential, ..RunOptions::default() };
-        Ok(plan.why_with(request, &options, self.row).await?)
+        Ok(why(&plan, request, &options, self.row).await?)
     }
 }
