@@ -94,13 +94,18 @@ pub(crate) struct Bench {
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
-        .and_then(|time| if time.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(time) })
+    /// A year.
+    const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+    match duration::parse(text)? {
+        Duration::ZERO => Err("must be longer than zero".to_owned()),
+        time if time > LONGEST => Err("must be at most 365 days".to_owned()),
+        time => Ok(time),
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "expected a positive number of requests per second".to_owned())
+    let rate = text.parse().ok().filter(|rate: &f64| (0.001..=1e9).contains(rate));
+    rate.ok_or_else(|| "expected a number of requests per second, from 0.001 to 1000000000".to_owned())
 }
 
 /// A measurement and its settings.
@@ -194,7 +199,7 @@ impl Bench {
         Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
     }
 
-    /// Tells what was captured.
+    /// Reports the number of captures.
     fn tell(counts: SampleCounts) {
         let dropped = [
             ("rate", counts.dropped_rate),
@@ -255,7 +260,7 @@ impl Bench {
         let Measured { plan, concurrency, workers, warmup, outcome } = measured;
         let asked = outcome.asked();
         let load = match self.rate {
-            Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
+            Some(rate) => format!("{rate} due per second, at most {concurrency} at once"),
             None => format!("{concurrency} at once"),
         };
         let threads = if *workers == 1 { "1 thread".to_owned() } else { format!("{workers} threads") };
@@ -276,12 +281,12 @@ impl Bench {
     }
 }
 
-/// What the answers took.
+/// Throughput, latency and cost of the answers.
 fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let each = each(outcome);
     let by = deadline_ms.map_or(String::new(), |deadline| format!(" within {deadline} ms"));
     let others = [
-        (outcome.degraded, format!("{:.0} degraded a second", each.degraded)),
+        (outcome.degraded, format!("{:.0} degraded per second", each.degraded)),
         (outcome.late, format!("{} late", outcome.late)),
         (outcome.refused, format!("{} refused", outcome.refused)),
         (outcome.failed_otherwise(), format!("{} failed", outcome.failed_otherwise())),
@@ -291,11 +296,11 @@ fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let at = |quantile| shown(outcome.micros_at(quantile));
     let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
     format!(
-        "throughput  {:.0} answers a second, in {:.1} ms\n\
-         goodput     {:.0} in full{by} a second{others}\n\
+        "throughput  {:.0} answers per second, in {:.1} ms\n\
+         goodput     {:.0} full answers{by} per second{others}\n\
          latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
-         CPU         {} a request\n\
-         sources     {:.2} trips, {:.2} commands a request\n",
+         CPU         {} per request\n\
+         sources     {:.2} trips, {:.2} commands per request\n",
         each.rate,
         outcome.wall.as_secs_f64() * 1e3,
         each.good,
@@ -318,7 +323,7 @@ fn ledger(outcome: &Outcome) -> Vec<(&(String, Reason, String), &u64)> {
     lines
 }
 
-/// What each request took, and how many a second.
+/// Means per request, and rates.
 struct Each {
     rate: f64,
     good: f64,
@@ -333,12 +338,12 @@ struct Each {
 fn each(outcome: &Outcome) -> Each {
     let answered = outcome.answered.max(1) as f64;
     let asked = outcome.asked().max(1) as f64;
-    let a_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
+    let per_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
     let least = if outcome.answered == 0 { Duration::ZERO } else { outcome.least };
     Each {
-        rate: a_second(outcome.answered),
-        good: a_second(outcome.good),
-        degraded: a_second(outcome.degraded),
+        rate: per_second(outcome.answered),
+        good: per_second(outcome.good),
+        degraded: per_second(outcome.degraded),
         mean_us: outcome.total_latency.as_secs_f64() * 1e6 / answered,
         least_us: least.as_secs_f64() * 1e6,
         cpu_us: outcome.cpu.as_secs_f64() * 1e6 / asked,

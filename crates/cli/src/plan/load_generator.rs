@@ -118,9 +118,12 @@ fn lock(record: &Mutex<Outcome>) -> MutexGuard<'_, Outcome> {
 impl Line {
     async fn ask(&self, record: usize) {
         let clock = &**self.load.plan.engine().runs().clock();
+        // A caller that waits for its turn on a thread is waiting for its answer already.
+        let mut ready = self.began;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let due = self.load.rate.map(|rate| self.began + Duration::from_secs_f64(number as f64 / rate));
+            let after = |rate: f64| Duration::try_from_secs_f64(number as f64 / rate).ok();
+            let due = self.load.rate.and_then(|rate| self.began.checked_add(after(rate)?));
             let enough = match self.load.until {
                 Until::Count(count) => number >= count,
                 Until::Elapsed(time) => due.unwrap_or_else(|| clock.now()) >= self.began + time,
@@ -128,7 +131,8 @@ impl Line {
             if enough {
                 return;
             }
-            self.ask_one(number, due, clock, &self.records[record]).await;
+            self.ask_one(number, due.unwrap_or(ready), clock, &self.records[record]).await;
+            ready = clock.now();
             if self.load.concurrency > 1 {
                 // A source that answers at once would leave the other askers without a turn.
                 tokio::task::yield_now().await;
@@ -136,8 +140,9 @@ impl Line {
         }
     }
 
-    async fn ask_one(&self, number: u64, due: Option<Instant>, clock: &dyn Clock, record: &Mutex<Outcome>) {
-        if let Some(early) = due.and_then(|due| due.checked_sub(EARLY))
+    /// Sends a request at the time at which it is due, or as soon as possible after it.
+    async fn ask_one(&self, number: u64, due: Instant, clock: &dyn Clock, record: &Mutex<Outcome>) {
+        if let Some(early) = due.checked_sub(EARLY)
             && early > clock.now()
         {
             clock.sleep_until(early).await;
@@ -146,7 +151,7 @@ impl Line {
         let request = self.load.requests[at].clone();
         // One that starts late because others took too long has been waiting since it was due.
         let start = clock.now();
-        let since = due.map_or(start, |due| due.min(start));
+        let since = due.min(start);
         let options = RunOptions {
             deadline: self.load.deadline.map(|time| since + time),
             sequential: self.load.sequential,

@@ -327,6 +327,8 @@ fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
         return error.to_string();
     };
     let keys = crate::explain::shown(&reader.pattern, &plan.compiled().registries);
+    let endpoint =
+        plan.compiled().registries.endpoints.get(endpoint).map_or(&**endpoint, |found| &*found.name);
     let (node, command) = (&node.id, reader.read.command());
     format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
 }

@@ -50,3 +50,31 @@ fn before(digits: &str) -> Option<Address> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_content::{Config, Context, Store, Value};
+
+    use super::{CAPTURE, captures_with_prefix};
+
+    #[tokio::test]
+    async fn captures_are_found_by_any_first_digits_and_nothing_else_is() {
+        let store = Store::in_memory(Config::default()).unwrap();
+        let mut all = Vec::new();
+        for number in 0..60 {
+            let bytes = Value::Text(number.to_string()).encode().unwrap();
+            all.push(store.put_derivation(CAPTURE, bytes.clone()).await.unwrap());
+            store.put_derivation(Context("something else"), bytes).await.unwrap();
+        }
+        all.sort();
+        for digits in ["0", "7", "f", "F", "00", "ff", "a", "3c", ""] {
+            let wanted = all.iter().filter(|address| address.to_string().starts_with(&digits.to_lowercase()));
+            let wanted: Vec<_> = wanted.copied().collect();
+            assert_eq!(captures_with_prefix(&store, digits, 100).await.unwrap(), wanted, "{digits}");
+            let first: Vec<_> = wanted.into_iter().take(2).collect();
+            assert_eq!(captures_with_prefix(&store, digits, 2).await.unwrap(), first, "{digits}");
+        }
+        let whole = all[7].to_string();
+        assert_eq!(captures_with_prefix(&store, &whole, 2).await.unwrap(), [all[7]]);
+    }
+}
