@@ -35,10 +35,21 @@ pub async fn run_traced(
     let compiled = plan.compiled();
     let bound = NonZeroUsize::MIN.saturating_add(compiled.stages.len() * EVENTS_PER_STAGE + OTHER_EVENTS);
     let mut listener = plan.engine().runs().events().listen(bound);
+    let now = plan.engine().runs().clock().now();
+    let deadline = options.deadline.map(|at| at.saturating_duration_since(now)).or(compiled.deadline);
     let Inspected { answer, run, .. } = plan.run_inspected(request, options, Inspection::default()).await;
     let items = std::iter::from_fn(|| listener.try_next());
     let (graph, items) = without_timers(compiled, items);
     let timeline = run.and_then(|run| Timeline::new(run, &graph, &items).ok());
+    let timeout = |stage: NodeId| {
+        let own = compiled.policies.of(stage).timeout;
+        own.into_iter().chain(options.node_timeout).min()
+    };
+    let timeline = timeline.map(|timeline| timeline.with_timeouts(timeout));
+    let timeline = timeline.map(|timeline| match deadline {
+        Some(deadline) => timeline.with_deadline(deadline),
+        None => timeline,
+    });
     let trace = timeline.map(|timeline| Trace {
         timeline,
         title: format!("plan {}", plan.name()),

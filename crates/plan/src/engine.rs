@@ -255,11 +255,11 @@ impl Engine {
         &self.0.runs
     }
 
-    /// What hedges came to so far, for each endpoint that has them, by its id.
+    /// What hedges came to so far, for each endpoint that has them, by its name.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
         let counts = endpoints
-            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+            .filter_map(|(endpoint, hedging)| Some((endpoint.name.clone(), hedging.as_ref()?.counts())));
         counts.collect()
     }
 

@@ -58,6 +58,7 @@
 mod json;
 mod toml_text;
 mod fields;
+mod places;
 mod value;
 mod bounds;
 mod spread;
@@ -86,6 +87,8 @@ mod admission;
 mod engine;
 mod setup;
 pub mod inspect;
+#[cfg(test)]
+mod reference;
 
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
@@ -103,6 +106,7 @@ pub use op::{
     Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes, Wait,
     WaitFuture, When,
 };
+pub use places::with_lines;
 pub use project::{
     CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
 };

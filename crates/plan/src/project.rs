@@ -28,7 +28,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_text::{Problem, Problems, quote};
+use anabranch_text::{Problem, Problems, closest, quote};
 use serde_json::{Map, Value};
 
 pub use crate::capture_settings::CaptureSettings;
@@ -36,7 +36,7 @@ use crate::fields::Fields;
 use crate::json::show;
 use crate::registry::{self, BoundsSettings};
 use crate::source::Hedge;
-use crate::toml_text;
+use crate::{places, toml_text};
 
 /// What the file is called.
 const FILE: &str = "anabranch.toml";
@@ -141,8 +141,27 @@ impl fmt::Debug for Url {
 pub struct DataFile {
     /// The file.
     pub file: PathBuf,
-    /// How the key of each row is made, for files of rows: `user:{id}`.
+    /// The pattern of the keys of rows, for tables: `user:{id}`.
     pub pattern: Option<String>,
+}
+
+impl DataFile {
+    /// Reads `FILE` or `FILE=PATTERN`. Relative files are relative to `folder`.
+    ///
+    /// ```
+    /// use anabranch_plan::DataFile;
+    /// let data = DataFile::parse("users.csv=user:{id}", "data".as_ref());
+    /// assert_eq!((data.file.to_str(), data.pattern.as_deref()), (Some("data/users.csv"), Some("user:{id}")));
+    /// ```
+    pub fn parse(text: &str, folder: &Path) -> DataFile {
+        match text.split_once('=') {
+            // A file may have a `=` in its name.
+            Some((file, pattern)) if !folder.join(text).exists() => {
+                DataFile { file: folder.join(file), pattern: Some(pattern.to_owned()) }
+            }
+            _ => DataFile { file: folder.join(text), pattern: None },
+        }
+    }
 }
 
 /// How a memory source misbehaves.
@@ -202,7 +221,10 @@ impl Project {
             .map(|map| Reader { file, name: &name, secret }.project(&map, &mut problems));
         match project {
             Some(project) if problems.is_fine() => Ok(project),
-            _ => Err(problems),
+            _ => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                Err(places::in_files(folder, &[(name, text.to_owned())], problems))
+            }
         }
     }
 
@@ -293,6 +315,12 @@ impl Reader<'_> {
             problems.error(Problem::new(place, format!("must be a table, not {}", show(value))));
             return None;
         };
+        if let Some(typo) = typo_of_source(map) {
+            let problem =
+                Problem::new(format!("{place}, {typo}"), format!("there is no field {}", quote(typo)));
+            problems.error(problem.help("did you mean `source`?"));
+            return None;
+        }
         let mut fields = Fields::new(map, place, problems);
         let words = [("memory", "memory"), ("redis", "redis"), ("http", "http")];
         let source = match fields.required_choice("source", &words) {
@@ -326,17 +354,20 @@ impl Reader<'_> {
         let mut files = Vec::new();
         for value in fields.optional::<&[Value]>("data").unwrap_or_default() {
             match value {
-                Value::String(file) => files.push(DataFile { file: self.path(file), pattern: None }),
+                Value::String(file) => files.push(DataFile::parse(file, &self.path(""))),
                 Value::Object(map) => {
                     let place = fields.place("data");
                     let mut entry = Fields::new(map, place, fields.problems);
                     let file = entry.required("file").map(|file| self.path(file));
-                    let pattern = entry.required("pattern");
+                    let pattern = entry.optional("pattern");
                     entry.finish();
                     files.extend(file.map(|file| DataFile { file, pattern }));
                 }
                 other => {
-                    let what = format!("must be files, or {{ pattern, file }} tables, not {}", show(other));
+                    let what = format!(
+                        "must be files (`FILE` or `FILE=PATTERN`) or tables {{ file, pattern }}, not {}",
+                        show(other)
+                    );
                     fields.error("data", what);
                 }
             }
@@ -376,6 +407,12 @@ impl Reader<'_> {
         whole.push_str(rest);
         Ok(whole)
     }
+}
+
+/// The field that was meant to be `source`, which decides which other fields there are.
+fn typo_of_source(map: &Map<String, Value>) -> Option<&str> {
+    let is_typo = |name: &&String| closest(name, ["source"]).is_some();
+    if map.contains_key("source") { None } else { map.keys().find(is_typo).map(String::as_str) }
 }
 
 /// `delay_ms`, `fail_every` and `stall_after` for all keys, and `faults` for those with a prefix.

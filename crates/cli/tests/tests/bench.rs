@@ -150,6 +150,8 @@ fn numbers_out_of_range_are_wrong_values() {
         ["--rate", "-1"],
         ["--duration", "-1s"],
         ["--duration", "0"],
+        ["--rate", "1e-300"],
+        ["--duration", "1e19s"],
         ["--warmup", "-1"],
         ["--deadline-ms", "0"],
         ["--cpu-threads", "-2"],

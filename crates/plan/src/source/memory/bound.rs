@@ -111,6 +111,8 @@ pub(super) struct Fields {
     read: Read,
     rows: Rows,
     columns: Vec<Column>,
+    /// Why nothing can be read, if a field is of a type that is not held.
+    refused: Option<Error>,
 }
 
 impl Fields {
@@ -150,9 +152,17 @@ impl Fields {
             }
             Ok(())
         });
+        let text = pattern.to_string();
+        let left_out = fields.iter().find_map(|field| data.why_left_out(&field.name, &text));
+        let refused = left_out.map(|message| Error::Refused {
+            endpoint: Arc::clone(endpoint),
+            command: format!("{name} {text}"),
+            message: message.to_owned(),
+        });
         Fields {
             read: Read::Fields(Arc::clone(fields)),
             rows,
+            refused,
             columns: columns.into_iter().map(Values::finish).collect(),
         }
     }
@@ -162,6 +172,9 @@ impl Bound for Fields {
     fn fetch(&self, keys: Keys) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
+        }
+        if let Some(refused) = &self.refused {
+            return Fetch::Ready(Err(refused.clone()));
         }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
