@@ -339,7 +339,16 @@ mod tests {
     fn run(rate: Option<f64>, until: Until) -> Outcome {
         let plan = plan();
         let requests = vec![Request::new(1, plan.engine().registries())];
-        let load = Load { plan, requests, concurrency: 8, until, rate, sequential: false, deadline: None };
+        let load = Load {
+            plan,
+            sampler: None,
+            requests,
+            concurrency: 8,
+            until,
+            rate,
+            sequential: false,
+            deadline: None,
+        };
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(load.run())
     }
 
