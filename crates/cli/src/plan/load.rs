@@ -257,6 +257,8 @@ fn kind(error: &Error) -> &'static str {
         Error::Node { failure, .. } => match &**failure {
             Failure::Error(OpError::Source(error)) => match error {
                 sources::Error::Connect { .. } => "source: no connection",
+                sources::Error::Broken { .. } => "source: broken connection",
+                sources::Error::Busy { .. } => "source: busy",
                 sources::Error::Timeout { .. } => "source: timeout",
                 sources::Error::Refused { .. } => "source: refused",
                 sources::Error::Malformed { .. } => "source: malformed reply",

@@ -145,7 +145,7 @@ impl Reader {
             max_age: stale.max_age,
         })?;
         stale.used(age);
-        Ok(Reply { data, trips: 0, commands: 0 })
+        Ok(Reply::whole(data, 0, 0))
     }
 
     fn read_shared(&self, keys: Keys, table: usize, call: &Arc<Call>) -> Fetch {
@@ -154,7 +154,7 @@ impl Reader {
         }
         let flight = Flight::new(Arc::clone(call), table);
         let trip = match flight.progress(&keys) {
-            Progress::Done(data) => return Fetch::Ready(Ok(Reply { data, trips: 0, commands: 0 })),
+            Progress::Done(data) => return Fetch::Ready(Ok(Reply::whole(data, 0, 0))),
             Progress::Wait => None,
             Progress::Mine(mine) => Some(self.fetch(mine, call)),
         };
@@ -164,7 +164,7 @@ impl Reader {
                 let (trips, commands) = (reply.trips, reply.commands);
                 flight.land(reply.data);
                 match flight.progress(&keys) {
-                    Progress::Done(data) => Fetch::Ready(Ok(Reply { data, trips, commands })),
+                    Progress::Done(data) => Fetch::Ready(Ok(Reply::whole(data, trips, commands))),
                     Progress::Wait => self.wait(flight, keys, None),
                     Progress::Mine(mine) => {
                         let trip = self.fetch(mine, call);
@@ -192,7 +192,7 @@ impl Reader {
                     flight.land(reply.data);
                 }
                 match flight.progress_or_wait(&keys).await {
-                    Progress::Done(data) => return Ok(Reply { data, trips, commands }),
+                    Progress::Done(data) => return Ok(Reply::whole(data, trips, commands)),
                     Progress::Wait => {}
                     Progress::Mine(mine) => trip = Some(reader.fetch(mine, flight.call())),
                 }

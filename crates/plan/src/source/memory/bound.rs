@@ -164,7 +164,7 @@ impl Bound for Fields {
         }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply { data, trips: 1, commands }
+            Reply::whole(data, 1, commands)
         }))
     }
 }
@@ -248,7 +248,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Reply { data: Data::Lists(found), trips: 1, commands }
+            Reply::whole(Data::Lists(found), 1, commands)
         }))
     }
 }
