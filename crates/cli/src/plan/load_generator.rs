@@ -284,6 +284,8 @@ fn kind(error: &Error) -> &'static str {
         Error::Node { failure, .. } => match &**failure {
             Failure::Error(OpError::Source(error)) => match error {
                 source::Error::Connect { .. } => "source: no connection",
+                source::Error::Broken { .. } => "source: broken connection",
+                source::Error::Busy { .. } => "source: busy",
                 source::Error::Timeout { .. } => "source: timeout",
                 source::Error::Refused { .. } => "source: refused",
                 source::Error::Malformed { .. } => "source: malformed reply",

@@ -344,7 +344,7 @@ impl Store {
             }
             Read::List { limit } | Read::Scored { limit } => Data::Lists(lists(&values, *limit as usize)),
         };
-        Ok(Reply { data, trips: 1, commands: keys.len() as u32 })
+        Ok(Reply::whole(data, 1, keys.len() as u32))
     }
 }
 

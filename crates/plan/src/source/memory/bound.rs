@@ -178,7 +178,7 @@ impl Bound for Fields {
         }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply { data, trips: 1, commands }
+            Reply::whole(data, 1, commands)
         }))
     }
 }
@@ -279,7 +279,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Ok(Reply { data: Data::Lists(found), trips: 1, commands })
+            Ok(Reply::whole(Data::Lists(found), 1, commands))
         }))
     }
 }
