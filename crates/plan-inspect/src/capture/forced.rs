@@ -76,7 +76,7 @@ fn fates(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Optio
         None => vec![None; plan.stages.len()],
     };
     let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
-    for entry in ledger {
+    for entry in ledger.iter().filter(|entry| entry.replaces_rows()) {
         let node = number(&entry.node)?;
         let carries_out = |what: &What| what.nodes().is_some_and(|nodes| nodes.contains(&node));
         let stage = plan.stages.iter().position(|stage| carries_out(&stage.what));
