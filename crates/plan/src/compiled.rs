@@ -9,8 +9,7 @@ use anabranch_rows::{Key, Kind, Rows};
 use crate::call::Call;
 use crate::capture::Fixed;
 use crate::document::Range;
-use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, NamedFile, Op, Rule};
+use crate::op::{Choice, Condition, Demand, Form, NamedFile, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -188,8 +187,8 @@ pub(crate) enum What {
         node: usize,
         /// What its condition must come out as.
         open: bool,
-        /// The condition.
-        when: Arc<Filter>,
+        /// The condition; the stage whose first row it reads, if it reads one, is the gate's only input.
+        when: Condition,
     },
     /// Goes on with the rows of a region, or what stands in for them.
     Exit(usize),

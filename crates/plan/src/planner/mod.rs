@@ -189,11 +189,11 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs has no use for a third.
+/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
-    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
+    let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
+    (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.

@@ -172,7 +172,10 @@ impl<'a> Table<'a> {
     pub(super) fn taken_side(&self, node: usize) -> Option<usize> {
         let choice = self.plan.nodes[node].choice.as_ref()?;
         let first = match &choice.when {
-            When::Holds(filter) => filter.holds(&self.call.params).ok()?,
+            When::Holds(condition) => {
+                let on = condition.on.and_then(|on| self.input(node, on));
+                condition.holds(on, &self.call.params).ok()?
+            }
             When::InTime => self.degraded(node).is_none(),
         };
         match (first, &choice.when) {

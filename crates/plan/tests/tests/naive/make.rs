@@ -262,14 +262,20 @@ impl Maker<'_> {
         self.add("core::join", &[&left], params, keys);
     }
 
-    /// Reads parameters alone.
+    /// Reads parameters alone, or the first row of a node.
     fn choice(&mut self, input: &str, keys: Vec<u64>) {
-        let weight = json!({"op": "param_ref", "param_id": 1});
-        let half = json!({"op": "const_number", "value": 0.5});
-        self.preds.push(json!({"op": "cmp", "cmp": "<", "a": weight, "b": half}));
-        let pred = format!("p{}", self.preds.len() - 1);
         let (then, mut either) = self.pick();
-        let mut params = json!({"pred_id": pred, "then": then});
+        let mut params = json!({"then": then});
+        if self.rng.percent(50) {
+            let (on, columns) = self.pick();
+            params["pred_id"] = json!(self.pred(&columns));
+            params["on"] = json!(on);
+        } else {
+            let weight = json!({"op": "param_ref", "param_id": 1});
+            let half = json!({"op": "const_number", "value": 0.5});
+            self.preds.push(json!({"op": "cmp", "cmp": "<", "a": weight, "b": half}));
+            params["pred_id"] = json!(format!("p{}", self.preds.len() - 1));
+        }
         if self.rng.percent(50) {
             either.extend(keys);
         } else {

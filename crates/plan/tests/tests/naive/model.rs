@@ -160,13 +160,22 @@ impl<'a> Model<'a> {
             "core::dedupe" => dedupe(input(), params),
             "core::group_limit" => limited(input(), |row| cell(row, params["by"].as_u64().unwrap()), count()),
             "core::join" => join(input(), &other("with"), params),
-            "core::if" => match (holds(&(0, BTreeMap::new())), params["else"].is_null()) {
+            "core::if" => match (self.decides(params), params["else"].is_null()) {
                 (true, _) => other("then"),
                 (false, true) => input(),
                 (false, false) => other("else"),
             },
             op => self.read(op, params, input),
         }
+    }
+
+    /// Whether the condition of an `if` holds: for the request, or for the first row of a node.
+    pub(super) fn decides(&self, params: &Value) -> bool {
+        let row = match params["on"].as_str() {
+            Some(on) => self.rows(on).into_iter().next(),
+            None => Some((0, BTreeMap::new())),
+        };
+        row.is_some_and(|row| self.pred(self.entry("pred_table", &params["pred_id"]), &row))
     }
 
     pub(super) fn entry(&self, table: &str, id: &Value) -> &Value {
