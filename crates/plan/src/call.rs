@@ -5,18 +5,22 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
+use anabranch_rows::Rows;
 
 use crate::capture::Recorder;
+use crate::request::UserId;
 use crate::source::{Reads, Shared, StaleReads};
 use crate::value::Values;
 use crate::why::Seen;
 
 /// One request, as its nodes see it.
 pub struct Call {
-    /// Who asks.
-    pub user: i64,
+    /// The user.
+    pub user: UserId,
     /// The parameters, by their place in the registry.
     pub params: Values,
+    /// The rows that the request brings, if it does.
+    pub candidates: Option<Rows>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// What was read.
@@ -43,8 +47,9 @@ impl Call {
     /// The same request, with its reads answered by what was read before, at most so long ago.
     pub(crate) fn stale(&self, max_age: Duration) -> Call {
         Call {
-            user: self.user,
+            user: self.user.clone(),
             params: self.params.clone(),
+            candidates: self.candidates.clone(),
             clock: Arc::clone(&self.clock),
             tally: Tally::default(),
             shared: Box::default(),

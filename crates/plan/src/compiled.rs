@@ -28,6 +28,8 @@ pub(crate) struct Compiled {
     pub(crate) policies: Policies,
     /// The stages whose rows are the answer, in order.
     pub(crate) outputs: Vec<usize>,
+    /// The names of the outputs.
+    pub(crate) output_names: Arc<[String]>,
     /// How many tables of shared reads a request needs.
     pub(crate) shared_reads: usize,
     /// What a stage without rows of its own hands over.

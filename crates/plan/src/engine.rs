@@ -28,10 +28,9 @@ use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
-use crate::request::Request;
+use crate::request::{Request, RequestValues};
 use crate::run::Work;
 use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
-use crate::value::Values;
 use crate::why::Seen;
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
@@ -385,8 +384,8 @@ impl Plan {
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
         let pass = self.door.enter(deadline, &**clock)?;
-        let Request { user_id, request_id, params, .. } = request;
-        let call = self.call(user_id, params, manner);
+        let Request { request_id, values, .. } = request;
+        let call = self.call(values, manner);
         let timed = deadline.is_some() && plan.times.is_next_timed();
         let inline_threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(plan, &call, inline_threshold);
@@ -430,10 +429,12 @@ impl Plan {
         answer
     }
 
-    fn call(&self, user: i64, params: Values, manner: &mut Manner) -> Arc<Call> {
+    fn call(&self, values: RequestValues, manner: &mut Manner) -> Arc<Call> {
+        let RequestValues { user, params, candidates } = values;
         Arc::new(Call {
             user,
             params,
+            candidates,
             clock: Arc::clone(manner.clock.as_ref().unwrap_or(self.engine.0.runs.clock())),
             tally: Tally::default(),
             shared: (0..self.compiled.shared_reads).map(|_| Shared::default()).collect(),
@@ -449,6 +450,7 @@ impl Plan {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
             outputs,
+            output_names: Arc::clone(&self.compiled.output_names),
             ledger,
             stats: Stats {
                 trips: tally.trips.load(Ordering::Relaxed),

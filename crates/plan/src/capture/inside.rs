@@ -9,7 +9,7 @@ use crate::answer::{Answer, RequestId, Stats};
 use crate::compiled::{Compiled, PlanNode};
 use crate::engine::Plan;
 use crate::registry::Registries;
-use crate::why::{Asked, Seen, Why};
+use crate::why::{Seen, Why};
 
 /// The rows of one node, as a captured request had them.
 #[derive(Debug)]
@@ -30,10 +30,9 @@ impl Replayer {
         }
         let plan = self.plan_of(capture)?;
         let request = capture.request_to(&plan)?;
-        let asked = Asked { user: request.user_id, params: request.params };
         let (seen, answer) = self.watch(&plan, capture).await?;
         let answer = answer.ok_or(Error::Changed { address: capture.address })?;
-        plan.why_of(asked, &answer, &seen, row).map_err(|error| Error::Plan(Box::new(error)))
+        plan.why_of(request, &answer, &seen, row).map_err(|error| Error::Plan(Box::new(error)))
     }
 
     /// The rows that a node of a captured request had; of one that failed, those of nodes before the one that did.
@@ -56,6 +55,7 @@ impl Replayer {
             request_id: name(&outcome.request_id),
             engine_request_id: name(&outcome.engine_request_id),
             outputs: vec![rows],
+            output_names: Arc::new([nodes[number].id.clone()]),
             ledger: outcome.ledger.clone(),
             stats: Stats::default(),
         };

@@ -12,7 +12,7 @@ use super::replies::{self, Replies};
 use super::sets::CAPTURE;
 use crate::engine::Plan;
 use crate::op::NamedFile;
-use crate::request::Request;
+use crate::request::{Request, UserId};
 
 /// A capture, read from its store and checked.
 #[derive(Clone, Debug)]
@@ -94,8 +94,8 @@ impl Capture {
         name.unwrap_or_default().to_owned()
     }
 
-    /// Who asked.
-    pub fn user_id(&self) -> Option<i64> {
+    /// The user of the request.
+    pub fn user_id(&self) -> Option<UserId> {
         parts::user_of(&self.request)
     }
 

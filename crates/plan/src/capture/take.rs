@@ -7,7 +7,7 @@ use anabranch_content::{Address, Class, Cost, Lease, NewMemo, Store};
 use futures_util::future::try_join_all;
 
 use super::error::Error;
-use super::mask::Masks;
+use super::mask::{Behind, Masks};
 use super::masked::Masking;
 use super::parts::{Contents, Outcome, encode_request};
 use super::recorded::From;
@@ -140,7 +140,10 @@ impl Taken {
         replayer: &Replayer,
     ) -> Result<Option<Taken>, Error> {
         let mut request = self.request.clone();
-        request.params = masks.params(&self.request.params);
+        let mut behind = Behind::default();
+        request.values.params = masks.params(&self.request.values.params);
+        let candidates = self.request.candidates().map(|rows| masks.candidates(rows, &mut behind));
+        request.values.candidates = candidates;
         let mut outcome = self.outcome.clone();
         // What nodes said may hold anything.
         outcome
@@ -160,7 +163,8 @@ impl Taken {
             return Ok(Some(taken));
         }
         let plan = replayer.plan(&self.made_from())?;
-        let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
+        let params = self.request.values.params.clone();
+        let masking = Masking::new(Arc::clone(masks), params, self.replies(), behind);
         let from = From::Masked(Arc::clone(&masking));
         let answer = again(&plan, taken.request.clone(), &taken.outcome, from, None).await;
         let Some((exchanges, behind)) = masking.take() else { return Ok(None) };

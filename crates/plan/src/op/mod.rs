@@ -25,7 +25,7 @@ pub use contract::Contract;
 pub(crate) use files::{Files, FilesFrom, NamedFile};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
-pub use rule::{Join, Keep, Matching, Repeats, Rule};
+pub use rule::{Join, Keep, Matching, Repeats, Rule, Window};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 
 /// A kind of node.
@@ -135,6 +135,8 @@ pub enum RowsNeeded {
     All,
     /// The first so many.
     First(u32),
+    /// The rows of a window, or fewer of them if fewer are asked of the node itself.
+    Window(Window),
     /// The first so many as are asked of the node itself.
     AsAsked,
 }

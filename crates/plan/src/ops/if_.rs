@@ -83,7 +83,8 @@ fn condition(node: &mut Node<'_>) -> Option<Condition> {
     if let Some(key) = filter.keys().first() {
         let name = node.registries().keys.get(*key).map_or(key.to_string(), |entry| entry.name.clone());
         let what = format!("it reads the column `{name}`, and the node does not say of which row");
-        let help = "`on` names a node whose first row is read, such as the viewer; core::filter chooses among rows";
+        let help =
+            "`on` names a node whose first row is read, such as the viewer; core::filter chooses among rows";
         node.problem_with_help("pred_id", what, help);
         return None;
     }

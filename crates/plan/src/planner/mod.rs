@@ -105,10 +105,12 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
     }
     let Builder { nodes, sources, .. } = builder;
-    let Document { name, deadline, node_timeout, .. } = document;
+    let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
-    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let output_names = output_names.into();
+    let parts =
+        Parts { name, nodes, outputs, output_names, dead, shared_reads, deadline, node_timeout, origin };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
 
@@ -117,6 +119,7 @@ struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
     outputs: Vec<usize>,
+    output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
     deadline: Option<Duration>,

@@ -18,7 +18,8 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin } = parts;
+    let Parts { name, nodes, outputs, output_names, dead, shared_reads, deadline, node_timeout, origin } =
+        parts;
     let chains = chains(&nodes, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));
@@ -57,6 +58,7 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
         graph,
         policies,
         outputs,
+        output_names,
         shared_reads,
         nothing: Rows::empty(),
         dead,

@@ -248,4 +248,6 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
+    /// The largest user id that requests may have. If it is given, user ids are integers, as in rankd.
+    pub max_user_id: Option<i64>,
 }

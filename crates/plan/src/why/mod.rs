@@ -27,7 +27,6 @@ use crate::engine::{Manner, Plan, RunOptions};
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::request::Request;
-use crate::value::Values;
 
 pub(crate) use seen::Seen;
 
@@ -162,6 +161,14 @@ pub struct Sorted {
     pub order: String,
     /// The row's value.
     pub value: Value,
+    /// The columns that decide between rows which are equal in the ones before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Sorted>,
+}
+
+/// For serde: a number that is left out.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Where a way ended.
@@ -227,16 +234,26 @@ pub enum Cause {
     },
     /// Too many came before it.
     Limit {
-        /// Its place, counted from 1; as a limit it would have kept it.
+        /// Its place behind the rows that are skipped, counted from 1; as a limit it would have kept it.
         place: usize,
         /// How many stay.
         limit: usize,
+        /// How many rows are skipped.
+        #[serde(skip_serializing_if = "is_zero")]
+        offset: usize,
         /// The last row that stayed, by what they are sorted by.
         #[serde(skip_serializing_if = "Option::is_none")]
         behind: Option<Beside>,
         /// Which value would have kept it, as in `> 0.5`, all else being equal.
         #[serde(skip_serializing_if = "Option::is_none")]
         needs: Option<Change>,
+    },
+    /// It is one of the first rows, which are skipped.
+    Skipped {
+        /// Its place, counted from 1.
+        place: usize,
+        /// How many rows are skipped.
+        offset: usize,
     },
     /// Too many of the same value came before it.
     Group {
@@ -384,12 +401,6 @@ pub struct LookedLists {
     pub unwanted: Option<OnList>,
 }
 
-/// Who asked, and with what parameters.
-pub(crate) struct Asked {
-    pub(crate) user: i64,
-    pub(crate) params: Values,
-}
-
 impl Plan {
     /// Why a row is in the answer to a request, or is not.
     pub async fn why(&self, request: Request, row: i64) -> Result<Why, Error> {
@@ -399,14 +410,20 @@ impl Plan {
     /// The same, for a request within these bounds.
     pub async fn why_with(&self, request: Request, options: &RunOptions, row: i64) -> Result<Why, Error> {
         let seen = Seen::new(self.compiled.nodes.len());
-        let asked = Asked { user: request.user_id, params: request.params.clone() };
+        let asked = request.clone();
         let mut manner = Manner { seen: Some(Arc::clone(&seen)), ..Manner::default() };
         let answer = self.run_as(request, options, &mut manner).await?;
         self.why_of(asked, &answer, &seen, row)
     }
 
     /// The same, for a request that was answered while its nodes were watched.
-    pub(crate) fn why_of(&self, asked: Asked, answer: &Answer, seen: &Seen, row: i64) -> Result<Why, Error> {
+    pub(crate) fn why_of(
+        &self,
+        asked: Request,
+        answer: &Answer,
+        seen: &Seen,
+        row: i64,
+    ) -> Result<Why, Error> {
         let table = table::Table::new(self, asked, answer, seen)?;
         Ok(story::tell(&table, answer, row))
     }

@@ -7,7 +7,6 @@ use anabranch_engine::Check;
 use anabranch_rows::Rows;
 use anabranch_text::{Problem, Problems};
 
-use super::Asked;
 use super::seen::{Made, Seen};
 use crate::answer::Answer;
 use crate::call::{Call, Tally};
@@ -17,6 +16,7 @@ use crate::engine::Plan;
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::op::{Form, Inputs, Rule, When};
+use crate::request::Request;
 use crate::source::{Lists, Reads};
 
 /// What every node of a request made.
@@ -38,7 +38,7 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        asked: Asked,
+        request: Request,
         answer: &'a Answer,
         seen: &Seen,
     ) -> Result<Table<'a>, Error> {
@@ -47,8 +47,9 @@ impl<'a> Table<'a> {
         let document = Document::parse(plan.text(), engine.ops(), engine.registries(), &mut problems);
         let Some(document) = document else { return Err(Error::Plan(problems)) };
         let call = Arc::new(Call {
-            user: asked.user,
-            params: asked.params,
+            user: request.values.user,
+            params: request.values.params,
+            candidates: request.values.candidates,
             clock: Arc::clone(engine.runs().clock()),
             tally: Tally::default(),
             shared: Box::default(),
@@ -194,7 +195,7 @@ impl<'a> Table<'a> {
         loop {
             let nodes = &self.plan.nodes;
             let takers = || (at + 1..nodes.len()).filter(|taker| nodes[*taker].inputs.contains(&at));
-            let limit = takers().find(|taker| matches!(nodes[*taker].rule, Some(Rule::First(_))));
+            let limit = takers().find(|taker| matches!(nodes[*taker].rule, Some(Rule::Slice(_))));
             if limit.is_some() {
                 return limit;
             }

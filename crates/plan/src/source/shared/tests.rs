@@ -46,7 +46,8 @@ impl Bound for Slow {
 fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
     Arc::new(Call {
-        user: 1,
+        user: 1.into(),
+        candidates: None,
         params: Box::default(),
         clock: sim.clock(),
         tally: Tally::default(),

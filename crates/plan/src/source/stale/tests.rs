@@ -155,7 +155,17 @@ fn readers_of_one_kind_remember_together_and_answer_from_it() {
         let shared = [Shared::default()].into();
         let (clock, tally) = (sim.clock(), Tally::default());
         let params = Box::default();
-        Arc::new(Call { user: 1, params, clock, tally, shared, reads, seen: None, recorder: None })
+        Arc::new(Call {
+            user: 1.into(),
+            params,
+            candidates: None,
+            clock,
+            tally,
+            shared,
+            reads,
+            seen: None,
+            recorder: None,
+        })
     };
     let field = |name: &str, key, kind| Field { name: name.into(), key: Key(key), kind };
     let read_of = Read::Fields(Arc::new([field("n", 2, Kind::Int), field("t", 3, Kind::Text)]));
