@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock, SystemClock};
-use anabranch_plan::sources::{Memory, MemoryData, Redis, RedisConfig, Source};
+use anabranch_plan::source::{Memory, MemoryData, Redis, RedisConfig, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Scalar};
 use anabranch_rows::Key;
 

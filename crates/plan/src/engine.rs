@@ -10,28 +10,23 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
 use anabranch_engine::Options;
-use anabranch_engine::clock::Clock;
-use anabranch_engine::event::RunId;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::options::Reserve;
 use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
-use crate::call::{Call, Tally};
-use crate::capture::{Recorder, Sampler, Sampling};
+use crate::call::{Answers, Call, Tally};
 use crate::compiled::Compiled;
-use crate::degrade::Forced;
 use crate::error::Error;
-use crate::ledger::LedgerEntry;
+use crate::inspect::{Inspected, Inspection, Replay};
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
-use crate::request::{Request, RequestValues};
+use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
-use crate::why::Seen;
+use crate::source::{HedgeCounts, Hedging, Shared, Source, StaleStore};
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -53,9 +48,12 @@ pub struct Config {
     pub admission: bool,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
-    /// Which requests are captured, if any.
-    pub captures: Option<Sampling>,
+    /// The bytes of replies that are remembered for fallbacks to stale values, by all plans together.
+    pub stale_bytes: usize,
 }
+
+/// The bytes of remembered replies, if nothing else is said.
+const STALE_BYTES: usize = 64 << 20;
 
 /// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
 const MAX_DOORS: usize = 4096;
@@ -82,7 +80,8 @@ struct Inner {
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
     requests: AtomicU64,
-    sampler: Option<Box<Sampler>>,
+    /// Replies remembered for fallbacks, whichever plan they were read for.
+    memory: StaleStore,
 }
 
 /// A compiled plan. A handle: clones share everything, and any number of requests may run at once.
@@ -108,31 +107,21 @@ pub struct RunOptions {
     pub inline_threshold: Option<Duration>,
 }
 
-/// In what manner a request is answered; the usual one is the default.
-#[derive(Default)]
-pub(crate) struct Manner {
-    /// What events call its run, as soon as that is known.
-    pub(crate) run: Option<RunId>,
-    /// Who answers its reads.
-    pub(crate) reads: Reads,
-    /// Who keeps what it reads.
-    pub(crate) recorder: Option<Arc<Recorder>>,
-    /// Who keeps what its nodes make.
-    pub(crate) seen: Option<Arc<Seen>>,
-    /// The time that its nodes see, if it is not the engine's.
-    pub(crate) clock: Option<Arc<dyn Clock>>,
-    /// What is not to make it, whatever happens.
-    pub(crate) forced: Option<Box<Forced>>,
-    /// What did not go as the plan would have it, of a request that failed.
-    pub(crate) ledger: Vec<LedgerEntry>,
-}
-
 impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         let seed = RandomState::new().hash_one(0);
-        Config { registries, sources, ops, folder: None, runs, admission: true, seed, captures: None }
+        Config {
+            registries,
+            sources,
+            ops,
+            folder: None,
+            runs,
+            admission: true,
+            seed,
+            stale_bytes: STALE_BYTES,
+        }
     }
 }
 
@@ -145,7 +134,8 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed, captures } = config;
+        let Config { registries, sources, ops, folder, runs: settings, admission, seed, stale_bytes } =
+            config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -163,10 +153,10 @@ impl Engine {
         };
         let hedges = sources.iter().map(hedging).collect();
         Engine(Arc::new(Inner {
+            memory: StaleStore::new(stale_bytes, runs.clock().now()),
             runs,
             inline_threshold: settings.inline_threshold,
             registries: Arc::new(registries),
-            sampler: captures.map(|sampling| Box::new(Sampler::new(sampling, ops.clone(), seed))),
             sources,
             ops,
             folder,
@@ -215,7 +205,7 @@ impl Engine {
         Ok(Plan { compiled, engine: self.clone(), door, warnings })
     }
 
-    fn compiled(
+    pub(crate) fn compiled(
         &self,
         text: &str,
         files: FilesFrom<'_>,
@@ -227,6 +217,7 @@ impl Engine {
             registries: &inner.registries,
             sources: &inner.sources,
             hedges: &inner.hedges,
+            memory: &inner.memory,
             limits: &inner.limit_of,
             files,
             asking,
@@ -269,10 +260,6 @@ impl Engine {
     /// Jobs expected to cost at most this much are done in place.
     pub fn inline_threshold(&self) -> Duration {
         self.0.inline_threshold
-    }
-
-    pub(crate) fn sampler(&self) -> Option<&Sampler> {
-        self.0.sampler.as_deref()
     }
 
     /// What became of requests so far, by plan.
@@ -344,53 +331,42 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        match &self.engine.0.sampler {
-            None => self.run_as(request, options, &mut Manner::default()).await,
-            // In a box, so that requests of other engines do not carry its room around.
-            Some(sampler) => Box::pin(sampler.run(self, request, options)).await,
-        }
+        self.run_inspected(request, options, Inspection::default()).await.answer
     }
 
-    /// What it was compiled from.
-    pub(crate) fn text(&self) -> &str {
-        &self.compiled.origin.text
+    /// The same plan, compiled otherwise.
+    pub(crate) fn with_compiled(&self, compiled: Compiled) -> Plan {
+        Plan { compiled: Arc::new(compiled), ..self.clone() }
     }
 
-    /// The same plan, with all rows asked of the nodes that compute.
-    pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
-        let origin = &self.compiled.origin;
-        Ok(self.engine.compiled(&origin.text, FilesFrom::Kept(&origin.files), Asking::All)?.0)
-    }
-
-    /// Answers a request in a special manner. In a box, so that it is compiled here, once and with this crate's
+    /// Answers a request that is inspected. In a box, so that it is compiled here, once and with this crate's
     /// optimisation, and not in each crate that waits for an answer.
-    pub(crate) fn run_as<'a>(
+    pub fn run_inspected<'a>(
         &'a self,
         request: Request,
         options: &'a RunOptions,
-        manner: &'a mut Manner,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>> {
-        Box::pin(self.run_here(request, options, manner))
+        inspection: Inspection,
+    ) -> Pin<Box<dyn Future<Output = Inspected> + Send + 'a>> {
+        Box::pin(self.run_here(request, options, inspection))
     }
 
-    async fn run_here(
-        &self,
-        request: Request,
-        options: &RunOptions,
-        manner: &mut Manner,
-    ) -> Result<Answer, Error> {
+    async fn run_here(&self, request: Request, options: &RunOptions, inspection: Inspection) -> Inspected {
         let (inner, plan) = (&*self.engine.0, &self.compiled);
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
-        let pass = self.door.enter(deadline, &**clock)?;
-        let Request { request_id, values, .. } = request;
-        let call = self.call(values, manner);
+        let pass = match self.door.enter(deadline, &**clock) {
+            Ok(pass) => pass,
+            Err(refused) => {
+                return Inspected { answer: Err(refused), failed_ledger: Vec::new(), run: None };
+            }
+        };
+        let request_id = request.request_id.clone();
+        let call = self.call(request, inspection);
         let timed = deadline.is_some() && plan.times.is_next_timed();
         let inline_threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(plan, &call, inline_threshold);
         work.sequential = options.sequential;
-        work.forced = manner.forced.take();
         if deadline.is_some() {
             work.go_by_times(timed);
         }
@@ -408,40 +384,33 @@ impl Plan {
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let ended = match inner.runs.run(&plan.graph, policies, &mut work, &bounds) {
+        let (ended, run) = match inner.runs.run(&plan.graph, policies, &mut work, &bounds) {
             Ok(run) => {
-                manner.run = Some(run.id());
-                run.await.map_err(|stopped| Error::stopped(plan, stopped))
+                let id = run.id();
+                (run.await.map_err(|stopped| Error::stopped(plan, stopped)), Some(id))
             }
-            Err(refused) => Err(Error::Refused(refused)),
+            Err(refused) => (Err(Error::Refused(refused)), None),
         };
         if timed {
             plan.times.renew(&plan.stages, &plan.graph, &plan.policies);
         }
-        let answer = match ended {
-            Ok(_) => Ok(self.answer(request_id, work, &call.tally)),
-            Err(error) => {
-                manner.ledger = work.into_ledger();
-                Err(error)
-            }
+        let (answer, failed_ledger) = match ended {
+            Ok(_) => (Ok(self.answer(request_id, work, &call.tally)), Vec::new()),
+            Err(error) => (Err(error), work.into_ledger()),
         };
         pass.end(&answer);
-        answer
+        Inspected { answer, failed_ledger, run }
     }
 
-    fn call(&self, values: RequestValues, manner: &mut Manner) -> Arc<Call> {
-        let RequestValues { user, params, candidates } = values;
-        Arc::new(Call {
-            user,
-            params,
-            candidates,
-            clock: Arc::clone(manner.clock.as_ref().unwrap_or(self.engine.0.runs.clock())),
-            tally: Tally::default(),
-            shared: (0..self.compiled.shared_reads).map(|_| Shared::default()).collect(),
-            reads: std::mem::take(&mut manner.reads),
-            seen: manner.seen.clone(),
-            recorder: manner.recorder.clone(),
-        })
+    fn call(&self, request: Request, inspection: Inspection) -> Arc<Call> {
+        let Inspection { observer, replay } = inspection;
+        let (clock, answers) = match replay {
+            None => (Arc::clone(self.engine.0.runs.clock()), Answers::Live),
+            Some(Replay { recording, clock }) => (clock, Answers::Recorded { recording, stale: false }),
+        };
+        let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
+        let call = Call::of(request, clock);
+        Arc::new(Call { shared, answers, observer, ..call })
     }
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {

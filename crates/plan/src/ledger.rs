@@ -28,6 +28,12 @@ pub struct LedgerEntry {
     /// How old the oldest value is that stands for it, if they are old.
     #[serde(rename = "age_us", default, skip_serializing_if = "Option::is_none", with = "some_micros")]
     pub age: Option<Duration>,
+    /// The number of keys whose earlier values were known, if they stand for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_keys: Option<u32>,
+    /// The number of keys that were asked for then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_keys: Option<u32>,
     /// How many rows stand for it.
     pub rows: usize,
 }

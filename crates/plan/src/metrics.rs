@@ -273,6 +273,8 @@ mod tests {
             fallback: fallback.to_owned(),
             waited: Duration::from_millis(20),
             age: age.map(Duration::from_secs),
+            known_keys: None,
+            asked_keys: None,
             rows: 3,
         }
     }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
-use crate::capture::CaptureSettings;
+pub use crate::capture_settings::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::show;
 use crate::source::Hedge;

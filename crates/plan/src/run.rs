@@ -13,11 +13,12 @@ use anabranch_rows::Rows;
 
 use crate::call::Call;
 use crate::compiled::{Compiled, Home, Region, StandIn, What};
-use crate::degrade::{Forced, ForcedTo, Instead, Late, Watch, fill, in_range};
+use crate::degrade::{Instead, Late, Watch, fill, in_range};
+use crate::document::StaleTerms;
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
-use crate::source;
+use crate::source::StaleUse;
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -32,8 +33,6 @@ pub(crate) struct Work<'a> {
     timed: bool,
     /// Whether what never took as little time as is left is not begun.
     weighs: bool,
-    /// What is not to make it, whatever happens.
-    pub(crate) forced: Option<Box<Forced>>,
     /// Whether stages run one at a time, so that none can run beside them just to watch their time.
     pub(crate) sequential: bool,
 }
@@ -62,17 +61,7 @@ impl<'a> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
         let trifle = TRIFLE.min(inline_threshold);
-        Work {
-            plan,
-            call,
-            values,
-            trifle,
-            watch,
-            timed: false,
-            weighs: false,
-            forced: None,
-            sequential: false,
-        }
+        Work { plan, call, values, trifle, watch, timed: false, weighs: false, sequential: false }
     }
 
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
@@ -116,15 +105,6 @@ impl Workload for Work<'_> {
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
         let stage = node.index();
         let plan = self.plan;
-        match self.forced.as_ref().and_then(|forced| forced.fate(stage)) {
-            Some(ForcedTo::Drop) => return Step::Drop,
-            Some(ForcedTo::Wait) => return Step::Future(Waiting::ForTime),
-            Some(ForcedTo::Fail) => {
-                let cause = OpError::Late("as recorded".to_owned());
-                return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
-            }
-            None => {}
-        }
         if self.weighs
             && let Some(left) = budget.left().filter(|left| *left < plan.times.least(stage))
         {
@@ -184,13 +164,10 @@ impl Workload for Work<'_> {
 
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
-        if let Some(seen) = &self.call.seen {
-            plan.last_node(stage).into_iter().for_each(|node| seen.keep(node, &value));
+        if let Some(observer) = &self.call.observer {
+            plan.last_node(stage).into_iter().for_each(|node| observer.node(node, &value));
         }
         self.values[stage] = Some(value);
-        if let Some(forced) = &self.forced {
-            forced.finished(stage);
-        }
         let Some(watch) = &mut self.watch else { return };
         if self.timed
             && let Some(begun) = watch.begun(stage)
@@ -243,10 +220,9 @@ impl Workload for Work<'_> {
 
     fn fallback(&mut self, node: NodeId, failure: &Failure<Fault>) -> engine::Instead<Rows> {
         let (plan, stage) = (self.plan, node.index());
-        if let Failure::Error(Fault { cause: OpError::Source(source::Error::NotCaptured { .. }), .. }) =
-            failure
+        if let Failure::Error(Fault { cause: OpError::Source(cause), .. }) = failure
+            && cause.forbids_fallbacks()
         {
-            // Nobody knows what would have come of it.
             return engine::Instead::Fail;
         }
         let now = self.call.clock.now();
@@ -304,7 +280,7 @@ impl Work<'_> {
                 let spare =
                     plan.nodes[*node].stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
                 let name = spare.expect("what ran instead is what the region falls back to").name();
-                return Ok(self.settle(region, Instead { rows, name, age: None }));
+                return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
         }
         match self.stand_in(*node, given.as_ref(), &Inputs::new()) {
@@ -335,22 +311,22 @@ impl Work<'_> {
                 let bare = node.bare.map(|bare| bare(self.call));
                 Some((fill(bare.as_ref().or(given)?, columns), None))
             }
-            StandIn::Stale(max_age) => self.stale(number, *max_age, inputs.clone()),
+            StandIn::Stale(terms) => self.stale(number, *terms, inputs.clone()),
             StandIn::Node(_) => None,
         };
         node.stand_ins.iter().find_map(|stand_in| {
-            let (rows, age) = made(stand_in)?;
+            let (rows, stale) = made(stand_in)?;
             let fits = in_range(&rows, &node.ranges);
-            fits.then(|| Instead { rows, name: stand_in.name(), age })
+            fits.then(|| Instead { rows, name: stand_in.name(), stale })
         })
     }
 
-    /// The rows of a node as its source had them before, and their age.
-    fn stale(&self, number: usize, max_age: Duration, inputs: Inputs) -> Option<(Rows, Option<Duration>)> {
+    /// The rows of a node made of earlier replies of its source.
+    fn stale(&self, number: usize, terms: StaleTerms, inputs: Inputs) -> Option<(Rows, Option<StaleUse>)> {
         let Form::Wait(form) = &self.plan.nodes[number].form else { return None };
-        let call = Arc::new(self.call.stale(max_age));
+        let call = Arc::new(self.call.stale(terms));
         match Arc::clone(form).start(inputs, &call) {
-            Started::Ready(Ok(rows)) => Some((rows, call.stale_age())),
+            Started::Ready(Ok(rows)) => Some((rows, call.stale_use())),
             Started::Ready(Err(_)) | Started::Later(_) => None,
         }
     }
@@ -426,8 +402,8 @@ fn compute(
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
-        if let Some(seen) = &call.seen {
-            seen.keep(number, &rows);
+        if let Some(observer) = &call.observer {
+            observer.node(number, &rows);
         }
         inputs.clear();
         inputs.push(Some(rows));

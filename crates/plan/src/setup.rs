@@ -43,8 +43,6 @@ pub struct Setup {
     pub cpu_threads: Option<usize>,
     /// CPU work up to this long is done in place.
     pub inline_threshold: Option<Duration>,
-    /// Whether requests are captured as the project says; nobody else has its store open meanwhile.
-    pub captures: bool,
 }
 
 /// Where rows come from.
@@ -67,7 +65,7 @@ pub enum RowsFrom {
 impl Setup {
     /// The config of an engine, and what is odd about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
-        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold, captures } = self;
+        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
@@ -76,11 +74,6 @@ impl Setup {
         let sources = sources(&rows, project.as_ref(), &registries, &clock, &mut warnings)?;
         let mut config = Config::new(registries, sources);
         config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
-        if captures {
-            let settings =
-                project.as_ref().and_then(|project| project.captures.as_ref()).ok_or_else(no_captures)?;
-            config.captures = Some(settings.sampling(&config.registries)?);
-        }
         config.admission = project.as_ref().is_none_or(|project| project.admission);
         let engine = project.map(|project| project.engine).unwrap_or_default();
         let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
@@ -89,11 +82,6 @@ impl Setup {
         config.runs.inline_threshold = threshold.unwrap_or(config.runs.inline_threshold);
         Ok((config, warnings))
     }
-}
-
-fn no_captures() -> Problem {
-    Problem::new("captures", "no project file says which requests are captured")
-        .help("write a table [plan.captures] with a `store` into anabranch.toml")
 }
 
 fn no_registry() -> Problem {

@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::captures::SampleCounts;
-use anabranch_plan::{Engine, Reason, Request};
+use anabranch_plan::{Reason, Request};
+use anabranch_plan_inspect::capture::{SampleCounts, Sampler};
 use anabranch_text::{count, duration};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -111,10 +112,11 @@ struct Measured {
     outcome: Outcome,
 }
 
-/// What comes of `work`, while captures are written.
-async fn during<T>(engine: &Engine, work: impl Future<Output = T>) -> T {
+/// The outcome of `work`, while captures are written.
+async fn during<T>(sampler: Option<&Sampler>, work: impl Future<Output = T>) -> T {
+    let Some(sampler) = sampler else { return work.await };
     let mut work = pin!(work);
-    let mut writing = pin!(engine.write_captures());
+    let mut writing = pin!(sampler.write());
     poll_fn(|context| {
         // It never ends.
         let _ = writing.as_mut().poll(context);
@@ -143,10 +145,10 @@ impl Bench {
     }
 
     async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
-        let rows = if self.capture { Rows::Captured } else { Rows::Needed };
-        let engine = self.from.engine_with(Some(&self.threads), rows, |config| {
+        let engine = self.from.engine_with(Some(&self.threads), Rows::Needed, |config| {
             config.admission &= !self.no_admission;
         })?;
+        let sampler = self.capture.then(|| self.from.sampler(&engine)).transpose()?.map(Arc::new);
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
         let requests = match (&self.request, &self.request_file) {
@@ -161,6 +163,7 @@ impl Bench {
         };
         let load = |until, rate: Option<f64>| Load {
             plan: plan.clone(),
+            sampler: sampler.clone(),
             requests: requests.clone(),
             // To warm up for an open loop takes no crowd.
             concurrency: if self.rate.is_some() && rate.is_none() {
@@ -182,10 +185,10 @@ impl Bench {
             (None, Some(time)) => Until::Elapsed(time),
             (None, None) => Until::Count(1000),
         };
-        let outcome = during(&engine, load(until, self.rate).run()).await;
-        engine.flush_captures().await;
-        if self.capture {
-            Bench::tell(engine.capture_counts());
+        let outcome = during(sampler.as_deref(), load(until, self.rate).run()).await;
+        if let Some(sampler) = sampler {
+            sampler.flush().await;
+            Bench::tell(sampler.counts());
         }
         Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Config, Store};
-use anabranch_plan::captures;
+use anabranch_plan_inspect::capture;
 use clap::Args;
 
 use super::run::Run;
@@ -78,7 +78,7 @@ impl Keep {
     }
 
     /// Tells what became of the capture, and gives the store up.
-    pub(super) async fn told(self, capture: Result<Address, captures::Error>) -> Result<(), Failure> {
+    pub(super) async fn told(self, capture: Result<Address, capture::Error>) -> Result<(), Failure> {
         out::note(&format!("captured: {}", capture?));
         self.store.close().await.map_err(|error| Failure::Failed(Box::new(error)))
     }

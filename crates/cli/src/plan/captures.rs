@@ -1,7 +1,7 @@
 //! `anabranch plan captures`.
 
 use anabranch_content::Store;
-use anabranch_plan::captures::{Capture, capture_sets, captures};
+use anabranch_plan_inspect::capture::{Capture, capture_sets, captures};
 use clap::Args;
 
 use super::capture::StoreAt;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anabranch_plan::Plan;
-use anabranch_plan::captures::{Capture, DiffOptions, Differ, Difference, Replayer, captures};
+use anabranch_plan_inspect::capture::{Capture, DiffOptions, Differ, Difference, Replayer, captures};
 use anabranch_text::count;
 use clap::Args;
 

@@ -32,7 +32,7 @@ impl Explain {
         let engine = self.from.engine(Some(&self.threads), Rows::Unneeded)?;
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
-        let explanation = plan.explain();
+        let explanation = anabranch_plan_inspect::explain(&plan);
         if let Some(file) = &self.svg {
             out::file(file, &explanation.svg())?;
             out::note(&format!("the picture: {}", file.display()));

@@ -1,11 +1,13 @@
 //! Where plans, registries and rows come from: the options that most verbs share.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Config, DataFile, Engine, Plan, Project, RowsFrom, Setup};
+use anabranch_plan_inspect::capture::{Sampler, Sampling};
 use anabranch_plan_ts::{Built, Compiler, Outcome};
-use anabranch_text::closest;
+use anabranch_text::{Problem, closest};
 use clap::Args;
 
 use super::threads::Threads;
@@ -71,12 +73,22 @@ impl From {
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
-            captures: rows == Rows::Captured,
         };
         let (mut config, warnings) = setup.config()?;
         out::warnings(&warnings);
         set(&mut config);
         Ok(Engine::load(config)?)
+    }
+
+    /// A sampler that captures requests as the project says. Nobody else has its store open meanwhile.
+    pub(crate) fn sampler(&self, engine: &Engine) -> Result<Sampler, Failure> {
+        let no_captures = || {
+            Problem::new("captures", "no project file says which requests are captured")
+                .help("write a table [plan.captures] with a `store` into anabranch.toml")
+        };
+        let settings = self.project()?.and_then(|project| project.captures).ok_or_else(no_captures)?;
+        let sampling = Sampling::from_settings(&settings, engine.registries())?;
+        Ok(Sampler::new(sampling, engine.ops().clone(), RandomState::new().hash_one(0)))
     }
 
     /// What an engine without rows is made of.
@@ -142,8 +154,6 @@ pub(super) fn no_folder() -> Failure {
 pub(crate) enum Rows {
     /// It does.
     Needed,
-    /// It does, and captures requests as the project says.
-    Captured,
     /// It only looks at the plan.
     Unneeded,
 }

@@ -30,7 +30,7 @@ impl List {
         for name in names {
             match from::plan(&engine, &name) {
                 Ok(plan) => {
-                    let explained = plan.explain();
+                    let explained = anabranch_plan_inspect::explain(&plan);
                     let status = out::status(0, plan.warnings().len());
                     let (nodes, trips) = (explained.nodes.len(), explained.trips);
                     list.push(json!({"plan": name, "status": status, "nodes": nodes, "trips": trips}));

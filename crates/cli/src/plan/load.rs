@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anabranch_engine::Failure;
 use anabranch_engine::admission::Refused;
 use anabranch_engine::clock::Clock;
-use anabranch_plan::sources;
+use anabranch_plan::source;
 use anabranch_plan::{Answer, Error, OpError, Plan, Reason, Request, RunOptions};
+use anabranch_plan_inspect::capture::Sampler;
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
@@ -17,6 +18,8 @@ use tokio::task::JoinSet;
 /// What to ask, how often, how much at once.
 pub(super) struct Load {
     pub(super) plan: Plan,
+    /// Captures some of the requests.
+    pub(super) sampler: Option<Arc<Sampler>>,
     /// Asked in turn.
     pub(super) requests: Vec<Request>,
     pub(super) concurrency: u32,
@@ -149,7 +152,13 @@ impl Line {
             sequential: self.load.sequential,
             ..RunOptions::default()
         };
-        match self.load.plan.run_with(request, &options).await {
+        let load = &self.load;
+        let answer = match &load.sampler {
+            None => load.plan.run_with(request, &options).await,
+            // In a box, so that other loads do not carry its room around.
+            Some(sampler) => Box::pin(sampler.run(&load.plan, request, &options)).await,
+        };
+        match answer {
             Ok(answer) => lock(record).answered(&answer, clock.now() - since, self.load.deadline),
             Err(error) => lock(record).failed(&error),
         }
@@ -256,12 +265,12 @@ fn kind(error: &Error) -> &'static str {
         Error::Cut { .. } => "shutdown",
         Error::Node { failure, .. } => match &**failure {
             Failure::Error(OpError::Source(error)) => match error {
-                sources::Error::Connect { .. } => "source: no connection",
-                sources::Error::Timeout { .. } => "source: timeout",
-                sources::Error::Refused { .. } => "source: refused",
-                sources::Error::Malformed { .. } => "source: malformed reply",
-                sources::Error::Recorded { .. } | sources::Error::NotCaptured { .. } => "source: capture",
-                sources::Error::Forgotten { .. } => "source: nothing remembered",
+                source::Error::Connect { .. } => "source: no connection",
+                source::Error::Timeout { .. } => "source: timeout",
+                source::Error::Refused { .. } => "source: refused",
+                source::Error::Malformed { .. } => "source: malformed reply",
+                source::Error::Recorded { .. } | source::Error::NotCaptured { .. } => "source: capture",
+                source::Error::Forgotten { .. } => "source: nothing remembered",
             },
             Failure::Error(OpError::Expr(_)) => "expression",
             Failure::Error(OpError::NoTime { .. }) => "not enough time left",

@@ -1,7 +1,7 @@
 //! `anabranch plan replay`.
 
 use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, NodeRows, Replayer};
+use anabranch_plan_inspect::capture::{Capture, NodeRows, Replayer};
 use anabranch_text::count;
 use clap::Args;
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar, Trace};
+use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar};
+use anabranch_plan_inspect::Trace;
 use anabranch_text::{count, duration};
 use clap::Args;
 
@@ -93,7 +94,8 @@ impl Run {
         let answer = match (&self.trace, keep) {
             (_, Some(keep)) => {
                 let (store, set) = keep.place();
-                let (answer, capture) = plan.capture(request, &options, store, set).await;
+                let (answer, capture) =
+                    anabranch_plan_inspect::capture(&plan, request, &options, store, set).await;
                 // It is the answer that counts, and its error: both are told whatever became of the capture.
                 let written =
                     answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
@@ -107,7 +109,7 @@ impl Run {
             }
             (None, None) => plan.run_with(request, &options).await,
             (Some(file), None) => {
-                let (answer, trace) = plan.run_traced(request, &options).await;
+                let (answer, trace) = anabranch_plan_inspect::run_traced(&plan, request, &options).await;
                 if let Some(trace) = trace {
                     write_trace(&trace, file)?;
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
 use anabranch_plan::DataFile;
-use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
+use anabranch_plan::source::{MemoryData, Redis, RedisConfig, seed};
 use clap::Args;
 
 use super::from::data_file;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, Replayer};
-use anabranch_plan::{RunOptions, told};
+use anabranch_plan::RunOptions;
+use anabranch_plan_inspect::capture::{Capture, Replayer};
+use anabranch_plan_inspect::why::{self, why};
 use clap::Args;
 
 use super::capture;
@@ -94,13 +95,13 @@ impl Why {
         }
     }
 
-    async fn captured(&self, store: &Path, address: Address) -> Result<told::Why, Failure> {
+    async fn captured(&self, store: &Path, address: Address) -> Result<why::Why, Failure> {
         let store = capture::open_old(store)?;
         let capture = Capture::load(&store, address).await?;
         Ok(Replayer::default().why(&capture, self.row).await?)
     }
 
-    async fn asked(&self) -> Result<told::Why, Failure> {
+    async fn asked(&self) -> Result<why::Why, Failure> {
         let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
         let plan = from::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
@@ -110,6 +111,6 @@ impl Why {
         };
         let request = request::parse(&text, engine.registries())?;
         let options = RunOptions { sequential: self.threads.sequential, ..RunOptions::default() };
-        Ok(plan.why_with(request, &options, self.row).await?)
+        Ok(why(&plan, request, &options, self.row).await?)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anabranch_text::size;
 
 /// A file's name, as the plan has it, and its bytes.
-pub(crate) type NamedFile = (String, Arc<[u8]>);
+pub type NamedFile = (String, Arc<[u8]>);
 
 /// Where the files that a plan names are.
 #[derive(Clone, Copy)]

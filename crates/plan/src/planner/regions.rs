@@ -5,7 +5,7 @@ use anabranch_text::{Problem, Problems};
 
 use super::choices::Sides;
 use super::stages::Edges;
-use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
+use crate::compiled::{Home, MadeColumn, PlanNode, Region, Stage, What};
 
 /// How deep regions may be within each other.
 const DEEPEST: usize = 16;
@@ -31,10 +31,10 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<Made>)> {
+pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<MadeColumn>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
-    let mut made: Vec<Made> = nodes[number].made.clone();
+    let mut made: Vec<MadeColumn> = nodes[number].made.clone();
     while within(sides, at, region) {
         let node = &nodes[at];
         if !node.passes {
@@ -48,7 +48,7 @@ pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<
         }
         at = *node.inputs.first()?;
     }
-    made.retain(|column| nodes[number].schema.kind(column.key).is_some());
+    made.retain(|column| nodes[number].about.schema.kind(column.key).is_some());
     Some((at, made))
 }
 

@@ -28,7 +28,7 @@ pub struct Registries {
     /// The environment that the endpoints are of, if there are any.
     pub env: Option<String>,
     /// The files they were read from, by name.
-    pub(crate) texts: Arc<[(String, String)]>,
+    pub texts: Arc<[(String, String)]>,
 }
 
 /// A registered column.

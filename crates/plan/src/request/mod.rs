@@ -108,6 +108,24 @@ impl Request {
         self.values.candidates.as_ref()
     }
 
+    /// Sets all parameters at once, by their place in the registry, also those that requests may not set: for requests
+    /// that were checked before and come back from a store.
+    pub fn restore_params(&mut self, params: Values, registries: &Registries) -> Result<(), RequestError> {
+        let entries = registries.params.iter();
+        if params.len() != entries.len() {
+            let what = format!("there are {} parameters, not {}", entries.len(), params.len());
+            return Err(RequestError::overrides(what));
+        }
+        for (entry, value) in entries.zip(&params) {
+            if let Some(value) = value.as_ref().filter(|value| value.kind() != entry.kind) {
+                let what = format!("{} must be {}, not {value:?}", quote(&entry.name), describe(entry));
+                return Err(RequestError::overrides(what));
+            }
+        }
+        self.values.params = params;
+        Ok(())
+    }
+
     /// Sets the candidates: their ids, and columns of registered keys.
     pub fn set_candidates(&mut self, rows: Rows, registries: &Registries) -> Result<(), RequestError> {
         candidates::check(&rows, &registries.keys).map_err(RequestError::request)?;

@@ -10,27 +10,27 @@ use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
 mod pattern;
-mod reader;
-mod reads;
-mod shared;
+mod layers;
+mod observe;
+mod share;
+mod remember;
+mod hedge;
 mod merge;
 mod weight;
-mod stale;
-mod hedge;
 mod values;
 mod memory;
 mod redis;
 mod http;
 
+pub(crate) use hedge::Hedging;
 pub use hedge::{Hedge, HedgeCounts};
-pub(crate) use hedge::{Hedged, Hedging};
 pub use http::{Http, HttpConfig};
+pub use layers::{Reader, Sources};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
-pub(crate) use reader::count;
-pub use reader::{Reader, Shared};
-pub(crate) use reads::{Reads, StaleReads};
 pub use redis::{Redis, RedisConfig, RedisTls, seed};
+pub(crate) use remember::{StaleReads, StaleStore, StaleUse};
+pub use share::Shared;
 
 /// Where rows come from: a store behind an endpoint.
 pub trait Source: Send + Sync + 'static {
@@ -67,7 +67,7 @@ pub enum Read {
 
 impl Read {
     /// The command of a Redis that it is. A lone field comes without a list around it, which is cheaper to take apart.
-    pub(crate) fn command(&self) -> &'static str {
+    pub fn command(&self) -> &'static str {
         match self {
             Read::Fields(fields) if fields.len() == 1 => "HGET",
             Read::Fields(_) => "HMGET",
@@ -77,7 +77,7 @@ impl Read {
     }
 
     /// The reply to keys that need no trip: there are none, or nothing is asked of them.
-    pub(crate) fn without_trip(&self, keys: &Keys) -> Option<Reply> {
+    pub fn without_trip(&self, keys: &Keys) -> Option<Reply> {
         let asks_nothing = match self {
             Read::Fields(fields) => fields.is_empty(),
             Read::List { limit } | Read::Scored { limit } => *limit == 0,
@@ -146,7 +146,7 @@ impl Keys {
     }
 
     /// How many of them are read: all that are whole.
-    pub(crate) fn commands(&self) -> u32 {
+    pub fn commands(&self) -> u32 {
         match self {
             Keys::Ids(ids) => ids.len() as u32,
             Keys::Whole(keys) => keys.iter().flatten().count() as u32,
@@ -174,6 +174,24 @@ pub struct Reply {
     pub trips: u32,
     /// Commands it sent.
     pub commands: u32,
+}
+
+impl Reply {
+    /// A reply that took no trip.
+    pub fn of(data: Data) -> Reply {
+        Reply { data, trips: 0, commands: 0 }
+    }
+
+    /// The values, and the reply without them.
+    pub(crate) fn split(self) -> (Data, Reply) {
+        (self.data, Reply { data: Data::Columns(Vec::new()), ..self })
+    }
+
+    /// The trips of both, and the values of the second.
+    pub(crate) fn and(self, other: Reply) -> Reply {
+        let (trips, commands) = (self.trips + other.trips, self.commands + other.commands);
+        Reply { trips, commands, ..other }
+    }
 }
 
 /// The values of a reply.
@@ -238,12 +256,16 @@ pub enum Error {
         expected: &'static str,
     },
     /// Asked for what was read before, there is nothing, or it is too old.
-    #[error("no reply to `{command}` of the last {max_age:?} is remembered")]
+    #[error("of `{command}`, {known} of {asked} keys are remembered from the last {max_age:?}: too few")]
     Forgotten {
         /// The command and the pattern of its keys.
         command: String,
         /// How old it may be.
         max_age: Duration,
+        /// Keys of which something is known.
+        known: u32,
+        /// Keys that were asked for.
+        asked: u32,
     },
     /// What a capture has of an error.
     #[error("{message}")]
@@ -261,6 +283,13 @@ pub enum Error {
         /// The command and its key.
         command: String,
     },
+}
+
+impl Error {
+    /// Whether no fallback may cover it: nobody knows what a replayed request would have read.
+    pub(crate) fn forbids_fallbacks(&self) -> bool {
+        matches!(self, Error::NotCaptured { .. })
+    }
 }
 
 impl Classified for Error {

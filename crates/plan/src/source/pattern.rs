@@ -99,12 +99,12 @@ impl Pattern {
 
     /// The keys of the active rows: [`Keys::Ids`] if it has [`affixes`](Self::affixes) and what stands between them is
     /// an integer in every row.
-    pub(crate) fn apply(&self, rows: &Rows, call: &Call) -> Keys {
+    pub fn apply(&self, rows: &Rows, call: &Call) -> Keys {
         self.apply_with(rows, &call.user, &call.params)
     }
 
     /// The keys of the active rows for this user and these parameters.
-    pub(crate) fn apply_with(&self, rows: &Rows, user: &UserId, params: &Values) -> Keys {
+    pub fn apply_with(&self, rows: &Rows, user: &UserId, params: &Values) -> Keys {
         match self.ids(rows, user) {
             Some(ids) => Keys::Ids(ids),
             None => Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, user, params)).collect()),

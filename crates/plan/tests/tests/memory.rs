@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::Problems;
-use anabranch_plan::sources::{Fault, Keys, Memory, MemoryData, Pattern, Read, Source};
+use anabranch_plan::source::{Fault, Keys, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_rows::{Column, Kind};
 use anabranch_testkit::Sim;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -133,7 +133,7 @@ async fn long_dictionaries_are_not_handed_around() {
         "c5" "5"
         null null"#]]
     .assert_eq(&show(&reply));
-    let anabranch_plan::sources::Data::Columns(columns) = reply.unwrap().data else { panic!() };
+    let anabranch_plan::source::Data::Columns(columns) = reply.unwrap().data else { panic!() };
     let lens: Vec<usize> = columns
         .iter()
         .map(|column| match column {

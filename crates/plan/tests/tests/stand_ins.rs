@@ -7,7 +7,7 @@ mod skipped;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Error, Plan, Reason, Request, RunOptions};
 use anabranch_testkit::Sim;
 use expect_test::{Expect, expect};
