@@ -416,9 +416,8 @@ impl Plan {
             Some(Replay { recording, clock }) => (clock, Answers::Recorded { recording, stale: false }),
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
-        let call = Call::new(request.user_id, request.params, clock);
         let budget = Budget::new(self.engine.0.registries.limits.bounds);
-        Arc::new(Call { shared, answers, observer, budget, ..call })
+        Arc::new(Call { shared, answers, observer, budget, ..Call::of(request, clock) })
     }
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {
@@ -432,6 +431,7 @@ impl Plan {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
             outputs,
+            output_names: Arc::clone(&self.compiled.output_names),
             ledger,
             stats: Stats {
                 trips: tally.trips.load(Ordering::Relaxed),

@@ -102,9 +102,9 @@ pub use error::{Error, OpError};
 pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
-    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes, Wait,
-    WaitFuture, When,
+    Arg, Build, Choice, Compute, Condition, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark,
+    Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
+    Wait, WaitFuture, When, Window,
 };
 pub use places::with_lines;
 pub use project::{
@@ -114,7 +114,7 @@ pub use registry::{
     BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
     ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
-pub use request::{Request, RequestError};
+pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use source::Sources;

@@ -139,11 +139,14 @@ impl Workload for Work<'_> {
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
                 Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
-            What::Gate { node, open, when } => match when.holds(&self.call.params) {
-                Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
-                Ok(_) => Step::Drop,
-                Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
-            },
+            What::Gate { node, open, when } => {
+                let row = self.inputs(stage).pop().flatten();
+                match when.holds(row.as_ref(), &self.call.params) {
+                    Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
+                    Ok(_) => Step::Drop,
+                    Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
+                }
+            }
             What::Exit(region) => Step::Ready(self.leave(stage, *region)),
             What::Relay(_) => {
                 let rows = self.inputs(stage).pop().flatten();

@@ -111,10 +111,22 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         }
     }
     let Builder { nodes, sources, .. } = builder;
-    let Document { name, deadline, node_timeout, .. } = document;
+    let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let parts = Parts { name, nodes, stand_ins, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let output_names = output_names.into();
+    let parts = Parts {
+        name,
+        nodes,
+        stand_ins,
+        outputs,
+        output_names,
+        dead,
+        shared_reads,
+        deadline,
+        node_timeout,
+        origin,
+    };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
 
@@ -127,6 +139,7 @@ struct Parts {
     nodes: Vec<PlanNode>,
     stand_ins: StandInsByNode,
     outputs: Vec<usize>,
+    output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
     deadline: Option<Duration>,
@@ -199,11 +212,11 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs has no use for a third.
+/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
-    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
+    let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
+    (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.

@@ -134,7 +134,8 @@ pub enum Keys {
     /// What stands in the one placeholder of the pattern, an integer
     /// (see [`Pattern::affixes`]).
     Ids(Vec<i64>),
-    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read.
+    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read. Also made with a pattern
+    /// that has affixes, when a string stands between them: the id of a string user.
     Whole(Vec<Option<Box<str>>>),
 }
 

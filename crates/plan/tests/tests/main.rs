@@ -28,6 +28,8 @@ mod union;
 mod join;
 mod model;
 mod naive;
+mod own_golden;
+mod requests_doc;
 mod why;
 mod ends;
 mod admission;

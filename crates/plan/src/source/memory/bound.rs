@@ -27,9 +27,35 @@ const SHARED_ENTRIES: usize = 256;
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Where the row of each key is.
-enum Index {
-    Ids(HashMap<i64, u32>),
-    Whole(HashMap<Box<str>, u32>),
+struct Index {
+    /// What stands around the one placeholder of the keys, if they have one.
+    affixes: Option<(Box<str>, Box<str>)>,
+    /// The keys with an integer between the affixes.
+    ids: HashMap<i64, u32>,
+    /// All other keys.
+    whole: HashMap<Box<str>, u32>,
+}
+
+impl Index {
+    fn insert(&mut self, key: &str, row: u32) {
+        match self.id_in(key) {
+            Some(id) => _ = self.ids.insert(id, row),
+            None => _ = self.whole.insert(key.into(), row),
+        }
+    }
+
+    fn whole(&self, key: &str) -> Option<u32> {
+        let row = match self.id_in(key) {
+            Some(id) => self.ids.get(&id),
+            None => self.whole.get(key),
+        };
+        row.copied()
+    }
+
+    fn id_in(&self, key: &str) -> Option<i64> {
+        let (prefix, suffix) = self.affixes.as_ref()?;
+        id_in(key, prefix, suffix)
+    }
 }
 
 type RowNumbers = SmallVec<[u32; 32]>;
@@ -48,16 +74,16 @@ impl Rows {
         pattern: &Pattern,
         mut read: impl FnMut(&str, &Stored) -> Result<(), Error>,
     ) -> Rows {
-        let affixes = pattern.affixes();
-        let literal = match pattern.parts().first() {
-            Some(Part::Literal(text)) => &**text,
-            _ => "",
+        let literal = |part: Option<&Part>| match part {
+            Some(Part::Literal(text)) => text.clone(),
+            _ => "".into(),
         };
-        let index = if affixes.is_some() { Index::Ids(HashMap::new()) } else { Index::Whole(HashMap::new()) };
+        let (first, last) = (literal(pattern.parts().first()), literal(pattern.parts().last()));
+        let affixes = pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into()));
+        let index = Index { affixes, ids: HashMap::new(), whole: HashMap::new() };
         let mut rows = Rows { index, len: 0, errors: Vec::new() };
         for (key, stored) in data.iter() {
-            let id = affixes.and_then(|(prefix, suffix)| id_in(key, prefix, suffix));
-            if (affixes.is_some() && id.is_none()) || !key.starts_with(literal) {
+            if !key.starts_with(&*first) || !key.ends_with(&*last) {
                 continue;
             }
             let row = match read(key, stored) {
@@ -71,25 +97,20 @@ impl Rows {
                 }
             };
             assert!(rows.len < BROKEN as usize, "an embedded store has fewer than 2^31 keys");
-            match &mut rows.index {
-                Index::Ids(index) => _ = index.insert(id.expect("checked above"), row),
-                Index::Whole(index) => _ = index.insert(key.into(), row),
-            }
+            rows.index.insert(key, row);
         }
         rows
     }
 
     /// The rows of `keys`, and how many commands they would be.
     fn find(&self, keys: &Keys) -> Result<(RowNumbers, u32), Error> {
-        let rows: RowNumbers = match (&self.index, keys) {
-            (Index::Ids(index), Keys::Ids(ids)) => {
-                ids.iter().map(|id| index.get(id).copied().unwrap_or(ABSENT)).collect()
-            }
-            (Index::Whole(index), Keys::Whole(keys)) => keys
+        let index = &self.index;
+        let rows: RowNumbers = match keys {
+            Keys::Ids(ids) => ids.iter().map(|id| index.ids.get(id).copied().unwrap_or(ABSENT)).collect(),
+            Keys::Whole(keys) => keys
                 .iter()
-                .map(|key| key.as_deref().and_then(|key| index.get(key)).copied().unwrap_or(ABSENT))
+                .map(|key| key.as_deref().and_then(|key| index.whole(key)).unwrap_or(ABSENT))
                 .collect(),
-            _ => unreachable!("keys are made with the pattern that the read is bound to"),
         };
         if let Some(row) = rows.iter().find(|row| **row & BROKEN != 0 && **row != ABSENT) {
             return Err(self.errors[(row & !BROKEN) as usize].clone());
