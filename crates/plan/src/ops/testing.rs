@@ -260,7 +260,8 @@ impl Case {
                 }
                 When::Holds(_) | When::InTime => choice.then,
             };
-            (0..inputs.len()).filter(|at| *at != open).for_each(|at| inputs[at] = None);
+            let closed = |at: &usize| *at != open && Some(*at) != choice.on();
+            (0..inputs.len()).filter(closed).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];
         let form = build(&self.demand, &mut Sources::new(&sources, &[], None));

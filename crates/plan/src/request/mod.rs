@@ -93,6 +93,13 @@ impl Request {
         Request { request_id: None, plan: None, warnings: Vec::new(), values }
     }
 
+    /// A request without parameters, for tests that need no registry.
+    #[cfg(test)]
+    pub(crate) fn bare(user: i64) -> Request {
+        let values = RequestValues { user: user.into(), params: Box::default(), candidates: None };
+        Request { request_id: None, plan: None, warnings: Vec::new(), values }
+    }
+
     /// The user.
     pub fn user_id(&self) -> &UserId {
         &self.values.user

@@ -9,7 +9,6 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
 use crate::call::Call;
-use crate::registry::Registries;
 use crate::request::Request;
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
 
@@ -47,7 +46,7 @@ impl Bound for Slow {
 
 fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
-    Arc::new(Call { shared, ..Call::of(Request::new(1, &Registries::default()), sim.clock()) })
+    Arc::new(Call { shared, ..Call::of(Request::bare(1), sim.clock()) })
 }
 
 /// Readers by the user's and by the rows' ids that read the same; how many tables they need.
