@@ -115,3 +115,8 @@ fn captures() {
 fn deadlines() {
     check("deadlines.md");
 }
+
+#[test]
+fn typescript() {
+    check("typescript.md");
+}
