@@ -60,6 +60,7 @@ mod toml_text;
 mod fields;
 mod places;
 mod value;
+mod bounds;
 mod spread;
 mod times;
 mod schema;
@@ -92,6 +93,7 @@ mod reference;
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
+pub use bounds::{Bounds, Budget, OverBudget};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
@@ -100,19 +102,19 @@ pub use error::{Error, OpError};
 pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
-    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes, Wait,
-    WaitFuture, When,
+    Arg, Build, Choice, Compute, Condition, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark,
+    Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
+    Wait, WaitFuture, When, Window,
 };
 pub use places::with_lines;
 pub use project::{
     CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
 };
 pub use registry::{
-    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
+    ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
-pub use request::{Request, RequestError};
+pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use source::Sources;

@@ -6,6 +6,9 @@
 //! plans = "plans"
 //! env = "dev"
 //! admission = true
+//! max_rows = 200000
+//! max_bytes = "64MiB"
+//! files = ["/models"]
 //!
 //! [plan.endpoints.ep_0001]
 //! source = "redis"
@@ -31,6 +34,7 @@ use serde_json::{Map, Value};
 pub use crate::capture_settings::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::show;
+use crate::registry::{self, BoundsSettings};
 use crate::source::Hedge;
 use crate::{places, toml_text};
 
@@ -54,6 +58,12 @@ pub struct Project {
     pub endpoints: Vec<EndpointSettings>,
     /// True if requests are refused that would miss their deadline under the current load.
     pub admission: bool,
+    /// The most rows and bytes of one request, if not those of the registry.
+    pub bounds: BoundsSettings,
+    /// Folders that plans may name files in, beside the folder of the project.
+    pub files: Vec<PathBuf>,
+    /// Whether plans may use the ops for tests, `test::*`.
+    pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,
     /// Which requests are captured, if any.
@@ -245,6 +255,9 @@ impl Reader<'_> {
         let admission = fields.optional("admission").unwrap_or(true);
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
         let captures = fields.optional::<&Map<String, Value>>("captures");
+        let bounds = registry::bounds(&mut fields);
+        let files = self.folders(&mut fields);
+        let test_ops = fields.optional("test_ops").unwrap_or(false);
         fields.finish();
         let captures = captures.and_then(|captures| {
             let mut fields = Fields::new(captures, format!("{}, plan.captures", self.name), problems);
@@ -259,6 +272,9 @@ impl Reader<'_> {
             plans: self.path(plans),
             env,
             admission,
+            bounds,
+            files,
+            test_ops,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
             captures,
@@ -267,6 +283,18 @@ impl Reader<'_> {
 
     fn path(&self, relative: &str) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(relative)
+    }
+
+    /// The folders of `files`.
+    fn folders(&self, fields: &mut Fields<'_, '_>) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for value in fields.optional::<&[Value]>("files").unwrap_or_default() {
+            match value {
+                Value::String(folder) => folders.push(self.path(folder)),
+                other => fields.error("files", format!("must be folders, not {}", show(other))),
+            }
+        }
+        folders
     }
 
     fn engine(&self, map: &Map<String, Value>, problems: &mut Problems) -> EngineSettings {

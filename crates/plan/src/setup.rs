@@ -78,6 +78,11 @@ impl Setup {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let sources = sources(&rows, project.as_ref(), &registries, &clock)?;
         let mut config = Config::new(registries, sources);
+        if let Some(project) = &project {
+            config.registries.limits.bounds = project.bounds.over(config.registries.limits.bounds);
+            config.files.extend(project.file.parent().map(Path::to_owned));
+            config.files.extend_from_slice(&project.files);
+        }
         config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
         config.admission = project.as_ref().is_none_or(|project| project.admission);
         let engine = project.map(|project| project.engine).unwrap_or_default();

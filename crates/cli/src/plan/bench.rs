@@ -93,19 +93,23 @@ pub(crate) struct Bench {
     json: bool,
 }
 
+/// One request per day is the least rate, one per nanosecond the most.
+const LEAST_RATE: f64 = 0.00001;
+const MOST_RATE: f64 = 1e9;
+/// The longest load.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 fn some_time(text: &str) -> Result<Duration, String> {
-    /// A year.
-    const LONGEST: Duration = Duration::from_secs(365 * 86_400);
-    match duration::parse(text)? {
-        Duration::ZERO => Err("must be longer than zero".to_owned()),
-        time if time > LONGEST => Err("must be at most 365 days".to_owned()),
+    duration::parse(text).and_then(|time| match time {
+        Duration::ZERO => Err("no time at all".to_owned()),
+        time if time > LONGEST => Err("a load lasts at most a year".to_owned()),
         time => Ok(time),
-    }
+    })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate: &f64| (0.001..=1e9).contains(rate));
-    rate.ok_or_else(|| "expected a number of requests per second, from 0.001 to 1000000000".to_owned())
+    let rate = text.parse().ok().filter(|rate: &f64| (LEAST_RATE..=MOST_RATE).contains(rate));
+    rate.ok_or_else(|| format!("a rate is a number of requests per second, from {LEAST_RATE} to {MOST_RATE}"))
 }
 
 /// A measurement and its settings.

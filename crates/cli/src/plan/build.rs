@@ -162,7 +162,7 @@ impl Build {
     }
 
     fn build_one(&self, engine: &Engine, source: &Path) -> Done {
-        let Outcome { files, built } = lookup::compile(engine, source);
+        let Outcome { files, built, .. } = lookup::compile(engine, source);
         match built {
             Ok(built) => {
                 let warnings = built.plan.warnings().to_vec();

@@ -74,6 +74,7 @@ fn kind(kind: ParamKind) -> String {
         ParamKind::Text => "string".to_owned(),
         ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
         ParamKind::Key => "key".to_owned(),
+        ParamKind::SortKeys => "key or list of keys".to_owned(),
         ParamKind::Node => "node".to_owned(),
         ParamKind::Nodes => "nodes".to_owned(),
         ParamKind::Endpoint(None) => "endpoint".to_owned(),

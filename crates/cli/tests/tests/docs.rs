@@ -115,8 +115,3 @@ fn captures() {
 fn deadlines() {
     check("deadlines.md");
 }
-
-#[test]
-fn typescript() {
-    check("typescript.md");
-}

@@ -18,7 +18,7 @@ use anabranch_plan::Answer;
 use anabranch_plan::Scalar;
 use anabranch_plan::inspect::{Inspection, PlanNode};
 use anabranch_plan::source;
-use anabranch_plan::{Plan, RunOptions};
+use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
 /// How many requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
@@ -199,7 +199,7 @@ impl<'a> Differ<'a> {
         if capture.outcome.failure.is_some() {
             return Ok(Err("the captured request failed".to_owned()));
         }
-        if !capture.outcome.ledger.is_empty() {
+        if capture.outcome.ledger.iter().any(LedgerEntry::replaces_rows) {
             return Ok(Err("the captured answer was degraded".to_owned()));
         }
         let before = match &self.before {

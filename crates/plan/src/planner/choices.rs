@@ -46,7 +46,9 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             [(true, Some(choice.then), choice.or), (false, choice.or, Some(choice.then))]
         {
             let Some(input) = input.map(|at| node.inputs[at]) else { continue };
-            let both = other.is_some_and(|other| node.inputs[other] == input);
+            // The condition's own input is needed whichever side is taken.
+            let shared = other.into_iter().chain(choice.on());
+            let both = shared.into_iter().any(|other| node.inputs[other] == input);
             let reached = reached_without(nodes, outputs, number, input);
             if both || reached[input] {
                 if is_region && then {

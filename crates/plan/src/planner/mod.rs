@@ -12,14 +12,14 @@ mod regions;
 mod stages;
 mod settings;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::limit::LimitKey;
 use anabranch_text::{Problem, Problems};
 
-use crate::compiled::{About, Compiled, Origin, PlanNode};
+use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
 use crate::registry::Registries;
@@ -80,7 +80,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         computing.for_each(|(demand, _)| demand.rows = None);
     }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let sources = Sources::new(with.sources, with.hedges, Some(with.memory));
+    let sources =
+        Sources::new(with.sources, with.hedges, Some(with.memory)).within(with.registries.limits.bounds);
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
@@ -102,22 +103,43 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     if !problems.is_fine() {
         return None;
     }
+    let mut stand_ins = StandInsByNode::new();
     for &place in order.iter().filter(|place| live[**place]) {
-        builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        let made = builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        if !made.is_empty() {
+            stand_ins.insert(number[place], made);
+        }
     }
     let Builder { nodes, sources, .. } = builder;
-    let Document { name, deadline, node_timeout, .. } = document;
+    let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let output_names = output_names.into();
+    let parts = Parts {
+        name,
+        nodes,
+        stand_ins,
+        outputs,
+        output_names,
+        dead,
+        shared_reads,
+        deadline,
+        node_timeout,
+        origin,
+    };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
+
+/// The fallbacks of the nodes that have some.
+type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
 /// What a plan is cut into stages from.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
+    stand_ins: StandInsByNode,
     outputs: Vec<usize>,
+    output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
     deadline: Option<Duration>,
@@ -190,11 +212,11 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs has no use for a third.
+/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
-    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
+    let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
+    (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.
@@ -256,7 +278,6 @@ impl Builder<'_> {
             endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
             form,
             timeout: node.guard.timeout,
-            stand_ins: Vec::new(),
             ranges: node.guard.ranges.clone(),
             bare: planned.bare,
             passes,
@@ -276,7 +297,13 @@ impl Builder<'_> {
     }
 
     /// What stands in for a node, now that it is known who runs for whom.
-    fn stand_ins(&mut self, node: &DocumentNode, number: usize, sides: &Sides, problems: &mut Problems) {
+    fn stand_ins(
+        &self,
+        node: &DocumentNode,
+        number: usize,
+        sides: &Sides,
+        problems: &mut Problems,
+    ) -> Vec<StandIn> {
         let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];
         let given = match sides.regions.binary_search(&number) {
             Ok(region) => regions::given(&self.nodes, sides, region).map(|(_, made)| made),
@@ -284,7 +311,7 @@ impl Builder<'_> {
         };
         let registries = self.with.registries;
         let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
-        self.nodes[number].stand_ins = maker.all(given.as_deref());
+        maker.all(given.as_deref())
     }
 }
 

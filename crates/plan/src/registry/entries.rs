@@ -8,10 +8,11 @@ use anabranch_rows::{Key, Kind};
 use regex::Regex;
 
 use super::payload::Payload;
+use crate::bounds::Bounds;
 use crate::value::Scalar;
 
 /// All registries of an environment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Registries {
     /// Columns.
     pub keys: Keys,
@@ -248,4 +249,8 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
+    /// The largest user id that requests may have. If it is given, user ids are integers, as in rankd.
+    pub max_user_id: Option<i64>,
 }

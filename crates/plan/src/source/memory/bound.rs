@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
+use crate::bounds::{Bounds, OverBudget};
 use crate::source::values::{self, Values};
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply};
 
@@ -26,9 +27,35 @@ const SHARED_ENTRIES: usize = 256;
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Where the row of each key is.
-enum Index {
-    Ids(HashMap<i64, u32>),
-    Whole(HashMap<Box<str>, u32>),
+struct Index {
+    /// What stands around the one placeholder of the keys, if they have one.
+    affixes: Option<(Box<str>, Box<str>)>,
+    /// The keys with an integer between the affixes.
+    ids: HashMap<i64, u32>,
+    /// All other keys.
+    whole: HashMap<Box<str>, u32>,
+}
+
+impl Index {
+    fn insert(&mut self, key: &str, row: u32) {
+        match self.id_in(key) {
+            Some(id) => _ = self.ids.insert(id, row),
+            None => _ = self.whole.insert(key.into(), row),
+        }
+    }
+
+    fn whole(&self, key: &str) -> Option<u32> {
+        let row = match self.id_in(key) {
+            Some(id) => self.ids.get(&id),
+            None => self.whole.get(key),
+        };
+        row.copied()
+    }
+
+    fn id_in(&self, key: &str) -> Option<i64> {
+        let (prefix, suffix) = self.affixes.as_ref()?;
+        id_in(key, prefix, suffix)
+    }
 }
 
 type RowNumbers = SmallVec<[u32; 32]>;
@@ -47,16 +74,16 @@ impl Rows {
         pattern: &Pattern,
         mut read: impl FnMut(&str, &Stored) -> Result<(), Error>,
     ) -> Rows {
-        let affixes = pattern.affixes();
-        let literal = match pattern.parts().first() {
-            Some(Part::Literal(text)) => &**text,
-            _ => "",
+        let literal = |part: Option<&Part>| match part {
+            Some(Part::Literal(text)) => text.clone(),
+            _ => "".into(),
         };
-        let index = if affixes.is_some() { Index::Ids(HashMap::new()) } else { Index::Whole(HashMap::new()) };
+        let (first, last) = (literal(pattern.parts().first()), literal(pattern.parts().last()));
+        let affixes = pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into()));
+        let index = Index { affixes, ids: HashMap::new(), whole: HashMap::new() };
         let mut rows = Rows { index, len: 0, errors: Vec::new() };
         for (key, stored) in data.iter() {
-            let id = affixes.and_then(|(prefix, suffix)| id_in(key, prefix, suffix));
-            if (affixes.is_some() && id.is_none()) || !key.starts_with(literal) {
+            if !key.starts_with(&*first) || !key.ends_with(&*last) {
                 continue;
             }
             let row = match read(key, stored) {
@@ -70,25 +97,20 @@ impl Rows {
                 }
             };
             assert!(rows.len < BROKEN as usize, "an embedded store has fewer than 2^31 keys");
-            match &mut rows.index {
-                Index::Ids(index) => _ = index.insert(id.expect("checked above"), row),
-                Index::Whole(index) => _ = index.insert(key.into(), row),
-            }
+            rows.index.insert(key, row);
         }
         rows
     }
 
     /// The rows of `keys`, and how many commands they would be.
     fn find(&self, keys: &Keys) -> Result<(RowNumbers, u32), Error> {
-        let rows: RowNumbers = match (&self.index, keys) {
-            (Index::Ids(index), Keys::Ids(ids)) => {
-                ids.iter().map(|id| index.get(id).copied().unwrap_or(ABSENT)).collect()
-            }
-            (Index::Whole(index), Keys::Whole(keys)) => keys
+        let index = &self.index;
+        let rows: RowNumbers = match keys {
+            Keys::Ids(ids) => ids.iter().map(|id| index.ids.get(id).copied().unwrap_or(ABSENT)).collect(),
+            Keys::Whole(keys) => keys
                 .iter()
-                .map(|key| key.as_deref().and_then(|key| index.get(key)).copied().unwrap_or(ABSENT))
+                .map(|key| key.as_deref().and_then(|key| index.whole(key)).unwrap_or(ABSENT))
                 .collect(),
-            _ => unreachable!("keys are made with the pattern that the read is bound to"),
         };
         if let Some(row) = rows.iter().find(|row| **row & BROKEN != 0 && **row != ABSENT) {
             return Err(self.errors[(row & !BROKEN) as usize].clone());
@@ -177,13 +199,17 @@ impl Bound for Fields {
         }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply { data, trips: 1, commands }
+            Reply::whole(data, 1, commands)
         }))
     }
 }
 
 /// Lists and sorted sets.
 pub(super) struct Lists {
+    endpoint: Arc<str>,
+    /// The pattern of the keys, for messages.
+    keys: String,
+    bounds: Bounds,
     read: Read,
     rows: Rows,
     /// Where each row's ids end.
@@ -193,7 +219,13 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(endpoint: &Arc<str>, data: &MemoryData, pattern: &Pattern, read: &Read) -> Lists {
+    pub(super) fn new(
+        endpoint: &Arc<str>,
+        data: &MemoryData,
+        pattern: &Pattern,
+        read: &Read,
+        bounds: Bounds,
+    ) -> Lists {
         let (limit, mut scores) = match read {
             Read::List { limit } => (*limit as usize, None),
             Read::Scored { limit } => (*limit as usize, Some(Vec::new())),
@@ -232,7 +264,13 @@ impl Lists {
             ends.push(ids.len());
             Ok(())
         });
-        Lists { read: read.clone(), rows, ends, ids, scores }
+        let (endpoint, keys) = (Arc::clone(endpoint), pattern.to_string());
+        Lists { endpoint, keys, bounds, read: read.clone(), rows, ends, ids, scores }
+    }
+
+    fn too_long(&self, cause: OverBudget) -> Error {
+        let command = format!("{} {}", self.read.command(), self.keys);
+        Error::TooLong { endpoint: Arc::clone(&self.endpoint), command, cause }
     }
 }
 
@@ -241,13 +279,14 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, commands)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
                 row => self.ends[row as usize - 1]..self.ends[row as usize],
             };
             let total = rows.iter().map(|row| range(*row).len()).sum();
+            self.bounds.admit_ids(total as u64).map_err(|over| self.too_long(over))?;
             let mut found = Found {
                 lens: Vec::with_capacity(rows.len()),
                 ids: Vec::with_capacity(total),
@@ -261,7 +300,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Reply { data: Data::Lists(found), trips: 1, commands }
+            Ok(Reply::whole(Data::Lists(found), 1, commands))
         }))
     }
 }

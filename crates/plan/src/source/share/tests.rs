@@ -9,6 +9,7 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
 use crate::call::Call;
+use crate::request::Request;
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
 
 /// A store of `id * 10` and `"t{id}"` under each id, which takes its time.
@@ -30,7 +31,7 @@ impl Bound for Slow {
         } else {
             let numbers = Column::ints(ids.iter().map(|id| (*id != 13).then_some(id * 10)));
             let texts = Column::texts(ids.iter().map(|id| Some(format!("t{id}"))));
-            Ok(Reply { data: Data::Columns(vec![numbers, texts]), trips: 1, commands: ids.len() as u32 })
+            Ok(Reply::whole(Data::Columns(vec![numbers, texts]), 1, ids.len() as u32))
         };
         if rng.percent(20) {
             return Fetch::Ready(reply);
@@ -45,7 +46,7 @@ impl Bound for Slow {
 
 fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
-    Arc::new(Call { shared, ..Call::new(1, Box::default(), sim.clock()) })
+    Arc::new(Call { shared, ..Call::of(Request::bare(1), sim.clock()) })
 }
 
 /// Readers by the user's and by the rows' ids that read the same; how many tables they need.
