@@ -19,7 +19,7 @@ use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisCon
 /// How places in the project's file begin until they have their line.
 const PROJECT: &str = "anabranch.toml";
 
-/// Where the parts of an engine come from. What is left open comes from the project, if there is one.
+/// The parts of an engine. Fields that are left open come from the project, if there is one.
 ///
 /// ```
 /// # fn main() -> Result<(), anabranch_plan::Problems> {
@@ -43,7 +43,7 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
-    /// Where rows come from.
+    /// The source of rows.
     pub rows: RowsFrom,
     /// Threads for CPU work.
     pub cpu_threads: Option<usize>,
@@ -51,7 +51,7 @@ pub struct Setup {
     pub inline_threshold: Option<Duration>,
 }
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowsFrom {
     /// From the project's settings of each endpoint, or else the registry's; without a project there are no rows.
@@ -68,7 +68,7 @@ pub enum RowsFrom {
 }
 
 impl Setup {
-    /// The config of an engine, and what is odd about it.
+    /// The config of an engine, and warnings about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
         let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
         let registry =
@@ -166,7 +166,7 @@ fn with_policy(config: RedisConfig, endpoint: &Endpoint) -> RedisConfig {
     }
 }
 
-/// What the project says the endpoints are, or else the registry.
+/// The sources that the project declares, or else the registry.
 fn of_project(
     project: &Project,
     registries: &Registries,

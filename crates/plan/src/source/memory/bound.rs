@@ -23,7 +23,7 @@ const BROKEN: u32 = 1 << 31;
 /// than the reply's rows, so the reply gets one of its own.
 const SHARED_ENTRIES: usize = 256;
 
-/// What Redis says to a command for another type of key.
+/// The error of Redis for a command on a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Where the row of each key is.
@@ -119,7 +119,7 @@ impl Rows {
     }
 }
 
-/// What stands between the affixes of `key`, if that is an id written as ids are.
+/// The id between the affixes of `key`, if it is written as ids are.
 fn id_in(key: &str, prefix: &str, suffix: &str) -> Option<i64> {
     let text = key.strip_prefix(prefix)?.strip_suffix(suffix)?;
     let id = values::int(text)?;
