@@ -10,7 +10,7 @@ use anabranch_engine::{Dag, Graph as _, NodeId};
 use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::Request;
-use anabranch_plan::inspect::{Compiled, Inspected, Inspection};
+use anabranch_plan::inspect::{Compiled, Inspected, Inspection, What};
 use anabranch_plan::{Plan, RunOptions};
 
 /// How many events are kept for each stage: one that waits for a limit and travels to a pool has five.
@@ -35,10 +35,21 @@ pub async fn run_traced(
     let compiled = plan.compiled();
     let bound = NonZeroUsize::MIN.saturating_add(compiled.stages.len() * EVENTS_PER_STAGE + OTHER_EVENTS);
     let mut listener = plan.engine().runs().events().listen(bound);
+    let now = plan.engine().runs().clock().now();
+    let deadline = options.deadline.map(|at| at.saturating_duration_since(now)).or(compiled.deadline);
     let Inspected { answer, run, .. } = plan.run_inspected(request, options, Inspection::default()).await;
     let items = std::iter::from_fn(|| listener.try_next());
     let (graph, items) = without_timers(compiled, items);
     let timeline = run.and_then(|run| Timeline::new(run, &graph, &items).ok());
+    let timeout = |stage: NodeId| {
+        let own = compiled.policies.of(stage).timeout;
+        own.into_iter().chain(options.node_timeout).min()
+    };
+    let timeline = timeline.map(|timeline| timeline.with_timeouts(timeout));
+    let timeline = timeline.map(|timeline| match deadline {
+        Some(deadline) => timeline.with_deadline(deadline),
+        None => timeline,
+    });
     let trace = timeline.map(|timeline| Trace {
         timeline,
         title: format!("plan {}", plan.name()),
@@ -50,8 +61,9 @@ pub async fn run_traced(
 /// The plan's graph and the events of its run, without the stages that only watch the time of regions: they end when
 /// these do, and nobody waited for them.
 fn without_timers(plan: &Compiled, items: impl Iterator<Item = ListenerItem>) -> (Dag, Vec<ListenerItem>) {
-    // They have the highest numbers.
-    let count = (plan.stages.len() - plan.regions.len()) as u32;
+    // Timers have the highest numbers of all stages.
+    let timer = plan.stages.iter().position(|stage| matches!(stage.what, What::Timer(_)));
+    let count = timer.unwrap_or(plan.stages.len()) as u32;
     let mut edges = Vec::new();
     for node in (0..count).map(NodeId) {
         plan.graph.inputs(node, |input, edge| edges.extend((input.0 < count).then_some((input, node, edge))));

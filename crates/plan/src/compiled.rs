@@ -75,8 +75,6 @@ pub struct PlanNode {
     pub form: Form,
     /// The longest it may take.
     pub timeout: Option<Duration>,
-    /// Its fallbacks, tried in turn.
-    pub stand_ins: Vec<StandIn>,
     /// The ranges that the columns of its rows keep to, whoever makes them.
     pub ranges: Vec<Range>,
     /// Its rows without the columns that it reads, if they are known beforehand.
@@ -150,22 +148,32 @@ impl StandIn {
     }
 }
 
-/// What must be done in time as a whole, or is stood in for.
+/// Stages whose rows come in time as a whole, or are replaced as a whole. Every fallback belongs to one: a
+/// `core::timeout` is a region with an exit of its own, and a node with a fallback is a region of one stage.
 pub struct Region {
-    /// The `core::timeout` node.
+    /// The node whose rows these are: the `core::timeout`, or the one node.
     pub node: usize,
-    /// The stage that goes on with its rows.
+    /// The stage that goes on with its rows; of a region of one stage that stage itself.
     pub exit: usize,
-    /// The stage that watches the time.
-    pub timer: usize,
+    /// The stage that watches the time. The time of a region of one stage is the stage's own timeout.
+    pub timer: Option<usize>,
+    /// Its fallbacks, tried in turn.
+    pub stand_ins: Vec<StandIn>,
     /// The stages that run for it alone, those of regions within it included.
     pub members: Vec<usize>,
-    /// The stages that run only to stand in for it.
+    /// The stages that run only as its fallback.
     pub spares: Vec<usize>,
     /// The input of the exit, by place, whose rows the region was given, if there is one.
     pub given: Option<usize>,
-    /// Where the exit itself belongs.
+    /// The region around it.
     pub home: Option<Home>,
+}
+
+impl Region {
+    /// Whether it is one stage and has no exit of its own.
+    pub fn is_one_stage(&self) -> bool {
+        self.timer.is_none()
+    }
 }
 
 /// The region that a stage belongs to.
@@ -257,6 +265,13 @@ impl Compiled {
                 self.regions[*region].node
             }
         }
+    }
+
+    /// The region that is lost when a stage is: the closest one that has more than this stage.
+    pub fn home(&self, stage: usize) -> Option<Home> {
+        let home = self.stages[stage].home?;
+        let region = &self.regions[home.region];
+        if region.is_one_stage() { region.home } else { Some(home) }
     }
 
     /// The node whose rows are the stage's, if it has any.

@@ -16,17 +16,19 @@ use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
-use crate::call::{Answers, Call, Tally};
+use crate::bounds::Budget;
+use crate::call::{Answers, Call};
 use crate::compiled::Compiled;
 use crate::error::Error;
 use crate::inspect::{Inspected, Inspection, Replay};
+use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Shared, Source, StaleStore};
+use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -42,6 +44,8 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
+    /// Folders that plans may name files in, beside the folder of each plan.
+    pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
     /// Whether requests are refused that would miss their deadline under the load there is.
@@ -69,6 +73,7 @@ struct Inner {
     sources: Vec<Arc<dyn Source>>,
     ops: Ops,
     folder: Option<PathBuf>,
+    files: Vec<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
@@ -117,6 +122,7 @@ impl Config {
             sources,
             ops,
             folder: None,
+            files: Vec::new(),
             runs,
             admission: true,
             seed,
@@ -134,7 +140,7 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed, stale_bytes } =
+        let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, stale_bytes } =
             config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
@@ -160,6 +166,7 @@ impl Engine {
             sources,
             ops,
             folder,
+            files,
             limits,
             limit_of,
             admission,
@@ -194,7 +201,7 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
-        self.compile_from(text, FilesFrom::Folder(base))
+        self.compile_from(text, FilesFrom::Folder { base, allowed: &self.0.files })
     }
 
     /// Compiles the text of a plan that names these files.
@@ -249,11 +256,11 @@ impl Engine {
         &self.0.runs
     }
 
-    /// What hedges came to so far, for each endpoint that has them, by its id.
+    /// What hedges came to so far, for each endpoint that has them, by its name.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
         let counts = endpoints
-            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+            .filter_map(|(endpoint, hedging)| Some((endpoint.name.clone(), hedging.as_ref()?.counts())));
         counts.collect()
     }
 
@@ -395,7 +402,7 @@ impl Plan {
             plan.times.renew(&plan.stages, &plan.graph, &plan.policies);
         }
         let (answer, failed_ledger) = match ended {
-            Ok(_) => (Ok(self.answer(request_id, work, &call.tally)), Vec::new()),
+            Ok(_) => (Ok(self.answer(request_id, work, &call)), Vec::new()),
             Err(error) => (Err(error), work.into_ledger()),
         };
         pass.end(&answer);
@@ -410,11 +417,17 @@ impl Plan {
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
         let call = Call::of(request, clock);
-        Arc::new(Call { shared, answers, observer, ..call })
+        let budget = Budget::new(self.engine.0.registries.limits.bounds);
+        Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 
-    fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {
-        let (outputs, ledger) = work.into_outputs();
+    fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {
+        let (outputs, mut ledger) = work.into_outputs();
+        let malformed = |(node, spoiled): (usize, Spoiled)| {
+            LedgerEntry::malformed(&self.compiled.nodes[node].id, spoiled)
+        };
+        ledger.extend(call.take_spoiled().into_iter().map(malformed));
+        let tally = &call.tally;
         Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),

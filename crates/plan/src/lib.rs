@@ -58,7 +58,9 @@
 mod json;
 mod toml_text;
 mod fields;
+mod places;
 mod value;
+mod bounds;
 mod spread;
 mod times;
 mod schema;
@@ -85,10 +87,13 @@ mod admission;
 mod engine;
 mod setup;
 pub mod inspect;
+#[cfg(test)]
+mod reference;
 
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
+pub use bounds::{Bounds, Budget, OverBudget};
 pub use call::{Call, Tally};
 pub use document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
@@ -101,12 +106,13 @@ pub use op::{
     Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
     Wait, WaitFuture, When, Window,
 };
+pub use places::with_lines;
 pub use project::{
     CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
 };
 pub use registry::{
-    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
+    ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
 pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};

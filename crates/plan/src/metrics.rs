@@ -62,7 +62,7 @@ impl Outcome {
 pub struct PlanMetrics {
     /// What became of requests, by plan.
     pub plans: Vec<PlanCounts>,
-    /// What became of late reads, by the id of the endpoint, where they are sent a second time.
+    /// What became of late reads, by the name of the endpoint, where they are sent a second time.
     pub hedges: Vec<(String, HedgeCounts)>,
 }
 

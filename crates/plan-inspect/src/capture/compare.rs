@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 /// A row, and what it is ranked by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ranked {
@@ -28,6 +30,48 @@ pub(super) struct Change {
     pub(super) shift: f64,
     /// How much it differs at most.
     pub(super) most: f64,
+}
+
+/// The rows of an answer that changed, by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChangedRows {
+    /// Rows that only the second answer has, in its order.
+    pub entered: Vec<i64>,
+    /// Rows that only the first answer has, in its order.
+    pub left: Vec<i64>,
+    /// Rows that both have, at another place.
+    pub moved: Vec<MovedRow>,
+}
+
+/// A row at another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MovedRow {
+    /// Its id.
+    pub id: i64,
+    /// Its place in the first answer, from 1.
+    pub from: usize,
+    /// Its place in the second answer, from 1.
+    pub to: usize,
+}
+
+/// The rows that changed from one answer to another. The second row of an id is another one than its first.
+pub(super) fn changed_rows(before: &[Ranked], after: &[Ranked]) -> ChangedRows {
+    let (before_at, after_at) = (places(before), places(after));
+    let only = |own: &HashMap<(i64, u32), usize>, other: &HashMap<(i64, u32), usize>| {
+        let mut rows: Vec<(usize, i64)> =
+            own.iter().filter(|(row, _)| !other.contains_key(*row)).map(|((id, _), at)| (*at, *id)).collect();
+        rows.sort_unstable();
+        rows.into_iter().map(|(_, id)| id).collect()
+    };
+    let mut moved: Vec<MovedRow> = before_at
+        .iter()
+        .filter_map(|(row, from)| {
+            let to = after_at.get(row).filter(|to| *to != from)?;
+            Some(MovedRow { id: row.0, from: from + 1, to: to + 1 })
+        })
+        .collect();
+    moved.sort_unstable_by_key(|row| (row.to, row.from));
+    ChangedRows { entered: only(&after_at, &before_at), left: only(&before_at, &after_at), moved }
 }
 
 /// Compares the rows of two answers. The second row of an id is another one than its first.

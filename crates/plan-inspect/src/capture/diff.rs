@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::compare::{Change, Ranked, compare};
+use super::compare::{Change, ChangedRows, Ranked, changed_rows, compare};
 use super::cover::Cover;
 use super::error::Error;
 use super::load::Capture;
@@ -18,8 +18,10 @@ use anabranch_plan::Answer;
 use anabranch_plan::Scalar;
 use anabranch_plan::inspect::{Inspection, PlanNode};
 use anabranch_plan::source;
-use anabranch_plan::{Plan, RunOptions};
+use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
+/// How many requests are shown that changed, unless the caller wants more.
+const EXAMPLES: usize = 3;
 /// How many reasons are told.
 const REASONS_TOLD: usize = 5;
 /// How many are told apart: an error may name a row, and then each is another.
@@ -47,6 +49,7 @@ pub struct Differ<'a> {
     trips: [u64; 2],
     waits: [Vec<Duration>; 2],
     reasons: BTreeMap<String, u64>,
+    most_examples: usize,
 }
 
 /// What changes from one plan to another.
@@ -71,6 +74,20 @@ pub struct Difference {
     /// How long requests wait for their sources: the longest way through the trips, with the times that they took when
     /// they were captured.
     pub waits: Sides<Percentiles>,
+    /// The requests that changed most.
+    pub examples: Vec<ChangedRequest>,
+}
+
+/// A captured request that the two plans answer differently.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangedRequest {
+    /// The address of the capture.
+    pub capture: String,
+    /// The user who asked, if that is known.
+    pub user: Option<String>,
+    /// Its rows.
+    #[serde(flatten)]
+    pub rows: ChangedRows,
 }
 
 /// How many captures were compared, and why others were not.
@@ -150,13 +167,24 @@ impl<'a> Differ<'a> {
             trips: [0; 2],
             waits: [Vec::new(), Vec::new()],
             reasons: BTreeMap::new(),
+            most_examples: EXAMPLES,
         }
+    }
+
+    /// The same with at most so many requests in [`Difference::examples`].
+    #[must_use]
+    pub fn with_examples(mut self, most: usize) -> Differ<'a> {
+        self.most_examples = most;
+        self
     }
 
     /// Replays a capture through both plans.
     pub async fn add(&mut self, capture: &Capture) -> Result<(), Error> {
         match self.compare(capture).await? {
-            Ok([before, after]) => self.count(&before, &after),
+            Ok([before, after]) => {
+                self.count(&before, &after);
+                self.show(capture, &before, &after);
+            }
             Err(reason) => {
                 self.difference.captures.not_comparable += 1;
                 let known = self.reasons.len() < REASONS_KEPT || self.reasons.contains_key(&reason);
@@ -171,7 +199,7 @@ impl<'a> Differ<'a> {
         if capture.outcome.failure.is_some() {
             return Ok(Err("the captured request failed".to_owned()));
         }
-        if !capture.outcome.ledger.is_empty() {
+        if capture.outcome.ledger.iter().any(LedgerEntry::replaces_rows) {
             return Ok(Err("the captured answer was degraded".to_owned()));
         }
         let before = match &self.before {
@@ -241,6 +269,26 @@ impl<'a> Differ<'a> {
         }
     }
 
+    /// Keeps a request among the examples if it changed more than others.
+    fn show(&mut self, capture: &Capture, before: &Side, after: &Side) {
+        let rows = changed_rows(&before.rows, &after.rows);
+        if rows == ChangedRows::default() {
+            return;
+        }
+        let user = capture.user_id().map(|user| user.to_string());
+        let request = ChangedRequest { capture: capture.address.to_string(), user, rows };
+        let size = |request: &ChangedRequest| {
+            let rows = &request.rows;
+            (rows.entered.len() + rows.left.len(), rows.moved.len())
+        };
+        let examples = &mut self.difference.examples;
+        // Of equal ones the first address: the order of captures says nothing.
+        let order = |request: &ChangedRequest| (std::cmp::Reverse(size(request)), request.capture.clone());
+        let at = examples.partition_point(|other| order(other) <= order(&request));
+        examples.insert(at, request);
+        examples.truncate(self.most_examples);
+    }
+
     /// What all of it comes to.
     pub fn finish(self) -> Difference {
         let Differ { mut difference, change, trips, waits, score, .. } = self;
@@ -279,6 +327,8 @@ fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
         return error.to_string();
     };
     let keys = crate::explain::shown(&reader.pattern, &plan.compiled().registries);
+    let endpoint =
+        plan.compiled().registries.endpoints.get(endpoint).map_or(&**endpoint, |found| &*found.name);
     let (node, command) = (&node.id, reader.read.command());
     format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
 }

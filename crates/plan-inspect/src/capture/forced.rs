@@ -31,6 +31,8 @@ pub(super) struct Forced {
     pub(super) plan: Plan,
     /// Sees the nodes that were to fail, if one was.
     pub(super) expected: Arc<Expected>,
+    /// The nodes that forced ones stand for, by number; the forced ones come behind those of the plan.
+    pub(super) stand_for: Vec<Option<usize>>,
 }
 
 /// The nodes of which one failed. One that makes rows now ends the replay: nothing would go on.
@@ -48,17 +50,22 @@ impl Forced {
         let fates = fates(compiled, ledger, failed).unwrap_or_default();
         let expected = failed.map_or_else(HashSet::new, |node| expected(compiled, node));
         let expected = Arc::new(Expected { nodes: expected, unfailed: Notify::new() });
-        if fates.iter().all(Option::is_none) {
-            return Ok(Forced { plan: plan.clone(), expected });
+        if failed.is_some() && expected.nodes.is_empty() {
+            // A node that is not there does not fail.
+            expected.unfailed.notify_one();
         }
+        if fates.iter().all(Option::is_none) {
+            return Ok(Forced { plan: plan.clone(), expected, stand_for: Vec::new() });
+        }
+        let mut stand_for = Vec::new();
         let plan = plan.changed(|compiled| {
             for (stage, fate) in fates.iter().enumerate() {
                 if let Some(fate) = fate {
-                    force(compiled, stage, *fate);
+                    force(compiled, stage, *fate, &mut stand_for);
                 }
             }
         })?;
-        Ok(Forced { plan, expected })
+        Ok(Forced { plan, expected, stand_for })
     }
 }
 
@@ -69,11 +76,11 @@ fn fates(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Optio
         None => vec![None; plan.stages.len()],
     };
     let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
-    for entry in ledger {
+    for entry in ledger.iter().filter(|entry| entry.replaces_rows()) {
         let node = number(&entry.node)?;
         let carries_out = |what: &What| what.nodes().is_some_and(|nodes| nodes.contains(&node));
         let stage = plan.stages.iter().position(|stage| carries_out(&stage.what));
-        let home = stage.and_then(|stage| plan.stages[stage].home);
+        let home = stage.and_then(|stage| plan.home(stage));
         match entry.region.as_deref().map(number) {
             None => fates[stage?] = Some(Fate::Fail),
             Some(region) => {
@@ -83,7 +90,7 @@ fn fates(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Optio
                     continue;
                 }
                 let Region { members, timer, .. } = &plan.regions[region];
-                members.iter().chain([timer]).for_each(|stage| fates[*stage] = Some(Fate::Drop));
+                members.iter().chain(timer).for_each(|stage| fates[*stage] = Some(Fate::Drop));
             }
         }
     }
@@ -120,12 +127,13 @@ fn expected(plan: &Compiled, node: &str) -> HashSet<usize> {
 }
 
 /// Puts a stage in the place of another that has this fate.
-fn force(plan: &mut Compiled, stage: usize, fate: Fate) {
+fn force(plan: &mut Compiled, stage: usize, fate: Fate, stand_for: &mut Vec<Option<usize>>) {
     let node = plan.first_node(stage);
     let what = match fate {
         Fate::Drop => What::Gate { node, open: true, when: never(plan) },
         Fate::Fail | Fate::Wait => {
             // A node of its own: other stages may go by the one that it stands for.
+            stand_for.push(plan.last_node(stage));
             let form = Form::Wait(Arc::new(ForcedNode(fate)));
             let node = PlanNode { form, ..plan.nodes[node].clone() };
             plan.nodes.push(node);

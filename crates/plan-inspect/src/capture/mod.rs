@@ -23,6 +23,7 @@ mod recorded;
 mod parts;
 mod error;
 mod sets;
+mod prefix;
 mod take;
 mod load;
 mod still;
@@ -36,11 +37,15 @@ mod diff;
 #[doc(hidden)]
 pub mod decoders;
 
-pub use diff::{Counted, DiffOptions, Differ, Difference, Incomparable, Percentiles, ScoreShift, Sides};
+pub use compare::{ChangedRows, MovedRow};
+pub use diff::{
+    ChangedRequest, Counted, DiffOptions, Differ, Difference, Incomparable, Percentiles, ScoreShift, Sides,
+};
 pub use error::Error;
 pub use inside::NodeRows;
 pub use load::Capture;
 pub use parts::{Failed, Outcome};
+pub use prefix::captures_with_prefix;
 pub use replay::{Replayed, Replayer};
 pub use sample::{SampleCounts, Sampler, Sampling};
 pub use sets::{Members, capture_sets, captures};

@@ -51,7 +51,7 @@ impl Model {
                 whole.filter(|key| asked.shared.insert((table, key.clone()))).count() as u32
             }
         };
-        Ok(Reply { data, trips: u32::from(commands > 0), commands })
+        Ok(Reply::whole(data, u32::from(commands > 0), commands))
     }
 
     /// The first read that the capture has no reply to, if there is one: the reader's number, and the error. Something

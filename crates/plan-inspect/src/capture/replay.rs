@@ -161,9 +161,10 @@ pub(super) async fn again(
     seen: Option<Arc<Seen>>,
 ) -> Result<Answer, Failed> {
     let failed = outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
-    let Forced { plan, expected } =
+    let nodes = plan.compiled().nodes.len();
+    let Forced { plan, expected, stand_for } =
         Forced::new(plan, &outcome.ledger, failed).map_err(|error| Failed::new(&error))?;
-    let observers = Observers { seen, expected: Arc::clone(&expected) };
+    let observers = Observers { seen, expected: Arc::clone(&expected), nodes, stand_for };
     let inspection = Inspection { observer: Some(Arc::new(observers)), replay: Some(replay(&plan, from)) };
     let options = RunOptions::default();
     let run = pin!(plan.run_inspected(request, &options, inspection));
@@ -191,6 +192,9 @@ pub(super) fn replay(plan: &Plan, from: RecordedFrom) -> Replay {
 struct Observers {
     seen: Option<Arc<Seen>>,
     expected: Arc<Expected>,
+    /// The nodes of the plan as it was; forced ones come behind them.
+    nodes: usize,
+    stand_for: Vec<Option<usize>>,
 }
 
 impl Observer for Observers {
@@ -199,6 +203,10 @@ impl Observer for Observers {
     }
 
     fn node(&self, node: usize, rows: &Rows) {
+        let node = match node.checked_sub(self.nodes) {
+            None => node,
+            Some(forced) => self.stand_for[forced].unwrap_or(node),
+        };
         self.seen.iter().for_each(|seen| seen.node(node, rows));
         self.expected.node(node, rows);
     }

@@ -179,7 +179,7 @@ fn take_exchange(from: &mut Take<'_>) -> Option<Exchange> {
     let reply = match from.u8()? {
         0 => {
             let (trips, commands) = (from.u32()?, from.u32()?);
-            Ok(Reply { data: take_data(from)?, trips, commands })
+            Ok(Reply::whole(take_data(from)?, trips, commands))
         }
         1 => failed(Severity::Permanent, from)?,
         2 => failed(Severity::Transient, from)?,

@@ -5,31 +5,37 @@ use std::fmt::Write as _;
 
 use super::{Explanation, Kind, Node, Stage};
 
-const GAP: usize = 60;
+const GAP: usize = 56;
 const ROW: usize = 16;
 const SPACE: usize = 26;
-const TOP: usize = 88;
-const LEFT: usize = 20;
+const TOP: usize = 92;
+const LEFT: usize = 24;
 /// The longest line of a box.
 const CHARACTERS: usize = 46;
-/// How wide a character is, in tenths of a pixel: a little more than in any of the fonts.
-const CHARACTER: usize = 75;
-/// How wide the head is, with what the colours mean.
-const HEAD: usize = 560;
+/// The width of a character, in tenths of a pixel: a little more than in any of the fonts.
+const CHARACTER: usize = 66;
+/// The width of the head with its legend.
+const HEAD: usize = 620;
 
-const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#1d2433}\
-    .t{font-weight:600;font-size:15px}.m{fill:#5b6577}.r{fill:#0b5f63}\
-    rect{stroke-width:1.2;rx:6}.wait{fill:#e3f4f4;stroke:#2a8b90}.compute{fill:#fdf1dc;stroke:#c98a1b}\
-    .gate{fill:#eee8fb;stroke:#7a5cc4}path{fill:none;stroke:#8a94a6;stroke-width:1.3}\
-    path.c{stroke:#c2402b;stroke-width:2.4}path.a{stroke-dasharray:5 4}.l rect{rx:2}";
+/// The fonts and colours of timelines (`picture.css` of the engine): blue waits, green computes.
+const STYLE: &str = "text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif;fill:#1f2328}\
+    .paper{fill:#fff}.t{font-weight:600;font-size:17px}.n{font-weight:600}.m{fill:#59636e}.r{fill:#1c5a9e}.g{fill:#9a3412}\
+    .box{stroke-width:1.2;rx:6}.wait{fill:#e8f1fb;stroke:#3578c4}.compute{fill:#e4f5ee;stroke:#1f9d74}\
+    .gate{fill:#f3eafa;stroke:#9a5fc4}.timer{fill:#fdf3dd;stroke:#b45309;stroke-dasharray:4 3}\
+    path{fill:none;stroke:#8c959f;stroke-width:1.3}path.c{stroke:#1f2328;stroke-width:2.2}\
+    path.a{stroke-dasharray:5 4}.l .box{rx:2}\
+    @media (prefers-color-scheme:dark){text{fill:#e6edf3}.paper{fill:#0d1117}.m{fill:#9198a1}.r{fill:#79b8ff}\
+    .g{fill:#f0a35e}.wait{fill:#12243a;stroke:#539bf5}.compute{fill:#10291f;stroke:#41b98d}\
+    .gate{fill:#241a31;stroke:#b98ae0}.timer{fill:#2b2110;stroke:#e3b341}path{stroke:#7d8590}path.c{stroke:#f0f6fc}}";
 
-/// What the boxes and lines mean.
-const LEGEND: [(&str, &str); 5] = [
-    ("<rect class=\"wait\" width=\"14\" height=\"10\"/>", "waits"),
-    ("<rect class=\"compute\" width=\"14\" height=\"10\"/>", "computes"),
-    ("<rect class=\"gate\" width=\"14\" height=\"10\"/>", "decides"),
-    ("<path class=\"c\" d=\"M0 5H20\"/>", "longest way"),
-    ("<path class=\"a\" d=\"M0 5H20\"/>", "only if chosen"),
+/// The meaning of boxes and lines.
+const LEGEND: [(&str, &str); 6] = [
+    ("<rect class=\"box wait\" width=\"14\" height=\"10\"/>", "waits"),
+    ("<rect class=\"box compute\" width=\"14\" height=\"10\"/>", "computes"),
+    ("<rect class=\"box gate\" width=\"14\" height=\"10\"/>", "decides"),
+    ("<rect class=\"box timer\" width=\"14\" height=\"10\"/>", "watches the time"),
+    ("<path class=\"c\" d=\"M0 5H20\"/>", "longest path"),
+    ("<path class=\"a\" d=\"M0 5H20\"/>", "only if needed"),
 ];
 
 /// Where a box is.
@@ -47,11 +53,14 @@ pub(super) fn write(of: &Explanation) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\"><style>{STYLE}</style>\
-         <rect width=\"{width}\" height=\"{height}\" style=\"fill:#fff;stroke:none;rx:0\"/>"
+         <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>"
     );
-    let head = format!("at most {} trips, {} one after the other", of.trips, of.critical_trips);
-    push_text(&mut svg, "t", LEFT, 26, &format!("plan {}", of.plan));
-    push_text(&mut svg, "m", LEFT, 44, &head);
+    let mut head = format!("at most {} trips, {} one after the other", of.trips, of.critical_trips);
+    if let Some(deadline) = of.deadline_ms {
+        head.push_str(&format!("; deadline {deadline} ms"));
+    }
+    push_text(&mut svg, "t", LEFT, 30, &format!("plan {}", of.plan));
+    push_text(&mut svg, "m", LEFT, 50, &head);
     push_legend(&mut svg);
     push_edges(&mut svg, of, &places);
     for ((stage, place), lines) in of.stages.iter().zip(&places).zip(&lines) {
@@ -61,7 +70,7 @@ pub(super) fn write(of: &Explanation) -> String {
         push(
             &mut svg,
             format_args!(
-                "<rect class=\"{kind}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+                "<rect class=\"box {kind}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
             ),
         );
         for (at, (class, line)) in lines.iter().enumerate() {
@@ -73,16 +82,20 @@ pub(super) fn write(of: &Explanation) -> String {
     svg
 }
 
-/// What stands in a box: its nodes and what they read.
+/// The lines of a box: its nodes, their parameters, their reads, their timeouts and fallbacks.
 fn lines<'a>(stage: &Stage, nodes: &HashMap<&str, &Node>) -> Vec<(&'a str, String)> {
-    if stage.kind == Kind::Gate {
-        return vec![("", cut(&stage.name))];
+    if matches!(stage.kind, Kind::Gate | Kind::Timer) {
+        return vec![("n", cut(&stage.name))];
     }
     let mut lines = Vec::new();
     for id in &stage.nodes {
         let node = nodes[id.as_str()];
-        lines.push(("", cut(&format!("{id}: {}", anabranch_plan::inspect::short(&node.op)))));
+        lines.push(("n", cut(&format!("{id}: {}", anabranch_plan::inspect::short(&node.op)))));
         lines.extend(node.reads.iter().map(|read| ("r", cut(&read.command))));
+        // A read says what its parameters say.
+        let settings = node.settings.iter().filter(|_| node.reads.is_empty());
+        lines.extend(settings.map(|(name, value)| ("m", cut(&format!("{name}: {value}")))));
+        lines.extend(node.guard.iter().map(|(name, value)| ("g", cut(&format!("{name}: {value}")))));
         if let Some(rows) = node.first_rows {
             lines.push(("m", format!("first {rows} rows")));
         }
@@ -90,11 +103,16 @@ fn lines<'a>(stage: &Stage, nodes: &HashMap<&str, &Node>) -> Vec<(&'a str, Strin
     lines
 }
 
-/// What a pointer over a box brings up: its name, and what it reads in full.
+/// The tooltip of a box: its name, and its reads and parameters in full.
 fn title(stage: &Stage, nodes: &HashMap<&str, &Node>) -> String {
-    let reads = stage.nodes.iter().flat_map(|id| &nodes[id.as_str()].reads);
-    let lines = reads.map(|read| escaped(&format!("{}: {}", read.endpoint_name, read.command)));
-    [escaped(&stage.name)].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    let mut lines = vec![escaped(&stage.name)];
+    for node in stage.nodes.iter().map(|id| nodes[id.as_str()]) {
+        let reads = node.reads.iter().map(|read| format!("{}: {}", read.endpoint_name, read.command));
+        let settings = node.settings.iter().chain(&node.guard);
+        let settings = settings.map(|(name, value)| format!("{} {name}: {value}", node.id));
+        lines.extend(reads.chain(settings).map(|line| escaped(&line)));
+    }
+    lines.join("\n")
 }
 
 /// Boxes stacked by level, each level centred and as wide as its longest line; and the size of it all.
@@ -122,7 +140,7 @@ fn places(of: &Explanation, lines: &[Vec<(&str, String)>]) -> (Vec<Place>, usize
 fn push_legend(svg: &mut String) {
     let mut x = LEFT;
     for (sign, text) in LEGEND {
-        push(svg, format_args!("<g class=\"l\" transform=\"translate({x} 53)\">{sign}"));
+        push(svg, format_args!("<g class=\"l\" transform=\"translate({x} 64)\">{sign}"));
         push_text(svg, "m", 26, 9, text);
         svg.push_str("</g>");
         x += 26 + text.len() * CHARACTER / 10 + 18;

@@ -44,7 +44,7 @@ pub(super) fn write(of: &Explanation) -> String {
         let on_way = of.critical_path.iter().map(|stage| &of.stages[*stage]);
         let names: Vec<String> =
             on_way.filter(|stage| stage.trips > 0).map(|stage| stage.name.clone()).collect();
-        let head = format!("\nlongest way, {}: ", count(of.critical_trips, "trip"));
+        let head = format!("\nlongest path, {}: ", count(of.critical_trips, "trip"));
         wrap(&mut text, &head, 2, &names, " -> ");
     }
     if !of.dead.is_empty() {
@@ -89,7 +89,7 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
         columns.map(|column| format!("{} {}", column.name, column.kind)).collect::<Vec<_>>()
     };
     detail(if whole { "columns" } else { "adds" }, &columns(true), ", ");
-    detail("unasked", &columns(false), ", ");
+    detail("unread", &columns(false), ", ");
     if let Some(rows) = node.first_rows {
         detail("rows", &[format!("only the first {rows} are asked for")], "");
     }

@@ -146,7 +146,7 @@ fn needs(by: SortKey, behind: &Beside, other: Option<&Scalar>) -> Option<Change>
             (format!("{} {}", op.symbol(), behind.other), Some(json(Some(&to))))
         }
     };
-    Some(Change { what: behind.by.clone(), from: behind.own.clone(), needs, to })
+    Some(Change { what: behind.by.clone(), from: behind.own.clone(), needs, to, param: None })
 }
 
 /// The node that a row's order comes from, and the row's place there.

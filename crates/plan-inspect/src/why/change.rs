@@ -146,6 +146,7 @@ fn step(judge: &Judge<'_>, expr: &Expr, needs: String, to: Option<Option<Scalar>
         from: json(judge.value(expr).flatten().as_ref()),
         needs,
         to: set.as_ref().map(|(_, to)| json(to.as_ref())),
+        param: None,
     };
     Step { change, set, cost }
 }
@@ -177,7 +178,12 @@ fn side(judge: &Judge<'_>, expr: &Expr, op: Compare, other: &Expr) -> Option<Ste
     };
     let to = beyond(op, &bound, kind)?;
     let cost = distance(own.as_ref(), &bound);
-    Some(step(judge, expr, needs, Some(Some(to)), cost))
+    let mut step = step(judge, expr, needs, Some(Some(to)), cost);
+    if let (Expr::Param(_), Some(own)) = (other, &own) {
+        let own = shown(own);
+        step.change.param = Some(format!("{} {} {own}", judge.shown(other), op.swapped().symbol()));
+    }
+    Some(step)
 }
 
 fn shown(value: &Scalar) -> String {

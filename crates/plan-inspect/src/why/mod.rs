@@ -362,6 +362,9 @@ pub struct Change {
     /// A value that is, if `what` is a column and one can be given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
+    /// The request parameter that could be otherwise instead, as in `$max_price >= 152.69`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
 }
 
 /// A node that brings rows, and did not bring this one.

@@ -153,7 +153,8 @@ impl<'a> Table<'a> {
         let PlanNode { id, inputs, alone, .. } = &self.plan.nodes[node];
         // What was added for one node's fallback is told as that node.
         let told = if *alone { &self.plan.nodes[inputs[0]].id } else { id };
-        self.ledger.iter().find(|entry| match &entry.region {
+        let mut replaced = self.ledger.iter().filter(|entry| entry.replaces_rows());
+        replaced.find(|entry| match &entry.region {
             Some(region) => region == id,
             None => entry.node == *told,
         })

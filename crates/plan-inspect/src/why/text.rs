@@ -150,7 +150,9 @@ impl Text {
             }
             End::Dropped { node, op, cause } => self.cause(&format!("{node} ({op})"), cause),
             End::Used { by } if by.is_empty() => self.line(2, "no node that ran took it"),
-            End::Used { by } => self.line(2, &format!("read by {}, which bring other rows", by.join(", "))),
+            End::Used { by } => {
+                self.line(2, &format!("its last readers are {}, whose rows have other ids", by.join(", ")))
+            }
         }
     }
 
@@ -317,7 +319,8 @@ fn change(change: &Change) -> String {
     let short =
         |(op, value): (&str, &str)| Some(format!("{op} {}", shown(&serde_json::from_str(value).ok()?)));
     let needs = change.needs.split_once(' ').and_then(short).unwrap_or_else(|| change.needs.clone());
-    format!("{} {needs} (it is {})", change.what, shown(&change.from))
+    let param = change.param.as_ref().map_or(String::new(), |param| format!(", or with {param}"));
+    format!("{} {needs} (it is {}){param}", change.what, shown(&change.from))
 }
 
 fn all(changes: &[Change]) -> String {

@@ -65,7 +65,7 @@ pub enum ParamKind {
     Text,
     /// One of these strings.
     Choice(&'static [&'static str]),
-    /// The number of a registered key.
+    /// The name or number of a registered key.
     Key,
     /// A key to sort by, or a list of keys, each with its order if it has one of its own.
     SortKeys,
@@ -73,7 +73,7 @@ pub enum ParamKind {
     Node,
     /// Ids of nodes: inputs beside `inputs`.
     Nodes,
-    /// The id of an endpoint, of this kind if one is named.
+    /// The id or name of an endpoint, of this kind if one is given.
     Endpoint(Option<EndpointKind>),
     /// The id of an entry of `expr_table`.
     Expr,

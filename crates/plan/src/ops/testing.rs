@@ -198,7 +198,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
+            files: &Files::new(FilesFrom::Folder { base: std::path::Path::new(""), allowed: &[] }),
             registries: &self.registries,
             problems,
         };
@@ -365,7 +365,7 @@ impl Store {
             }
             Read::List { limit } | Read::Scored { limit } => Data::Lists(lists(&values, *limit as usize)),
         };
-        Ok(Reply { data, trips: 1, commands: keys.len() as u32 })
+        Ok(Reply::whole(data, 1, keys.len() as u32))
     }
 }
 

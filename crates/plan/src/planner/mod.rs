@@ -12,14 +12,14 @@ mod regions;
 mod stages;
 mod settings;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::limit::LimitKey;
 use anabranch_text::{Problem, Problems};
 
-use crate::compiled::{About, Compiled, Origin, PlanNode};
+use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
 use crate::registry::Registries;
@@ -80,7 +80,8 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         computing.for_each(|(demand, _)| demand.rows = None);
     }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let sources = Sources::new(with.sources, with.hedges, Some(with.memory));
+    let sources =
+        Sources::new(with.sources, with.hedges, Some(with.memory)).within(with.registries.limits.bounds);
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
@@ -102,23 +103,40 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     if !problems.is_fine() {
         return None;
     }
+    let mut stand_ins = StandInsByNode::new();
     for &place in order.iter().filter(|place| live[**place]) {
-        builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        let made = builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        if !made.is_empty() {
+            stand_ins.insert(number[place], made);
+        }
     }
     let Builder { nodes, sources, .. } = builder;
     let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let output_names = output_names.into();
-    let parts =
-        Parts { name, nodes, outputs, output_names, dead, shared_reads, deadline, node_timeout, origin };
+    let parts = Parts {
+        name,
+        nodes,
+        stand_ins,
+        outputs,
+        output_names: output_names.into(),
+        dead,
+        shared_reads,
+        deadline,
+        node_timeout,
+        origin,
+    };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
+
+/// The fallbacks of the nodes that have some.
+type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
 /// What a plan is cut into stages from.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
+    stand_ins: StandInsByNode,
     outputs: Vec<usize>,
     output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
@@ -259,7 +277,6 @@ impl Builder<'_> {
             endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
             form,
             timeout: node.guard.timeout,
-            stand_ins: Vec::new(),
             ranges: node.guard.ranges.clone(),
             bare: planned.bare,
             passes,
@@ -279,7 +296,13 @@ impl Builder<'_> {
     }
 
     /// What stands in for a node, now that it is known who runs for whom.
-    fn stand_ins(&mut self, node: &DocumentNode, number: usize, sides: &Sides, problems: &mut Problems) {
+    fn stand_ins(
+        &self,
+        node: &DocumentNode,
+        number: usize,
+        sides: &Sides,
+        problems: &mut Problems,
+    ) -> Vec<StandIn> {
         let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];
         let given = match sides.regions.binary_search(&number) {
             Ok(region) => regions::given(&self.nodes, sides, region).map(|(_, made)| made),
@@ -287,7 +310,7 @@ impl Builder<'_> {
         };
         let registries = self.with.registries;
         let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
-        self.nodes[number].stand_ins = maker.all(given.as_deref());
+        maker.all(given.as_deref())
     }
 }
 

@@ -8,6 +8,7 @@ use anabranch_rows::{Key, Kind};
 use regex::Regex;
 
 use super::payload::Payload;
+use crate::bounds::Bounds;
 use crate::value::Scalar;
 
 /// All registries of an environment.
@@ -250,4 +251,6 @@ pub struct Limits {
     pub max_fanout: u32,
     /// The largest user id that requests may have. If it is given, user ids are integers, as in rankd.
     pub max_user_id: Option<i64>,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
 }

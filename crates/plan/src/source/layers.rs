@@ -22,6 +22,7 @@ use super::observe;
 use super::remember::{Memory, StaleStore};
 use super::share;
 use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply, Source};
+use crate::bounds::Bounds;
 use crate::call::{Answers, Call};
 use crate::inspect::ReadRequest;
 
@@ -34,6 +35,8 @@ pub struct Sources<'a> {
     memory: Option<&'a StaleStore>,
     /// The reads bound so far, so that nodes that read the same share them.
     readers: Vec<Reader>,
+    /// The longest replies.
+    bounds: Bounds,
     /// Tables of shared reads that a request needs.
     tables: usize,
     /// The node whose reads are bound now, by number.
@@ -75,7 +78,13 @@ impl<'a> Sources<'a> {
         hedges: &'a [Option<Arc<Hedging>>],
         memory: Option<&'a StaleStore>,
     ) -> Sources<'a> {
-        Sources { by_endpoint, hedges, memory, readers: Vec::new(), tables: 0, node: 0, remembering: false }
+        let (readers, bounds) = (Vec::new(), Bounds::default());
+        Sources { by_endpoint, hedges, memory, readers, bounds, tables: 0, node: 0, remembering: false }
+    }
+
+    /// The same, with replies within these bounds.
+    pub(crate) fn within(self, bounds: Bounds) -> Sources<'a> {
+        Sources { bounds, ..self }
     }
 
     /// The reads bound from now on are those of this node.
@@ -95,7 +104,7 @@ impl<'a> Sources<'a> {
 
     /// A read of `endpoint` (by its place) with keys that look like `pattern`.
     pub fn reader(&mut self, endpoint: usize, pattern: &Pattern, read: &Read) -> Reader {
-        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
+        let mut bound = self.by_endpoint[endpoint].bind_within(pattern, read, self.bounds);
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
             bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
         }
@@ -192,24 +201,28 @@ impl Reader {
     pub(super) fn trip(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
         let kept = self.group.memory.get().map(|memory| (Arc::clone(memory), keys.clone()));
         match self.bound.fetch(keys) {
-            Fetch::Ready(reply) => Fetch::Ready(landed(reply, kept, call)),
+            Fetch::Ready(reply) => Fetch::Ready(landed(reply, self.node, kept, call)),
             Fetch::Later(reply) => {
-                let call = Arc::clone(call);
-                let landed: Later = Box::pin(async move { landed(reply.await, kept, &call) });
+                let (node, call) = (self.node, Arc::clone(call));
+                let landed: Later = Box::pin(async move { landed(reply.await, node, kept, &call) });
                 Fetch::Later(landed)
             }
         }
     }
 }
 
-/// Counts a trip that is back, and remembers its reply.
+/// Counts a trip of a node that is back, and remembers its reply.
 fn landed(
     reply: Result<Reply, Error>,
+    node: usize,
     kept: Option<(Arc<Memory>, Keys)>,
     call: &Call,
 ) -> Result<Reply, Error> {
-    if let (Ok(reply), Some((memory, keys))) = (&reply, kept) {
-        memory.remember(keys, reply.data.clone(), call.clock.now());
+    if let Ok(reply) = &reply {
+        call.spoil(node, &reply.spoiled);
+        if let Some((memory, keys)) = kept {
+            memory.remember(keys, reply.data.clone(), call.clock.now());
+        }
     }
     call.tally.count(&reply);
     reply

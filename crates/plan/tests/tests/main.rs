@@ -18,6 +18,8 @@ mod expr_random;
 mod expr_rules;
 mod expr_errors;
 mod ops;
+mod bounds;
+mod files;
 mod given;
 mod topk;
 mod dedupe;

@@ -184,7 +184,7 @@ impl Bound for Tired {
             return Fetch::Ready(Err(Error::Connect { endpoint: "tired".into(), cause: "enough".into() }));
         }
         let data = numbers(&ids.iter().map(|id| id * 10 + i64::from(times)).collect::<Vec<_>>());
-        Fetch::Later(Box::pin(async move { Ok(Reply { data, trips: 1, commands: ids.len() as u32 }) }))
+        Fetch::Later(Box::pin(async move { Ok(Reply::whole(data, 1, ids.len() as u32)) }))
     }
 }
 

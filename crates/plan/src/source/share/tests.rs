@@ -31,7 +31,7 @@ impl Bound for Slow {
         } else {
             let numbers = Column::ints(ids.iter().map(|id| (*id != 13).then_some(id * 10)));
             let texts = Column::texts(ids.iter().map(|id| Some(format!("t{id}"))));
-            Ok(Reply { data: Data::Columns(vec![numbers, texts]), trips: 1, commands: ids.len() as u32 })
+            Ok(Reply::whole(Data::Columns(vec![numbers, texts]), 1, ids.len() as u32))
         };
         if rng.percent(20) {
             return Fetch::Ready(reply);

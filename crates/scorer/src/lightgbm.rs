@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::forest::{Absent, Ending, Link, Split, Test, Tree, Trees};
+use crate::forest::{Absent, Ending, Link, Split, Test, Tree, Trees};
 
 /// Bits of a split's `decision_type`.
 const CATEGORY: u8 = 1;
@@ -17,7 +17,7 @@ struct Block<'a> {
 }
 
 /// Reads a model.
-pub(super) fn parse(text: &str) -> Result<Trees, String> {
+pub(crate) fn parse(text: &str) -> Result<Trees, String> {
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).peekable();
     if lines.next().map(|(_, line)| line) != Some("tree") {
         return Err("line 1: a LightGBM model begins with the line `tree`".to_owned());

@@ -118,17 +118,19 @@ fn lock(record: &Mutex<Outcome>) -> MutexGuard<'_, Outcome> {
 impl Line {
     async fn ask(&self, record: usize) {
         let clock = &**self.load.plan.engine().runs().clock();
+        // Without a rate, a request is asked when the asker has its last answer, whether or not its task runs then.
+        let mut free = self.began;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let due = self.load.rate.map(|rate| self.began + Duration::from_secs_f64(number as f64 / rate));
+            let Some(asked) = self.asked_at(number, free) else { return };
             let enough = match self.load.until {
                 Until::Count(count) => number >= count,
-                Until::Elapsed(time) => due.unwrap_or_else(|| clock.now()) >= self.began + time,
+                Until::Elapsed(time) => self.began.checked_add(time).is_some_and(|end| asked >= end),
             };
             if enough {
                 return;
             }
-            self.ask_one(number, due, clock, &self.records[record]).await;
+            free = self.ask_one(number, asked, clock, &self.records[record]).await;
             if self.load.concurrency > 1 {
                 // A source that answers at once would leave the other askers without a turn.
                 tokio::task::yield_now().await;
@@ -136,19 +138,33 @@ impl Line {
         }
     }
 
-    async fn ask_one(&self, number: u64, due: Option<Instant>, clock: &dyn Clock, record: &Mutex<Outcome>) {
-        if let Some(early) = due.and_then(|due| due.checked_sub(EARLY))
+    /// When the request of this number is asked by an asker that is free since `free`: when it is due, if there is a
+    /// rate. `None` if that is later than any clock tells.
+    fn asked_at(&self, number: u64, free: Instant) -> Option<Instant> {
+        let Some(rate) = self.load.rate else { return Some(free) };
+        let after = Duration::try_from_secs_f64(number as f64 / rate).ok()?;
+        self.began.checked_add(after)
+    }
+
+    /// Asks, and returns when the answer was there.
+    async fn ask_one(
+        &self,
+        number: u64,
+        asked: Instant,
+        clock: &dyn Clock,
+        record: &Mutex<Outcome>,
+    ) -> Instant {
+        if let Some(early) = asked.checked_sub(EARLY)
             && early > clock.now()
         {
             clock.sleep_until(early).await;
         }
         let at = usize::try_from(number % self.load.requests.len() as u64).expect("smaller than a length");
         let request = self.load.requests[at].clone();
-        // One that starts late because others took too long has been waiting since it was due.
-        let start = clock.now();
-        let since = due.map_or(start, |due| due.min(start));
+        // One that starts late because others took too long has been waiting since it was asked.
+        let since = asked.min(clock.now());
         let options = RunOptions {
-            deadline: self.load.deadline.map(|time| since + time),
+            deadline: self.load.deadline.and_then(|time| since.checked_add(time)),
             sequential: self.load.sequential,
             ..RunOptions::default()
         };
@@ -158,10 +174,12 @@ impl Line {
             // In a box, so that other loads do not carry its room around.
             Some(sampler) => Box::pin(sampler.run(&load.plan, request, &options)).await,
         };
+        let now = clock.now();
         match answer {
-            Ok(answer) => lock(record).answered(&answer, clock.now() - since, self.load.deadline),
+            Ok(answer) => lock(record).answered(&answer, now - since, self.load.deadline),
             Err(error) => lock(record).failed(&error),
         }
+        now
     }
 }
 
@@ -266,13 +284,17 @@ fn kind(error: &Error) -> &'static str {
         Error::Node { failure, .. } => match &**failure {
             Failure::Error(OpError::Source(error)) => match error {
                 source::Error::Connect { .. } => "source: no connection",
+                source::Error::Broken { .. } => "source: broken connection",
+                source::Error::Busy { .. } => "source: busy",
                 source::Error::Timeout { .. } => "source: timeout",
                 source::Error::Refused { .. } => "source: refused",
                 source::Error::Malformed { .. } => "source: malformed reply",
+                source::Error::TooLong { .. } => "budget",
                 source::Error::Recorded { .. } | source::Error::NotCaptured { .. } => "source: capture",
                 source::Error::Forgotten { .. } => "source: nothing remembered",
             },
             Failure::Error(OpError::Expr(_)) => "expression",
+            Failure::Error(OpError::Budget(_)) => "budget",
             Failure::Error(OpError::NoTime { .. }) => "not enough time left",
             Failure::Error(OpError::Late(_)) => "region timeout",
             Failure::Error(OpError::Value(_) | OpError::Stopped) => "op",
@@ -289,4 +311,61 @@ fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use anabranch_plan::{Config, Engine, Registries};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A plan that sorts some thousands of rows in place.
+    fn plan() -> Plan {
+        let keys =
+            "key = [{ key_id = 1, name = \"id\", type = \"int\", nullable = false, allow_write = false }]";
+        let (registries, _) = Registries::parse([("keys.toml", keys)], None).unwrap();
+        let mut config = Config::new(registries, Vec::new());
+        config.runs.inline_threshold = Duration::from_secs(1);
+        let node = |id: &str, op: &str, inputs: &[&str], params| json!({"node_id": id, "op": op, "inputs": inputs, "params": params});
+        let nodes = [
+            node("rows", "test::fixed_source", &[], json!({"row_count": 5000})),
+            node("sorted", "core::sort", &["rows"], json!({"by": 1, "order": "desc"})),
+        ];
+        let plan = json!({"schema_version": 1, "plan_name": "test", "nodes": nodes, "outputs": ["sorted"]});
+        Engine::load(config).unwrap().compile(&plan.to_string(), Path::new("")).unwrap()
+    }
+
+    fn run(rate: Option<f64>, until: Until) -> Outcome {
+        let plan = plan();
+        let requests = vec![Request::new(1, plan.engine().registries())];
+        let load = Load {
+            plan,
+            sampler: None,
+            requests,
+            concurrency: 8,
+            until,
+            rate,
+            sequential: false,
+            deadline: None,
+        };
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(load.run())
+    }
+
+    #[test]
+    fn a_request_of_a_closed_loop_waits_from_the_answer_before_it() {
+        let outcome = run(None, Until::Count(80));
+        assert_eq!(outcome.answered, 80);
+        // One thread serves eight callers, so that each of them waits for the others, whatever the machine does.
+        let (total, wall) = (outcome.total_latency, outcome.wall);
+        assert!(total > wall * 3, "latencies of {total:?} within {wall:?} leave the waiting out");
+    }
+
+    #[test]
+    fn a_time_that_no_clock_tells_ends_the_load() {
+        assert_eq!(run(Some(1e-300), Until::Count(5)).answered, 1);
+        assert_eq!(run(Some(1e-300), Until::Elapsed(Duration::MAX)).answered, 1);
+    }
 }

@@ -1,20 +1,17 @@
 //! Gradient-boosted trees, flattened: the splits and leaves of all trees in two lists.
 
-use anabranch_engine::Check;
-
-use super::{Names, Scoring};
-use crate::error::OpError;
+use crate::{Output, Stopped};
 
 /// The most trees of a model, and the most splits of all of them.
 const MAX_TREES: usize = 100_000;
 const MAX_SPLITS: usize = 4_000_000;
 /// The most splits from the root of a tree to a leaf.
 const MAX_DEPTH: usize = 1_000;
-/// Trees between two looks at whether to stop.
+/// Trees between two calls of `stop`.
 const STRIDE: usize = 32;
 
 /// A model of trees.
-pub(super) struct Forest {
+pub(crate) struct Forest {
     splits: Vec<Split>,
     leaves: Vec<f64>,
     /// Where each tree begins: a split, or a leaf (see [`Split`]).
@@ -28,20 +25,20 @@ pub(super) struct Forest {
 
 /// How a score is made of the leaves.
 #[derive(Clone, Copy)]
-pub(super) struct Ending {
+pub(crate) struct Ending {
     /// What the sum begins with.
-    pub(super) base: f64,
+    pub(crate) base: f64,
     /// Whether sums are of 32-bit floats.
-    pub(super) single: bool,
+    pub(crate) single: bool,
     /// What the sum is divided by before it is transformed.
-    pub(super) divisor: f64,
+    pub(crate) divisor: f64,
     /// How it is transformed.
-    pub(super) link: Link,
+    pub(crate) link: Link,
 }
 
 /// What an objective makes of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Link {
+pub(crate) enum Link {
     /// The sum itself.
     Identity,
     /// A probability; the sum is multiplied by this.
@@ -58,18 +55,18 @@ pub(super) enum Link {
 
 /// A split. A way on is another split, or, if negative, the complement of a leaf.
 #[derive(Clone, Copy)]
-pub(super) struct Split {
-    pub(super) feature: u32,
+pub(crate) struct Split {
+    pub(crate) feature: u32,
     /// Numbers up to it go left. Categories that are no larger are none.
-    pub(super) threshold: f64,
-    pub(super) left: i32,
-    pub(super) right: i32,
-    pub(super) test: Test,
+    pub(crate) threshold: f64,
+    pub(crate) left: i32,
+    pub(crate) right: i32,
+    pub(crate) test: Test,
 }
 
 /// How a split decides.
 #[derive(Clone, Copy)]
-pub(super) enum Test {
+pub(crate) enum Test {
     /// By size.
     Number {
         /// What counts as missing.
@@ -90,7 +87,7 @@ pub(super) enum Test {
 
 /// Which values of a feature count as missing.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Absent {
+pub(crate) enum Absent {
     /// None; NaN counts as 0.
     Never,
     /// 0 and NaN.
@@ -100,28 +97,28 @@ pub(super) enum Absent {
 }
 
 /// A tree as read from a file, its splits and leaves counted from 0.
-pub(super) struct Tree {
-    pub(super) splits: Vec<Split>,
-    pub(super) leaves: Vec<f64>,
+pub(crate) struct Tree {
+    pub(crate) splits: Vec<Split>,
+    pub(crate) leaves: Vec<f64>,
     /// Sets of categories, which its splits refer to.
-    pub(super) sets: Vec<u32>,
+    pub(crate) sets: Vec<u32>,
 }
 
 /// A model as read from a file.
-pub(super) struct Trees {
-    pub(super) features: Vec<String>,
-    pub(super) trees: Vec<Tree>,
-    pub(super) ending: Ending,
+pub(crate) struct Trees {
+    pub(crate) features: Vec<String>,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) ending: Ending,
 }
 
 impl Trees {
-    /// Checks and flattens the trees; says which features they use.
-    pub(super) fn into_scoring(self, transformed: bool) -> Result<(Scoring, Names), String> {
+    /// Checks and flattens the trees. Returns the features that they use too, and all features.
+    pub(crate) fn into_forest(self, output: Output) -> Result<(Forest, Vec<String>, Vec<String>), String> {
         let Trees { features, trees, mut ending } = self;
         if trees.len() > MAX_TREES || trees.iter().map(|tree| tree.splits.len()).sum::<usize>() > MAX_SPLITS {
             return Err(format!("more than {MAX_TREES} trees or {MAX_SPLITS} splits"));
         }
-        if !transformed {
+        if output == Output::Raw {
             (ending.divisor, ending.link) = (1.0, Link::Identity);
         }
         let mut place: Vec<Option<u32>> = vec![None; features.len()];
@@ -151,7 +148,7 @@ impl Trees {
             forest.depth += depth;
             forest.add(tree, &place);
         }
-        Ok((Scoring::Forest(forest), Names { used, all: features }))
+        Ok((forest, used, features))
     }
 }
 
@@ -216,23 +213,23 @@ impl Forest {
         self.sets.extend(tree.sets);
     }
 
-    /// Nanoseconds a row.
-    pub(super) fn cost(&self) -> f64 {
+    /// Nanoseconds per row.
+    pub(crate) fn cost(&self) -> f64 {
         2.0 * (self.depth + self.roots.len()) as f64 + 5.0
     }
 
     /// The scores of rows, whose `width` features come one row after the other.
-    pub(super) fn score(
+    pub(crate) fn score(
         &self,
         values: &[f64],
         width: usize,
         scores: &mut [f64],
-        check: &Check<'_>,
-    ) -> Result<(), OpError> {
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Stopped> {
         scores.fill(self.ending.base);
         for (number, root) in self.roots.iter().enumerate() {
-            if number % STRIDE == STRIDE - 1 && check.should_stop() {
-                return Err(OpError::Stopped);
+            if number % STRIDE == STRIDE - 1 && stop() {
+                return Err(Stopped);
             }
             for (at, score) in scores.iter_mut().enumerate() {
                 let sum = *score + self.leaf(*root, &values[at * width..(at + 1) * width]);

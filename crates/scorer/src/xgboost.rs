@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::forest::{Absent, Ending, Link, Split, Test, Tree, Trees};
+use crate::forest::{Absent, Ending, Link, Split, Test, Tree, Trees};
 
 /// The parts of the file that matter.
 #[derive(Deserialize)]
@@ -87,7 +87,7 @@ const MAX_CATEGORY: u32 = 1 << 24;
 const MAX_WORDS: usize = 1 << 22;
 
 /// Reads a model.
-pub(super) fn parse(text: &str) -> Result<Trees, String> {
+pub(crate) fn parse(text: &str) -> Result<Trees, String> {
     let file: File =
         serde_json::from_str(text).map_err(|error| format!("not an XGBoost JSON model: {error}"))?;
     let Learner { mut feature_names, gradient_booster, learner_model_param: param, objective } = file.learner;

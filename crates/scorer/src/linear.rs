@@ -2,16 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::{Names, Scoring};
-
 /// Weights of features.
-pub(super) struct Linear {
+pub(crate) struct Linear {
     intercept: f64,
     weights: Vec<f64>,
 }
 
-/// Reads `{"intercept": number, "weights": {feature: number}}`.
-pub(super) fn parse(model: &Value) -> Result<(Scoring, Names), String> {
+/// Reads `{"intercept": number, "weights": {feature: number}}`; returns the names of the features too.
+pub(crate) fn parse(model: &Value) -> Result<(Linear, Vec<String>), String> {
     let fields = model.as_object().ok_or("not an object with `intercept` and `weights`")?;
     if let Some(other) = fields.keys().find(|name| *name != "intercept" && *name != "weights") {
         return Err(format!("unexpected field `{other}`; there are `intercept` and `weights`"));
@@ -28,7 +26,7 @@ pub(super) fn parse(model: &Value) -> Result<(Scoring, Names), String> {
         names.push(name.clone());
         values.push(finite(value).ok_or_else(|| format!("the weight of `{name}` is not a finite number"))?);
     }
-    Ok((Scoring::Linear(Linear { intercept, weights: values }), Names { used: names.clone(), all: names }))
+    Ok((Linear { intercept, weights: values }, names))
 }
 
 fn finite(value: &Value) -> Option<f64> {
@@ -37,7 +35,7 @@ fn finite(value: &Value) -> Option<f64> {
 
 impl Linear {
     /// The scores of rows, whose features come one row after the other.
-    pub(super) fn score(&self, values: &[f64], scores: &mut [f64]) {
+    pub(crate) fn score(&self, values: &[f64], scores: &mut [f64]) {
         let width = self.weights.len();
         for (at, score) in scores.iter_mut().enumerate() {
             let row = &values[at * width..(at + 1) * width];
