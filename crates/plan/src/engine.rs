@@ -416,8 +416,9 @@ impl Plan {
             Some(Replay { recording, clock }) => (clock, Answers::Recorded { recording, stale: false }),
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
+        let call = Call::of(request, clock);
         let budget = Budget::new(self.engine.0.registries.limits.bounds);
-        Arc::new(Call { shared, answers, observer, budget, ..Call::of(request, clock) })
+        Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {

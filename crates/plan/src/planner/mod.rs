@@ -133,13 +133,12 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let output_names = output_names.into();
     let parts = Parts {
         name,
         nodes,
         stand_ins,
         outputs,
-        output_names,
+        output_names: output_names.into(),
         dead,
         shared_reads,
         deadline,

@@ -249,8 +249,8 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
-    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
-    pub bounds: Bounds,
     /// The largest user id that requests may have. If it is given, user ids are integers, as in rankd.
     pub max_user_id: Option<i64>,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
 }
