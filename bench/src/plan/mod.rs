@@ -10,6 +10,9 @@ mod ours;
 mod polars_peer;
 mod aims;
 mod over_redis;
+mod redis_rs;
+mod floor;
+mod driver;
 mod hedge;
 mod guarded;
 mod pipelines;
@@ -49,11 +52,12 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
+    ("driver", driver::report),
     ("hedge", hedge::report),
     ("guarded", guarded::report),
     ("typescript", typescript::report),

@@ -113,7 +113,7 @@ fn sources(
     let in_memory = |data: MemoryData| -> Vec<Arc<dyn Source>> {
         let data = Arc::new(data);
         let memory =
-            |endpoint: &Endpoint| Memory::new(endpoint.id.as_str(), Arc::clone(&data), Arc::clone(clock));
+            |endpoint: &Endpoint| Memory::new(endpoint.name.as_str(), Arc::clone(&data), Arc::clone(clock));
         registries.endpoints.iter().map(|endpoint| Arc::new(memory(endpoint)) as Arc<dyn Source>).collect()
     };
     match (rows, project) {
@@ -224,7 +224,7 @@ fn set(
     match &settings.source {
         SourceSettings::Memory { data, faults } => {
             let data = Arc::new(load(data)?);
-            let memory = Memory::new(endpoint.id.as_str(), data, Arc::clone(clock));
+            let memory = Memory::new(endpoint.name.as_str(), data, Arc::clone(clock));
             let with = |memory: Memory, fault: &FaultSettings| {
                 let FaultSettings { prefix, delay, fail_every, stall_after } = fault.clone();
                 memory.with_fault(prefix, Fault { delay, fail_every, stall_after })
@@ -234,6 +234,7 @@ fn set(
                 Some(trips) => memory.with_max_inflight(trips),
                 None => memory,
             };
+            let memory = if settings.strict_values { memory.with_strict_values() } else { memory };
             Ok(Arc::new(match settings.hedge {
                 Some(hedge) => memory.with_hedge(hedge),
                 None => memory,
@@ -248,6 +249,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.strict_values = settings.strict_values;
             config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
@@ -266,6 +268,7 @@ fn set(
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
             config.hedge = settings.hedge;
+            config.strict_values = settings.strict_values;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";

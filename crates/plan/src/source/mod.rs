@@ -21,6 +21,7 @@ mod values;
 mod memory;
 mod redis;
 mod http;
+pub mod decoders;
 
 pub use hedge::{Hedge, HedgeCounts};
 pub(crate) use hedge::{Hedged, Hedging};
@@ -30,7 +31,7 @@ pub use pattern::{Part, Pattern};
 pub(crate) use reader::count;
 pub use reader::{Reader, Shared};
 pub(crate) use reads::{Reads, StaleReads};
-pub use redis::{Redis, RedisConfig, RedisTls, seed};
+pub use redis::{Redis, RedisConfig, RedisCounts, RedisTls, seed};
 
 /// Where rows come from: a store behind an endpoint.
 pub trait Source: Send + Sync + 'static {
@@ -208,6 +209,20 @@ pub enum Data {
     Columns(Vec<Column>),
     /// For [`Read::List`] and [`Read::Scored`].
     Lists(Lists),
+}
+
+impl Data {
+    /// Checks that there are so many rows, and that lists are as long as they say.
+    fn assert_rows(&self, rows: usize) {
+        match self {
+            Data::Columns(columns) => assert!(columns.iter().all(|column| column.len() == rows)),
+            Data::Lists(lists) => {
+                assert_eq!(lists.lens.len(), rows);
+                assert_eq!(lists.lens.iter().map(|len| *len as usize).sum::<usize>(), lists.ids.len());
+                assert!(lists.scores.as_ref().is_none_or(|scores| scores.len() == lists.ids.len()));
+            }
+        }
+    }
 }
 
 /// Lists of ids, one a key, one after the other.

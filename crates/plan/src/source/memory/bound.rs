@@ -10,13 +10,10 @@ use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
 use crate::source::values::{self, Values};
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply};
+use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled};
 
 /// The row of a key that is not there.
 const ABSENT: u32 = u32::MAX;
-
-/// A row with this bit cannot be read; the rest is its place among the errors.
-const BROKEN: u32 = 1 << 31;
 
 /// A dictionary at most this long is shared by all replies. A longer one would make a test of each entry cost more
 /// than the reply's rows, so the reply gets one of its own.
@@ -33,19 +30,37 @@ enum Index {
 
 type RowNumbers = SmallVec<[u32; 32]>;
 
-/// Keys that can be read with a pattern, and why some of them cannot.
+/// The keys of a pattern, and those with values that cannot be read.
 struct Rows {
     index: Index,
     len: usize,
-    errors: Vec<Error>,
+    /// By row.
+    spoiled: HashMap<u32, SpoiledRow>,
+    /// Whether such a value fails the read.
+    strict: bool,
+}
+
+/// The values of a row that cannot be read: their number, and the first.
+#[derive(Default)]
+struct SpoiledRow {
+    count: u32,
+    first: Option<Error>,
+}
+
+impl SpoiledRow {
+    fn add(&mut self, error: Error) {
+        self.count += 1;
+        self.first.get_or_insert(error);
+    }
 }
 
 impl Rows {
-    /// Numbers the keys that look like `pattern`; `read` takes what one holds, or says what is wrong with it.
+    /// Numbers the keys that look like `pattern`; `read` takes the value of one, and notes what cannot be read.
     fn new(
         data: &MemoryData,
         pattern: &Pattern,
-        mut read: impl FnMut(&str, &Stored) -> Result<(), Error>,
+        strict: bool,
+        mut read: impl FnMut(&str, &Stored, &mut SpoiledRow),
     ) -> Rows {
         let affixes = pattern.affixes();
         let literal = match pattern.parts().first() {
@@ -53,23 +68,20 @@ impl Rows {
             _ => "",
         };
         let index = if affixes.is_some() { Index::Ids(HashMap::new()) } else { Index::Whole(HashMap::new()) };
-        let mut rows = Rows { index, len: 0, errors: Vec::new() };
+        let mut rows = Rows { index, len: 0, spoiled: HashMap::new(), strict };
         for (key, stored) in data.iter() {
             let id = affixes.and_then(|(prefix, suffix)| id_in(key, prefix, suffix));
             if (affixes.is_some() && id.is_none()) || !key.starts_with(literal) {
                 continue;
             }
-            let row = match read(key, stored) {
-                Ok(()) => {
-                    rows.len += 1;
-                    (rows.len - 1) as u32
-                }
-                Err(error) => {
-                    rows.errors.push(error);
-                    (rows.errors.len() - 1) as u32 | BROKEN
-                }
-            };
-            assert!(rows.len < BROKEN as usize, "an embedded store has fewer than 2^31 keys");
+            let mut spoiled = SpoiledRow::default();
+            read(key, stored, &mut spoiled);
+            let row = rows.len as u32;
+            rows.len += 1;
+            assert!(row < ABSENT, "an embedded store has fewer than 2^32 - 1 keys");
+            if spoiled.count > 0 {
+                rows.spoiled.insert(row, spoiled);
+            }
             match &mut rows.index {
                 Index::Ids(index) => _ = index.insert(id.expect("checked above"), row),
                 Index::Whole(index) => _ = index.insert(key.into(), row),
@@ -78,8 +90,8 @@ impl Rows {
         rows
     }
 
-    /// The rows of `keys`, and how many commands they would be.
-    fn find(&self, keys: &Keys) -> Result<(RowNumbers, u32), Error> {
+    /// The rows of `keys`, and the values of them that cannot be read.
+    fn find(&self, keys: &Keys) -> Result<(RowNumbers, Spoiled), Error> {
         let rows: RowNumbers = match (&self.index, keys) {
             (Index::Ids(index), Keys::Ids(ids)) => {
                 ids.iter().map(|id| index.get(id).copied().unwrap_or(ABSENT)).collect()
@@ -90,10 +102,17 @@ impl Rows {
                 .collect(),
             _ => unreachable!("keys are made with the pattern that the read is bound to"),
         };
-        if let Some(row) = rows.iter().find(|row| **row & BROKEN != 0 && **row != ABSENT) {
-            return Err(self.errors[(row & !BROKEN) as usize].clone());
+        let mut spoiled = Spoiled::default();
+        if !self.spoiled.is_empty() {
+            for SpoiledRow { count, first } in rows.iter().filter_map(|row| self.spoiled.get(row)) {
+                if let Some(error) = first.as_ref().filter(|_| self.strict) {
+                    return Err(error.clone());
+                }
+                let first = first.as_ref().map(|error| error.to_string().into());
+                spoiled.add(Spoiled { count: *count, first });
+            }
         }
-        Ok((rows, keys.commands()))
+        Ok((rows, spoiled))
     }
 }
 
@@ -118,36 +137,36 @@ impl Fields {
         data: &MemoryData,
         pattern: &Pattern,
         fields: &Arc<[Field]>,
+        strict: bool,
     ) -> Fields {
         let name = Read::Fields(Arc::clone(fields)).command();
         let places: Vec<Option<u32>> = fields.iter().map(|field| data.name_of(&field.name)).collect();
         let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
-        let rows = Rows::new(data, pattern, |key, stored| {
+        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
             let command = || format!("{name} {key}");
             let Stored::Hash(hash) = stored else {
-                return Err(wrong_type(endpoint, command()));
+                columns.iter_mut().for_each(Values::push_null);
+                return spoiled.add(wrong_type(endpoint, command()));
             };
             let found = |place: &Option<u32>| {
                 let (_, value) = hash.iter().find(|(name, _)| Some(*name) == *place)?;
                 Some(&**value)
             };
-            for (field, place) in fields.iter().zip(&places) {
-                if let Some(value) = found(place).filter(|value| !values::is(field.kind, value)) {
-                    return Err(Error::Malformed {
-                        endpoint: Arc::clone(endpoint),
-                        command: format!("{} {}", command(), field.name),
-                        found: values::quoted(value),
-                        expected: values::expected(field.kind),
-                    });
-                }
-            }
-            for (column, place) in columns.iter_mut().zip(&places) {
+            for ((field, column), place) in fields.iter().zip(&mut columns).zip(&places) {
                 match found(place) {
-                    Some(value) => assert!(column.push(value), "checked above"),
+                    Some(value) if column.push(value) => {}
                     None => column.push_null(),
+                    Some(value) => {
+                        column.push_null();
+                        spoiled.add(Error::Malformed {
+                            endpoint: Arc::clone(endpoint),
+                            command: format!("{} {}", command(), field.name),
+                            found: values::quoted(value),
+                            expected: values::expected(field.kind),
+                        });
+                    }
                 }
             }
-            Ok(())
         });
         Fields {
             read: Read::Fields(Arc::clone(fields)),
@@ -162,9 +181,9 @@ impl Bound for Fields {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply::whole(data, 1, commands)
+            Reply { data, trips: 1, commands: keys.commands(), spoiled }
         }))
     }
 }
@@ -180,44 +199,51 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(endpoint: &Arc<str>, data: &MemoryData, pattern: &Pattern, read: &Read) -> Lists {
+    pub(super) fn new(
+        endpoint: &Arc<str>,
+        data: &MemoryData,
+        pattern: &Pattern,
+        read: &Read,
+        strict: bool,
+    ) -> Lists {
         let (limit, mut scores) = match read {
             Read::List { limit } => (*limit as usize, None),
             Read::Scored { limit } => (*limit as usize, Some(Vec::new())),
             Read::Fields(_) => unreachable!("fields are bound as such"),
         };
         let (mut ends, mut ids) = (Vec::new(), Vec::new());
-        let rows = Rows::new(data, pattern, |key, stored| {
-            let command = |name: &str| format!("{name} {key}");
-            let before = ids.len();
-            let mut add = |item: &str, name: &str| match values::int(item) {
+        let name = read.command();
+        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
+            let command = || format!("{name} {key}");
+            let mut add = |item: &str, spoiled: &mut SpoiledRow| match values::int(item) {
                 Some(id) => {
                     ids.push(id);
-                    Ok(())
+                    true
                 }
                 None => {
-                    ids.truncate(before);
-                    Err(Error::Malformed {
+                    spoiled.add(Error::Malformed {
                         endpoint: Arc::clone(endpoint),
-                        command: command(name),
+                        command: command(),
                         found: format!("the item {}", values::quoted(item)),
                         expected: values::AN_ID,
-                    })
+                    });
+                    false
                 }
             };
             match (stored, &mut scores) {
                 (Stored::List(items), None) => {
-                    items.iter().take(limit).try_for_each(|item| add(item, "LRANGE"))?;
+                    items.iter().take(limit).for_each(|item| _ = add(item, spoiled));
                 }
                 (Stored::Scored(members), Some(scores)) => {
-                    members.iter().take(limit).try_for_each(|(member, _)| add(member, "ZRANGE"))?;
-                    scores.extend(members.iter().take(limit).map(|(_, score)| *score));
+                    for (member, score) in members.iter().take(limit) {
+                        if add(member, spoiled) {
+                            scores.push(*score);
+                        }
+                    }
                 }
-                (_, None) => return Err(wrong_type(endpoint, command("LRANGE"))),
-                (_, Some(_)) => return Err(wrong_type(endpoint, command("ZRANGE"))),
+                _ => spoiled.add(wrong_type(endpoint, command())),
             }
             ends.push(ids.len());
-            Ok(())
         });
         Lists { read: read.clone(), rows, ends, ids, scores }
     }
@@ -228,7 +254,7 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
@@ -248,7 +274,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Reply::whole(Data::Lists(found), 1, commands)
+            Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled }
         }))
     }
 }
