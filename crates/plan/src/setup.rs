@@ -239,6 +239,7 @@ fn set(
                 Some(trips) => memory.with_max_inflight(trips),
                 None => memory,
             };
+            let memory = if settings.strict_values { memory.with_strict_values() } else { memory };
             Ok(Arc::new(match settings.hedge {
                 Some(hedge) => memory.with_hedge(hedge),
                 None => memory,
@@ -253,6 +254,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.strict_values = settings.strict_values;
             config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
@@ -275,6 +277,7 @@ fn set(
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
             config.hedge = settings.hedge;
+            config.strict_values = settings.strict_values;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";
