@@ -107,13 +107,13 @@ pub use op::{
 pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
 pub use registry::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    Params, Payload, PayloadType, Registries, Shape, Status,
 };
 pub use request::{Request, RequestError};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use traced::Trace;
-pub use value::{Scalar, Values};
+pub use value::{List, Scalar, Values};
 pub use why::Why;
 
 /// Where rows come from.

@@ -1,14 +1,15 @@
 //! Requests: who asks, and with which parameters.
 
 use std::fmt;
+use std::sync::Arc;
 
 use anabranch_text::{Problems, quote};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::json::{self, show, whole};
-use crate::registry::{ParamEntry, Params, Registries, Status};
-use crate::value::{Scalar, Values};
+use crate::registry::{ParamEntry, Params, Registries, Shape, Status};
+use crate::value::{List, Scalar, Values};
 use anabranch_rows::Kind;
 
 /// The longest request.
@@ -84,6 +85,10 @@ impl Request {
         registries: &Registries,
     ) -> Result<(), RequestError> {
         let entry = settable(name, &registries.params).map_err(RequestError::overrides)?;
+        if entry.shape == Shape::List && value.is_some() {
+            let what = format!("`{name}` must be {}, not one value; `set_list` takes it", describe(entry));
+            return Err(RequestError::overrides(what));
+        }
         let fits = match (&value, entry.kind) {
             (None, _) => entry.nullable,
             (Some(Scalar::Float(value)), _) if !value.is_finite() => false,
@@ -98,6 +103,29 @@ impl Request {
             (Some(Scalar::Int(value)), Kind::Float) => Some(Scalar::Float(value as f64)),
             (value, _) => value,
         };
+        Ok(())
+    }
+
+    /// Sets a parameter that is a list; `None` is null.
+    pub fn set_list(
+        &mut self,
+        name: &str,
+        list: Option<List>,
+        registries: &Registries,
+    ) -> Result<(), RequestError> {
+        let entry = settable(name, &registries.params).map_err(RequestError::overrides)?;
+        let fits = match &list {
+            None => entry.nullable,
+            Some(list) => list.kind() == entry.kind && list.len() <= List::MOST_ITEMS,
+        };
+        if !fits || entry.shape != Shape::List {
+            let found = list.map_or("null".to_owned(), |list| format!("a list of {} values", list.len()));
+            return Err(RequestError::overrides(format!(
+                "`{name}` must be {}, not {found}",
+                describe(entry)
+            )));
+        }
+        self.params.set_list(entry.index, list.map(Arc::new));
         Ok(())
     }
 
@@ -155,10 +183,12 @@ impl Request {
     ) -> Result<(), RequestError> {
         let mut wrong = Vec::new();
         for (name, value) in overrides {
-            match settable(name, params).and_then(|entry| Ok((entry, scalar(entry, value)?))) {
-                Ok((entry, scalar)) => self.params[entry.index] = scalar,
-                Err(what) => wrong.push(what),
-            }
+            let entry = settable(name, params);
+            let set = entry.and_then(|entry| match entry.shape {
+                Shape::One => Ok(self.params[entry.index] = scalar(entry, value)?),
+                Shape::List => Ok(self.params.set_list(entry.index, list(entry, value)?.map(Arc::new))),
+            });
+            wrong.extend(set.err());
         }
         if wrong.is_empty() { Ok(()) } else { Err(RequestError::overrides(wrong.join("; "))) }
     }
@@ -213,7 +243,36 @@ fn scalar(entry: &ParamEntry, value: &Value) -> Result<Option<Scalar>, String> {
     Ok(Some(scalar))
 }
 
+/// The list that a request gives a parameter.
+fn list(entry: &ParamEntry, value: &Value) -> Result<Option<List>, String> {
+    if value.is_null() && entry.nullable {
+        return Ok(None);
+    }
+    let wrong = |found: String| format!("{} must be {}, not {found}", quote(&entry.name), describe(entry));
+    let items = value.as_array().ok_or_else(|| wrong(show(value)))?;
+    if items.len() > List::MOST_ITEMS {
+        return Err(wrong(format!("a list of {}", items.len())));
+    }
+    let of_item = |at: usize| wrong(format!("{} as item {}", show(&items[at]), at + 1));
+    let each = items.iter().enumerate();
+    Ok(Some(match entry.kind {
+        Kind::Text => {
+            let text = |(at, item): (usize, &Value)| item.as_str().map(Arc::from).ok_or_else(|| of_item(at));
+            List::texts(each.map(text).collect::<Result<Vec<Arc<str>>, _>>()?)
+        }
+        _ => {
+            let int = |(at, item): (usize, &Value)| whole(item).ok_or_else(|| of_item(at));
+            List::ints(each.map(int).collect::<Result<Vec<i64>, _>>()?)
+        }
+    }))
+}
+
 fn describe(entry: &ParamEntry) -> String {
+    if entry.shape == Shape::List {
+        let items = if entry.kind == Kind::Text { "strings" } else { "ints of 64 bits" };
+        let null = if entry.nullable { " or null" } else { "" };
+        return format!("a list of at most {} {items}{null}", List::MOST_ITEMS);
+    }
     let kind = match entry.kind {
         Kind::Int => "an int of 64 bits",
         Kind::Float => "a finite float",

@@ -28,6 +28,11 @@ pub trait Compute: Send + Sync {
     /// About how long it takes for so many input rows.
     fn cost(&self, rows: usize) -> Duration;
 
+    /// About how long it takes before the first row, for this request: compiling its pattern, for example.
+    fn setup(&self, _call: &Call) -> Duration {
+        Duration::ZERO
+    }
+
     /// About how many rows come of so many input rows.
     fn makes(&self, rows: usize) -> usize {
         rows
@@ -60,7 +65,16 @@ impl Form {
     where
         F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
     {
-        Form::Compute(Arc::new(ComputeFn { nanos, run }))
+        Form::compute_after(|_| Duration::ZERO, nanos, run)
+    }
+
+    /// The same, with the time that it takes before the first row.
+    pub fn compute_after<S, F>(setup: S, nanos: f64, run: F) -> Form
+    where
+        S: Fn(&Call) -> Duration + Send + Sync + 'static,
+        F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
+    {
+        Form::Compute(Arc::new(ComputeFn { setup, nanos, run }))
     }
 
     /// A form that awaits what `start` returns.
@@ -73,17 +87,23 @@ impl Form {
     }
 }
 
-struct ComputeFn<F> {
+struct ComputeFn<S, F> {
+    setup: S,
     nanos: f64,
     run: F,
 }
 
-impl<F> Compute for ComputeFn<F>
+impl<S, F> Compute for ComputeFn<S, F>
 where
+    S: Fn(&Call) -> Duration + Send + Sync,
     F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync,
 {
     fn cost(&self, rows: usize) -> Duration {
         Duration::from_nanos((self.nanos * rows as f64) as u64)
+    }
+
+    fn setup(&self, call: &Call) -> Duration {
+        (self.setup)(call)
     }
 
     fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {

@@ -1,6 +1,9 @@
 //! `core::filter`: the rows for which a predicate holds.
 
+use std::sync::Arc;
+
 use super::input;
+use crate::call::Call;
 use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes};
 
 pub(super) struct Filter;
@@ -26,7 +29,10 @@ impl Op for Filter {
         let filter = node.pred("pred_id", schema)?;
         let takes = [Takes::passing(filter.keys().iter().copied())];
         let planned = Planned::new(schema.clone(), takes, move |_, _| {
-            Form::compute(filter.cost(), move |inputs, call, check| {
+            let filter = Arc::new(filter);
+            let setup = Arc::clone(&filter);
+            let setup = move |call: &Call| setup.setup(&call.params);
+            Form::compute_after(setup, filter.cost(), move |inputs, call, check| {
                 let rows = input(inputs, 0);
                 Ok(rows.with_active(filter.select(rows, &call.params, check)?))
             })

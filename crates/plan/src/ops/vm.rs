@@ -1,8 +1,11 @@
 //! `core::vm`: a column from an expression.
 
+use std::sync::Arc;
+
 use anabranch_rows::{Column, Kind, Rows};
 
 use super::input;
+use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
 
@@ -41,6 +44,13 @@ impl Op for Vm {
                 node.problem("out_key", what);
                 return None;
             }
+            Some(Kind::Int) if kind == Kind::Float && program.may_round() => {
+                let name = &entry.name;
+                let what = format!(
+                    "integers beyond 2^53 are rounded in the float key `{name}`; an int key keeps them"
+                );
+                node.warn("expr_id", what);
+            }
             None if !entry.nullable => {
                 node.warn("expr_id", format!("always null, but key `{}` is not nullable", entry.name));
             }
@@ -53,7 +63,10 @@ impl Op for Vm {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
-            Form::compute(program.cost(), move |inputs, call, check| {
+            let program = Arc::new(program);
+            let setup = Arc::clone(&program);
+            let setup = move |call: &Call| setup.setup(&call.params);
+            Form::compute_after(setup, program.cost(), move |inputs, call, check| {
                 let rows = input(inputs, 0);
                 let column = program.column(rows, &call.params, kind, check)?;
                 if let Some(name) = &not_null {

@@ -13,6 +13,6 @@ mod load;
 
 pub use entries::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Registries, Status,
+    Params, Registries, Shape, Status,
 };
 pub use payload::{Payload, PayloadType};

@@ -17,6 +17,8 @@ mod expr_naive;
 mod expr_random;
 mod expr_rules;
 mod expr_errors;
+mod expr_regex;
+mod expr_functions;
 mod ops;
 mod given;
 mod topk;

@@ -71,6 +71,7 @@ fn loads() {
             index: 0,
             name: "weight",
             kind: Float,
+            shape: One,
             nullable: false,
             status: Active,
             allow_read: true,

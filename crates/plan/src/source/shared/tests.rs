@@ -47,7 +47,7 @@ fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
     Arc::new(Call {
         user: 1,
-        params: Box::default(),
+        params: crate::value::Values::default(),
         clock: sim.clock(),
         tally: Tally::default(),
         shared,

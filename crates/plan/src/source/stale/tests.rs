@@ -154,7 +154,7 @@ fn readers_of_one_kind_remember_together_and_answer_from_it() {
     let call = |reads: Reads| {
         let shared = [Shared::default()].into();
         let (clock, tally) = (sim.clock(), Tally::default());
-        let params = Box::default();
+        let params = crate::value::Values::default();
         Arc::new(Call { user: 1, params, clock, tally, shared, reads, seen: None, recorder: None })
     };
     let field = |name: &str, key, kind| Field { name: name.into(), key: Key(key), kind };
