@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{self, Redis};
+use anabranch_plan::source::{self, Redis};
 use serde_json::{Value, json};
 
 use super::aims::Aims;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_plan::sources::{self, Hedge, Redis, RedisConfig};
+use anabranch_plan::source::{self, Hedge, Redis, RedisConfig};
 use anabranch_testkit::DelayProxy;
 
 use super::aims::Aims;

@@ -6,6 +6,7 @@ mod server;
 mod turns;
 mod by_hand;
 mod cpu;
+mod own_ops;
 mod ours;
 mod polars_peer;
 mod aims;
@@ -14,6 +15,7 @@ mod hedge;
 mod guarded;
 mod pipelines;
 mod embedded;
+mod by_op;
 mod offload;
 mod typescript;
 
@@ -49,9 +51,10 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
+    ("ops", by_op::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
     ("hedge", hedge::report),

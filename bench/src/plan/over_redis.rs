@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_plan::sources::{self, Fault, Source};
+use anabranch_plan::source::{self, Fault, Source};
 use tokio::runtime::Runtime;
 
 use super::aims::Aims;

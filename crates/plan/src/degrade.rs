@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Failure, Graph as _, NodeId};
+use anabranch_engine::{Failure, Graph as _};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use smallvec::{SmallVec, smallvec};
-use tokio::sync::Notify;
 
-use crate::compiled::{Compiled, Home, Region, What};
+use crate::compiled::{Compiled, Region};
 use crate::document::Range;
 use crate::error::OpError;
 use crate::ledger::{LedgerEntry, Reason};
 use crate::ops::constant;
 use crate::run::{Fault, stage_id};
-use crate::source;
+use crate::source::{self, StaleUse};
 use crate::value::Scalar;
 
 /// How far the stages of a request are, and what was put in their place.
@@ -51,8 +50,8 @@ pub(crate) struct Instead {
     pub(crate) rows: Rows,
     /// What people call it.
     pub(crate) name: String,
-    /// How old they are, if they are old.
-    pub(crate) age: Option<Duration>,
+    /// The earlier replies that they are made of, if they are.
+    pub(crate) stale: Option<StaleUse>,
 }
 
 impl Watch {
@@ -188,7 +187,9 @@ impl Watch {
             detail: late.detail,
             fallback: instead.name.clone(),
             waited: late.waited,
-            age: instead.age,
+            age: instead.stale.map(|stale| stale.age),
+            known_keys: instead.stale.map(|stale| stale.known),
+            asked_keys: instead.stale.map(|stale| stale.asked),
             rows: instead.rows.len(),
         };
         self.ledger.push((late.node, entry));
@@ -199,112 +200,6 @@ impl Watch {
         self.ledger.sort_by_key(|(node, _)| *node);
         self.ledger.into_iter().map(|(_, entry)| entry).collect()
     }
-}
-
-/// What a recorded request has to give up again, by stage.
-pub(crate) struct Forced {
-    fates: Vec<Option<ForcedTo>>,
-    /// The stages of which one failed.
-    expected: Vec<usize>,
-    /// Told when one of them does not: then nothing goes on.
-    unfailed: Arc<Notify>,
-}
-
-/// What becomes of a stage in a request that is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForcedTo {
-    /// It fails.
-    Fail,
-    /// It is given up with its region.
-    Drop,
-    /// It never ends: the request that failed then may not have got to it.
-    Wait,
-}
-
-impl Forced {
-    /// What a ledger names, and all but what comes before the node that failed, if one did: when it failed the others
-    /// may have been anywhere, and now it is to fail first. `None` if that is nothing, or not of this plan.
-    pub(crate) fn new(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Option<Forced> {
-        let mut forced = match failed {
-            Some(node) => all_but_before(plan, node),
-            None => vec![None; plan.stages.len()],
-        };
-        let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
-        for entry in ledger {
-            let node = number(&entry.node)?;
-            let stage = plan
-                .stages
-                .iter()
-                .position(|stage| stage.what.nodes().is_some_and(|nodes| nodes.contains(&node)));
-            let home = stage.and_then(|stage| plan.stages[stage].home);
-            match entry.region.as_deref().map(number) {
-                None => forced[stage?] = Some(ForcedTo::Fail),
-                Some(region) => {
-                    let region = plan.regions.iter().position(|other| Some(other.node) == region)?;
-                    if home == Some(Home { region, spare: true }) {
-                        forced[stage?] = Some(ForcedTo::Fail);
-                        continue;
-                    }
-                    let Region { members, timer, .. } = &plan.regions[region];
-                    members.iter().chain([timer]).for_each(|stage| forced[*stage] = Some(ForcedTo::Drop));
-                }
-            }
-        }
-        let expected = |node: &str| -> Vec<usize> {
-            let is = |stage: &usize| match &plan.stages[*stage].what {
-                What::Exit(region) => plan.nodes[plan.regions[*region].node].id == node,
-                what => what
-                    .nodes()
-                    .is_some_and(|nodes| nodes.iter().any(|number| plan.nodes[*number].id == node)),
-            };
-            (0..plan.stages.len()).filter(is).collect()
-        };
-        (!ledger.is_empty() || failed.is_some()).then(|| {
-            let expected = failed.map(expected).unwrap_or_default();
-            let unfailed: Arc<Notify> = Arc::default();
-            if failed.is_some() && expected.is_empty() {
-                // Who is not there never fails.
-                unfailed.notify_one();
-            }
-            Forced { fates: forced, expected, unfailed }
-        })
-    }
-
-    /// Is told when what failed then does not fail.
-    pub(crate) fn unfailed(&self) -> Arc<Notify> {
-        Arc::clone(&self.unfailed)
-    }
-
-    /// A stage ended well.
-    pub(crate) fn finished(&self, stage: usize) {
-        if self.expected.contains(&stage) {
-            self.unfailed.notify_one();
-        }
-    }
-
-    pub(crate) fn fate(&self, stage: usize) -> Option<ForcedTo> {
-        self.fates[stage]
-    }
-}
-
-/// The stages that a node does not wait for, which wait; itself is none of them.
-fn all_but_before(plan: &Compiled, node: &str) -> Vec<Option<ForcedTo>> {
-    let is = |stage: usize| match plan.stages[stage].what.nodes() {
-        Some(nodes) => nodes.iter().any(|number| plan.nodes[*number].id == node),
-        None => plan.nodes[plan.first_node(stage)].id == node,
-    };
-    let count = plan.stages.len();
-    let mut forced = vec![Some(ForcedTo::Wait); count];
-    let mut open: Vec<usize> = (0..count).filter(|stage| is(*stage)).collect();
-    open.iter().for_each(|stage| forced[*stage] = None);
-    while let Some(stage) = open.pop() {
-        plan.graph.inputs(NodeId(stage as u32), |input, _| {
-            if forced[input.index()].take().is_some() {
-                open.push(input.index());
-            }
-        });
-    }
-    forced
 }
 
 /// `rows` with constants for these columns.

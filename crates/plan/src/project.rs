@@ -6,6 +6,9 @@
 //! plans = "plans"
 //! env = "dev"
 //! admission = true
+//! max_rows = 200000
+//! max_bytes = "64MiB"
+//! files = ["/models"]
 //!
 //! [plan.endpoints.ep_0001]
 //! source = "redis"
@@ -25,14 +28,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_text::{Problem, Problems, quote};
+use anabranch_text::{Problem, Problems, closest, quote};
 use serde_json::{Map, Value};
 
-use crate::capture::CaptureSettings;
+pub use crate::capture_settings::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::show;
+use crate::registry::{self, BoundsSettings};
 use crate::source::Hedge;
-use crate::toml_text;
+use crate::{places, toml_text};
 
 /// What the file is called.
 const FILE: &str = "anabranch.toml";
@@ -54,6 +58,12 @@ pub struct Project {
     pub endpoints: Vec<EndpointSettings>,
     /// Whether requests are refused that would miss their deadline under the load there is.
     pub admission: bool,
+    /// The most rows and bytes of one request, if not those of the registry.
+    pub bounds: BoundsSettings,
+    /// Folders that plans may name files in, beside the folder of the project.
+    pub files: Vec<PathBuf>,
+    /// Whether plans may use the ops for tests, `test::*`.
+    pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,
     /// Which requests are captured, if any.
@@ -131,8 +141,27 @@ impl fmt::Debug for Url {
 pub struct DataFile {
     /// The file.
     pub file: PathBuf,
-    /// How the key of each row is made, for files of rows: `user:{id}`.
+    /// The pattern of the keys of rows, for tables: `user:{id}`.
     pub pattern: Option<String>,
+}
+
+impl DataFile {
+    /// Reads `FILE` or `FILE=PATTERN`. Relative files are relative to `folder`.
+    ///
+    /// ```
+    /// use anabranch_plan::DataFile;
+    /// let data = DataFile::parse("users.csv=user:{id}", "data".as_ref());
+    /// assert_eq!((data.file.to_str(), data.pattern.as_deref()), (Some("data/users.csv"), Some("user:{id}")));
+    /// ```
+    pub fn parse(text: &str, folder: &Path) -> DataFile {
+        match text.split_once('=') {
+            // A file may have a `=` in its name.
+            Some((file, pattern)) if !folder.join(text).exists() => {
+                DataFile { file: folder.join(file), pattern: Some(pattern.to_owned()) }
+            }
+            _ => DataFile { file: folder.join(text), pattern: None },
+        }
+    }
 }
 
 /// How a memory source misbehaves.
@@ -192,7 +221,10 @@ impl Project {
             .map(|map| Reader { file, name: &name, secret }.project(&map, &mut problems));
         match project {
             Some(project) if problems.is_fine() => Ok(project),
-            _ => Err(problems),
+            _ => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                Err(places::in_files(folder, &[(name, text.to_owned())], problems))
+            }
         }
     }
 
@@ -223,6 +255,9 @@ impl Reader<'_> {
         let admission = fields.optional("admission").unwrap_or(true);
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
         let captures = fields.optional::<&Map<String, Value>>("captures");
+        let bounds = registry::bounds(&mut fields);
+        let files = self.folders(&mut fields);
+        let test_ops = fields.optional("test_ops").unwrap_or(false);
         fields.finish();
         let captures = captures.and_then(|captures| {
             let mut fields = Fields::new(captures, format!("{}, plan.captures", self.name), problems);
@@ -237,6 +272,9 @@ impl Reader<'_> {
             plans: self.path(plans),
             env,
             admission,
+            bounds,
+            files,
+            test_ops,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
             captures,
@@ -245,6 +283,18 @@ impl Reader<'_> {
 
     fn path(&self, relative: &str) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(relative)
+    }
+
+    /// The folders of `files`.
+    fn folders(&self, fields: &mut Fields<'_, '_>) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for value in fields.optional::<&[Value]>("files").unwrap_or_default() {
+            match value {
+                Value::String(folder) => folders.push(self.path(folder)),
+                other => fields.error("files", format!("must be folders, not {}", show(other))),
+            }
+        }
+        folders
     }
 
     fn engine(&self, map: &Map<String, Value>, problems: &mut Problems) -> EngineSettings {
@@ -265,6 +315,12 @@ impl Reader<'_> {
             problems.error(Problem::new(place, format!("must be a table, not {}", show(value))));
             return None;
         };
+        if let Some(typo) = typo_of_source(map) {
+            let problem =
+                Problem::new(format!("{place}, {typo}"), format!("there is no field {}", quote(typo)));
+            problems.error(problem.help("did you mean `source`?"));
+            return None;
+        }
         let mut fields = Fields::new(map, place, problems);
         let words = [("memory", "memory"), ("redis", "redis"), ("http", "http")];
         let source = match fields.required_choice("source", &words) {
@@ -298,17 +354,20 @@ impl Reader<'_> {
         let mut files = Vec::new();
         for value in fields.optional::<&[Value]>("data").unwrap_or_default() {
             match value {
-                Value::String(file) => files.push(DataFile { file: self.path(file), pattern: None }),
+                Value::String(file) => files.push(DataFile::parse(file, &self.path(""))),
                 Value::Object(map) => {
                     let place = fields.place("data");
                     let mut entry = Fields::new(map, place, fields.problems);
                     let file = entry.required("file").map(|file| self.path(file));
-                    let pattern = entry.required("pattern");
+                    let pattern = entry.optional("pattern");
                     entry.finish();
                     files.extend(file.map(|file| DataFile { file, pattern }));
                 }
                 other => {
-                    let what = format!("must be files, or {{ pattern, file }} tables, not {}", show(other));
+                    let what = format!(
+                        "must be files (`FILE` or `FILE=PATTERN`) or tables {{ file, pattern }}, not {}",
+                        show(other)
+                    );
                     fields.error("data", what);
                 }
             }
@@ -348,6 +407,12 @@ impl Reader<'_> {
         whole.push_str(rest);
         Ok(whole)
     }
+}
+
+/// The field that was meant to be `source`, which decides which other fields there are.
+fn typo_of_source(map: &Map<String, Value>) -> Option<&str> {
+    let is_typo = |name: &&String| closest(name, ["source"]).is_some();
+    if map.contains_key("source") { None } else { map.keys().find(is_typo).map(String::as_str) }
 }
 
 /// `delay_ms`, `fail_every` and `stall_after` for all keys, and `faults` for those with a prefix.

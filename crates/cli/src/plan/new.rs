@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{Limits, Project, RowsFrom, Setup};
+use anabranch_plan::{EndpointKind, Endpoints, Limits, Project, RowsFrom, Setup};
 use clap::Args;
 
-use super::{from, types};
+use super::{project_args, types};
 use crate::failure::Failure;
 use crate::fresh::{is_there, missing, write};
 use crate::out;
 
 /// The help's last part.
 pub(crate) const HELP: &str = "\
-Where no anabranch.toml is, in this folder or above, it makes a project first: registry, data, plan folder.
-No file is ever replaced.
+If there is no anabranch.toml in this folder or above, a project is created first: registry, data, plan folder. No \
+file is ever replaced.
 
   anabranch plan new feed
   anabranch plan run feed --request '{\"user_id\": 1}' --table
@@ -46,7 +46,7 @@ pub(crate) struct New {
 
 impl New {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        match from::nearest_project()? {
+        match project_args::nearest_project()? {
             Some(project) => self.within(project, ROWS),
             None => {
                 self.check_name(&Limits::default())?;
@@ -67,10 +67,11 @@ impl New {
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);
         self.check_name(&config.registries.limits)?;
-        let folder = config.folder.as_deref().ok_or_else(from::no_folder)?;
+        let folder = config.folder.as_deref().ok_or_else(project_args::no_folder)?;
         let file = free(folder, &self.name)?;
         let quoted = serde_json::Value::from(self.name.as_str()).to_string();
-        write(&file, &plan.replace("\"NAME\"", &quoted))?;
+        let text = plan.replace("\"NAME\"", &quoted);
+        write(&file, &with_endpoint(&text, &config.registries.endpoints))?;
         for (beside, text) in [(types::FILE, types::text(&config)), ("tsconfig.json", TSCONFIG.to_owned())] {
             let beside = folder.join(beside);
             if !is_there(&beside)? {
@@ -93,6 +94,16 @@ impl New {
             false => {
                 Err(Failure::of(format!("`{}` cannot be a plan's name; it must match {pattern}", self.name)))
             }
+        }
+    }
+}
+
+/// The text of a plan with an endpoint of the registry in its comments; without those that need one if there is none.
+fn with_endpoint(text: &str, endpoints: &Endpoints) -> String {
+    match endpoints.iter().find(|endpoint| endpoint.kind == EndpointKind::Redis) {
+        Some(endpoint) => text.replace("ENDPOINT", &format!("EP.redis.{}", endpoint.name)),
+        None => {
+            text.lines().filter(|line| !line.contains("ENDPOINT")).map(|line| format!("{line}\n")).collect()
         }
     }
 }

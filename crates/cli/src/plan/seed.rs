@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
 use anabranch_plan::DataFile;
-use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
+use anabranch_plan::source::{MemoryData, Redis, RedisConfig, seed};
 use clap::Args;
 
-use super::from::data_file;
+use super::project_args::data_file;
 use crate::failure::Failure;
 use crate::out;
 use crate::wait;

@@ -10,7 +10,7 @@ use anabranch_plan_ts::{SourceFile, look};
 use anabranch_text::count;
 
 use super::build::Build;
-use super::from::Rows;
+use super::project_args::RowsUse;
 use crate::failure::Failure;
 use crate::out;
 use crate::wait;
@@ -28,8 +28,8 @@ pub(super) fn run(build: &Build) -> Result<(), Failure> {
     let mut begun = false;
     loop {
         // What the registry says is in everything, so that it is all begun anew.
-        let registry = looks(build.from.settings_files());
-        match build.from.engine(None, Rows::Unneeded) {
+        let registry = looks(build.project.settings_files());
+        match build.project.engine(None, RowsUse::Unneeded) {
             Ok(engine) => wait::on(&runtime, Box::pin(watch(build, &engine, &registry, &mut begun)))?,
             Err(failure) => {
                 failure.report();

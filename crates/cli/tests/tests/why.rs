@@ -248,7 +248,7 @@ fn never_meant_for_the_answer() {
         VIEWER,
         &expect![[r#"
         row 1 is not in the answer of plan feed: followed, suggested read other rows through it
-          read by followed, suggested, which bring other rows
+          its last readers are followed, suggested, whose rows have other ids
 
         how it got there
           viewer  viewer  place 1 of 1

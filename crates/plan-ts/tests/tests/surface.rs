@@ -1,7 +1,7 @@
 //! What plans may say, and what becomes of it in plan JSON.
 
 use anabranch_plan::Problems;
-use anabranch_plan::exprs::{Expr, Pred};
+use anabranch_plan::expr::{Expr, Pred};
 use expect_test::{Expect, expect, expect_file};
 use serde_json::{Value, json};
 

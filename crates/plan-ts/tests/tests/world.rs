@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Problems, Registries};
 use anabranch_plan_ts::{Built, Compiler};
 use anabranch_testkit::Sim;

@@ -90,7 +90,18 @@ impl ArgReader<'_, '_, '_> {
         read
     }
 
+    /// A key by its name or its number.
     fn key(&mut self, spec: &ParamSpec, value: &Value) -> Option<Arg> {
+        if let Some(name) = value.as_str() {
+            let found = self.registries.keys.named(name).map(|entry| Arg::Key(entry.key));
+            if found.is_none() {
+                let known = self.registries.keys.iter().map(|entry| entry.name.as_str());
+                let help = self.problems.did_you_mean(name, known);
+                let problem = Problem::new(self.field(spec.name), format!("there is no key {}", quote(name)));
+                self.problems.error(Problem { help, ..problem });
+            }
+            return found;
+        }
         let Some(number) = whole(value) else {
             self.wrong(spec, value);
             return None;
@@ -128,11 +139,11 @@ impl ArgReader<'_, '_, '_> {
             return None;
         };
         let endpoints = &self.registries.endpoints;
-        let Some(endpoint) = endpoints.get(id) else {
-            let help = match (endpoints.named(id), endpoints.iter().len()) {
-                (Some(named), _) => Some(format!("the endpoint of this name has the id `{}`", named.id)),
-                (None, 0) => Some("the registry has no endpoints".to_owned()),
-                _ => self.problems.did_you_mean(id, endpoints.iter().map(|endpoint| endpoint.id.as_str())),
+        let Some(endpoint) = endpoints.get(id).or_else(|| endpoints.named(id)) else {
+            let known = endpoints.iter().flat_map(|endpoint| [endpoint.id.as_str(), endpoint.name.as_str()]);
+            let help = match endpoints.iter().len() {
+                0 => Some("the registry has no endpoints".to_owned()),
+                _ => self.problems.did_you_mean(id, known),
             };
             let problem = Problem::new(self.field(spec.name), format!("there is no endpoint {}", quote(id)));
             self.problems.error(Problem { help, ..problem });
@@ -198,11 +209,11 @@ fn describe(kind: ParamKind) -> String {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             format!("one of {}", words.join(", "))
         }
-        ParamKind::Key => "the number of a key".to_owned(),
+        ParamKind::Key => "the name or number of a key".to_owned(),
         ParamKind::Node => "the id of a node".to_owned(),
         ParamKind::Nodes => "a list of ids of nodes".to_owned(),
-        ParamKind::Endpoint(Some(kind)) => format!("the id of a {kind} endpoint"),
-        ParamKind::Endpoint(None) => "the id of an endpoint".to_owned(),
+        ParamKind::Endpoint(Some(kind)) => format!("the id or name of a {kind} endpoint"),
+        ParamKind::Endpoint(None) => "the id or name of an endpoint".to_owned(),
         ParamKind::Expr => "the id of an entry of expr_table".to_owned(),
         ParamKind::Pred => "the id of an entry of pred_table".to_owned(),
         ParamKind::Json => "a value".to_owned(),

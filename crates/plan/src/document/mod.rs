@@ -22,7 +22,7 @@ use crate::registry::Registries;
 
 use names::Names;
 
-pub use guard::{Fallback, Guard, Range};
+pub use guard::{Fallback, Guard, Range, StaleTerms};
 
 /// The longest plan file.
 const LONGEST_TEXT: usize = 16 << 20;

@@ -24,7 +24,7 @@ pub(super) struct Code {
     pub(super) cost: f64,
     pub(super) has_text: bool,
     /// Whether a request may bring something that takes time before the first row.
-    has_setup: bool,
+    pub(super) has_setup: bool,
 }
 
 impl Code {
@@ -47,9 +47,6 @@ impl Code {
 
     /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.
     pub(super) fn setup(&self, params: &Values) -> Duration {
-        if !self.has_setup {
-            return Duration::ZERO;
-        }
         let patterns: Duration = self.tests.patterns.iter().map(|pattern| pattern.compile_time(params)).sum();
         let lists = self.nodes.iter().filter_map(|node| match node {
             Node::InParam(_, place, kind) => Some(params.list(*place)?.index_time(*kind)),

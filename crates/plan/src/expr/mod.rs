@@ -45,7 +45,7 @@ pub use ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 pub(crate) use parse::DEEPEST;
 pub use pattern::PatternError;
 pub use program::{Filter, Program};
-pub(crate) use scalar::compare;
+pub use scalar::compare;
 pub(crate) use set::Set;
 
 /// What an expression may refer to.

@@ -59,6 +59,11 @@ impl Program {
         self.code.cost
     }
 
+    /// Whether a request may bring something that takes time before the first row.
+    pub(crate) fn has_setup(&self) -> bool {
+        self.code.has_setup
+    }
+
     /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.
     pub fn setup(&self, params: &Values) -> Duration {
         self.code.setup(params)
@@ -184,6 +189,11 @@ impl Filter {
     /// About how long it takes per row, in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.code.cost
+    }
+
+    /// Whether a request may bring something that takes time before the first row.
+    pub(crate) fn has_setup(&self) -> bool {
+        self.code.has_setup
     }
 
     /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.

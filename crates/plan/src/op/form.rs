@@ -33,6 +33,12 @@ pub trait Compute: Send + Sync {
         Duration::ZERO
     }
 
+    /// About how long it takes to copy or write so many values of columns that it adds to its first input, active rows
+    /// or not (see [`Rows::values_to_extend`]).
+    fn cost_to_extend(&self, _values: usize) -> Duration {
+        Duration::ZERO
+    }
+
     /// About how many rows come of so many input rows.
     fn makes(&self, rows: usize) -> usize {
         rows
@@ -65,16 +71,28 @@ impl Form {
     where
         F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
     {
-        Form::compute_after(|_| Duration::ZERO, nanos, run)
+        Form::Compute(Arc::new(ComputeFn { nanos, run }))
     }
 
-    /// The same, with the time that it takes before the first row.
-    pub fn compute_after<S, F>(setup: S, nanos: f64, run: F) -> Form
+    /// The same form, if it computes, with the time that a request makes it take before the first row.
+    #[must_use]
+    pub fn after<S>(self, setup: S) -> Form
     where
         S: Fn(&Call) -> Duration + Send + Sync + 'static,
-        F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
     {
-        Form::Compute(Arc::new(ComputeFn { setup, nanos, run }))
+        match self {
+            Form::Compute(form) => Form::Compute(Arc::new(After { setup, form })),
+            wait => wait,
+        }
+    }
+
+    /// A form that adds `columns` columns to its first input by calling `run`, which takes about `nanos` nanoseconds per
+    /// active row. `run` gets the rows as [`Rows::to_extend`] gives them.
+    pub fn extend<F>(nanos: f64, columns: usize, run: F) -> Form
+    where
+        F: Fn(&Rows, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
+    {
+        Form::Compute(Arc::new(ExtendFn { nanos, columns, run }))
     }
 
     /// A form that awaits what `start` returns.
@@ -87,28 +105,84 @@ impl Form {
     }
 }
 
-struct ComputeFn<S, F> {
-    setup: S,
+struct ComputeFn<F> {
     nanos: f64,
     run: F,
 }
 
-impl<S, F> Compute for ComputeFn<S, F>
+impl<F> Compute for ComputeFn<F>
 where
-    S: Fn(&Call) -> Duration + Send + Sync,
     F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync,
 {
     fn cost(&self, rows: usize) -> Duration {
-        Duration::from_nanos((self.nanos * rows as f64) as u64)
-    }
-
-    fn setup(&self, call: &Call) -> Duration {
-        (self.setup)(call)
+        nanos(self.nanos * rows as f64)
     }
 
     fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
         (self.run)(inputs, call, check)
     }
+}
+
+struct After<S> {
+    setup: S,
+    form: Arc<dyn Compute>,
+}
+
+impl<S> Compute for After<S>
+where
+    S: Fn(&Call) -> Duration + Send + Sync,
+{
+    fn cost(&self, rows: usize) -> Duration {
+        self.form.cost(rows)
+    }
+
+    fn setup(&self, call: &Call) -> Duration {
+        (self.setup)(call) + self.form.setup(call)
+    }
+
+    fn cost_to_extend(&self, values: usize) -> Duration {
+        self.form.cost_to_extend(values)
+    }
+
+    fn makes(&self, rows: usize) -> usize {
+        self.form.makes(rows)
+    }
+
+    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        self.form.run(inputs, call, check)
+    }
+}
+
+struct ExtendFn<F> {
+    nanos: f64,
+    columns: usize,
+    run: F,
+}
+
+/// About how long it takes to write a value of a column, in nanoseconds.
+const NANOS_TO_WRITE: f64 = 0.5;
+
+impl<F> Compute for ExtendFn<F>
+where
+    F: Fn(&Rows, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync,
+{
+    fn cost(&self, rows: usize) -> Duration {
+        nanos(self.nanos * rows as f64)
+    }
+
+    fn cost_to_extend(&self, values: usize) -> Duration {
+        nanos(NANOS_TO_WRITE * self.columns as f64 * values as f64)
+    }
+
+    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        let rows = inputs[0].as_ref().expect("a node runs after the inputs that it takes");
+        call.budget.take_values((rows.values_to_extend() * self.columns) as u64)?;
+        (self.run)(&rows.to_extend(), call, check)
+    }
+}
+
+fn nanos(count: f64) -> Duration {
+    Duration::from_nanos(count as u64)
 }
 
 struct WaitFn<F>(F);

@@ -17,10 +17,11 @@ use anabranch_rows::{Key, Rows};
 use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Hedged, Hedging, Source};
+pub(crate) use crate::source::Sources;
 
 pub use contract::Contract;
-pub(crate) use files::{Files, FilesFrom, NamedFile};
+pub use files::NamedFile;
+pub(crate) use files::{Files, FilesFrom};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
 pub use rule::{Join, Keep, Matching, Repeats, Rule};
@@ -111,21 +112,6 @@ pub struct Demand {
     pub keys: KeySet,
     /// If somebody only wants the first rows: how many.
     pub rows: Option<u32>,
-}
-
-/// Binds reads to the sources of a plan's endpoints.
-pub struct Sources<'a> {
-    pub(crate) by_endpoint: &'a [Arc<dyn Source>],
-    /// Of those that hedge.
-    hedges: &'a [Option<Arc<Hedging>>],
-    /// Reads bound so far, so that nodes that read the same share it.
-    pub(crate) readers: Vec<(usize, crate::source::Reader)>,
-    /// Tables of shared reads so far.
-    tables: usize,
-    /// The node whose reads are being bound, by number.
-    pub(crate) node: usize,
-    /// Whether what is bound now remembers what it reads.
-    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -234,44 +220,5 @@ impl Ops {
     /// All ops.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Op>> {
         self.0.iter()
-    }
-}
-
-impl<'a> Sources<'a> {
-    pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, node: 0, remembering: false }
-    }
-
-    /// The same, with late reads of endpoints that hedge sent a second time.
-    pub(crate) fn hedging(self, hedges: &'a [Option<Arc<Hedging>>]) -> Sources<'a> {
-        Sources { hedges, ..self }
-    }
-
-    /// How many tables of shared reads a request needs.
-    pub(crate) fn shared_count(&self) -> usize {
-        self.tables
-    }
-
-    /// A read of `endpoint` (by its place) with keys that look like `pattern`.
-    pub fn reader(
-        &mut self,
-        endpoint: usize,
-        pattern: &crate::source::Pattern,
-        read: &crate::source::Read,
-    ) -> crate::source::Reader {
-        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
-        if let Some(Some(hedging)) = self.hedges.get(endpoint) {
-            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
-        }
-        let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
-        reader.number = self.readers.len() as u32;
-        reader.endpoint = endpoint;
-        let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
-        others.any(|(_, other)| reader.join(other, &mut self.tables));
-        if self.remembering {
-            reader.remember();
-        }
-        self.readers.push((endpoint, reader.clone()));
-        reader
     }
 }

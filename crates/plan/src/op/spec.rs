@@ -65,13 +65,13 @@ pub enum ParamKind {
     Text,
     /// One of these strings.
     Choice(&'static [&'static str]),
-    /// The number of a registered key.
+    /// The name or number of a registered key.
     Key,
     /// The id of a node: an input beside `inputs`.
     Node,
     /// Ids of nodes: inputs beside `inputs`.
     Nodes,
-    /// The id of an endpoint, of this kind if one is named.
+    /// The id or name of an endpoint, of this kind if one is given.
     Endpoint(Option<EndpointKind>),
     /// The id of an entry of `expr_table`.
     Expr,

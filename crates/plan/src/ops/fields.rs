@@ -167,10 +167,16 @@ pub(super) struct FieldReader {
 
 impl FieldReader {
     /// `rows` with the columns, after one trip; without one when there are no rows.
-    pub(super) fn start(self: Arc<FieldReader>, rows: Rows, call: &Arc<Call>) -> Started {
+    pub(super) fn start(self: Arc<FieldReader>, rows: &Rows, call: &Arc<Call>) -> Started {
+        let rows = rows.to_extend().into_owned();
         if rows.is_empty() {
             let columns = self.fields.columns().map(|(_, kind)| Column::all_null(kind, 0)).collect();
             return Started::Ready(self.add(&rows, columns));
+        }
+        // A key and the fields of each row.
+        let values = rows.len() * (1 + self.fields.0.len());
+        if let Err(over) = call.budget.take_values(values as u64) {
+            return Started::Ready(Err(over.into()));
         }
         let fetch = self.reader.read(&rows, call);
         then(fetch, move |Reply { data, .. }| {

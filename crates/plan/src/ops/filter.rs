@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::input;
-use crate::call::Call;
 use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes};
 
 pub(super) struct Filter;
@@ -30,12 +29,15 @@ impl Op for Filter {
         let takes = [Takes::passing(filter.keys().iter().copied())];
         let planned = Planned::new(schema.clone(), takes, move |_, _| {
             let filter = Arc::new(filter);
-            let setup = Arc::clone(&filter);
-            let setup = move |call: &Call| setup.setup(&call.params);
-            Form::compute_after(setup, filter.cost(), move |inputs, call, check| {
+            let setup = filter.has_setup().then(|| Arc::clone(&filter));
+            let form = Form::compute(filter.cost(), move |inputs, call, check| {
                 let rows = input(inputs, 0);
                 Ok(rows.with_active(filter.select(rows, &call.params, check)?))
-            })
+            });
+            match setup {
+                Some(filter) => form.after(move |call| filter.setup(&call.params)),
+                None => form,
+            }
         });
         Some(planned.by(Rule::Where("pred_id")))
     }

@@ -11,7 +11,7 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use anabranch_text::Problems;
 use serde_json::{Value, json};
 
-use crate::call::{Call, Tally};
+use crate::call::Call;
 use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
@@ -21,7 +21,7 @@ use crate::op::{
 };
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reads, Reply, Source};
+use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reply, Source};
 use crate::value::{Scalar, Values};
 
 pub(super) const SCORE: Key = Key(1001);
@@ -189,7 +189,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
+            files: &Files::new(FilesFrom::Folder { base: std::path::Path::new(""), allowed: &[] }),
             registries: &self.registries,
             problems,
         };
@@ -232,16 +232,8 @@ impl Case {
         assert!(problems.is_fine(), "{problems}");
         let Planned { schema, takes, build, choice, .. } = planned.unwrap();
         assert_eq!(takes.len(), self.inputs.len());
-        let call = Arc::new(Call {
-            user: 7,
-            params: self.values,
-            clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
-            tally: Tally::default(),
-            reads: Reads::Live,
-            seen: None,
-            recorder: None,
-            shared: Box::default(),
-        });
+        let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
+        let call = Arc::new(Call::new(7, self.values, clock));
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();
         if let Some(choice) = &choice {
             let open = match &choice.when {
@@ -251,7 +243,7 @@ impl Case {
             (0..inputs.len()).filter(|at| *at != open).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];
-        let form = build(&self.demand, &mut Sources::new(&sources));
+        let form = build(&self.demand, &mut Sources::new(&sources, &[], None));
         let rows = match form {
             Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
             Form::Wait(form) => match form.start(inputs, &call) {
@@ -352,7 +344,7 @@ impl Store {
             }
             Read::List { limit } | Read::Scored { limit } => Data::Lists(lists(&values, *limit as usize)),
         };
-        Ok(Reply { data, trips: 1, commands: keys.len() as u32 })
+        Ok(Reply::whole(data, 1, keys.len() as u32))
     }
 }
 

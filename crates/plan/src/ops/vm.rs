@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anabranch_rows::{Column, Kind, Rows};
 
 use super::input;
-use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
 
@@ -64,16 +63,18 @@ impl Op for Vm {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
             let program = Arc::new(program);
-            let setup = Arc::clone(&program);
-            let setup = move |call: &Call| setup.setup(&call.params);
-            Form::compute_after(setup, program.cost(), move |inputs, call, check| {
-                let rows = input(inputs, 0);
+            let setup = program.has_setup().then(|| Arc::clone(&program));
+            let form = Form::extend(program.cost(), 1, move |rows, call, check| {
                 let column = program.column(rows, &call.params, kind, check)?;
                 if let Some(name) = &not_null {
                     no_null(&column, rows, name)?;
                 }
                 Ok(rows.with_column(key, column))
-            })
+            });
+            match setup {
+                Some(program) => form.after(move |call| program.setup(&call.params)),
+                None => form,
+            }
         }))
     }
 }

@@ -4,8 +4,8 @@ use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use anabranch_text::{Problem, Problems};
 
 use super::Draft;
-use crate::compiled::{Made, StandIn};
-use crate::document::{Document, DocumentNode, Fallback, Guard, Range};
+use crate::compiled::{MadeColumn, StandIn};
+use crate::document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 use crate::op::Demand;
 use crate::ops::{REGION, fitted};
 use crate::registry::{Keys, Registries};
@@ -163,13 +163,13 @@ impl Range {
 }
 
 /// The columns of its output that a node makes itself: those that it does not just pass on.
-pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<Made> {
+pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<MadeColumn> {
     let takes = draft.planned.takes.first().filter(|takes| takes.passes);
     let column = |(key, kind): (Key, Kind)| {
         let had = takes.filter(|_| first.is_some_and(|schema| schema.kind(key).is_some()));
         let passed = had.is_some_and(|takes| !takes.makes.has(key) && !takes.withholds.has(key));
         let of_itself = had.is_some_and(|takes| takes.makes.has(key) && takes.reads.has(key));
-        (!passed).then_some(Made { key, kind, of_itself })
+        (!passed).then_some(MadeColumn { key, kind, of_itself })
     };
     draft.planned.schema.iter().filter_map(column).collect()
 }
@@ -188,13 +188,13 @@ pub(super) struct StandIns<'a> {
 impl StandIns<'_> {
     /// All of them, in their order; what cannot be is noted. `made` are the columns that the rows it was given lack, if
     /// it was given any.
-    pub(super) fn all(&mut self, made: Option<&[Made]>) -> Vec<StandIn> {
+    pub(super) fn all(&mut self, made: Option<&[MadeColumn]>) -> Vec<StandIn> {
         let node = self.node;
         let stand_in = |fallback: &Fallback| match fallback {
             Fallback::Empty => Some(StandIn::Empty(empty(self.demand, self.schema))),
             Fallback::Pass => self.fill("pass", made, &[]),
             Fallback::Default(values) => self.fill("default", made, values),
-            Fallback::Stale(age) => Some(StandIn::Stale(*age)),
+            Fallback::Stale(terms) => Some(StandIn::Stale(*terms)),
             Fallback::Node(other) => Some(StandIn::Node(self.ids[*other].clone())),
         };
         node.guard.fallbacks.iter().filter_map(stand_in).collect()
@@ -203,7 +203,7 @@ impl StandIns<'_> {
     fn fill(
         &mut self,
         word: &'static str,
-        made: Option<&[Made]>,
+        made: Option<&[MadeColumn]>,
         values: &[(Key, Scalar)],
     ) -> Option<StandIn> {
         let Some(made) = made else {
@@ -218,7 +218,7 @@ impl StandIns<'_> {
             self.problems.error(Problem::new(format!("{}, fallback", place_of(self.node)), what));
         }
         let mut columns = Vec::new();
-        for &Made { key, kind, of_itself } in made {
+        for &MadeColumn { key, kind, of_itself } in made {
             let given = values.iter().find(|(other, _)| *other == key);
             let given = given.and_then(|(_, value)| fitted(value, kind));
             if of_itself && given.is_none() {
@@ -280,7 +280,9 @@ fn words(fallback: &Fallback, ids: &[String], keys: &Keys) -> String {
             let value = |(key, value): &(Key, Scalar)| format!("{} {value}", name(keys, *key));
             format!("default {}", values.iter().map(value).collect::<Vec<_>>().join(", "))
         }
-        Fallback::Stale(age) => format!("stale up to {age:?}"),
+        Fallback::Stale(StaleTerms { max_age, min_known }) => {
+            format!("stale up to {max_age:?} if {:.0}% of the keys are known", 100.0 * min_known)
+        }
         Fallback::Node(other) => format!("node {}", ids[*other]),
     }
 }

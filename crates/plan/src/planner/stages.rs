@@ -9,7 +9,7 @@ use anabranch_engine::{Dag, Edge, NodeId, OnError, Policies, Policy};
 use anabranch_rows::Rows;
 
 use super::choices::{Side, Sides};
-use super::{Parts, Surroundings, regions};
+use super::{Parts, StandInsByNode, Surroundings, regions};
 use crate::compiled::{Compiled, PlanNode, Region, Stage, What};
 use crate::op::{Form, Mark, When};
 use crate::times::Times;
@@ -18,8 +18,9 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin } = parts;
-    let chains = chains(&nodes, &outputs, sides);
+    let Parts { name, nodes, mut stand_ins, outputs, dead, shared_reads, deadline, node_timeout, origin } =
+        parts;
+    let chains = chains(&nodes, &stand_ins, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));
     let mut stage_of = vec![usize::MAX; nodes.len()];
@@ -40,9 +41,11 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     }
     let mut edges = edges(&nodes, &stages, sides);
     let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
-    let regions = regions::add(&nodes, sides, &stage_of, &mut stages, &mut edges, &gates);
+    let mut regions = regions::add(&nodes, &mut stand_ins, sides, &stage_of, &mut stages, &mut edges, &gates);
+    regions::add_one_stage(stand_ins, &stage_of, &mut stages, &mut regions);
+    regions::add_members(&stages, &mut regions);
     let outputs: Vec<usize> = outputs.iter().map(|node| stage_of[*node]).collect();
-    mark_uses(&nodes, &mut stages, &outputs);
+    mark_uses(&mut stages, &regions, &outputs);
     let edges: Vec<_> =
         edges.into_iter().map(|((from, to), kind)| (NodeId(from as u32), NodeId(to as u32), kind)).collect();
     let graph =
@@ -51,7 +54,7 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     let compiled = Compiled {
         name,
         registries: Arc::clone(with.registries),
-        degrades: nodes.iter().any(|node| !node.stand_ins.is_empty()) || !regions.is_empty(),
+        degrades: !regions.is_empty(),
         nodes,
         stages,
         graph,
@@ -82,16 +85,21 @@ fn first(what: &What, sides: &Sides) -> Option<usize> {
 }
 
 /// Nodes that compute one after the other, each for the next one alone, in one list; every node is in one.
-fn chains(nodes: &[PlanNode], outputs: &[usize], sides: &Sides) -> Vec<Vec<usize>> {
+fn chains(
+    nodes: &[PlanNode],
+    stand_ins: &StandInsByNode,
+    outputs: &[usize],
+    sides: &Sides,
+) -> Vec<Vec<usize>> {
     let mut uses = vec![0u32; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).for_each(|input| uses[*input] += 1);
     outputs.iter().for_each(|output| uses[*output] += 1);
     // What may be cut short or stood in for is a step of its own.
-    let guarded = |node: &PlanNode| node.timeout.is_some() || !node.stand_ins.is_empty();
-    let region =
-        |node: &PlanNode| matches!(&node.choice, Some(choice) if matches!(choice.when, When::InTime));
-    let fits = |node: &PlanNode| {
-        let computes = matches!(node.form, Form::Compute(_)) && node.op.spec().mark != Mark::Expensive;
+    let guarded = |node: usize| nodes[node].timeout.is_some() || stand_ins.contains_key(&node);
+    let region = |node: usize| sides.regions.binary_search(&node).is_ok();
+    let fits = |node: usize| {
+        let PlanNode { form, op, .. } = &nodes[node];
+        let computes = matches!(form, Form::Compute(_)) && op.spec().mark != Mark::Expensive;
         computes && !guarded(node) && !region(node)
     };
     let mut chains: Vec<Vec<usize>> = Vec::new();
@@ -100,8 +108,8 @@ fn chains(nodes: &[PlanNode], outputs: &[usize], sides: &Sides) -> Vec<Vec<usize
         let behind = match node.inputs[..] {
             [input]
                 if uses[input] == 1
-                    && fits(node)
-                    && fits(&nodes[input])
+                    && fits(number)
+                    && fits(input)
                     && node.choice.is_none()
                     && sides.home(input) == sides.home(number) =>
             {
@@ -176,16 +184,12 @@ fn add_gates(
     gates
 }
 
-/// Marks what is an output, and what else has one reader alone. Who may have to be stood in for reads without taking.
-fn mark_uses(nodes: &[PlanNode], stages: &mut [Stage], outputs: &[usize]) {
+/// Marks the stages that are outputs, and of the others those with one reader. A stage with a fallback of its own reads
+/// without taking: the fallback needs the rows too.
+fn mark_uses(stages: &mut [Stage], regions: &[Region], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
     for stage in stages.iter() {
-        let lone = match &stage.what {
-            What::Wait(node) => Some(*node),
-            What::Chain(chain) => Some(chain[0]),
-            _ => None,
-        };
-        let kept = lone.is_some_and(|node| !nodes[node].stand_ins.is_empty());
+        let kept = stage.home.is_some_and(|home| regions[home.region].is_one_stage());
         stage.inputs.iter().for_each(|input| uses[*input] += 1 + u32::from(kept));
     }
     outputs.iter().for_each(|output| stages[*output].is_output = true);
@@ -210,15 +214,10 @@ fn policies(
             What::Timer(region) => (None, nodes[regions[*region].node].timeout),
             What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => (None, None),
         };
-        let stood_in_for = match &stage.what {
-            What::Wait(node) => !nodes[*node].stand_ins.is_empty(),
-            What::Chain(chain) => !nodes[chain[0]].stand_ins.is_empty(),
-            What::Timer(region) => !nodes[regions[*region].node].stand_ins.is_empty(),
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => false,
-        };
         let on_error = match &stage.what {
-            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback,
-            // Where nothing can stand in, nobody has to leave time for it: only its own time ends a region.
+            _ if regions::degrades(regions, stage.home) => OnError::Fallback,
+            What::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
+            // Without a fallback nobody has to leave time for it: only its own time ends a region.
             What::Timer(_) => OnError::Isolate,
             _ => OnError::FailRun,
         };

@@ -8,6 +8,7 @@ use anabranch_rows::{Key, Kind};
 use regex::Regex;
 
 use super::payload::Payload;
+use crate::bounds::Bounds;
 use crate::value::Scalar;
 
 /// All registries of an environment.
@@ -28,7 +29,7 @@ pub struct Registries {
     /// The environment that the endpoints are of, if there are any.
     pub env: Option<String>,
     /// The files they were read from, by name.
-    pub(crate) texts: Arc<[(String, String)]>,
+    pub texts: Arc<[(String, String)]>,
 }
 
 /// A registered column.
@@ -273,4 +274,6 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
 }

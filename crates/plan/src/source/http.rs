@@ -133,7 +133,7 @@ impl Bound for Trip {
             let names = ask.names(&keys);
             let body = server.post(ask.body(&names)).await?;
             let data = ask.decode(&server, &names, &body)?;
-            Ok(Reply { data, trips: 1, commands: keys.commands() })
+            Ok(Reply::whole(data, 1, keys.commands()))
         }))
     }
 }

@@ -97,12 +97,12 @@ impl Pattern {
     }
 
     /// The keys of the active rows: [`Keys::Ids`] if and only if it has [`affixes`](Self::affixes).
-    pub(crate) fn apply(&self, rows: &Rows, call: &Call) -> Keys {
+    pub fn apply(&self, rows: &Rows, call: &Call) -> Keys {
         self.apply_with(rows, call.user, &call.params)
     }
 
     /// The keys of the active rows for this user and these parameters.
-    pub(crate) fn apply_with(&self, rows: &Rows, user: i64, params: &Values) -> Keys {
+    pub fn apply_with(&self, rows: &Rows, user: i64, params: &Values) -> Keys {
         if self.affixes().is_some() {
             let by_user = self.parts.contains(&Part::User);
             return Keys::Ids(if by_user { vec![user; rows.len()] } else { rows.ids().collect() });

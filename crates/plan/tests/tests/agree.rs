@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_plan::sources::{Http, HttpConfig, Keys, Memory, MemoryData, Pattern, Read, Source, seed};
+use anabranch_plan::source::{Http, HttpConfig, Keys, Memory, MemoryData, Pattern, Read, Source, seed};
 use anabranch_rows::Kind;
 use anabranch_testkit::{FakeServer, RedisCluster, RedisServer};
 use proptest::prelude::*;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anabranch_content::{Config as StoreConfig, Store};
-use anabranch_plan::captures::{Capture, DiffOptions, Differ, Difference, Replayer};
 use anabranch_plan::{Config, Engine, Plan, Request, RunOptions};
+use anabranch_plan_inspect::capture::{Capture, DiffOptions, Differ, Difference, Replayer};
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
 
@@ -22,7 +22,12 @@ fn engine(sim: &Sim, rng: &mut Rng) -> Engine {
 
 /// A capture of a request; nothing if it failed.
 fn capture(sim: &Sim, plan: &Plan, request: Request, store: &Store) -> Option<Capture> {
-    let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 1 << 20));
+    let (answer, taken) = sim.block_on(anabranch_plan_inspect::capture::run_recorded(
+        &plan,
+        request,
+        &RunOptions::default(),
+        1 << 20,
+    ));
     answer.ok()?;
     block_on(async {
         let address = taken.unwrap().write(store, None).await.unwrap();

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::exprs::Expr;
-use anabranch_plan::exprs::{Filter, Name, Pattern, Pred};
+use anabranch_plan::expr::Expr;
+use anabranch_plan::expr::{Filter, Name, Pattern, Pred};
 use anabranch_plan::{Config, Engine, Problems, Registries, Request};
 use anabranch_rows::{Batch, Column, Key, Rows};
 use proptest::prelude::*;

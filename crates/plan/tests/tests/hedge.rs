@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
 };
 use anabranch_plan::{Config, Engine, Plan, Project, Request, Setup};

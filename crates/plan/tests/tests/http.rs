@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_plan::sources::{Http, HttpConfig, Keys, Pattern, Read, Source};
+use anabranch_plan::source::{Http, HttpConfig, Keys, Pattern, Read, Source};
 use anabranch_rows::Kind;
 use anabranch_testkit::FakeServer;
 use expect_test::{Expect, expect};

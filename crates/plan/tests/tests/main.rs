@@ -20,6 +20,8 @@ mod expr_errors;
 mod expr_regex;
 mod expr_functions;
 mod ops;
+mod bounds;
+mod files;
 mod given;
 mod topk;
 mod dedupe;

@@ -7,7 +7,7 @@ export default definePlan({
   name: "NAME",
   build: (ctx) =>
     ctx.test
-      // Rows with the ids 1, 2, 3; in place of it, `ctx.viewer({ endpoint: EP.redis. })` begins with who asks.
+      // Rows with the ids 1 to 10. Instead of it, `ctx.viewer({ endpoint: ENDPOINT })` begins with the user who asks.
       .fixedSource({ rowCount: 10 })
       // Operators on keys (columns) and parameters (`P`, of the request) make expressions, computed for each row.
       .filter({ pred: Key.id * 2 > 6 && Key.id != 8 })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anabranch_plan::sources::{Memory, MemoryData, Source};
+use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{Config, Endpoint, Engine, Ops, Registries};
 use anabranch_plan_ts::{Compiler, declarations};
 use anabranch_testkit::{Sim, tsc};

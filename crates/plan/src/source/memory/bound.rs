@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
+use crate::bounds::{Bounds, OverBudget};
 use crate::source::values::{self, Values};
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply};
 
@@ -110,6 +111,8 @@ pub(super) struct Fields {
     read: Read,
     rows: Rows,
     columns: Vec<Column>,
+    /// Why nothing can be read, if a field is of a type that is not held.
+    refused: Option<Error>,
 }
 
 impl Fields {
@@ -149,9 +152,17 @@ impl Fields {
             }
             Ok(())
         });
+        let text = pattern.to_string();
+        let left_out = fields.iter().find_map(|field| data.why_left_out(&field.name, &text));
+        let refused = left_out.map(|message| Error::Refused {
+            endpoint: Arc::clone(endpoint),
+            command: format!("{name} {text}"),
+            message: message.to_owned(),
+        });
         Fields {
             read: Read::Fields(Arc::clone(fields)),
             rows,
+            refused,
             columns: columns.into_iter().map(Values::finish).collect(),
         }
     }
@@ -162,15 +173,22 @@ impl Bound for Fields {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
+        if let Some(refused) = &self.refused {
+            return Fetch::Ready(Err(refused.clone()));
+        }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply { data, trips: 1, commands }
+            Reply::whole(data, 1, commands)
         }))
     }
 }
 
 /// Lists and sorted sets.
 pub(super) struct Lists {
+    endpoint: Arc<str>,
+    /// The pattern of the keys, for messages.
+    keys: String,
+    bounds: Bounds,
     read: Read,
     rows: Rows,
     /// Where each row's ids end.
@@ -180,7 +198,13 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(endpoint: &Arc<str>, data: &MemoryData, pattern: &Pattern, read: &Read) -> Lists {
+    pub(super) fn new(
+        endpoint: &Arc<str>,
+        data: &MemoryData,
+        pattern: &Pattern,
+        read: &Read,
+        bounds: Bounds,
+    ) -> Lists {
         let (limit, mut scores) = match read {
             Read::List { limit } => (*limit as usize, None),
             Read::Scored { limit } => (*limit as usize, Some(Vec::new())),
@@ -219,7 +243,13 @@ impl Lists {
             ends.push(ids.len());
             Ok(())
         });
-        Lists { read: read.clone(), rows, ends, ids, scores }
+        let (endpoint, keys) = (Arc::clone(endpoint), pattern.to_string());
+        Lists { endpoint, keys, bounds, read: read.clone(), rows, ends, ids, scores }
+    }
+
+    fn too_long(&self, cause: OverBudget) -> Error {
+        let command = format!("{} {}", self.read.command(), self.keys);
+        Error::TooLong { endpoint: Arc::clone(&self.endpoint), command, cause }
     }
 }
 
@@ -228,13 +258,14 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, commands)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
                 row => self.ends[row as usize - 1]..self.ends[row as usize],
             };
             let total = rows.iter().map(|row| range(*row).len()).sum();
+            self.bounds.admit_ids(total as u64).map_err(|over| self.too_long(over))?;
             let mut found = Found {
                 lens: Vec::with_capacity(rows.len()),
                 ids: Vec::with_capacity(total),
@@ -248,7 +279,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Reply { data: Data::Lists(found), trips: 1, commands }
+            Ok(Reply::whole(Data::Lists(found), 1, commands))
         }))
     }
 }

@@ -53,7 +53,7 @@ impl Ask {
             None => decode(&self.read, &asked, &answers.values, 0..keys.len() as u32),
             Some(places) => decode(&self.read, &asked, &answers.values, places.into_iter()),
         };
-        Ok(Reply { data: data?, trips: answers.trips, commands: batch.len() as u32 })
+        Ok(Reply::whole(data?, answers.trips, batch.len() as u32))
     }
 
     /// The commands, each key once, and for each row the place of its command; `None` where that is its own.

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_plan::Plan;
-use anabranch_plan::told::{Cause, End, Verdict, Way, Why};
+use anabranch_plan::RunOptions;
+use anabranch_plan_inspect::why::{Cause, End, Verdict, Way, Why};
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
 
@@ -94,7 +95,12 @@ fn check(seed: u64, (world, plan, asked): (&World, &Value, &Asked), rng: &mut Rn
     let mut model = Model::new(world, plan, asked.user, asked.params.clone());
     model.watch = Some(Watch { wanted: wanted(&compiled), ..Watch::default() });
     for id in ids(&model, &compiled, rng) {
-        let why = sim.block_on(compiled.why(asked.request(compiled.engine()), id));
+        let why = sim.block_on(anabranch_plan_inspect::why(
+            &compiled,
+            asked.request(compiled.engine()),
+            &RunOptions::default(),
+            id,
+        ));
         let why = why.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let place = format!("seed {seed}, row {id}: {why:#?}\n{}\n{plan:#}", why.text());
         Check { model: &model, nodes: nodes(&compiled, &why), why: &why, place: &place }.all(told);
@@ -103,7 +109,7 @@ fn check(seed: u64, (world, plan, asked): (&World, &Value, &Asked), rng: &mut Rn
 
 /// How many rows are wanted of nodes that read.
 fn wanted(plan: &Plan) -> BTreeMap<String, usize> {
-    let nodes = plan.explain().nodes.into_iter();
+    let nodes = anabranch_plan_inspect::explain(plan).nodes.into_iter();
     let reads = nodes.filter(|node| !node.reads.is_empty() || node.op == "test::sleep");
     let ids = |id: String, also: Vec<String>| [id].into_iter().chain(also);
     let wanted = reads.filter_map(|node| Some((node.first_rows?, ids(node.id, node.stands_for))));
@@ -112,7 +118,7 @@ fn wanted(plan: &Plan) -> BTreeMap<String, usize> {
 
 /// Some rows that nodes have, and one that none has.
 fn ids(model: &Model<'_>, plan: &Plan, rng: &mut Rng) -> Vec<i64> {
-    let all = plan.explain().nodes;
+    let all = anabranch_plan_inspect::explain(plan).nodes;
     let mut ids: Vec<i64> = (0..4)
         .filter_map(|_| {
             let rows = model.rows(&rng.choose(&all).id);
@@ -125,7 +131,7 @@ fn ids(model: &Model<'_>, plan: &Plan, rng: &mut Rng) -> Vec<i64> {
 
 fn nodes(plan: &Plan, why: &Why) -> Nodes {
     let mut nodes = Nodes { same: BTreeMap::new(), ran: Vec::new() };
-    for node in plan.explain().nodes {
+    for node in anabranch_plan_inspect::explain(plan).nodes {
         let also = node.stands_for.iter().map(|other| (other.clone(), node.id.clone()));
         nodes.same.extend(also.chain([(node.id.clone(), node.id.clone())]));
         if !why.idle.contains(&node.id) {

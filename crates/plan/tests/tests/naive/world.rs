@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
 use anabranch_plan::Registries;
-use anabranch_plan::sources::{Bound, Fault, Memory, MemoryData, Pattern, Read, Source};
+use anabranch_plan::source::{Bound, Fault, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_testkit::Rng;
 use serde_json::{Map, Value, json};
 
