@@ -43,6 +43,7 @@ use crate::schema::Schema;
 
 pub use ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 pub(crate) use parse::DEEPEST;
+pub use parse::op_names;
 pub use pattern::PatternError;
 pub use program::{Filter, Program};
 pub use scalar::compare;

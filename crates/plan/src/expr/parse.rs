@@ -12,7 +12,7 @@ use crate::value::Scalar;
 pub(crate) const DEEPEST: usize = 256;
 
 /// The ops of expressions that are neither unary nor binary.
-pub(super) const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 10] = [
     "const_number",
     "const_null",
     "const_string",
@@ -25,8 +25,13 @@ pub(super) const OTHERS: [&str; 10] = [
     "hash",
 ];
 /// The ops of predicates.
-pub(super) const PREDS: [&str; 9] =
-    ["const_bool", "and", "or", "not", "cmp", "in", "is_null", "not_null", "regex"];
+const PREDS: [&str; 9] = ["const_bool", "and", "or", "not", "cmp", "in", "is_null", "not_null", "regex"];
+
+/// The names of all ops of expressions and of predicates, as plan JSON has them.
+pub fn op_names() -> impl Iterator<Item = &'static str> {
+    let unary = Unary::ALL.iter().map(|(name, _)| *name);
+    unary.chain(Binary::ALL.iter().map(|(name, _)| *name)).chain(OTHERS).chain(PREDS)
+}
 
 impl Expr {
     /// Reads an entry of `expr_table`. Everything wrong is noted with its place, `place` and the path below it.

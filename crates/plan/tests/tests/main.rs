@@ -19,6 +19,7 @@ mod expr_rules;
 mod expr_errors;
 mod expr_regex;
 mod expr_functions;
+mod expr_docs;
 mod ops;
 mod bounds;
 mod files;
