@@ -113,10 +113,10 @@ pub use project::{
 };
 pub use registry::{
     BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
-    ParamEntry, Params, Payload, PayloadType, Registries, Status,
+    ParamEntry, Params, Payload, PayloadType, Registries, Shape, Status,
 };
 pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use source::Sources;
-pub use value::{Scalar, Values};
+pub use value::{List, Scalar, Values};

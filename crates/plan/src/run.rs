@@ -127,7 +127,7 @@ impl Workload for Work<'_> {
             }
             What::Chain(nodes) => {
                 let inputs = self.inputs(stage);
-                let cost = cost(plan, nodes, &inputs);
+                let cost = cost(plan, nodes, &inputs, self.call);
                 if cost <= self.trifle {
                     return Step::Ready(compute(plan, nodes, inputs, self.call, &Check::never(), None));
                 }
@@ -342,14 +342,14 @@ pub(crate) fn stage_id(stage: usize) -> NodeId {
 }
 
 /// About how long a chain takes for these inputs.
-fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs) -> Duration {
+fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs, call: &Call) -> Duration {
     let mut rows: usize = inputs.iter().flatten().map(Rows::len).sum();
     let to_extend = inputs.first().and_then(Option::as_ref).map_or(0, Rows::values_to_extend);
     let mut cost = Duration::ZERO;
     for node in nodes {
         let node = &plan.nodes[*node];
         let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
-        cost += form.cost(rows) + form.cost_to_extend(to_extend);
+        cost += form.setup(call) + form.cost(rows) + form.cost_to_extend(to_extend);
         rows = form.makes(rows);
         rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
     }

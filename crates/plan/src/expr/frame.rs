@@ -11,6 +11,7 @@ use super::code::Code;
 use super::fold::{Known, Outcome, simplify};
 use super::graph::{At, Node};
 use super::text::{Merged, Table, in_case};
+use super::{hash, scalar, text};
 use crate::value::{Scalar, Values};
 
 /// Rows of a chunk: few enough that the values of a few nodes stay in the nearest cache.
@@ -66,6 +67,8 @@ pub(super) enum Valid {
 pub(super) struct Texts {
     pub(super) dictionaries: Vec<Option<Merged>>,
     pub(super) tables: Vec<Option<Table>>,
+    /// Integers by code, for functions from strings to integers.
+    pub(super) ints: Vec<Option<Box<[i64]>>>,
     /// How many dictionary entries were tested.
     pub(super) tested: usize,
 }
@@ -84,6 +87,7 @@ pub(super) struct Window {
 pub(super) struct Frame<'a> {
     pub(super) code: &'a Code,
     pub(super) rows: &'a Rows,
+    pub(super) params: &'a Values,
     /// The active rows, unless they are the first ones in their order.
     pub(super) list: Option<&'a [u32]>,
     pub(super) window: Window,
@@ -100,7 +104,7 @@ pub(super) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// An evaluation that is not prepared yet. It is large: it is filled where it is, not moved.
     #[inline(always)]
-    pub(super) fn new(code: &'a Code, rows: &'a Rows) -> Frame<'a> {
+    pub(super) fn new(code: &'a Code, rows: &'a Rows, params: &'a Values) -> Frame<'a> {
         let list = match rows.selection() {
             Selection::First(_) => None,
             Selection::List(list) => Some(&list[..]),
@@ -109,6 +113,7 @@ impl<'a> Frame<'a> {
         Frame {
             code,
             rows,
+            params,
             list,
             window: Window { start: 0, len: 0, stride, words: stride.div_ceil(64) },
             states: SmallVec::new(),
@@ -122,15 +127,15 @@ impl<'a> Frame<'a> {
     }
 
     /// What can be said before the first chunk.
-    pub(super) fn prepare(&mut self, params: &Values, check: &Check<'_>) -> Result<(), Error> {
-        self.resolve(params);
+    pub(super) fn prepare(&mut self, check: &Check<'_>) -> Result<(), Error> {
+        self.resolve();
         if let State::Broken(error) = &self.states[self.code.root()] {
             return Err((**error).clone());
         }
         if self.known().is_none() {
             self.drop_unneeded();
             if self.code.has_text {
-                self.prepare_texts(params, check)?;
+                self.prepare_texts(check)?;
             }
             self.make_room();
         }
@@ -166,18 +171,18 @@ impl<'a> Frame<'a> {
     }
 
     /// What each node comes down to.
-    fn resolve(&mut self, params: &Values) {
+    fn resolve(&mut self) {
         self.states.reserve_exact(self.code.nodes.len());
         for node in &self.code.nodes {
             let state = match node {
                 Node::Column(key, kind) => leaf(self.rows, *key, *kind),
-                node => self.simplified(node, params),
+                node => self.simplified(node),
             };
             self.states.push(state);
         }
     }
 
-    fn simplified(&self, node: &Node, params: &Values) -> State<'a> {
+    fn simplified(&self, node: &Node) -> State<'a> {
         let known = |at: At| match &self.states[self.find(at)] {
             State::Known(Some(value)) => Known::Value(value),
             State::Known(None) => Known::Null,
@@ -185,7 +190,7 @@ impl<'a> Frame<'a> {
             State::Leaf(Leaf { nulls: None, .. }, _) => Known::Varies { never_null: true },
             _ => Known::Varies { never_null: false },
         };
-        match simplify(node, known, &self.code.tests, Some(params)) {
+        match simplify(node, known, &self.code.tests, Some(self.params)) {
             Outcome::Value(value) => State::Known(value),
             Outcome::Same(at) => match &self.states[self.find(at)] {
                 State::Known(value) => State::Known(value.clone()),
@@ -227,15 +232,17 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn prepare_texts(&mut self, params: &Values, check: &Check<'_>) -> Result<(), Error> {
+    fn prepare_texts(&mut self, check: &Check<'_>) -> Result<(), Error> {
         let count = self.states.len();
         self.texts.dictionaries.resize_with(count, || None);
         self.texts.tables.resize_with(count, || None);
+        self.texts.ints.resize_with(count, || None);
         for at in 0..count {
             let dictionary = self.dictionary(at);
             self.texts.dictionaries[at] = dictionary;
             if matches!(self.states[at], State::Step(_)) {
-                self.texts.tables[at] = self.table(at, params, check)?;
+                self.texts.tables[at] = self.table(at, check)?;
+                self.texts.ints[at] = self.ints_by_code(at, check)?;
             }
         }
         Ok(())
@@ -247,7 +254,7 @@ impl<'a> Frame<'a> {
             return None;
         }
         let of = |at: At| match &self.states[self.find(at)] {
-            State::Known(Some(Scalar::Text(text))) => Some(Dictionary::new([text])),
+            State::Known(Some(Scalar::Text(entry))) => Some(Dictionary::new([entry])),
             _ => self.texts.dictionaries[at].as_ref().map(|merged| merged.dictionary.clone()),
         };
         let plain = |dictionary: Dictionary| Some(Merged { dictionary, offset: 0 });
@@ -267,8 +274,8 @@ impl<'a> Frame<'a> {
     }
 
     /// For a test of strings that vary against something that does not: which codes pass.
-    fn table(&mut self, at: At, params: &Values, check: &Check<'_>) -> Result<Option<Table>, Error> {
-        let code = self.code;
+    fn table(&mut self, at: At, check: &Check<'_>) -> Result<Option<Table>, Error> {
+        let (code, params) = (self.code, self.params);
         let known = |at: At| match &self.states[self.find(at)] {
             State::Known(Some(Scalar::Text(text))) => Some(text.clone()),
             _ => None,
@@ -281,12 +288,17 @@ impl<'a> Frame<'a> {
                 tested = entries.len();
                 Table::new(entries, check, |entry| code.tests.sets[set].has_text(entry))
             }),
+            Node::InParam(a, place, Kind::Text) => of(a).map(|entries| {
+                tested = entries.len();
+                let set = params.list(place).expect("a null list decides at once").set(Kind::Text);
+                Table::new(entries, check, |entry| set.has_text(entry))
+            }),
             Node::Regex(a, pattern) => {
                 let regex =
                     code.tests.patterns[pattern].regex(Some(params)).expect("there are parameters")?;
                 of(a).map(|entries| {
                     tested = entries.len();
-                    Table::new(entries, check, |entry| regex.is_match(entry))
+                    Table::new(entries, check, |entry| regex.is_match(entry.as_bytes()))
                 })
             }
             Node::Compare(op, a, b) if code.kinds[a] == Some(Kind::Text) => {
@@ -297,7 +309,7 @@ impl<'a> Frame<'a> {
                 };
                 of(varies).map(|entries| {
                     tested = entries.len();
-                    let passes = |entry: &str| super::scalar::ordered(op, Some(entry.cmp(&*with)));
+                    let passes = |entry: &str| scalar::ordered(op, Some(entry.cmp(&*with)));
                     Table::new(entries, check, passes)
                 })
             }
@@ -305,6 +317,22 @@ impl<'a> Frame<'a> {
         };
         self.texts.tested += tested;
         table.transpose()
+    }
+
+    /// For a function from strings to integers: its value per code.
+    fn ints_by_code(&mut self, at: At, check: &Check<'_>) -> Result<Option<Box<[i64]>>, Error> {
+        let (of, seed) = match &self.code.nodes[at] {
+            Node::Unary(Unary::Length, of) => (*of, None),
+            Node::Hash(seed, of) if self.code.kinds[*of] == Some(Kind::Text) => (*of, Some(*seed)),
+            _ => return Ok(None),
+        };
+        let Some(merged) = &self.texts.dictionaries[of] else { return Ok(None) };
+        self.texts.tested += merged.dictionary.len();
+        let ints = match seed {
+            None => text::ints(&merged.dictionary, check, scalar::length),
+            Some(seed) => text::ints(&merged.dictionary, check, |entry| hash::text(seed, entry)),
+        };
+        ints.map(Some)
     }
 
     /// Slots for what is computed, by kind.

@@ -21,6 +21,8 @@ mod parse;
 mod display;
 mod scalar;
 mod set;
+mod hash;
+mod re2;
 mod pattern;
 mod graph;
 mod fold;
@@ -40,8 +42,12 @@ use crate::registry::{Keys, Params};
 use crate::schema::Schema;
 
 pub use ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
+pub(crate) use parse::DEEPEST;
+pub use parse::op_names;
+pub use pattern::PatternError;
 pub use program::{Filter, Program};
 pub use scalar::compare;
+pub(crate) use set::Set;
 
 /// What an expression may refer to.
 #[derive(Clone, Copy)]
@@ -71,14 +77,13 @@ pub enum Error {
         /// The parameter.
         param: String,
     },
-    /// A pattern that the request sets is no regex.
-    #[error("parameter `{param}` is not a regex")]
+    /// A pattern that the request sets is not a regex, or beyond a bound.
+    #[error("parameter `{param}` is not a regex that can be used: {cause}")]
     BadPattern {
         /// The parameter.
         param: String,
-        /// Why.
-        #[source]
-        cause: regex::Error,
+        /// The reason.
+        cause: PatternError,
     },
     /// Nobody waits for it any more.
     #[error("stopped")]

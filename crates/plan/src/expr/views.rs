@@ -7,11 +7,12 @@ use super::frame::{Buffer, Leaf, State, Texts, Valid, Window, find};
 use super::graph::At;
 use super::kernels::{self, View};
 use super::scalar;
-use crate::value::Scalar;
+use crate::value::{Scalar, Values};
 
 /// The chunks of the nodes before this one.
 pub(super) struct Before<'v> {
     pub(super) code: &'v Code,
+    pub(super) params: &'v Values,
     pub(super) states: &'v [State<'v>],
     pub(super) valids: &'v [Valid],
     /// Whether columns were gathered into slots.

@@ -71,6 +71,7 @@ fn loads() {
             index: 0,
             name: "weight",
             kind: Float,
+            shape: One,
             nullable: false,
             status: Active,
             allow_read: true,
@@ -258,7 +259,7 @@ fn params_and_features() {
         expect![[r#"
             params.toml, param `a`, default: must be of type int, as the entry is, not 1.5
             params.toml, param `a`, param_id: `1` is taken by an earlier entry
-            params.toml, param `a`, type: must be one of `int`, `float`, `string`, `bool`, not `feature_bundle`
+            params.toml, param `a`, type: must be one of `int`, `float`, `string`, `bool`, `int_list`, `string_list`, not `feature_bundle`
             params.toml, param `a`, name: `a` is taken by an earlier entry
             features.toml, feature `age`, name: `esr.age` is taken by an earlier entry
             features.toml, feature `age`, weight: there is no such field"#]],
