@@ -9,6 +9,7 @@ use crate::compiled::{Compiled, Region, StandIn};
 use crate::document::{Range, StaleTerms};
 use crate::op::{Form, Inputs, Started};
 use crate::ops::constant;
+use crate::schema::Schema;
 use crate::source::StaleUse;
 use crate::value::Scalar;
 
@@ -36,7 +37,7 @@ pub(crate) fn stand_in(
         StandIn::Empty(rows) => Some((rows.clone(), None)),
         StandIn::Fill { columns, .. } => {
             let bare = node.bare.map(|bare| bare(call));
-            Some((fill(bare.as_ref().or(given)?, columns), None))
+            Some((fill(bare.as_ref().or(given)?, columns, &node.about.schema), None))
         }
         StandIn::Stale(terms) => stale(plan, *number, *terms, call, inputs.clone()),
         StandIn::Node(_) => None,
@@ -64,10 +65,12 @@ fn stale(
     }
 }
 
-/// `rows` with constants for these columns.
-fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)]) -> Rows {
+/// `rows` with constants for these columns, and of their own those that the schema has.
+fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)], schema: &Schema) -> Rows {
     let batch = rows.batch();
-    let kept = |(key, _): &&(Key, Column)| !columns.iter().any(|(other, ..)| other == key);
+    let kept = |(key, _): &&(Key, Column)| {
+        schema.kind(*key).is_some() && !columns.iter().any(|(other, ..)| other == key)
+    };
     let mut all: Vec<(Key, Column)> = batch.columns().iter().filter(kept).cloned().collect();
     all.extend(columns.iter().map(|(key, kind, value)| (*key, constant(*kind, value.as_ref(), batch.len()))));
     rows.with_batch(Batch::with_columns(batch.ids().clone(), all))
