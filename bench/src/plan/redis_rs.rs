@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::sources::{
-    Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source,
-};
+use anabranch_plan::sources::{Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source};
 use anabranch_rows::{Column, Interner, Kind, Text};
 use hashbrown::HashMap;
 use redis::{Cmd, Pipeline, Value};
@@ -25,8 +23,12 @@ struct Ask {
 impl Source for RedisRs {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
         let (prefix, suffix) = pattern.affixes().expect("the bench's plans read by id");
-        let ask =
-            Ask { connections: self.0.clone(), prefix: prefix.into(), suffix: suffix.into(), read: read.clone() };
+        let ask = Ask {
+            connections: self.0.clone(),
+            prefix: prefix.into(),
+            suffix: suffix.into(),
+            read: read.clone(),
+        };
         Arc::new(Peer(Arc::new(ask)))
     }
 
@@ -123,4 +125,3 @@ fn lists(replies: &[Value], places: &[usize]) -> Lists {
     }
     lists
 }
-

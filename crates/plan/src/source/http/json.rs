@@ -185,7 +185,11 @@ impl Tokens {
         }
         if bytes[0] == b'"' {
             let Some((text, used)) = self.text(bytes)? else {
-                return if last { Err(Broken::Syntax(self.consumed, "a text that breaks off")) } else { Ok(None) };
+                return if last {
+                    Err(Broken::Syntax(self.consumed, "a text that breaks off"))
+                } else {
+                    Ok(None)
+                };
             };
             if is_name {
                 self.next = Next::Colon;

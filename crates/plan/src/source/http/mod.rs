@@ -178,7 +178,10 @@ impl Server {
         if let Some(encoding) = response.headers().get(header::CONTENT_ENCODING)
             && encoding != "identity"
         {
-            let found = format!("a reply encoded as {}", values::quoted(&String::from_utf8_lossy(encoding.as_bytes())));
+            let found = format!(
+                "a reply encoded as {}",
+                values::quoted(&String::from_utf8_lossy(encoding.as_bytes()))
+            );
             return Err(self.malformed(found, "a reply without encoding, as it was asked for"));
         }
         let mut decoder = Decoder::new(&ask.read, names);

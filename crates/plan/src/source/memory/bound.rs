@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
 use crate::source::values::{self, Values};
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled};
+use crate::source::{
+    Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled,
+};
 
 /// The row of a key that is not there.
 const ABSENT: u32 = u32::MAX;

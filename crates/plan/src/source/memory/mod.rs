@@ -109,7 +109,9 @@ impl Source for Memory {
             return Arc::clone(bound);
         }
         let bound: Arc<dyn Bound> = match read {
-            Read::Fields(fields) => Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields, self.strict_values)),
+            Read::Fields(fields) => {
+                Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields, self.strict_values))
+            }
             Read::List { .. } | Read::Scored { .. } => {
                 Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, self.strict_values))
             }

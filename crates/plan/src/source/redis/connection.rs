@@ -54,7 +54,10 @@ pub(super) type Outcome = Result<Sink, Failure>;
 pub(super) enum Failure {
     Error(Error),
     /// Its reply at this place is not RESP, or breaks a bound.
-    Malformed { row: u32, found: Broken },
+    Malformed {
+        row: u32,
+        found: Broken,
+    },
 }
 
 /// Why a connection ended.
@@ -135,10 +138,9 @@ impl Connection {
             }
             match outcome.try_recv() {
                 Ok(Ok(sink)) => Poll::Ready(Ok(sink)),
-                Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => Poll::Ready(Err(End {
-                    cause: "the greeting was not answered".to_owned(),
-                    silent: false,
-                })),
+                Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => {
+                    Poll::Ready(Err(End { cause: "the greeting was not answered".to_owned(), silent: false }))
+                }
                 Err(oneshot::error::TryRecvError::Empty) => Poll::Pending,
             }
         })
@@ -150,8 +152,10 @@ impl Connection {
         let end = std::future::poll_fn(|cx| self.poll_serve(cx)).await;
         let cause: Arc<str> = end.cause.as_str().into();
         for trip in self.in_flight.drain(..) {
-            let error =
-                Error::Broken { endpoint: Arc::clone(&self.shared.config.endpoint), cause: Arc::clone(&cause) };
+            let error = Error::Broken {
+                endpoint: Arc::clone(&self.shared.config.endpoint),
+                cause: Arc::clone(&cause),
+            };
             trip.end(Err(Failure::Error(error)));
         }
         end
@@ -172,9 +176,12 @@ impl Connection {
     /// Reads, decodes and writes once; whether there is more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let more_to_read = self.read_slice(cx)?;
-        let more_to_send = self.take_queue(cx);
-        if let Poll::Ready(Err(end)) = self.poll_write(cx) {
-            return Err(end);
+        let was_full = self.written < self.writing.len();
+        let mut more_to_send = self.take_queue(cx);
+        if let Poll::Ready(written) = self.poll_write(cx) {
+            written?;
+            // Trips may have been queued while the socket was full.
+            more_to_send |= was_full;
         }
         self.look_at_time(cx)?;
         Ok(more_to_read || more_to_send)

@@ -53,7 +53,8 @@ fn write(data: &MemoryData, key: &str, stored: &Stored, writes: &mut Writes) {
         }
         Stored::Scored(members) => {
             for members in members.chunks(ITEMS) {
-                let words = members.iter().flat_map(|(member, score)| [score.to_string(), member.to_string()]);
+                let words =
+                    members.iter().flat_map(|(member, score)| [score.to_string(), member.to_string()]);
                 writes.add("ZADD", key, words);
             }
         }

@@ -119,11 +119,7 @@ impl AsyncRead for Scripted {
 }
 
 impl AsyncWrite for Scripted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         *self.servers.writes.lock().unwrap() += 1;
         self.received.extend_from_slice(bytes);
         let received = std::mem::take(&mut self.received);

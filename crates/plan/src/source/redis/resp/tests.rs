@@ -129,13 +129,15 @@ fn pushes_and_attributes_are_skipped() {
 #[test]
 fn bounds_are_checked_before_anything_is_allocated() {
     let refused = |bytes: &str| decode(bytes.as_bytes(), &[]).unwrap_err().0.into_owned();
-    for giant in ["*2147483647\r\n", "%999999999999\r\n", "~349526\r\n", "$1048577\r\n", "=999999999999\r\n"] {
+    for giant in ["*2147483647\r\n", "%999999999999\r\n", "~349526\r\n", "$1048577\r\n", "=999999999999\r\n"]
+    {
         assert!(refused(giant).contains("left"), "{giant}");
     }
     assert!(refused("$99999999999999999999\r\n").contains("64 bits"));
     assert!(refused(&"*1\r\n".repeat(17)).contains("16 levels"));
     assert!(refused(&format!("+{}", "x".repeat(MAX_LINE + 1))).contains("does not end"));
-    for streamed in ["$?\r\n", "*?\r\n", ";4\r\n", ".\r\n", "$-2\r\n", "_x\r\n", "#x\r\n", ":\r\n", ",x\r\n"] {
+    for streamed in ["$?\r\n", "*?\r\n", ";4\r\n", ".\r\n", "$-2\r\n", "_x\r\n", "#x\r\n", ":\r\n", ",x\r\n"]
+    {
         refused(streamed);
     }
 }
