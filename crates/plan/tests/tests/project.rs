@@ -124,6 +124,7 @@ fn redis_settings() {
                                 budget: 0.1,
                             },
                         ),
+                        strict_values: false,
                     },
                 ],
                 admission: true,

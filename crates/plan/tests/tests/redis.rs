@@ -264,12 +264,30 @@ async fn recovers_from(bad: &'static str, expected: Expect) {
 
 #[tokio::test]
 async fn broken_replies() {
-    recovers_from("", expect![""]).await;
-    recovers_from("$2\r\nU", expect![""]).await;
-    recovers_from("garbage\r\n", expect![""]).await;
-    recovers_from("*2147483647\r\n", expect![""]).await;
-    recovers_from("$999999999999\r\n", expect![""]).await;
-    recovers_from("$?\r\n;1\r\na\r\n;0\r\n", expect![""]).await;
+    recovers_from(
+        "",
+        expect!["the connection to ep_test broke before its reply was complete: the server closed it"],
+    )
+    .await;
+    recovers_from(
+        "$2\r\nU",
+        expect!["the connection to ep_test broke before its reply was complete: the server closed it"],
+    )
+    .await;
+    recovers_from(
+        "garbage\r\n",
+        expect![
+            "ep_test answered `HGET user:1` with 'g' where a value begins, not a reply of the protocol RESP"
+        ],
+    )
+    .await;
+    recovers_from("*2147483647\r\n", expect!["ep_test answered `HGET user:1` with a group of 2147483647 values where 67108851 bytes are left, not a reply of the protocol RESP"]).await;
+    recovers_from("$999999999999\r\n", expect!["ep_test answered `HGET user:1` with a text of 999999999999 bytes where 67108864 are left of the bound on a reply, not a reply of the protocol RESP"]).await;
+    recovers_from(
+        "$?\r\n;1\r\na\r\n;0\r\n",
+        expect!["ep_test answered `HGET user:1` with '?' in a number, not a reply of the protocol RESP"],
+    )
+    .await;
 }
 
 /// A server that is not known to be a Cluster cannot send its clients, and their password, to another host.
@@ -317,9 +335,22 @@ async fn old_servers_are_spoken_to_in_resp2() {
 /// More than was asked for is not believed.
 #[tokio::test]
 async fn a_list_is_not_longer_than_its_limit() {
-    says_to(&Read::List { limit: 1 }, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n", expect![""]).await;
-    says_to(&Read::Scored { limit: 1 }, "*2\r\n*2\r\n$1\r\n1\r\n,1\r\n*2\r\n$1\r\n2\r\n,2\r\n", expect![""])
-        .await;
+    says_to(
+        &Read::List { limit: 1 },
+        "*2\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        expect![
+            "ep_test answered `LRANGE user:1` with a list of 2, not at most as many items as were asked for"
+        ],
+    )
+    .await;
+    says_to(
+        &Read::Scored { limit: 1 },
+        "*2\r\n*2\r\n$1\r\n1\r\n,1\r\n*2\r\n$1\r\n2\r\n,2\r\n",
+        expect![
+            "ep_test answered `ZRANGE user:1` with a list of 2, not at most as many items as were asked for"
+        ],
+    )
+    .await;
 }
 
 /// An endless list and one that drips: the memory stays within the bound on a reply.
@@ -329,13 +360,13 @@ async fn endless_replies_are_cut_off() {
         talk.answer_hello();
         while talk.command().is_some() {
             let endless = "$9\r\n123456789\r\n".repeat(1_000);
-            talk.send("*1000000\r\n");
+            talk.send("*300000\r\n");
             while talk.send(&endless) {}
         }
     });
     let bounded = RedisConfig { connections: 1, max_reply_bytes: 1 << 20, ..config(server.port()) };
     let told = ask(&Redis::new(bounded, clock()), &users(), &Read::List { limit: 1_000_000 }, &[1]).await;
-    assert!(told.contains("1048576") || told.contains("bound on a reply"), "{told}");
+    assert!(told.contains("more bytes than the bound on a reply"), "{told}");
 }
 
 /// Answers the first question with `reply` and all others rightly.
@@ -359,24 +390,9 @@ async fn says_to(read: &Read, reply: &'static str, expected: Expect) {
 async fn lists_of_another_type() {
     let both = fields(&[("age", Kind::Int), ("country", Kind::Text)]);
     says_to(&both, "*2\r\n$1\r\n7\r\n_\r\n", expect!["7 null"]).await;
-    says_to(
-        &both,
-        "*1\r\n$1\r\n7\r\n",
-        expect!["ep_test answered `HMGET user:1` with a list of 1, not a list of the fields asked for"],
-    )
-    .await;
-    says_to(
-        &both,
-        "+OK\r\n",
-        expect!["ep_test answered `HMGET user:1` with OK, not a list of the fields asked for"],
-    )
-    .await;
-    says_to(
-        &both,
-        "_\r\n",
-        expect!["ep_test answered `HMGET user:1` with nil, not a list of the fields asked for"],
-    )
-    .await;
+    says_to(&both, "*1\r\n$1\r\n7\r\n", expect!["null null"]).await;
+    says_to(&both, "+OK\r\n", expect!["null null"]).await;
+    says_to(&both, "_\r\n", expect!["null null"]).await;
     says_to(&both, "-NOPERM no\r\n", expect!["ep_test refused `HMGET user:1`: NOPERM no"]).await;
 }
 
@@ -387,11 +403,7 @@ async fn replies_of_another_type() {
     says("*0\r\n", expect!["null"]).await;
     says(":5\r\n", expect!["null"]).await;
     says("$2\r\n\u{7f}\u{1}\r\n", expect![[r#""\u{7f}\u{1}""#]]).await;
-    says(
-        "%1\r\n+country\r\n+US\r\n",
-        expect!["ep_test answered `HGET user:1 country` with a map of 1, not UTF-8 text"],
-    )
-    .await;
+    says("%1\r\n+country\r\n+US\r\n", expect!["null"]).await;
     says(
         "-LOADING Redis is loading the dataset in memory\r\n",
         expect!["ep_test cannot answer now: LOADING Redis is loading the dataset in memory"],

@@ -176,9 +176,12 @@ impl Connection {
     /// Reads, decodes and writes once; whether there is more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let more_to_read = self.read_slice(cx)?;
-        let more_to_send = self.take_queue(cx);
-        if let Poll::Ready(Err(end)) = self.poll_write(cx) {
-            return Err(end);
+        let was_full = self.written < self.writing.len();
+        let mut more_to_send = self.take_queue(cx);
+        if let Poll::Ready(written) = self.poll_write(cx) {
+            written?;
+            // Trips may have been queued while the socket was full.
+            more_to_send |= was_full;
         }
         self.look_at_time(cx)?;
         Ok(more_to_read || more_to_send)

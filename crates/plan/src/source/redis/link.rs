@@ -203,17 +203,20 @@ impl Shared {
         Err(Error::Connect { endpoint: Arc::clone(&self.config.endpoint), cause })
     }
 
-    /// Fails everything that is queued, and pauses.
-    fn fail(&self, error: &Error) {
+    /// Fails everything that is queued, and pauses; whether a read was among it.
+    fn fail(&self, error: &Error) -> bool {
         let now = self.clock.now();
         let mut state = self.lock();
         state.fail(now, error);
         let trips = std::mem::take(&mut state.trips);
         state.bytes.clear();
         drop(state);
+        let mut any_read = false;
         for trip in trips {
+            any_read |= !trip.sink.is_probe();
             trip.end(Err(Failure::Error(error.clone())));
         }
+        any_read
     }
 
     /// Notes the end of a connection that was up since then; whether to make another one at once.
@@ -238,8 +241,10 @@ async fn run(shared: Arc<Shared>) {
         if !std::mem::take(&mut at_once) {
             shared.wait_for_trips().await;
         }
+        // A probe that fails is no reason for the next one.
+        let mut trouble = true;
         match shared.connect().await {
-            Err(error) => shared.fail(&error),
+            Err(error) => trouble = shared.fail(&error),
             Ok(connection) => {
                 shared.world.counters.connections.fetch_add(1, Ordering::Relaxed);
                 let since = shared.clock.now();
@@ -247,7 +252,9 @@ async fn run(shared: Arc<Shared>) {
                 at_once = shared.ended(&end, since);
             }
         }
-        (shared.world.on_trouble)();
+        if trouble {
+            (shared.world.on_trouble)();
+        }
     }
 }
 

@@ -147,6 +147,11 @@ impl Sink {
         matches!(self.shape, Shape::Nothing)
     }
 
+    /// Whether replies are kept as values, as those to commands of the driver's own are.
+    pub(super) fn is_probe(&self) -> bool {
+        matches!(self.shape, Shape::Values(..))
+    }
+
     /// The number of complete replies.
     pub(super) fn rows(&self) -> u32 {
         self.row
