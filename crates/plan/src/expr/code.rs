@@ -10,17 +10,17 @@ use super::kernels::{PASS, fetch_cost};
 use super::set::{SCANNED, Set};
 use crate::value::Values;
 
-/// What [`Frame`](super::frame::Frame) evaluates.
+/// The code that [`Frame`](super::frame::Frame) evaluates.
 #[derive(Debug)]
 pub(super) struct Code {
     /// Nodes after those they use; the last is the result.
     pub(super) nodes: Box<[Node]>,
-    /// What their values are; null is of any kind.
+    /// The kinds of their values; null is of any kind.
     pub(super) kinds: Box<[Option<Kind>]>,
     pub(super) tests: Tests,
     /// The columns it reads, ascending.
     pub(super) keys: Box<[Key]>,
-    /// Nanoseconds a row.
+    /// Nanoseconds per row.
     pub(super) cost: f64,
     pub(super) has_text: bool,
     /// Whether a request may bring something that takes time before the first row.

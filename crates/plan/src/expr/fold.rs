@@ -1,4 +1,4 @@
-//! What a node comes down to when some of what it uses is known: constants at load, parameters in a request.
+//! Nodes simplified when some of their operands are known: constants at load, parameters in a request.
 
 use anabranch_rows::Kind;
 
@@ -8,14 +8,14 @@ use super::graph::{At, Literal, Node, Tests};
 use super::{hash, scalar};
 use crate::value::{Scalar, Values};
 
-/// What is known of a node.
+/// The knowledge about a node.
 #[derive(Clone, Copy)]
 pub(super) enum Known<'a> {
     /// Null for all rows.
     Null,
     /// This value for all rows.
     Value(&'a Scalar),
-    /// It has no value: a request's pattern is none.
+    /// It has no value: a request's pattern cannot be used.
     Broken,
     /// It depends on the row.
     Varies {
@@ -24,19 +24,19 @@ pub(super) enum Known<'a> {
     },
 }
 
-/// What a node comes down to.
+/// The simplified form of a node.
 pub(super) enum Outcome {
     /// A value for all rows, or null.
     Value(Option<Scalar>),
     /// Another node.
     Same(At),
-    /// Nothing: a request's pattern is none, as in the node it uses or for this reason.
+    /// No value: a request's pattern cannot be used, as in its operand or for this reason.
     Broken(Option<Box<Error>>),
     /// Itself.
     Keep,
 }
 
-/// What `node` comes down to. What is decided without looking at an operand stays so if that operand is broken.
+/// The simplified form of `node`. A result that does not depend on an operand stays valid if that operand is broken.
 pub(super) fn simplify<'a>(
     node: &Node,
     known: impl Fn(At) -> Known<'a>,

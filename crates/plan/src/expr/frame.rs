@@ -1,4 +1,4 @@
-//! One evaluation: what the nodes come down to for these rows and parameters, and room for a chunk's values.
+//! One evaluation: the nodes simplified for these rows and parameters, and memory for the values of a chunk.
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Dictionary, Key, Kind, Rows, Selection};
@@ -17,21 +17,21 @@ use crate::value::{Scalar, Values};
 /// Rows of a chunk: few enough that the values of a few nodes stay in the nearest cache.
 pub(super) const CHUNK: usize = 512;
 /// About how much work there is between two looks at whether to stop, in nanoseconds.
-const NANOS_A_CHECK: f64 = 4_000.0;
+const NANOS_PER_CHECK: f64 = 4_000.0;
 
-/// What a node is in this evaluation.
+/// The role of a node in this evaluation.
 pub(super) enum State<'a> {
-    /// Nobody needs it.
+    /// No other node needs it.
     Idle,
     /// The same for all rows.
     Known(Option<Scalar>),
-    /// A request's pattern is none.
+    /// A request's pattern cannot be used.
     Broken(Box<Error>),
     /// The same as another.
     Same(At),
     /// The codes of another, with another dictionary.
     Case(At),
-    /// A column. The slot is used when its rows are not in a row.
+    /// A column. The slot is used when its rows are not consecutive.
     Leaf(Leaf<'a>, usize),
     /// Computed by chunks, in this slot.
     Step(usize),
@@ -62,14 +62,14 @@ pub(super) enum Valid {
     Mask(At),
 }
 
-/// What strings mean in this evaluation, by node.
+/// The dictionaries and tables of strings in this evaluation, by node.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) dictionaries: Vec<Option<Merged>>,
     pub(super) tables: Vec<Option<Table>>,
     /// Integers by code, for functions from strings to integers.
     pub(super) ints: Vec<Option<Box<[i64]>>>,
-    /// How many dictionary entries were tested.
+    /// The number of dictionary entries that were tested.
     pub(super) tested: usize,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Frame<'a> {
     pub(super) floats: SmallVec<[f64; 32]>,
     pub(super) ints: Vec<i64>,
     pub(super) codes: Vec<i32>,
-    /// Two a node: which rows have a value; and what it is, for truth values.
+    /// Two per node: the rows that have a value; and the value itself, for truth values.
     pub(super) masks: SmallVec<[u64; 32]>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// What can be said before the first chunk.
+    /// Everything that is known before the first chunk.
     pub(super) fn prepare(&mut self, check: &Check<'_>) -> Result<(), Error> {
         self.resolve();
         if let State::Broken(error) = &self.states[self.code.root()] {
@@ -157,7 +157,7 @@ impl<'a> Frame<'a> {
         mut done: impl FnMut(&Frame<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let rows = self.rows.len();
-        let between = (NANOS_A_CHECK / (self.code.cost + 0.1) / CHUNK as f64).clamp(1.0, 16.0) as usize;
+        let between = (NANOS_PER_CHECK / (self.code.cost + 0.1) / CHUNK as f64).clamp(1.0, 16.0) as usize;
         for (at, start) in (0..rows).step_by(CHUNK).enumerate() {
             if at > 0 && at % between == 0 && check.should_stop() {
                 return Err(Error::Stopped);
@@ -170,7 +170,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// What each node comes down to.
+    /// Simplifies each node.
     fn resolve(&mut self) {
         self.states.reserve_exact(self.code.nodes.len());
         for node in &self.code.nodes {

@@ -1,4 +1,4 @@
-//! Checked expressions as nodes, equal ones only once, what can be computed at load computed.
+//! Checked expressions as nodes: equal ones only once, constants computed at load.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Node {
     }
 }
 
-/// What nodes look things up in.
+/// The sets and patterns that nodes test with.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
     pub(super) sets: Vec<Set>,
@@ -138,7 +138,7 @@ pub(super) struct Graph {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) nodes: Box<[Node]>,
-    /// What their values are; null is of any kind.
+    /// The kinds of their values; null is of any kind.
     pub(super) kinds: Box<[Option<Kind>]>,
     pub(super) tests: Tests,
 }

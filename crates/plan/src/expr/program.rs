@@ -1,4 +1,4 @@
-//! Compiled expressions and predicates: what the rest of the crate calls.
+//! Compiled expressions and predicates: the interface for the rest of the crate.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Program {
         Some(Program { code })
     }
 
-    /// What its values are; `None` if they are all null.
+    /// The kind of its values; `None` if they are all null.
     pub fn kind(&self) -> Option<Kind> {
         self.code.kinds[self.code.root()]
     }

@@ -1,4 +1,4 @@
-//! What the functions mean, for single values. The kernels are these, for many rows.
+//! The functions for single values. The kernels are the same functions for many rows.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What each node does with a chunk: numbers, and picking one of two.
+//! The work of each node on a chunk: numbers, and choosing one of two.
 
 use anabranch_rows::Kind;
 

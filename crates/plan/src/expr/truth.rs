@@ -1,4 +1,4 @@
-//! What each node does with a chunk: predicates and truth values, 64 rows a word.
+//! The work of each node on a chunk: predicates and truth values, 64 rows per word.
 
 use anabranch_rows::Kind;
 use hashbrown::HashSet;

@@ -1,9 +1,12 @@
 //! Functions and lists of requests, one example each.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use anabranch_content::{Config as StoreConfig, Store};
 use anabranch_engine::Check;
-use anabranch_plan::{List, Request, Scalar, Values};
+use anabranch_plan::{Config, Engine, List, Registries, Request, RunOptions, Scalar, Values};
+use anabranch_plan_inspect::capture::{Replayer, run_recorded};
 use anabranch_rows::Kind;
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -64,8 +67,8 @@ fn hashes_are_the_same_for_ever() {
         values(json!({"op": "hash", "seed": 7, "x": {"op": "key_ref", "key": key}}), &no_params())
     };
     expect![[r#"
-        [Some(Int(0)), Some(Int(0)), Some(Int(0)), Some(Int(0))]
-        [Some(Int(0)), None, Some(Int(0)), Some(Int(0))]"#]]
+        [Some(Int(2420754408560169)), Some(Int(5680672438791086)), Some(Int(5627919913084876)), Some(Int(60870795451300))]
+        [Some(Int(3680085782256107)), None, Some(Int(5275509637112136)), Some(Int(5472668026416155))]"#]]
     .assert_eq(&format!("{:?}\n{:?}", of("id"), of("title")));
     assert_eq!(of("weight")[1], of("id")[1], "2.0 and 2 are equal");
 }
@@ -155,4 +158,38 @@ fn requests_bring_lists() {
         "`seen` must be a list of at most 100000 ints of 64 bits or null, not a list of 100001"
     );
     assert_eq!(wrong(json!({"limit": [1]})), "`limit` must be an int of 64 bits or null, not a list");
+}
+
+/// A replay computes the same, although the clock has gone on.
+#[test]
+fn captures_keep_the_time_and_the_lists_of_a_request() {
+    let keys = r#"key = [{ key_id = 1, name = "id", type = "int", nullable = false, allow_write = false },
+        { key_id = 2, name = "at", type = "float", nullable = true }]"#;
+    let params = r#"param = [{ param_id = 1, name = "seen", type = "int_list", nullable = true }]"#;
+    let (registries, _) = Registries::parse([("keys.toml", keys), ("params.toml", params)], None).unwrap();
+    let engine = Engine::load(Config::new(registries, Vec::new())).unwrap();
+    let plan = json!({
+        "schema_version": 1, "plan_name": "test", "outputs": ["timed"],
+        "nodes": [
+            {"node_id": "rows", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},
+            {"node_id": "unseen", "op": "core::filter", "inputs": ["rows"], "params": {"pred_id": "unseen"}},
+            {"node_id": "timed", "op": "core::vm", "inputs": ["unseen"], "params": {"out_key": 2, "expr_id": "now"}},
+        ],
+        "expr_table": {"now": {"op": "now"}},
+        "pred_table": {"unseen": {"op": "not", "x": {"op": "in", "lhs": {"op": "key_ref", "key_id": 1},
+            "list": {"op": "param_ref", "param_id": 1}}}},
+    });
+    let plan = engine.compile(&plan.to_string(), Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+    let request = json!({"user_id": 1, "request_id": "r", "param_overrides": {"seen": [2]}});
+    let request = Request::parse(request.to_string(), engine.registries()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (answer, taken) = run_recorded(&plan, request, &RunOptions::default(), 1 << 20).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.outputs[0].ids().collect::<Vec<_>>(), [1, 3]);
+        let store = Store::in_memory(StoreConfig::default()).unwrap();
+        let address = taken.unwrap().write(&store, None).await.unwrap();
+        let replayed = Replayer::default().replay_from(&store, address).await.unwrap();
+        assert!(replayed.same, "{}", String::from_utf8_lossy(&replayed.bytes));
+    });
 }
