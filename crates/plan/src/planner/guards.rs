@@ -153,21 +153,6 @@ fn name(keys: &Keys, key: Key) -> String {
     keys.get(key).map_or_else(|| format!("key {key}"), |entry| entry.name.clone())
 }
 
-impl Range {
-    fn has(&self, value: &Scalar) -> bool {
-        match value {
-            Scalar::Int(value) => self.holds(*value as f64),
-            Scalar::Float(value) => self.holds(*value),
-            Scalar::Bool(_) | Scalar::Text(_) => false,
-        }
-    }
-
-    /// Whether a value lies in it.
-    pub(crate) fn holds(&self, value: f64) -> bool {
-        (self.least..=self.most).contains(&value)
-    }
-}
-
 /// The columns of its output that a node makes itself: those that it does not just pass on.
 pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<MadeColumn> {
     let takes = draft.planned.takes.first().filter(|takes| takes.passes);
