@@ -35,6 +35,8 @@ mod own_golden;
 mod requests_doc;
 mod why;
 mod ends;
+mod early;
+mod malformed;
 mod admission;
 mod deadlines;
 mod trouble;
