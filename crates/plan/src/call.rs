@@ -1,22 +1,27 @@
 //! One request, as its nodes see it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_engine::clock::Clock;
+use anabranch_rows::Rows;
 
 use crate::bounds::Budget;
 use crate::document::StaleTerms;
 use crate::inspect::{Observer, Recording};
-use crate::source::{self, Reply, Shared, StaleReads, StaleUse};
+use crate::request::{Request, RequestValues, UserId};
+use crate::source::{self, Reply, Shared, Spoiled, StaleReads, StaleUse};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
 pub struct Call {
-    /// The id of the user that the request is for.
-    pub user: i64,
+    /// The user that the request is for.
+    pub user: UserId,
     /// The parameters, by their place in the registry.
     pub params: Values,
+    /// The rows that the request brings, if it brings any.
+    pub candidates: Option<Rows>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The trips made so far.
@@ -28,6 +33,8 @@ pub struct Call {
     pub(crate) answers: Answers,
     /// The observer of an inspected request.
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// By node, the values that could not be read.
+    pub(crate) spoiled: Mutex<BTreeMap<usize, Spoiled>>,
 }
 
 /// The layer that answers the reads of a request.
@@ -58,25 +65,35 @@ pub struct Tally {
 impl Tally {
     /// Adds the trips of a reply.
     pub(crate) fn count(&self, reply: &Result<Reply, source::Error>) {
-        if let Ok(reply) = reply {
-            self.trips.fetch_add(reply.trips, Ordering::Relaxed);
-            self.commands.fetch_add(reply.commands, Ordering::Relaxed);
+        match reply {
+            Ok(reply) => {
+                self.trips.fetch_add(reply.trips, Ordering::Relaxed);
+                self.commands.fetch_add(reply.commands, Ordering::Relaxed);
+            }
+            Err(error) => _ = self.trips.fetch_add(error.trips(), Ordering::Relaxed),
         }
     }
 }
 
 impl Call {
     /// A request that reads from the sources and is not inspected.
-    pub fn new(user: i64, params: Values, clock: Arc<dyn Clock>) -> Call {
+    pub fn of(request: Request, clock: Arc<dyn Clock>) -> Call {
+        Call::with(request.values, clock)
+    }
+
+    fn with(values: RequestValues, clock: Arc<dyn Clock>) -> Call {
+        let RequestValues { user, params, candidates } = values;
         Call {
             user,
             params,
+            candidates,
             clock,
             tally: Tally::default(),
             budget: Budget::default(),
             shared: Box::default(),
             answers: Answers::Live,
             observer: None,
+            spoiled: Mutex::default(),
         }
     }
 
@@ -88,8 +105,29 @@ impl Call {
             }
             Answers::Live | Answers::Stale(_) => Answers::Stale(StaleReads::new(terms)),
         };
-        let call = Call::new(self.user, self.params.clone(), Arc::clone(&self.clock));
+        let values = RequestValues {
+            user: self.user.clone(),
+            params: self.params.clone(),
+            candidates: self.candidates.clone(),
+        };
+        let call = Call::with(values, Arc::clone(&self.clock));
         Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
+    }
+
+    /// Notes values that could not be read for a node.
+    pub(crate) fn spoil(&self, node: usize, spoiled: &Spoiled) {
+        if spoiled.count > 0 {
+            self.lock_spoiled().entry(node).or_default().add(spoiled.clone());
+        }
+    }
+
+    /// The values that could not be read, by node.
+    pub(crate) fn take_spoiled(&self) -> BTreeMap<usize, Spoiled> {
+        std::mem::take(&mut *self.lock_spoiled())
+    }
+
+    fn lock_spoiled(&self) -> MutexGuard<'_, BTreeMap<usize, Spoiled>> {
+        self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The use of earlier replies, if reads are answered by them.

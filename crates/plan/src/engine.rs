@@ -17,17 +17,18 @@ use anabranch_text::{Problem, Problems};
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::bounds::Budget;
-use crate::call::{Answers, Call, Tally};
+use crate::call::{Answers, Call};
 use crate::compiled::Compiled;
 use crate::error::Error;
 use crate::inspect::{Inspected, Inspection, Replay};
+use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
 use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Shared, Source, StaleStore};
+use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -401,7 +402,7 @@ impl Plan {
             plan.times.renew(&plan.stages, &plan.graph, &plan.policies);
         }
         let (answer, failed_ledger) = match ended {
-            Ok(_) => (Ok(self.answer(request_id, work, &call.tally)), Vec::new()),
+            Ok(_) => (Ok(self.answer(request_id, work, &call)), Vec::new()),
             Err(error) => (Err(error), work.into_ledger()),
         };
         pass.end(&answer);
@@ -415,17 +416,23 @@ impl Plan {
             Some(Replay { recording, clock }) => (clock, Answers::Recorded { recording, stale: false }),
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
-        let call = Call::new(request.user_id, request.params, clock);
+        let call = Call::of(request, clock);
         let budget = Budget::new(self.engine.0.registries.limits.bounds);
         Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 
-    fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {
-        let (outputs, ledger) = work.into_outputs();
+    fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {
+        let (outputs, mut ledger) = work.into_outputs();
+        let malformed = |(node, spoiled): (usize, Spoiled)| {
+            LedgerEntry::malformed(&self.compiled.nodes[node].id, spoiled)
+        };
+        ledger.extend(call.take_spoiled().into_iter().map(malformed));
+        let tally = &call.tally;
         Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
             outputs,
+            output_names: Arc::clone(&self.compiled.output_names),
             ledger,
             stats: Stats {
                 trips: tally.trips.load(Ordering::Relaxed),

@@ -12,7 +12,7 @@ use anabranch_engine::{Failure, NodeId, Stopped};
 use anabranch_text::Problems;
 
 use crate::bounds::OverBudget;
-use crate::compiled::{Compiled, What, short};
+use crate::compiled::{Compiled, What};
 use crate::expr;
 use crate::run::Fault;
 use crate::source;
@@ -120,7 +120,7 @@ impl Error {
                     Failure::Abandoned => (None, Failure::Abandoned),
                 };
                 let node = &plan.nodes[number.unwrap_or_else(|| plan.first_node(stage.index()))];
-                let (id, op) = (node.id.clone(), short(node.op.spec().name).to_owned());
+                let (id, op) = (node.id.clone(), node.op.spec().name.to_owned());
                 Error::Node { node: id, op, failure: Box::new(failure) }
             }
             Stopped::Deadline { late } => Error::Deadline { late: names(late) },

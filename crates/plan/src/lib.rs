@@ -80,7 +80,8 @@ mod capture_settings;
 mod project;
 mod compiled;
 mod planner;
-mod degrade;
+mod stand_in;
+mod watch;
 mod run;
 mod metrics;
 mod admission;
@@ -102,9 +103,9 @@ pub use error::{Error, OpError};
 pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
-    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes, Wait,
-    WaitFuture, When,
+    Arg, Build, Choice, Compute, Condition, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark,
+    Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
+    Wait, WaitFuture, When, Window,
 };
 pub use places::with_lines;
 pub use project::{
@@ -112,10 +113,10 @@ pub use project::{
 };
 pub use registry::{
     BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
-    ParamEntry, Params, Payload, PayloadType, Registries, Status,
+    ParamEntry, Params, Payload, PayloadType, Registries, Shape, Status,
 };
-pub use request::{Request, RequestError};
+pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use source::Sources;
-pub use value::{Scalar, Values};
+pub use value::{List, Scalar, Values};

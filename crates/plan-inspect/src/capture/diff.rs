@@ -18,7 +18,7 @@ use anabranch_plan::Answer;
 use anabranch_plan::Scalar;
 use anabranch_plan::inspect::{Inspection, PlanNode};
 use anabranch_plan::source;
-use anabranch_plan::{Plan, RunOptions};
+use anabranch_plan::{LedgerEntry, Plan, Rule, RunOptions};
 
 /// How many requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
@@ -199,7 +199,7 @@ impl<'a> Differ<'a> {
         if capture.outcome.failure.is_some() {
             return Ok(Err("the captured request failed".to_owned()));
         }
-        if !capture.outcome.ledger.is_empty() {
+        if capture.outcome.ledger.iter().any(LedgerEntry::replaces_rows) {
             return Ok(Err("the captured answer was degraded".to_owned()));
         }
         let before = match &self.before {
@@ -335,9 +335,13 @@ fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
 
 /// The key that the last sort of a plan goes by.
 fn last_sort(plan: &Plan) -> Option<String> {
-    let sorts = |node: &&PlanNode| ["core::sort", "core::topk"].contains(&node.op.spec().name);
-    let last = plan.compiled().nodes.iter().rev().find(sorts)?;
-    last.about.settings.iter().find(|(name, _)| name == "by").map(|(_, key)| key.clone())
+    let compiled = plan.compiled();
+    let sorted = |node: &PlanNode| match &node.about.rule {
+        Some(Rule::Sorted(keys) | Rule::Top(keys, _)) => keys.first().map(|key| key.key),
+        _ => None,
+    };
+    let key = compiled.nodes.iter().rev().find_map(sorted)?;
+    compiled.registries.keys.get(key).map(|entry| entry.name.clone())
 }
 
 fn mean(sum: f64, count: u64) -> f64 {

@@ -201,24 +201,28 @@ impl Reader {
     pub(super) fn trip(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
         let kept = self.group.memory.get().map(|memory| (Arc::clone(memory), keys.clone()));
         match self.bound.fetch(keys) {
-            Fetch::Ready(reply) => Fetch::Ready(landed(reply, kept, call)),
+            Fetch::Ready(reply) => Fetch::Ready(landed(reply, self.node, kept, call)),
             Fetch::Later(reply) => {
-                let call = Arc::clone(call);
-                let landed: Later = Box::pin(async move { landed(reply.await, kept, &call) });
+                let (node, call) = (self.node, Arc::clone(call));
+                let landed: Later = Box::pin(async move { landed(reply.await, node, kept, &call) });
                 Fetch::Later(landed)
             }
         }
     }
 }
 
-/// Counts a trip that is back, and remembers its reply.
+/// Counts a trip of a node that is back, and remembers its reply.
 fn landed(
     reply: Result<Reply, Error>,
+    node: usize,
     kept: Option<(Arc<Memory>, Keys)>,
     call: &Call,
 ) -> Result<Reply, Error> {
-    if let (Ok(reply), Some((memory, keys))) = (&reply, kept) {
-        memory.remember(keys, reply.data.clone(), call.clock.now());
+    if let Ok(reply) = &reply {
+        call.spoil(node, &reply.spoiled);
+        if let Some((memory, keys)) = kept {
+            memory.remember(keys, reply.data.clone(), call.clock.now());
+        }
     }
     call.tally.count(&reply);
     reply

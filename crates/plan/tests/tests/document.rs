@@ -5,6 +5,7 @@ use anabranch_plan::{
     Registries, Spec, plan_info,
 };
 use expect_test::{Expect, expect};
+use serde_json::json;
 
 /// An op that is never run.
 struct Fake(Spec);
@@ -148,7 +149,12 @@ fn text_that_is_no_plan() {
         "{\"nodes\": [],\n \"a\": {\"x\": 1, \"x\": 2}}",
         expect!["line 2, column 18: not a JSON plan: field `x` is there twice"],
     );
-    check(&"[".repeat(1000), expect!["line 1, column 128: not a JSON plan: recursion limit exceeded"]);
+    check(
+        &"[".repeat(1000),
+        expect![
+            "line 1, column 301: not a JSON plan: nested deeper than 300 levels; an expression may have 256 of them"
+        ],
+    );
     check(
         &plan(SOURCE, ",\"outputs\":[\"s\"],\"x\":1e999"),
         expect!["line 1, column 119: not a JSON plan: number out of range"],
@@ -265,7 +271,7 @@ fn parameters() {
         &plan(&nodes, r#","outputs":["e"]"#),
         expect![[r#"
             node `a` (fake::fetch), fanuot: fake::fetch has no such parameter (did you mean `fanout`?)
-            node `a` (fake::fetch), endpoint: is missing; it must be the id of a redis endpoint
+            node `a` (fake::fetch), endpoint: is missing; it must be the id or name of a redis endpoint
             node `a` (fake::fetch), fanout: must be a whole number from 1 to 1000, not 0
             node `a` (fake::fetch), weight: must be a number, not the string `w`
             node `b` (fake::fetch), trace: must be a string or null, not 1
@@ -273,7 +279,6 @@ fn parameters() {
             node `b` (fake::fetch), fanout: must be a whole number from 1 to 1000, not 1.5
             node `c` (fake::fetch), endpoint: endpoint `ep_0002` is of kind http; fake::fetch needs redis
             node `c` (fake::fetch), fanout: must be a whole number from 1 to 1000, not 1e+300
-            node `d` (fake::fetch), endpoint: there is no endpoint `users` (the endpoint of this name has the id `ep_0001`)
             node `d` (fake::fetch), fanout: must be a whole number from 1 to 1000, not 1e+20
             node `e` (fake::merge), rhs: there is no node `x`
             node `e` (fake::merge), others: must be a list of ids of nodes, not 1
@@ -288,7 +293,6 @@ fn parameters() {
             node `g` (fake::score), expr_id: there is no `e9` in expr_table
             node `h` (fake::score), out_key: there is no key -1
             node `h` (fake::score), expr_id: must be the id of an entry of expr_table, not 3
-            node `i` (fake::score), out_key: must be the number of a key, not the string `final_score`
             node `i` (fake::score), expr_id: is missing; it must be the id of an entry of expr_table
             node `j` (fake::keep), pred_id: there is no `p1` in pred_table"#]],
     );
@@ -466,7 +470,7 @@ fn tables() {
     check(
         &plan(&nodes, tables),
         expect![[r#"
-            expr_table.e1.op: unknown expression op `wat` (there are neg, abs, log, exp, lower, upper, add, sub, mul, div, min, max, pow, coalesce, const_number, const_null, const_string, const_bool, key_ref, param_ref, clamp, if)
+            expr_table.e1.op: unknown expression op `wat` (there are neg, abs, log, exp, floor, ceil, round, length, lower, upper, add, sub, mul, div, mod, min, max, pow, coalesce, const_number, const_null, const_string, const_bool, key_ref, param_ref, clamp, if, now, hash)
             pred_table.p1: a predicate is an object, not 7"#]],
     );
 }
@@ -540,4 +544,23 @@ fn info() {
     .assert_eq(&serde_json::to_string_pretty(&info).unwrap());
     let info = plan_info(&parse(&plan(SOURCE, r#","outputs":["s"]"#)).0.unwrap(), &ops(), &registries());
     assert_eq!(info["capabilities_digest"], "");
+}
+
+/// A sum of 130 terms leans to the left, 130 levels deep.
+#[test]
+fn a_long_sum_loads_and_a_longer_one_is_refused_with_our_limit() {
+    let sum = |terms: usize| {
+        let mut sum = json!({"op": "const_number", "value": 1});
+        for _ in 1..terms {
+            sum = json!({"op": "add", "a": sum, "b": {"op": "const_number", "value": 1}});
+        }
+        plan(SOURCE, &format!(",\"outputs\":[\"s\"],\"expr_table\":{{\"e\":{sum}}}"))
+    };
+    let errors = |text: &str| parse(text).1.to_string();
+    assert_eq!(errors(&sum(130)), "");
+    assert_eq!(errors(&sum(256)), "");
+    let refused = "an expression may be nested 256 levels deep; this one is deeper \
+                   (compute a part of it in a column of its own first)";
+    assert_eq!(errors(&sum(257)), format!("expr_table.e: {refused}"));
+    assert!(errors(&sum(3_000)).ends_with("an expression may have 256 of them"), "{}", errors(&sum(3_000)));
 }

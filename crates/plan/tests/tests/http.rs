@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_engine::retry::{Classified as _, Severity};
 use anabranch_plan::source::{Http, HttpConfig, Keys, Pattern, Read, Source};
 use anabranch_rows::Kind;
 use anabranch_testkit::FakeServer;
@@ -158,7 +159,7 @@ async fn a_server_that_is_gone_silent_or_breaks_off() {
     });
     let source = http(&half);
     let told = ask(&source, &users(), &country(), &[1]).await;
-    assert!(told.starts_with("no connection to ep_http: the reply broke off"), "{told}");
+    assert!(told.starts_with("the connection to ep_http broke before its reply was complete"), "{told}");
     assert_eq!(ask(&source, &users(), &country(), &[1]).await, r#""US""#);
 }
 
@@ -174,4 +175,68 @@ async fn connections_are_kept_and_shared() {
         assert!(replies.iter().all(|reply| show(reply) == "[1]"));
     }
     assert!(server.connections() <= 15, "{} connections", server.connections());
+}
+
+/// The reply to a read from a server that sends these bytes, and then `more` of them for as long as it can.
+async fn told(head: &'static str, more: &'static str) -> String {
+    let server = FakeServer::start(move |talk| {
+        talk.http_request();
+        talk.send(format!("HTTP/1.1 {head}"));
+        let more = more.repeat(1_000);
+        while !more.is_empty() && talk.send(&more) {}
+    });
+    let config = HttpConfig { endpoint: "ep_http".into(), ..HttpConfig::new(url(&server)) };
+    let config = HttpConfig { response_timeout: HANGS, ..config };
+    let told = ask(&Http::new(config, clock()), &users(), &country(), &[1, 2]).await;
+    told.replace(&server.port().to_string(), "PORT")
+}
+
+fn url(server: &FakeServer) -> String {
+    format!("http://127.0.0.1:{}/read", server.port())
+}
+
+#[tokio::test]
+async fn hostile_replies_are_refused_as_they_come() {
+    let endless = "200 OK\r\nconnection: close\r\n\r\n";
+    let check = async |head: &'static str, more: &'static str, expected: Expect| {
+        expected.assert_eq(&told(head, more).await);
+    };
+    check("200 OK\r\nconnection: close\r\n\r\n{\"rows\":[{}", ",{\"\":0}", expect![""]).await;
+    check("200 OK\r\nconnection: close\r\n\r\n{\"rows\":[{\"country\":\"", "x", expect![""]).await;
+    check("200 OK\r\nconnection: close\r\n\r\n{\"other\":[0", ",[]", expect![""]).await;
+    check(endless, "[", expect![""]).await;
+    check(endless, " ", expect![""]).await;
+    let gzip = "200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
+    check(gzip, "\u{1f}", expect![""]).await;
+    check("429 Slow Down\r\nretry-after: 3\r\ncontent-length: 2\r\n\r\nno", "", expect![""]).await;
+    check("500 Oh\r\nconnection: close\r\n\r\n", "no ", expect![""]).await;
+}
+
+#[tokio::test]
+async fn the_pause_that_a_server_asks_for_is_kept() {
+    let server = FakeServer::start(|talk| {
+        talk.http_request();
+        talk.send("HTTP/1.1 503 Busy\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n");
+    });
+    let bound = http(&server).bind(&users(), &country());
+    let error = fetch(&bound, Keys::Ids(vec![1])).await.unwrap_err();
+    let retry_after = Some(Duration::from_secs(3));
+    assert_eq!(error.severity(), Severity::Throttled { retry_after });
+}
+
+#[tokio::test]
+async fn values_that_cannot_be_read_cost_their_field() {
+    let server = FakeServer::start(|talk| {
+        let rows = r#"{"rows": [{"age": 7, "country": ["x"]}, {"age": 1.5, "country": "US"}]}"#;
+        while talk.http_request().is_some() && talk.http_reply("200 OK", rows) {}
+    });
+    let read = fields(&[("age", Kind::Int), ("country", Kind::Text)]);
+    let reply = fetch(&http(&server).bind(&users(), &read), Keys::Ids(vec![1, 2])).await;
+    assert_eq!(show(&reply), "7 null\nnull \"US\"");
+    let spoiled = reply.unwrap().spoiled;
+    assert_eq!(spoiled.count, 2);
+    assert!(spoiled.first.unwrap().contains("a list as `country` of `user:1`, not UTF-8 text"));
+    let strict = HttpConfig { strict_values: true, ..HttpConfig::new(url(&server)) };
+    let refused = ask(&Http::new(strict, clock()), &users(), &read, &[1, 2]).await;
+    assert!(refused.contains("as `country` of `user:1`"), "{refused}");
 }

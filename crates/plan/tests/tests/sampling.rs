@@ -51,8 +51,9 @@ fn plan(engine: &Engine) -> Plan {
 
 fn ask(sim: &Sim, plan: &Plan, sampler: &Sampler, users: std::ops::Range<i64>) {
     for user in users {
-        let mut request = Request::new(user, plan.engine().registries());
-        request.params[1] = Some(Scalar::Text("Straße".into()));
+        let registries = plan.engine().registries();
+        let mut request = Request::new(user, registries);
+        request.set("pattern", Some(Scalar::Text("Straße".into())), registries).unwrap();
         sim.block_on(sampler.run(plan, request, &RunOptions::default())).unwrap();
     }
 }
