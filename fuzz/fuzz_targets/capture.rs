@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use anabranch_plan::Registries;
-use anabranch_plan::captures::decoders;
+use anabranch_plan_inspect::capture::decoders;
 use libfuzzer_sys::fuzz_target;
 
 static REGISTRIES: LazyLock<Registries> = LazyLock::new(|| {

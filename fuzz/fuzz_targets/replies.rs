@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use anabranch_plan::sources::decoders;
+use anabranch_plan::source::decoders;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| decoders::any(bytes));

@@ -49,11 +49,11 @@ fn answer(line: &str) -> Result<String, Fault> {
 fn measure(window: Duration, compute: impl Fn() -> PolarsResult<DataFrame>) -> Result<String, Fault> {
     let digest = digest(&compute()?)?;
     let began = Instant::now();
-    drop(black_box(compute()?));
+    black_box(read_out(&compute()?)?);
     let runs = (window.as_nanos() / began.elapsed().as_nanos().max(1)).clamp(1, 1_000_000) as u32;
     let (began, cpu) = (Instant::now(), cpu_time());
     for _ in 0..runs {
-        drop(black_box(compute()?));
+        black_box(read_out(&compute()?)?);
     }
     let (wall, cpu) = (began.elapsed(), cpu_time() - cpu);
     let share = |time: Duration| time.as_nanos() as f64 / f64::from(runs);
@@ -62,6 +62,13 @@ fn measure(window: Duration, compute: impl Fn() -> PolarsResult<DataFrame>) -> R
 
 fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("a process's CPU time is not negative")
+}
+
+/// Looks at every id and score once: an answer is there to be read.
+fn read_out(frame: &DataFrame) -> PolarsResult<u64> {
+    let (ids, scores) = (frame.column("id")?.i64()?, frame.column("score")?.f64()?);
+    let rows = ids.into_no_null_iter().zip(scores.into_no_null_iter());
+    Ok(rows.fold(0, |sum: u64, (id, score)| sum.wrapping_add(id as u64).wrapping_add(score.to_bits())))
 }
 
 fn digest(frame: &DataFrame) -> PolarsResult<u64> {

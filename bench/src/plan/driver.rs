@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anabranch_plan::sources::{self, Bound, Fault, Fetch, Keys, Pattern, Read, Redis, Source};
+use anabranch_plan::source::{self, Bound, Fault, Fetch, Keys, Pattern, Read, Redis, Source};
 use tokio::runtime::Runtime;
 
 use super::aims::Aims;
@@ -72,7 +72,7 @@ impl Ground {
         let server = Server::start();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (redis, config) = ours::redis(server.port());
-        runtime.block_on(sources::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
+        runtime.block_on(source::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
         let connections = runtime.block_on(Connections::open(server.port(), config.connections));
         let peer = Arc::new(RedisRs(connections.map_err(io::Error::other)?));
         let floor = runtime.block_on(Floor::open(server.port(), config.connections))?;

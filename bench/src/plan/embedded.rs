@@ -25,11 +25,15 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
         ("concat_plan", plans::concat()),
         ("chain_100", plans::chain(Chained::Take)),
         ("wide_100", plans::wide()),
-        ("chain_async_100", plans::chain(Chained::Sleep)),
+        ("chain_async_100", plans::chain(Chained::Later)),
         ("follow_10", plans::follow(10)),
         ("follow_100", plans::follow(100)),
         ("follow_1000", plans::follow(1_000)),
+        ("follow_100, remembered", plans::remembering(&plans::follow(100))),
         ("feed_100", plans::feed(100)),
+        ("10 rows, 5 columns", plans::funnel(10, false, 5)),
+        ("1000000 rows, best 10", plans::funnel(1_000_000, true, 0)),
+        ("1000000 rows, best 10, 5 columns", plans::funnel(1_000_000, true, 5)),
     ];
     let data = ours::embedded();
     let plans = texts.each_ref().map(|(_, text)| Ours::new(text, Arc::new(ours::memory(&data))));

@@ -6,6 +6,7 @@ mod server;
 mod turns;
 mod by_hand;
 mod cpu;
+mod own_ops;
 mod ours;
 mod polars_peer;
 mod aims;
@@ -17,6 +18,7 @@ mod hedge;
 mod guarded;
 mod pipelines;
 mod embedded;
+mod by_op;
 mod offload;
 mod typescript;
 
@@ -55,6 +57,7 @@ type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 const PARTS: [Part; 8] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
+    ("ops", by_op::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
     ("driver", driver::report),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock, SystemClock};
-use anabranch_plan::sources::{Memory, MemoryData, Redis, RedisConfig, Source};
+use anabranch_plan::source::{Memory, MemoryData, Redis, RedisConfig, Source};
 use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Scalar};
 use anabranch_rows::Key;
 
 use super::by_hand::Row;
 use super::data::{self, VIEWER};
+use super::own_ops;
 use super::plans::{COUNTRY, KEYS, PARAMS, SCORE, endpoints};
 
 /// A plan, and the request that is made of it again and again.
@@ -26,7 +27,9 @@ pub(super) struct Ours {
 impl Ours {
     /// A plan that reads from this source.
     pub(super) fn new(text: &str, source: Arc<dyn Source>) -> Ours {
-        let config = Config::new(registries(DEFAULT_PORT), vec![source]);
+        let mut config = Config::new(registries(DEFAULT_PORT), vec![source]);
+        config.ops.add(own_ops::Later);
+        config.ops.add(own_ops::Given);
         let engine = Engine::load(config).expect("no setting is zero");
         let plan = engine.compile(text, Path::new(".")).unwrap_or_else(|error| panic!("{error}: {text}"));
         let request = Request::new(VIEWER, engine.registries());
@@ -53,9 +56,23 @@ impl Ours {
         self.plan.run_with(self.request.clone(), &self.options).await.expect("the plan runs")
     }
 
+    /// The keys that its rows have.
+    pub(super) fn keys(&self) -> anabranch_plan::Keys {
+        self.plan.engine().registries().keys.clone()
+    }
+
     pub(super) async fn rows(&self) -> Vec<Row> {
         rows(&self.answer().await)
     }
+}
+
+/// The ids and scores of an answer, as its columns have them.
+pub(super) fn scores(answer: &Answer) -> impl Iterator<Item = (i64, f64)> + '_ {
+    answer.outputs.iter().flat_map(|rows| {
+        let scores = rows.batch().column(Key(SCORE)).and_then(|column| column.as_float());
+        let scores = scores.expect("the plan writes scores").values();
+        rows.iter().zip(rows.ids()).map(|(row, id)| (id, scores[row]))
+    })
 }
 
 /// All rows of an answer.

@@ -128,36 +128,66 @@ pub(super) fn chain(op: Chained) -> String {
     text(op.name(), &plan, &["t99"], json!({}), json!({}))
 }
 
-/// What the nodes of a chain do: next to nothing, at once or after having waited for nothing.
+/// What the nodes of a chain do: next to nothing, at once or after the executor has had a turn.
 #[derive(Clone, Copy)]
 pub(super) enum Chained {
     Take,
-    Sleep,
+    Later,
 }
 
 impl Chained {
     fn name(self) -> &'static str {
         match self {
             Chained::Take => "chain_100",
-            Chained::Sleep => "chain_async_100",
+            Chained::Later => "chain_async_100",
         }
     }
 
     fn node(self, id: &str, input: &str) -> Value {
         match self {
             Chained::Take => node(id, "core::take", &[input], json!({"count": 1})),
-            Chained::Sleep => node(id, "test::sleep", &[input], json!({"duration_ms": 0})),
+            Chained::Later => node(id, "bench::later", &[input], json!({})),
         }
     }
 }
 
-/// A hundred nodes beside each other, each an output.
+/// A hundred nodes beside each other, each an output. No two are equal, so that the planner merges none.
 pub(super) fn wide() -> String {
     let ids: Vec<String> = (0..100).map(|number| format!("t{number}")).collect();
     let mut plan = vec![node("s", "test::fixed_source", &[], json!({"row_count": 1}))];
-    plan.extend(ids.iter().map(|id| Chained::Take.node(id, "s")));
+    let take = |(number, id): (usize, &String)| node(id, "core::take", &["s"], json!({"count": number + 1}));
+    plan.extend(ids.iter().enumerate().map(take));
     let outputs: Vec<&str> = ids.iter().map(String::as_str).collect();
     text("wide_100", &plan, &outputs, json!({}), json!({}))
+}
+
+/// So many rows, of them the best ten if `top`, and then five columns written to what is left.
+pub(super) fn funnel(rows: usize, top: bool, columns: usize) -> String {
+    let mut plan = vec![node("s", "test::fixed_source", &[], json!({"row_count": rows}))];
+    let mut last = "s".to_owned();
+    if top {
+        plan.push(node("t", "core::topk", &["s"], json!({"by": 1, "count": 10})));
+        last = "t".to_owned();
+    }
+    let mut exprs = serde_json::Map::new();
+    for number in 0..columns {
+        let (id, from) = (format!("v{number}"), if number == 0 { 1 } else { SCORE });
+        exprs.insert(id.clone(), binary("add", key(from), json!({"op": "const_number", "value": 0.5})));
+        plan.push(node(&id, "core::vm", &[&last], json!({"out_key": SCORE, "expr_id": id})));
+        last = id;
+    }
+    text(&format!("funnel_{rows}"), &plan, &[&last], exprs.into(), json!({}))
+}
+
+/// The plan with every read remembered, to stand in for one that fails.
+pub(super) fn remembering(text: &str) -> String {
+    let mut plan: Value = serde_json::from_str(text).expect("the bench's plans are JSON");
+    for node in plan["nodes"].as_array_mut().expect("a plan has nodes") {
+        if node["params"].get("endpoint").is_some() && !node["inputs"].as_array().is_none_or(Vec::is_empty) {
+            node["fallback"] = json!({"stale": {"max_age_ms": 60_000}});
+        }
+    }
+    plan.to_string()
 }
 
 /// Six nodes, as a small service would have them.

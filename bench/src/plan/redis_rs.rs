@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::sources::{Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source};
+use anabranch_plan::source::{Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source};
 use anabranch_rows::{Column, Interner, Kind, Text};
 use hashbrown::HashMap;
 use redis::{Cmd, Pipeline, Value};

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use anabranch_plan::{Problems, captures};
+use anabranch_plan::{Problem, Problems};
+use anabranch_plan_inspect::capture;
 
 use crate::out;
 
@@ -79,8 +80,8 @@ impl From<anabranch_plan::Error> for Failure {
     }
 }
 
-impl From<captures::Error> for Failure {
-    fn from(error: captures::Error) -> Failure {
+impl From<capture::Error> for Failure {
+    fn from(error: capture::Error) -> Failure {
         Failure::Failed(Box::new(error))
     }
 }
@@ -115,6 +116,12 @@ impl From<anabranch_content::Error> for Failure {
 impl From<anabranch_server::ClientError> for Failure {
     fn from(error: anabranch_server::ClientError) -> Failure {
         Failure::Failed(Box::new(error))
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Failure::Refused(problem.into())
     }
 }
 

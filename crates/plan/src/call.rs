@@ -1,36 +1,59 @@
-//! What the nodes of one request share.
+//! One request, as its nodes see it.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_engine::clock::Clock;
+use anabranch_rows::Rows;
 
-use crate::capture::Recorder;
-use crate::source::{Reads, Shared, StaleReads};
+use crate::bounds::Budget;
+use crate::document::StaleTerms;
+use crate::inspect::{Observer, Recording};
+use crate::request::{Request, RequestValues, UserId};
+use crate::source::{self, Reply, Shared, Spoiled, StaleReads, StaleUse};
 use crate::value::Values;
-use crate::why::Seen;
 
 /// One request, as its nodes see it.
 pub struct Call {
-    /// Who asks.
-    pub user: i64,
+    /// The user that the request is for.
+    pub user: UserId,
     /// The parameters, by their place in the registry.
     pub params: Values,
-    /// Time.
+    /// The rows that the request brings, if it brings any.
+    pub candidates: Option<Rows>,
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What was read.
+    /// The trips made so far.
     pub tally: Tally,
+    /// How much its nodes may still make.
+    pub budget: Budget,
     pub(crate) shared: Box<[Shared]>,
-    /// Who answers its reads.
-    pub(crate) reads: Reads,
-    /// What its nodes make, if somebody will ask why.
-    pub(crate) seen: Option<Arc<Seen>>,
-    /// Who keeps what it reads, if it is being captured.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// The layer that answers its reads.
+    pub(crate) answers: Answers,
+    /// The observer of an inspected request.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// By node, the values that could not be read.
+    pub(crate) spoiled: Mutex<BTreeMap<usize, Spoiled>>,
 }
 
-/// What a request asked of its sources.
+/// The layer that answers the reads of a request.
+#[derive(Default)]
+pub(crate) enum Answers {
+    /// The sources.
+    #[default]
+    Live,
+    /// The memory of earlier replies, for one node that falls back to it.
+    Stale(StaleReads),
+    /// The recording of a request that is replayed.
+    Recorded {
+        recording: Arc<dyn Recording>,
+        /// Whether the recorded read was answered from memory.
+        stale: bool,
+    },
+}
+
+/// The trips of a request to its sources.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Trips.
@@ -39,29 +62,79 @@ pub struct Tally {
     pub commands: AtomicU32,
 }
 
+impl Tally {
+    /// Adds the trips of a reply.
+    pub(crate) fn count(&self, reply: &Result<Reply, source::Error>) {
+        match reply {
+            Ok(reply) => {
+                self.trips.fetch_add(reply.trips, Ordering::Relaxed);
+                self.commands.fetch_add(reply.commands, Ordering::Relaxed);
+            }
+            Err(error) => _ = self.trips.fetch_add(error.trips(), Ordering::Relaxed),
+        }
+    }
+}
+
 impl Call {
-    /// The same request, with its reads answered by what was read before, at most so long ago.
-    pub(crate) fn stale(&self, max_age: Duration) -> Call {
+    /// A request that reads from the sources and is not inspected.
+    pub fn of(request: Request, clock: Arc<dyn Clock>) -> Call {
+        Call::with(request.values, clock)
+    }
+
+    fn with(values: RequestValues, clock: Arc<dyn Clock>) -> Call {
+        let RequestValues { user, params, candidates } = values;
         Call {
-            user: self.user,
-            params: self.params.clone(),
-            clock: Arc::clone(&self.clock),
+            user,
+            params,
+            candidates,
+            clock,
             tally: Tally::default(),
+            budget: Budget::default(),
             shared: Box::default(),
-            reads: match &self.reads {
-                Reads::Recorded(recorded) => Reads::Recorded(recorded.stale()),
-                Reads::Live | Reads::Stale(_) => Reads::Stale(StaleReads::new(max_age)),
-            },
-            seen: self.seen.clone(),
-            recorder: self.recorder.clone(),
+            answers: Answers::Live,
+            observer: None,
+            spoiled: Mutex::default(),
         }
     }
 
-    /// The age of the oldest value used, if reads are answered by what was read before.
-    pub(crate) fn stale_age(&self) -> Option<Duration> {
-        match &self.reads {
-            Reads::Stale(reads) => Some(reads.oldest()),
-            Reads::Live | Reads::Recorded(_) => None,
+    /// The same request, with its reads answered by earlier replies.
+    pub(crate) fn stale(&self, terms: StaleTerms) -> Call {
+        let answers = match &self.answers {
+            Answers::Recorded { recording, .. } => {
+                Answers::Recorded { recording: Arc::clone(recording), stale: true }
+            }
+            Answers::Live | Answers::Stale(_) => Answers::Stale(StaleReads::new(terms)),
+        };
+        let values = RequestValues {
+            user: self.user.clone(),
+            params: self.params.clone(),
+            candidates: self.candidates.clone(),
+        };
+        let call = Call::with(values, Arc::clone(&self.clock));
+        Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
+    }
+
+    /// Notes values that could not be read for a node.
+    pub(crate) fn spoil(&self, node: usize, spoiled: &Spoiled) {
+        if spoiled.count > 0 {
+            self.lock_spoiled().entry(node).or_default().add(spoiled.clone());
+        }
+    }
+
+    /// The values that could not be read, by node.
+    pub(crate) fn take_spoiled(&self) -> BTreeMap<usize, Spoiled> {
+        std::mem::take(&mut *self.lock_spoiled())
+    }
+
+    fn lock_spoiled(&self) -> MutexGuard<'_, BTreeMap<usize, Spoiled>> {
+        self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The use of earlier replies, if reads are answered by them.
+    pub(crate) fn stale_use(&self) -> Option<StaleUse> {
+        match &self.answers {
+            Answers::Stale(reads) => Some(reads.used()),
+            Answers::Live | Answers::Recorded { .. } => None,
         }
     }
 }

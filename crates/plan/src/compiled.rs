@@ -1,16 +1,14 @@
 //! A compiled plan: immutable, shared by all its requests.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Dag, NodeId, Policies};
 use anabranch_rows::{Key, Kind, Rows};
 
 use crate::call::Call;
-use crate::capture::Fixed;
-use crate::document::Range;
-use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, NamedFile, Op, Rule};
+use crate::document::{Range, StaleTerms};
+use crate::op::{Choice, Condition, Demand, Form, NamedFile, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -18,97 +16,114 @@ use crate::times::Times;
 use crate::value::Scalar;
 
 /// A plan, ready to run.
-pub(crate) struct Compiled {
-    pub(crate) name: String,
-    pub(crate) registries: Arc<Registries>,
+pub struct Compiled {
+    pub name: String,
+    pub registries: Arc<Registries>,
     /// What runs, inputs first.
-    pub(crate) nodes: Vec<PlanNode>,
+    pub nodes: Vec<PlanNode>,
     /// How it runs: the nodes of the engine's graph.
-    pub(crate) stages: Vec<Stage>,
-    pub(crate) graph: Dag,
-    pub(crate) policies: Policies,
+    pub stages: Vec<Stage>,
+    pub graph: Dag,
+    pub policies: Policies,
     /// The stages whose rows are the answer, in order.
-    pub(crate) outputs: Vec<usize>,
+    pub outputs: Vec<usize>,
+    /// The names of the outputs.
+    pub output_names: Arc<[String]>,
     /// How many tables of shared reads a request needs.
-    pub(crate) shared_reads: usize,
+    pub shared_reads: usize,
     /// What a stage without rows of its own hands over.
-    pub(crate) nothing: Rows,
+    pub nothing: Rows,
     /// Nodes that no output needs, and their ops.
-    pub(crate) dead: Vec<(String, String)>,
+    pub dead: Vec<(String, String)>,
     /// What must be done in time as a whole.
-    pub(crate) regions: Vec<Region>,
+    pub regions: Vec<Region>,
     /// Whether anything can stand in for some node.
-    pub(crate) degrades: bool,
+    pub degrades: bool,
     /// How long a request that brings no deadline may take.
-    pub(crate) deadline: Option<Duration>,
+    pub deadline: Option<Duration>,
     /// How long its stages took lately.
     pub(crate) times: Times,
     /// What it was made from, besides the registries.
-    pub(crate) origin: Origin,
+    pub origin: Origin,
 }
 
 /// What a plan was made from. Kept for captures: the files may have changed since.
 #[derive(Default)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The plan file.
-    pub(crate) text: Arc<str>,
+    pub text: Arc<str>,
     /// Files that it names.
-    pub(crate) files: Vec<NamedFile>,
-    /// What captures call all this, once there is one.
-    pub(crate) fixed: OnceLock<Fixed>,
+    pub files: Vec<NamedFile>,
 }
 
 /// A node that runs.
-pub(crate) struct PlanNode {
-    pub(crate) id: String,
-    /// The equal nodes that it stands for.
-    pub(crate) also: Vec<String>,
-    pub(crate) trace: Option<String>,
-    /// What its parameters say, for people.
-    pub(crate) settings: Vec<(String, String)>,
-    pub(crate) op: Arc<dyn Op>,
-    /// By number.
-    pub(crate) inputs: Vec<usize>,
-    pub(crate) schema: Schema,
-    pub(crate) demand: Demand,
-    pub(crate) choice: Option<Choice>,
-    pub(crate) rule: Option<Rule>,
-    /// By input: whether its rows come out, if they are not dropped.
-    pub(crate) carries: Vec<bool>,
+#[derive(Clone)]
+pub struct PlanNode {
+    /// Its id in the plan.
+    pub id: String,
+    /// The op.
+    pub op: Arc<dyn Op>,
+    /// The nodes whose rows it takes, by number.
+    pub inputs: Vec<usize>,
+    /// The columns and rows that somebody asks of it.
+    pub demand: Demand,
+    /// The choice between its inputs, if it makes one.
+    pub choice: Option<Choice>,
     /// The endpoint whose limit its trips count against, by place.
-    pub(crate) endpoint: Option<usize>,
-    /// What it reads: the endpoint's place, and how.
-    pub(crate) reads: Vec<(usize, Reader)>,
-    pub(crate) form: Form,
+    pub endpoint: Option<usize>,
+    /// The code that makes its rows.
+    pub form: Form,
     /// The longest it may take.
-    pub(crate) timeout: Option<Duration>,
-    /// What stands in for it, in turn.
-    pub(crate) stand_ins: Vec<StandIn>,
-    /// Between what the columns of its rows lie, whoever makes them.
-    pub(crate) ranges: Vec<Range>,
-    /// What its guard says, for people.
-    pub(crate) guard: Vec<(String, String)>,
+    pub timeout: Option<Duration>,
+    /// The ranges that the columns of its rows keep to, whoever makes them.
+    pub ranges: Vec<Range>,
     /// Its rows without the columns that it reads, if they are known beforehand.
-    pub(crate) bare: Option<fn(&Call) -> Rows>,
+    pub bare: Option<fn(&Call) -> Rows>,
     /// Whether its rows are those of its first input.
-    pub(crate) passes: bool,
-    /// The columns that these do not have, or not so.
-    pub(crate) made: Vec<Made>,
+    pub passes: bool,
+    /// The columns that these lack, or that it makes anew.
+    pub made: Vec<MadeColumn>,
     /// Whether it was added behind the one node that it is the region of.
-    pub(crate) alone: bool,
+    pub alone: bool,
+    /// Whether it reads for the node of the same id, with rows that are there before those of that node.
+    pub early: bool,
+    /// The facts that no request needs.
+    pub about: About,
+}
+
+/// The facts about a node that only those ask for who inspect a plan.
+#[derive(Clone)]
+pub struct About {
+    /// The equal nodes that it stands for.
+    pub also: Vec<String>,
+    /// Its `trace` in the plan.
+    pub trace: Option<String>,
+    /// Its parameters, for people.
+    pub settings: Vec<(String, String)>,
+    /// The columns of its rows.
+    pub schema: Schema,
+    /// The rule that decides which rows come out.
+    pub rule: Option<Rule>,
+    /// By input: whether its rows come out, if they are not dropped.
+    pub carries: Vec<bool>,
+    /// Its reads.
+    pub reads: Vec<Reader>,
+    /// Its timeout, fallbacks and ranges, for people.
+    pub guard: Vec<(String, String)>,
 }
 
 /// A column that a node makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
-    pub(crate) key: Key,
-    pub(crate) kind: Kind,
+pub struct MadeColumn {
+    pub key: Key,
+    pub kind: Kind,
     /// Whether it is made of the one of the same key that the rows had.
-    pub(crate) of_itself: bool,
+    pub of_itself: bool,
 }
 
 /// What stands in for the rows of a node.
-pub(crate) enum StandIn {
+#[derive(Clone)]
+pub enum StandIn {
     /// These, which are none.
     Empty(Rows),
     /// Those that it was given, with these constants or nulls as columns.
@@ -117,15 +132,15 @@ pub(crate) enum StandIn {
         word: &'static str,
         columns: Vec<(Key, Kind, Option<Scalar>)>,
     },
-    /// What its source said before, at most so long ago.
-    Stale(Duration),
+    /// The earlier replies of its source.
+    Stale(StaleTerms),
     /// Those of this node.
     Node(String),
 }
 
 impl StandIn {
     /// What people call it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             StandIn::Empty(_) => "empty".to_owned(),
             StandIn::Fill { word, .. } => (*word).to_owned(),
@@ -135,49 +150,59 @@ impl StandIn {
     }
 }
 
-/// What must be done in time as a whole, or is stood in for.
-pub(crate) struct Region {
-    /// The `core::timeout` node.
-    pub(crate) node: usize,
-    /// The stage that goes on with its rows.
-    pub(crate) exit: usize,
-    /// The stage that watches the time.
-    pub(crate) timer: usize,
+/// Stages whose rows come in time as a whole, or are replaced as a whole. Every fallback belongs to one: a
+/// `core::timeout` is a region with an exit of its own, and a node with a fallback is a region of one stage.
+pub struct Region {
+    /// The node whose rows these are: the `core::timeout`, or the one node.
+    pub node: usize,
+    /// The stage that goes on with its rows; of a region of one stage that stage itself.
+    pub exit: usize,
+    /// The stage that watches the time. The time of a region of one stage is the stage's own timeout.
+    pub timer: Option<usize>,
+    /// Its fallbacks, tried in turn.
+    pub stand_ins: Vec<StandIn>,
     /// The stages that run for it alone, those of regions within it included.
-    pub(crate) members: Vec<usize>,
-    /// The stages that run only to stand in for it.
-    pub(crate) spares: Vec<usize>,
+    pub members: Vec<usize>,
+    /// The stages that run only as its fallback.
+    pub spares: Vec<usize>,
     /// The input of the exit, by place, whose rows the region was given, if there is one.
-    pub(crate) given: Option<usize>,
-    /// Where the exit itself belongs.
-    pub(crate) home: Option<Home>,
+    pub given: Option<usize>,
+    /// The region around it.
+    pub home: Option<Home>,
+}
+
+impl Region {
+    /// Whether it is one stage and has no exit of its own.
+    pub fn is_one_stage(&self) -> bool {
+        self.timer.is_none()
+    }
 }
 
 /// The region that a stage belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Home {
-    pub(crate) region: usize,
+pub struct Home {
+    pub region: usize,
     /// Whether it runs only to stand in for it.
-    pub(crate) spare: bool,
+    pub spare: bool,
 }
 
 /// One node of the engine's graph.
-pub(crate) struct Stage {
-    pub(crate) what: What,
+pub struct Stage {
+    pub what: What,
     /// The stages whose rows it takes, in the order of the node's inputs.
-    pub(crate) inputs: Vec<usize>,
+    pub inputs: Vec<usize>,
     /// Whether its rows are handed over, not shared: one stage takes them, once, and they are no output.
-    pub(crate) given_away: bool,
+    pub given_away: bool,
     /// Whether its rows are, or are part of, the answer.
-    pub(crate) is_output: bool,
+    pub is_output: bool,
     /// The region it belongs to; the closest.
-    pub(crate) home: Option<Home>,
+    pub home: Option<Home>,
     /// The region whose rows these are.
-    pub(crate) completes: Option<usize>,
+    pub completes: Option<usize>,
 }
 
 /// What a stage does.
-pub(crate) enum What {
+pub enum What {
     /// Waits: one node.
     Wait(usize),
     /// Computes: these nodes, each taking the rows of the one before it.
@@ -188,8 +213,8 @@ pub(crate) enum What {
         node: usize,
         /// What its condition must come out as.
         open: bool,
-        /// The condition.
-        when: Arc<Filter>,
+        /// The condition; the stage whose first row it reads, if it reads one, is the gate's only input.
+        when: Condition,
     },
     /// Goes on with the rows of a region, or what stands in for them.
     Exit(usize),
@@ -203,7 +228,7 @@ pub(crate) enum What {
 
 impl What {
     /// The nodes that it carries out.
-    pub(crate) fn nodes(&self) -> Option<&[usize]> {
+    pub fn nodes(&self) -> Option<&[usize]> {
         match self {
             What::Wait(node) => Some(std::slice::from_ref(node)),
             What::Chain(nodes) => Some(nodes),
@@ -213,14 +238,14 @@ impl What {
 }
 
 impl Stage {
-    pub(crate) fn new(what: What) -> Stage {
+    pub fn new(what: What) -> Stage {
         Stage { what, inputs: Vec::new(), given_away: false, is_output: false, home: None, completes: None }
     }
 }
 
 impl Compiled {
     /// How its stages are carried out if no node may take longer than this.
-    pub(crate) fn stricter(&self, timeout: Duration) -> Policies {
+    pub fn stricter(&self, timeout: Duration) -> Policies {
         let policy = |(number, stage): (usize, &Stage)| {
             let mut policy = *self.policies.of(NodeId(number as u32));
             if let Some(nodes) = stage.what.nodes() {
@@ -234,7 +259,7 @@ impl Compiled {
     }
 
     /// The node that a stage is, or begins with.
-    pub(crate) fn first_node(&self, stage: usize) -> usize {
+    pub fn first_node(&self, stage: usize) -> usize {
         match &self.stages[stage].what {
             What::Wait(node) | What::Gate { node, .. } => *node,
             What::Chain(nodes) => nodes[0],
@@ -244,8 +269,15 @@ impl Compiled {
         }
     }
 
+    /// The region that is lost when a stage is: the closest one that has more than this stage.
+    pub fn home(&self, stage: usize) -> Option<Home> {
+        let home = self.stages[stage].home?;
+        let region = &self.regions[home.region];
+        if region.is_one_stage() { region.home } else { Some(home) }
+    }
+
     /// The node whose rows are the stage's, if it has any.
-    pub(crate) fn last_node(&self, stage: usize) -> Option<usize> {
+    pub fn last_node(&self, stage: usize) -> Option<usize> {
         match &self.stages[stage].what {
             What::Exit(region) => Some(self.regions[*region].node),
             what => what.nodes()?.last().copied(),
@@ -253,7 +285,7 @@ impl Compiled {
     }
 
     /// What people call a stage.
-    pub(crate) fn stage_name(&self, stage: NodeId) -> String {
+    pub fn stage_name(&self, stage: NodeId) -> String {
         let ids = |nodes: &[usize]| {
             let ids: Vec<&str> = nodes.iter().map(|node| self.nodes[*node].id.as_str()).collect();
             ids.join(" > ")
@@ -263,6 +295,9 @@ impl Compiled {
             ops.join(" > ")
         };
         match &self.stages[stage.index()].what {
+            What::Wait(node) if self.nodes[*node].early => {
+                format!("{}, read early ({})", ids(&[*node]), ops(&[*node]))
+            }
             What::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
             What::Chain(nodes) if nodes.len() > 3 => {
                 let ends = [nodes[0], nodes[nodes.len() - 1]];
@@ -286,6 +321,6 @@ impl Compiled {
 }
 
 /// An op's name without the namespace that most have.
-pub(crate) fn short(op: &str) -> &str {
+pub fn short(op: &str) -> &str {
     op.strip_prefix("core::").unwrap_or(op)
 }

@@ -10,19 +10,17 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine as engine;
 use anabranch_engine::Options;
-use anabranch_engine::clock::Clock;
-use anabranch_engine::event::RunId;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::options::Reserve;
 use anabranch_text::{Problem, Problems};
 
 use crate::admission::Door;
 use crate::answer::{Answer, RequestId, Stats};
-use crate::call::{Call, Tally};
-use crate::capture::{Recorder, Sampler, Sampling};
+use crate::bounds::Budget;
+use crate::call::{Answers, Call};
 use crate::compiled::Compiled;
-use crate::degrade::Forced;
 use crate::error::Error;
+use crate::inspect::{Inspected, Inspection, Replay};
 use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
@@ -30,9 +28,7 @@ use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Reads, Shared, Source};
-use crate::value::Values;
-use crate::why::Seen;
+use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -48,15 +44,20 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
+    /// Folders that plans may name files in, beside the folder of each plan.
+    pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
     /// Whether requests are refused that would miss their deadline under the load there is.
     pub admission: bool,
     /// What generated request ids start from; random unless a test sets it.
     pub seed: u64,
-    /// Which requests are captured, if any.
-    pub captures: Option<Sampling>,
+    /// The bytes of replies that are remembered for fallbacks to stale values, by all plans together.
+    pub stale_bytes: usize,
 }
+
+/// The bytes of remembered replies, if nothing else is said.
+const STALE_BYTES: usize = 64 << 20;
 
 /// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
 const MAX_DOORS: usize = 4096;
@@ -72,6 +73,7 @@ struct Inner {
     sources: Vec<Arc<dyn Source>>,
     ops: Ops,
     folder: Option<PathBuf>,
+    files: Vec<PathBuf>,
     limits: Limits,
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
@@ -83,7 +85,8 @@ struct Inner {
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
     requests: AtomicU64,
-    sampler: Option<Box<Sampler>>,
+    /// Replies remembered for fallbacks, whichever plan they were read for.
+    memory: StaleStore,
 }
 
 /// A compiled plan. A handle: clones share everything, and any number of requests may run at once.
@@ -109,31 +112,22 @@ pub struct RunOptions {
     pub inline_threshold: Option<Duration>,
 }
 
-/// In what manner a request is answered; the usual one is the default.
-#[derive(Default)]
-pub(crate) struct Manner {
-    /// What events call its run, as soon as that is known.
-    pub(crate) run: Option<RunId>,
-    /// Who answers its reads.
-    pub(crate) reads: Reads,
-    /// Who keeps what it reads.
-    pub(crate) recorder: Option<Arc<Recorder>>,
-    /// Who keeps what its nodes make.
-    pub(crate) seen: Option<Arc<Seen>>,
-    /// The time that its nodes see, if it is not the engine's.
-    pub(crate) clock: Option<Arc<dyn Clock>>,
-    /// What is not to make it, whatever happens.
-    pub(crate) forced: Option<Box<Forced>>,
-    /// What did not go as the plan would have it, of a request that failed.
-    pub(crate) ledger: Vec<LedgerEntry>,
-}
-
 impl Config {
     /// A config with the ops that come along, no folder, and the default threads.
     pub fn new(registries: Registries, sources: Vec<Arc<dyn Source>>) -> Config {
         let (ops, runs) = (Ops::builtin(), engine::Config::default());
         let seed = RandomState::new().hash_one(0);
-        Config { registries, sources, ops, folder: None, runs, admission: true, seed, captures: None }
+        Config {
+            registries,
+            sources,
+            ops,
+            folder: None,
+            files: Vec::new(),
+            runs,
+            admission: true,
+            seed,
+            stale_bytes: STALE_BYTES,
+        }
     }
 }
 
@@ -146,7 +140,8 @@ impl Engine {
 
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
-        let Config { registries, sources, ops, folder, runs: settings, admission, seed, captures } = config;
+        let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, stale_bytes } =
+            config;
         assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
@@ -164,13 +159,14 @@ impl Engine {
         };
         let hedges = sources.iter().map(hedging).collect();
         Engine(Arc::new(Inner {
+            memory: StaleStore::new(stale_bytes, runs.clock().now()),
             runs,
             inline_threshold: settings.inline_threshold,
             registries: Arc::new(registries),
-            sampler: captures.map(|sampling| Box::new(Sampler::new(sampling, ops.clone(), seed))),
             sources,
             ops,
             folder,
+            files,
             limits,
             limit_of,
             admission,
@@ -205,7 +201,7 @@ impl Engine {
 
     /// Compiles the text of a plan; files that it names are looked for in `base`.
     pub fn compile(&self, text: &str, base: &Path) -> Result<Plan, Error> {
-        self.compile_from(text, FilesFrom::Folder(base))
+        self.compile_from(text, FilesFrom::Folder { base, allowed: &self.0.files })
     }
 
     /// Compiles the text of a plan that names these files.
@@ -216,7 +212,7 @@ impl Engine {
         Ok(Plan { compiled, engine: self.clone(), door, warnings })
     }
 
-    fn compiled(
+    pub(crate) fn compiled(
         &self,
         text: &str,
         files: FilesFrom<'_>,
@@ -228,6 +224,7 @@ impl Engine {
             registries: &inner.registries,
             sources: &inner.sources,
             hedges: &inner.hedges,
+            memory: &inner.memory,
             limits: &inner.limit_of,
             files,
             asking,
@@ -259,21 +256,17 @@ impl Engine {
         &self.0.runs
     }
 
-    /// What hedges came to so far, for each endpoint that has them, by its id.
+    /// What hedges came to so far, for each endpoint that has them, by its name.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
         let counts = endpoints
-            .filter_map(|(endpoint, hedging)| Some((endpoint.id.clone(), hedging.as_ref()?.counts())));
+            .filter_map(|(endpoint, hedging)| Some((endpoint.name.clone(), hedging.as_ref()?.counts())));
         counts.collect()
     }
 
     /// Jobs expected to cost at most this much are done in place.
     pub fn inline_threshold(&self) -> Duration {
         self.0.inline_threshold
-    }
-
-    pub(crate) fn sampler(&self) -> Option<&Sampler> {
-        self.0.sampler.as_deref()
     }
 
     /// What became of requests so far, by plan.
@@ -345,53 +338,42 @@ impl Plan {
 
     /// Answers a request within these bounds.
     pub async fn run_with(&self, request: Request, options: &RunOptions) -> Result<Answer, Error> {
-        match &self.engine.0.sampler {
-            None => self.run_as(request, options, &mut Manner::default()).await,
-            // In a box, so that requests of other engines do not carry its room around.
-            Some(sampler) => Box::pin(sampler.run(self, request, options)).await,
-        }
+        self.run_inspected(request, options, Inspection::default()).await.answer
     }
 
-    /// What it was compiled from.
-    pub(crate) fn text(&self) -> &str {
-        &self.compiled.origin.text
+    /// The same plan, compiled otherwise.
+    pub(crate) fn with_compiled(&self, compiled: Compiled) -> Plan {
+        Plan { compiled: Arc::new(compiled), ..self.clone() }
     }
 
-    /// The same plan, with all rows asked of the nodes that compute.
-    pub(crate) fn asking_all(&self) -> Result<Compiled, Error> {
-        let origin = &self.compiled.origin;
-        Ok(self.engine.compiled(&origin.text, FilesFrom::Kept(&origin.files), Asking::All)?.0)
-    }
-
-    /// Answers a request in a special manner. In a box, so that it is compiled here, once and with this crate's
+    /// Answers a request that is inspected. In a box, so that it is compiled here, once and with this crate's
     /// optimisation, and not in each crate that waits for an answer.
-    pub(crate) fn run_as<'a>(
+    pub fn run_inspected<'a>(
         &'a self,
         request: Request,
         options: &'a RunOptions,
-        manner: &'a mut Manner,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>> {
-        Box::pin(self.run_here(request, options, manner))
+        inspection: Inspection,
+    ) -> Pin<Box<dyn Future<Output = Inspected> + Send + 'a>> {
+        Box::pin(self.run_here(request, options, inspection))
     }
 
-    async fn run_here(
-        &self,
-        request: Request,
-        options: &RunOptions,
-        manner: &mut Manner,
-    ) -> Result<Answer, Error> {
+    async fn run_here(&self, request: Request, options: &RunOptions, inspection: Inspection) -> Inspected {
         let (inner, plan) = (&*self.engine.0, &self.compiled);
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
-        let pass = self.door.enter(deadline, &**clock)?;
-        let Request { user_id, request_id, params, .. } = request;
-        let call = self.call(user_id, params, manner);
+        let pass = match self.door.enter(deadline, &**clock) {
+            Ok(pass) => pass,
+            Err(refused) => {
+                return Inspected { answer: Err(refused), failed_ledger: Vec::new(), run: None };
+            }
+        };
+        let request_id = request.request_id.clone();
+        let call = self.call(request, inspection);
         let timed = deadline.is_some() && plan.times.is_next_timed();
         let inline_threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(plan, &call, inline_threshold);
         work.sequential = options.sequential;
-        work.forced = manner.forced.take();
         if deadline.is_some() {
             work.go_by_times(timed);
         }
@@ -409,46 +391,48 @@ impl Plan {
             limits: Some(inner.limits.clone()),
             ..Options::default()
         };
-        let ended = match inner.runs.run(&plan.graph, policies, &mut work, &bounds) {
+        let (ended, run) = match inner.runs.run(&plan.graph, policies, &mut work, &bounds) {
             Ok(run) => {
-                manner.run = Some(run.id());
-                run.await.map_err(|stopped| Error::stopped(plan, stopped))
+                let id = run.id();
+                (run.await.map_err(|stopped| Error::stopped(plan, stopped)), Some(id))
             }
-            Err(refused) => Err(Error::Refused(refused)),
+            Err(refused) => (Err(Error::Refused(refused)), None),
         };
         if timed {
             plan.times.renew(&plan.stages, &plan.graph, &plan.policies);
         }
-        let answer = match ended {
-            Ok(_) => Ok(self.answer(request_id, work, &call.tally)),
-            Err(error) => {
-                manner.ledger = work.into_ledger();
-                Err(error)
-            }
+        let (answer, failed_ledger) = match ended {
+            Ok(_) => (Ok(self.answer(request_id, work, &call)), Vec::new()),
+            Err(error) => (Err(error), work.into_ledger()),
         };
         pass.end(&answer);
-        answer
+        Inspected { answer, failed_ledger, run }
     }
 
-    fn call(&self, user: i64, params: Values, manner: &mut Manner) -> Arc<Call> {
-        Arc::new(Call {
-            user,
-            params,
-            clock: Arc::clone(manner.clock.as_ref().unwrap_or(self.engine.0.runs.clock())),
-            tally: Tally::default(),
-            shared: (0..self.compiled.shared_reads).map(|_| Shared::default()).collect(),
-            reads: std::mem::take(&mut manner.reads),
-            seen: manner.seen.clone(),
-            recorder: manner.recorder.clone(),
-        })
+    fn call(&self, request: Request, inspection: Inspection) -> Arc<Call> {
+        let Inspection { observer, replay } = inspection;
+        let (clock, answers) = match replay {
+            None => (Arc::clone(self.engine.0.runs.clock()), Answers::Live),
+            Some(Replay { recording, clock }) => (clock, Answers::Recorded { recording, stale: false }),
+        };
+        let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
+        let call = Call::of(request, clock);
+        let budget = Budget::new(self.engine.0.registries.limits.bounds);
+        Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 
-    fn answer(&self, request_id: Option<String>, work: Work<'_>, tally: &Tally) -> Answer {
-        let (outputs, ledger) = work.into_outputs();
+    fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {
+        let (outputs, mut ledger) = work.into_outputs();
+        let malformed = |(node, spoiled): (usize, Spoiled)| {
+            LedgerEntry::malformed(&self.compiled.nodes[node].id, spoiled)
+        };
+        ledger.extend(call.take_spoiled().into_iter().map(malformed));
+        let tally = &call.tally;
         Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),
             engine_request_id: self.engine.next_id(),
             outputs,
+            output_names: Arc::clone(&self.compiled.output_names),
             ledger,
             stats: Stats {
                 trips: tally.trips.load(Ordering::Relaxed),

@@ -11,6 +11,7 @@ use anabranch_engine::retry::{Classified, Severity};
 use anabranch_engine::{Failure, NodeId, Stopped};
 use anabranch_text::Problems;
 
+use crate::bounds::OverBudget;
 use crate::compiled::{Compiled, What, short};
 use crate::expr;
 use crate::run::Fault;
@@ -138,6 +139,9 @@ pub enum OpError {
     /// Its expression or predicate has no value.
     #[error(transparent)]
     Expr(#[from] expr::Error),
+    /// It would make more than the request may.
+    #[error(transparent)]
+    Budget(#[from] OverBudget),
     /// Something else about the values it met.
     #[error("{0}")]
     Value(String),

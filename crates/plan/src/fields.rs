@@ -15,7 +15,7 @@ pub(crate) struct Fields<'a, 'p> {
 
 /// A type that a field may have.
 pub(crate) trait Field<'a>: Sized {
-    /// What it is called in messages.
+    /// Its name in messages.
     const WHAT: &'static str;
 
     /// The value as this type, if it is one.
@@ -99,6 +99,8 @@ impl<'a, 'p> Fields<'a, 'p> {
 
     /// Notes all fields that nobody asked for.
     pub(crate) fn finish(mut self) {
+        #[cfg(test)]
+        asked::note(&self.place, &self.asked);
         for name in self.map.keys() {
             if !self.asked.contains(&name.as_str()) {
                 let mut problem = Problem::new(self.place(&shown(name)), "there is no such field");
@@ -107,6 +109,28 @@ impl<'a, 'p> Fields<'a, 'p> {
             }
         }
         self.asked.clear();
+    }
+}
+
+/// The fields that parsers ask for, for the test of the reference pages.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    type Asked = BTreeMap<String, BTreeSet<&'static str>>;
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
+    }
+
+    pub(super) fn note(place: &str, names: &[&'static str]) {
+        ASKED.with_borrow_mut(|asked| asked.entry(place.to_owned()).or_default().extend(names));
+    }
+
+    /// The names asked for on this thread since the last call, by place.
+    pub(crate) fn take() -> Asked {
+        ASKED.take()
     }
 }
 

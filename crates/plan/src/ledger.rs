@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::Spoiled;
+
 /// One node whose rows are not its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +22,8 @@ pub struct LedgerEntry {
     /// What it said, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What stands for its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id.
+    /// The fallback that stands for its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id; `null` where
+    /// just some values are missing.
     pub fallback: String,
     /// How long the request waited for it once it had begun.
     #[serde(rename = "waited_us", with = "micros")]
@@ -28,8 +31,37 @@ pub struct LedgerEntry {
     /// How old the oldest value is that stands for it, if they are old.
     #[serde(rename = "age_us", default, skip_serializing_if = "Option::is_none", with = "some_micros")]
     pub age: Option<Duration>,
-    /// How many rows stand for it.
+    /// The number of keys whose earlier values were known, if they stand for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_keys: Option<u32>,
+    /// The number of keys that were asked for then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_keys: Option<u32>,
+    /// The number of rows that stand for it, or of values that are missing.
     pub rows: usize,
+}
+
+impl LedgerEntry {
+    /// Some values that a node read were of another kind than its columns, or not values at all.
+    pub(crate) fn malformed(node: &str, spoiled: Spoiled) -> LedgerEntry {
+        LedgerEntry {
+            node: node.to_owned(),
+            region: None,
+            reason: Reason::Malformed,
+            detail: spoiled.first.map(|first| first.to_string()),
+            fallback: "null".to_owned(),
+            waited: Duration::ZERO,
+            age: None,
+            known_keys: None,
+            asked_keys: None,
+            rows: spoiled.count as usize,
+        }
+    }
+
+    /// Whether other rows stand for those of the node; otherwise just some of its values are missing.
+    pub fn replaces_rows(&self) -> bool {
+        self.reason != Reason::Malformed
+    }
 }
 
 /// Why a node did not make it.
@@ -42,6 +74,8 @@ pub enum Reason {
     Error,
     /// It was not begun: there was not enough time left for it.
     Shed,
+    /// It has its rows, but some values in its source could not be read: they are null.
+    Malformed,
 }
 
 impl Reason {
@@ -51,6 +85,7 @@ impl Reason {
             Reason::Timeout => "timeout",
             Reason::Error => "error",
             Reason::Shed => "shed",
+            Reason::Malformed => "malformed",
         }
     }
 }

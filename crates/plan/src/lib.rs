@@ -58,14 +58,16 @@
 mod json;
 mod toml_text;
 mod fields;
+mod places;
 mod value;
+mod bounds;
 mod spread;
 mod times;
 mod schema;
 mod registry;
 mod document;
-mod expr;
-mod source;
+pub mod expr;
+pub mod source;
 mod call;
 mod error;
 mod op;
@@ -74,69 +76,47 @@ mod effects;
 mod request;
 mod ledger;
 mod answer;
+mod capture_settings;
 mod project;
 mod compiled;
 mod planner;
-mod degrade;
+mod stand_in;
+mod watch;
 mod run;
 mod metrics;
 mod admission;
 mod engine;
 mod setup;
-mod explain;
-mod traced;
-mod why;
-mod capture;
+pub mod inspect;
+#[cfg(test)]
+mod reference;
 
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
+pub use bounds::{Bounds, Budget, OverBudget};
 pub use call::{Call, Tally};
-pub use document::{Document, DocumentNode, Fallback, Guard, Range};
+pub use document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
-pub use explain::Explanation;
 pub use ledger::{LedgerEntry, Reason};
 pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
 pub use op::{
-    Arg, Build, Choice, Compute, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark, Matching, Node,
-    Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Sources, Spec, Started, Takes, Wait,
-    WaitFuture, When,
+    Arg, Build, Choice, Compute, Condition, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark,
+    Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
+    Wait, WaitFuture, When, Window,
 };
-pub use project::{DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url};
+pub use places::with_lines;
+pub use project::{
+    CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
+};
 pub use registry::{
-    Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Payload, PayloadType, Registries, Status,
+    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
+    ParamEntry, Params, Payload, PayloadType, Registries, Status,
 };
-pub use request::{Request, RequestError};
+pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
-pub use traced::Trace;
+pub use source::Sources;
 pub use value::{Scalar, Values};
-pub use why::Why;
-
-/// Where rows come from.
-pub mod sources {
-    pub use crate::source::*;
-}
-
-/// What plans will do.
-pub mod explained {
-    pub use crate::explain::*;
-}
-
-/// Why rows are where they are.
-pub mod told {
-    pub use crate::why::*;
-}
-
-/// Captured requests.
-pub mod captures {
-    pub use crate::capture::*;
-}
-
-/// Expressions and predicates.
-pub mod exprs {
-    pub use crate::expr::*;
-}

@@ -62,7 +62,7 @@ impl Outcome {
 pub struct PlanMetrics {
     /// What became of requests, by plan.
     pub plans: Vec<PlanCounts>,
-    /// What became of late reads, by the id of the endpoint, where they are sent a second time.
+    /// What became of late reads, by the name of the endpoint, where they are sent a second time.
     pub hedges: Vec<(String, HedgeCounts)>,
 }
 
@@ -273,6 +273,8 @@ mod tests {
             fallback: fallback.to_owned(),
             waited: Duration::from_millis(20),
             age: age.map(Duration::from_secs),
+            known_keys: None,
+            asked_keys: None,
             rows: 3,
         }
     }

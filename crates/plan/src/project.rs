@@ -1,4 +1,4 @@
-//! `anabranch.toml`: where a project keeps its registries and plans, and what its endpoints are.
+//! `anabranch.toml`: the folders of a project's registry and plans, and the stores behind its endpoints.
 //!
 //! ```toml
 //! [plan]
@@ -6,6 +6,9 @@
 //! plans = "plans"
 //! env = "dev"
 //! admission = true
+//! max_rows = 200000
+//! max_bytes = "64MiB"
+//! files = ["/models"]
 //!
 //! [plan.endpoints.ep_0001]
 //! source = "redis"
@@ -25,16 +28,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_text::{Problem, Problems, quote};
+use anabranch_text::{Problem, Problems, closest, quote};
 use serde_json::{Map, Value};
 
-use crate::capture::CaptureSettings;
+pub use crate::capture_settings::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::show;
+use crate::registry::{self, BoundsSettings};
 use crate::source::Hedge;
-use crate::toml_text;
+use crate::{places, toml_text};
 
-/// What the file is called.
+/// The name of the file.
 const FILE: &str = "anabranch.toml";
 
 const REDIS_SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis-cluster://", "rediss-cluster://"];
@@ -42,7 +46,7 @@ const REDIS_SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis-cluster://", "
 /// A project's settings. Paths are relative to where the program runs, or absolute, never relative to the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Project {
-    /// The file that says so.
+    /// The file.
     pub file: PathBuf,
     /// The folder of the registries.
     pub registry: PathBuf,
@@ -50,22 +54,28 @@ pub struct Project {
     pub plans: PathBuf,
     /// The environment, if one is named.
     pub env: Option<String>,
-    /// What some of the endpoints are; others are what the registry says.
+    /// Settings of endpoints; the others are as the registry describes them.
     pub endpoints: Vec<EndpointSettings>,
-    /// Whether requests are refused that would miss their deadline under the load there is.
+    /// True if requests are refused that would miss their deadline under the current load.
     pub admission: bool,
+    /// The most rows and bytes of one request, if not those of the registry.
+    pub bounds: BoundsSettings,
+    /// Folders that plans may name files in, beside the folder of the project.
+    pub files: Vec<PathBuf>,
+    /// Whether plans may use the ops for tests, `test::*`.
+    pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,
     /// Which requests are captured, if any.
     pub captures: Option<CaptureSettings>,
 }
 
-/// What an endpoint is.
+/// The settings of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointSettings {
     /// Its id, or its name for people.
     pub endpoint: String,
-    /// What rows come from.
+    /// The store.
     pub source: SourceSettings,
     /// Trips in flight at a time.
     pub max_inflight: Option<u32>,
@@ -79,7 +89,7 @@ pub struct EndpointSettings {
     pub strict_values: bool,
 }
 
-/// What rows come from.
+/// The store of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceSettings {
     /// Memory, filled from files.
@@ -93,7 +103,7 @@ pub enum SourceSettings {
     Redis {
         /// Where, if not where the registry says.
         url: Option<Url>,
-        /// Whether it is a Cluster.
+        /// True for a Redis Cluster.
         cluster: bool,
         /// Connections that all requests share.
         connections: Option<u32>,
@@ -133,20 +143,39 @@ impl fmt::Debug for Url {
 pub struct DataFile {
     /// The file.
     pub file: PathBuf,
-    /// How the key of each row is made, for files of rows: `user:{id}`.
+    /// The pattern of the keys of rows, for tables: `user:{id}`.
     pub pattern: Option<String>,
 }
 
-/// How a memory source misbehaves.
+impl DataFile {
+    /// Reads `FILE` or `FILE=PATTERN`. Relative files are relative to `folder`.
+    ///
+    /// ```
+    /// use anabranch_plan::DataFile;
+    /// let data = DataFile::parse("users.csv=user:{id}", "data".as_ref());
+    /// assert_eq!((data.file.to_str(), data.pattern.as_deref()), (Some("data/users.csv"), Some("user:{id}")));
+    /// ```
+    pub fn parse(text: &str, folder: &Path) -> DataFile {
+        match text.split_once('=') {
+            // A file may have a `=` in its name.
+            Some((file, pattern)) if !folder.join(text).exists() => {
+                DataFile { file: folder.join(file), pattern: Some(pattern.to_owned()) }
+            }
+            _ => DataFile { file: folder.join(text), pattern: None },
+        }
+    }
+}
+
+/// The faults of a memory source, for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultSettings {
-    /// For keys that start so.
+    /// The beginning of the keys that are meant.
     pub prefix: String,
     /// Before each reply.
     pub delay: Duration,
-    /// Each so many-th trip fails; 0 for none.
+    /// Every N-th trip fails; 0 for none.
     pub fail_every: u32,
-    /// After so many trips none comes back.
+    /// Trips after the first N never come back.
     pub stall_after: Option<u32>,
 }
 
@@ -155,7 +184,7 @@ pub struct FaultSettings {
 pub struct EngineSettings {
     /// Threads for CPU work.
     pub cpu_threads: Option<u32>,
-    /// CPU work up to this long is done in place.
+    /// CPU work that is expected to take longer leaves for the pool.
     pub inline_threshold: Option<Duration>,
 }
 
@@ -194,7 +223,10 @@ impl Project {
             .map(|map| Reader { file, name: &name, secret }.project(&map, &mut problems));
         match project {
             Some(project) if problems.is_fine() => Ok(project),
-            _ => Err(problems),
+            _ => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                Err(places::in_files(folder, &[(name, text.to_owned())], problems))
+            }
         }
     }
 
@@ -225,6 +257,9 @@ impl Reader<'_> {
         let admission = fields.optional("admission").unwrap_or(true);
         let endpoints = fields.optional::<&Map<String, Value>>("endpoints");
         let captures = fields.optional::<&Map<String, Value>>("captures");
+        let bounds = registry::bounds(&mut fields);
+        let files = self.folders(&mut fields);
+        let test_ops = fields.optional("test_ops").unwrap_or(false);
         fields.finish();
         let captures = captures.and_then(|captures| {
             let mut fields = Fields::new(captures, format!("{}, plan.captures", self.name), problems);
@@ -239,6 +274,9 @@ impl Reader<'_> {
             plans: self.path(plans),
             env,
             admission,
+            bounds,
+            files,
+            test_ops,
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
             captures,
@@ -247,6 +285,18 @@ impl Reader<'_> {
 
     fn path(&self, relative: &str) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(relative)
+    }
+
+    /// The folders of `files`.
+    fn folders(&self, fields: &mut Fields<'_, '_>) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for value in fields.optional::<&[Value]>("files").unwrap_or_default() {
+            match value {
+                Value::String(folder) => folders.push(self.path(folder)),
+                other => fields.error("files", format!("must be folders, not {}", show(other))),
+            }
+        }
+        folders
     }
 
     fn engine(&self, map: &Map<String, Value>, problems: &mut Problems) -> EngineSettings {
@@ -267,6 +317,12 @@ impl Reader<'_> {
             problems.error(Problem::new(place, format!("must be a table, not {}", show(value))));
             return None;
         };
+        if let Some(typo) = typo_of_source(map) {
+            let problem =
+                Problem::new(format!("{place}, {typo}"), format!("there is no field {}", quote(typo)));
+            problems.error(problem.help("did you mean `source`?"));
+            return None;
+        }
         let mut fields = Fields::new(map, place, problems);
         let words = [("memory", "memory"), ("redis", "redis"), ("http", "http")];
         let source = match fields.required_choice("source", &words) {
@@ -309,17 +365,20 @@ impl Reader<'_> {
         let mut files = Vec::new();
         for value in fields.optional::<&[Value]>("data").unwrap_or_default() {
             match value {
-                Value::String(file) => files.push(DataFile { file: self.path(file), pattern: None }),
+                Value::String(file) => files.push(DataFile::parse(file, &self.path(""))),
                 Value::Object(map) => {
                     let place = fields.place("data");
                     let mut entry = Fields::new(map, place, fields.problems);
                     let file = entry.required("file").map(|file| self.path(file));
-                    let pattern = entry.required("pattern");
+                    let pattern = entry.optional("pattern");
                     entry.finish();
                     files.extend(file.map(|file| DataFile { file, pattern }));
                 }
                 other => {
-                    let what = format!("must be files, or {{ pattern, file }} tables, not {}", show(other));
+                    let what = format!(
+                        "must be files (`FILE` or `FILE=PATTERN`) or tables {{ file, pattern }}, not {}",
+                        show(other)
+                    );
                     fields.error("data", what);
                 }
             }
@@ -327,7 +386,7 @@ impl Reader<'_> {
         files
     }
 
-    /// What is wrong is told without the url: it may hold a password.
+    /// Messages do not show the URL: it may hold a password.
     fn url(&self, fields: &mut Fields<'_, '_>, schemes: &[&str]) -> Option<Url> {
         let text: &str = fields.optional("url")?;
         let url = self.with_secrets(text).and_then(|url| {
@@ -359,6 +418,12 @@ impl Reader<'_> {
         whole.push_str(rest);
         Ok(whole)
     }
+}
+
+/// The field that was meant to be `source`, which decides which other fields there are.
+fn typo_of_source(map: &Map<String, Value>) -> Option<&str> {
+    let is_typo = |name: &&String| closest(name, ["source"]).is_some();
+    if map.contains_key("source") { None } else { map.keys().find(is_typo).map(String::as_str) }
 }
 
 /// `delay_ms`, `fail_every` and `stall_after` for all keys, and `faults` for those with a prefix.

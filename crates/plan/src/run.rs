@@ -13,11 +13,11 @@ use anabranch_rows::Rows;
 
 use crate::call::Call;
 use crate::compiled::{Compiled, Home, Region, StandIn, What};
-use crate::degrade::{Forced, ForcedTo, Instead, Late, Watch, fill, in_range};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
-use crate::source;
+use crate::stand_in::{Instead, in_range, stand_in};
+use crate::watch::{Late, Watch};
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -32,8 +32,6 @@ pub(crate) struct Work<'a> {
     timed: bool,
     /// Whether what never took as little time as is left is not begun.
     weighs: bool,
-    /// What is not to make it, whatever happens.
-    pub(crate) forced: Option<Box<Forced>>,
     /// Whether stages run one at a time, so that none can run beside them just to watch their time.
     pub(crate) sequential: bool,
 }
@@ -62,17 +60,7 @@ impl<'a> Work<'a> {
         let values = vec![None; plan.stages.len()].into_boxed_slice();
         let watch = plan.degrades.then(|| Box::new(Watch::new(plan)));
         let trifle = TRIFLE.min(inline_threshold);
-        Work {
-            plan,
-            call,
-            values,
-            trifle,
-            watch,
-            timed: false,
-            weighs: false,
-            forced: None,
-            sequential: false,
-        }
+        Work { plan, call, values, trifle, watch, timed: false, weighs: false, sequential: false }
     }
 
     /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
@@ -116,15 +104,6 @@ impl Workload for Work<'_> {
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
         let stage = node.index();
         let plan = self.plan;
-        match self.forced.as_ref().and_then(|forced| forced.fate(stage)) {
-            Some(ForcedTo::Drop) => return Step::Drop,
-            Some(ForcedTo::Wait) => return Step::Future(Waiting::ForTime),
-            Some(ForcedTo::Fail) => {
-                let cause = OpError::Late("as recorded".to_owned());
-                return Step::Ready(Err(Fault { node: plan.first_node(stage), cause }));
-            }
-            None => {}
-        }
         if self.weighs
             && let Some(left) = budget.left().filter(|left| *left < plan.times.least(stage))
         {
@@ -159,11 +138,14 @@ impl Workload for Work<'_> {
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
                 Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
-            What::Gate { node, open, when } => match when.holds(&self.call.params) {
-                Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
-                Ok(_) => Step::Drop,
-                Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
-            },
+            What::Gate { node, open, when } => {
+                let row = self.inputs(stage).pop().flatten();
+                match when.holds(row.as_ref(), &self.call.params) {
+                    Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
+                    Ok(_) => Step::Drop,
+                    Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
+                }
+            }
             What::Exit(region) => Step::Ready(self.leave(stage, *region)),
             What::Relay(_) => {
                 let rows = self.inputs(stage).pop().flatten();
@@ -181,13 +163,10 @@ impl Workload for Work<'_> {
 
     fn finish(&mut self, node: NodeId, value: Rows, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
-        if let Some(seen) = &self.call.seen {
-            plan.last_node(stage).into_iter().for_each(|node| seen.keep(node, &value));
+        if let Some(observer) = &self.call.observer {
+            plan.last_node(stage).into_iter().for_each(|node| observer.node(node, &value));
         }
         self.values[stage] = Some(value);
-        if let Some(forced) = &self.forced {
-            forced.finished(stage);
-        }
         let Some(watch) = &mut self.watch else { return };
         if self.timed
             && let Some(begun) = watch.begun(stage)
@@ -199,7 +178,9 @@ impl Workload for Work<'_> {
         match (&plan.stages[stage].what, plan.stages[stage].completes) {
             // It ends only when the time is over.
             (What::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
-            (_, Some(region)) => drops.push(stage_id(plan.regions[region].timer)),
+            (_, Some(region)) => {
+                plan.regions[region].timer.into_iter().for_each(|timer| drops.push(stage_id(timer)))
+            }
             _ => {}
         }
     }
@@ -210,7 +191,7 @@ impl Workload for Work<'_> {
             self.expire(stage, *region);
             return self.abandon(&plan.regions[*region].members, drops);
         }
-        let Some(Home { region, spare }) = plan.stages[stage].home else { return };
+        let Some(Home { region, spare }) = plan.home(stage) else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
             // It has no rows of its own to lose; it passes on who did.
@@ -232,7 +213,7 @@ impl Workload for Work<'_> {
         match spare {
             true => self.abandon(&lost.spares, drops),
             false => {
-                drops.push(stage_id(lost.timer));
+                lost.timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
                 self.abandon(&lost.members, drops);
             }
         }
@@ -240,39 +221,22 @@ impl Workload for Work<'_> {
 
     fn fallback(&mut self, node: NodeId, failure: &Failure<Fault>) -> engine::Instead<Rows> {
         let (plan, stage) = (self.plan, node.index());
-        if let Failure::Error(Fault { cause: OpError::Source(source::Error::NotCaptured { .. }), .. }) =
-            failure
+        if let Failure::Error(Fault { cause: OpError::Source(cause), .. }) = failure
+            && cause.forbids_fallbacks()
         {
-            // Nobody knows what would have come of it.
             return engine::Instead::Fail;
         }
-        let now = self.call.clock.now();
-        let number = match &plan.stages[stage].what {
-            What::Timer(region) => {
-                self.expire(stage, *region);
-                return engine::Instead::Value(plan.nothing.clone());
-            }
-            What::Wait(node) => *node,
-            What::Chain(nodes) => nodes[0],
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => {
-                return engine::Instead::Nothing;
-            }
-        };
-        let in_region = plan.stages[stage].home.is_some();
-        if plan.nodes[number].stand_ins.is_empty() && in_region {
-            return engine::Instead::Nothing;
+        if let What::Timer(region) = &plan.stages[stage].what {
+            self.expire(stage, *region);
+            return engine::Instead::Value(plan.nothing.clone());
         }
-        let inputs = self.inputs(stage);
-        let instead = self.stand_in(number, inputs.first().and_then(Option::as_ref), &inputs);
-        match (instead, &mut self.watch) {
-            (Some(instead), Some(watch)) => {
-                let late = watch.failed(plan, stage, failure, now);
-                watch.note(plan, None, late, &instead);
-                watch.end(stage);
-                engine::Instead::Value(instead.rows)
-            }
-            _ if in_region => engine::Instead::Nothing,
-            _ => engine::Instead::Fail,
+        // A region with an exit is left there; one of a single stage is left here.
+        let region = plan.stages[stage].home.filter(|home| plan.regions[home.region].is_one_stage());
+        let instead = region.and_then(|home| self.leave_early(stage, home.region, failure));
+        match (instead, plan.home(stage)) {
+            (Some(rows), _) => engine::Instead::Value(rows),
+            (None, Some(_)) => engine::Instead::Nothing,
+            (None, None) => engine::Instead::Fail,
         }
     }
 
@@ -285,10 +249,10 @@ impl Workload for Work<'_> {
 
 /// What happens when nodes do not make it.
 impl Work<'_> {
-    /// The rows of a region, or what stands in for them.
+    /// The rows of a region, or those of its fallback.
     fn leave(&mut self, stage: usize, region: usize) -> Result<Rows, Fault> {
         let plan = self.plan;
-        let Region { node, given, .. } = &plan.regions[region];
+        let Region { node, given, stand_ins, .. } = &plan.regions[region];
         let mut inputs = self.inputs(stage);
         let given = given.and_then(|at| inputs[at].take());
         let in_time = inputs[0].is_some();
@@ -298,24 +262,36 @@ impl Work<'_> {
                 return Ok(rows);
             }
             if in_range(&rows, &plan.nodes[*node].ranges) {
-                let spare =
-                    plan.nodes[*node].stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
-                let name = spare.expect("what ran instead is what the region falls back to").name();
-                return Ok(self.settle(region, Instead { rows, name, age: None }));
+                let spare = stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
+                let name = spare.expect("the node that ran instead is a fallback of the region").name();
+                return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
         }
-        match self.stand_in(*node, given.as_ref(), &Inputs::new()) {
+        match stand_in(plan, region, self.call, given.as_ref(), &Inputs::new()) {
             Some(instead) => Ok(self.settle(region, instead)),
             None => Err(Fault { node: *node, cause: self.too_late(region) }),
         }
+    }
+
+    /// The rows of the fallback of a region of one stage, which failed; `None` if it has none that fits.
+    fn leave_early(&mut self, stage: usize, region: usize, failure: &Failure<Fault>) -> Option<Rows> {
+        let plan = self.plan;
+        let inputs = self.inputs(stage);
+        let given = plan.regions[region].given.and_then(|at| inputs[at].as_ref());
+        let instead = stand_in(plan, region, self.call, given, &inputs)?;
+        let watch = self.watch.as_mut()?;
+        let late = watch.failed(plan, stage, failure, self.call.clock.now());
+        watch.lose(region, late);
+        watch.end(stage);
+        Some(self.settle(region, instead))
     }
 
     /// Notes what stands in for a region.
     fn settle(&mut self, region: usize, instead: Instead) -> Rows {
         let plan = self.plan;
         if let Some(watch) = &mut self.watch {
-            let node = plan.regions[region].node;
-            let told = (!plan.nodes[node].alone).then_some(node);
+            let Region { node, .. } = plan.regions[region];
+            let told = (!plan.nodes[node].alone && !plan.regions[region].is_one_stage()).then_some(node);
             for late in watch.take_late(region) {
                 watch.note(plan, told, late, &instead);
             }
@@ -323,39 +299,10 @@ impl Work<'_> {
         instead.rows
     }
 
-    /// The first that can stand in for a node which was given these rows.
-    fn stand_in(&self, number: usize, given: Option<&Rows>, inputs: &Inputs) -> Option<Instead> {
-        let node = &self.plan.nodes[number];
-        let made = |stand_in: &StandIn| match stand_in {
-            StandIn::Empty(rows) => Some((rows.clone(), None)),
-            StandIn::Fill { columns, .. } => {
-                let bare = node.bare.map(|bare| bare(self.call));
-                Some((fill(bare.as_ref().or(given)?, columns), None))
-            }
-            StandIn::Stale(max_age) => self.stale(number, *max_age, inputs.clone()),
-            StandIn::Node(_) => None,
-        };
-        node.stand_ins.iter().find_map(|stand_in| {
-            let (rows, age) = made(stand_in)?;
-            let fits = in_range(&rows, &node.ranges);
-            fits.then(|| Instead { rows, name: stand_in.name(), age })
-        })
-    }
-
-    /// The rows of a node as its source had them before, and their age.
-    fn stale(&self, number: usize, max_age: Duration, inputs: Inputs) -> Option<(Rows, Option<Duration>)> {
-        let Form::Wait(form) = &self.plan.nodes[number].form else { return None };
-        let call = Arc::new(self.call.stale(max_age));
-        match Arc::clone(form).start(inputs, &call) {
-            Started::Ready(Ok(rows)) => Some((rows, call.stale_age())),
-            Started::Ready(Err(_)) | Started::Later(_) => None,
-        }
-    }
-
     /// Whether a region's rows did not come.
     fn has_lost(&self, region: usize) -> bool {
-        let inner = self.plan.stages[self.plan.regions[region].exit].inputs[0];
-        self.values[inner].is_none()
+        let exit = self.plan.regions[region].exit;
+        self.values[self.plan.stages[exit].inputs[0]].is_none()
     }
 
     /// Why a region without anything to stand in for it has no rows.
@@ -397,11 +344,12 @@ pub(crate) fn stage_id(stage: usize) -> NodeId {
 /// About how long a chain takes for these inputs.
 fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs) -> Duration {
     let mut rows: usize = inputs.iter().flatten().map(Rows::len).sum();
+    let to_extend = inputs.first().and_then(Option::as_ref).map_or(0, Rows::values_to_extend);
     let mut cost = Duration::ZERO;
     for node in nodes {
         let node = &plan.nodes[*node];
         let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
-        cost += form.cost(rows);
+        cost += form.cost(rows) + form.cost_to_extend(to_extend);
         rows = form.makes(rows);
         rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
     }
@@ -423,8 +371,8 @@ fn compute(
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
         let promise = Promise::new(plan, number, &inputs);
         let rows = promise.keep(form.run(&inputs, call, check))?;
-        if let Some(seen) = &call.seen {
-            seen.keep(number, &rows);
+        if let Some(observer) = &call.observer {
+            observer.node(number, &rows);
         }
         inputs.clear();
         inputs.push(Some(rows));

@@ -1,19 +1,25 @@
 //! From a project's files to an engine's config: the one place that decides where registries, plans and rows come
 //! from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock, SystemClock};
 use anabranch_text::{Problem, Problems};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::engine::Config;
+use crate::places;
 use crate::project::{DataFile, EndpointSettings, FaultSettings, Project, SourceSettings};
 use crate::registry::{Endpoint, EndpointKind, Registries};
 use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisConfig, RedisTls, Source};
 
-/// Where the parts of an engine come from. What is left open comes from the project, if there is one.
+/// How places in the project's file begin until they have their line.
+const PROJECT: &str = "anabranch.toml";
+
+/// The parts of an engine. Fields that are left open come from the project, if there is one.
 ///
 /// ```
 /// # fn main() -> Result<(), anabranch_plan::Problems> {
@@ -37,21 +43,18 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
-    /// Where rows come from.
+    /// The source of rows.
     pub rows: RowsFrom,
     /// Threads for CPU work.
     pub cpu_threads: Option<usize>,
     /// CPU work up to this long is done in place.
     pub inline_threshold: Option<Duration>,
-    /// Whether requests are captured as the project says; nobody else has its store open meanwhile.
-    pub captures: bool,
 }
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowsFrom {
-    /// From what the project says an endpoint is, or else the registry; without a project from nowhere, with a
-    /// warning.
+    /// From the project's settings of each endpoint, or else the registry's; without a project there are no rows.
     #[default]
     Project,
     /// From the endpoints, as the registry describes them.
@@ -65,22 +68,22 @@ pub enum RowsFrom {
 }
 
 impl Setup {
-    /// The config of an engine, and what is odd about it.
+    /// The config of an engine, and warnings about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
-        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold, captures } = self;
+        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
-        let (registries, mut warnings) = Registries::load(&registry, env.as_deref())?;
+        let (registries, warnings) = Registries::load(&registry, env.as_deref())?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let sources = sources(&rows, project.as_ref(), &registries, &clock, &mut warnings)?;
+        let sources = sources(&rows, project.as_ref(), &registries, &clock)?;
         let mut config = Config::new(registries, sources);
-        config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
-        if captures {
-            let settings =
-                project.as_ref().and_then(|project| project.captures.as_ref()).ok_or_else(no_captures)?;
-            config.captures = Some(settings.sampling(&config.registries)?);
+        if let Some(project) = &project {
+            config.registries.limits.bounds = project.bounds.over(config.registries.limits.bounds);
+            config.files.extend(project.file.parent().map(Path::to_owned));
+            config.files.extend_from_slice(&project.files);
         }
+        config.folder = plans.or_else(|| Some(project.as_ref()?.plans.clone()));
         config.admission = project.as_ref().is_none_or(|project| project.admission);
         let engine = project.map(|project| project.engine).unwrap_or_default();
         let threads = cpu_threads.or(engine.cpu_threads.map(|threads| threads as usize));
@@ -91,23 +94,17 @@ impl Setup {
     }
 }
 
-fn no_captures() -> Problem {
-    Problem::new("captures", "no project file says which requests are captured")
-        .help("write a table [plan.captures] with a `store` into anabranch.toml")
-}
-
 fn no_registry() -> Problem {
     Problem::new("registry", "there is no registry folder and no project file anabranch.toml")
         .help("give the folder that holds keys.toml: --registry DIR")
 }
 
-/// A source an endpoint, in their order.
+/// One source per endpoint, in the order of the endpoints.
 fn sources(
     rows: &RowsFrom,
     project: Option<&Project>,
     registries: &Registries,
     clock: &Arc<dyn Clock>,
-    warnings: &mut Vec<Problem>,
 ) -> Result<Vec<Arc<dyn Source>>, Problems> {
     let endpoints = registries.endpoints.iter();
     let in_memory = |data: MemoryData| -> Vec<Arc<dyn Source>> {
@@ -117,15 +114,10 @@ fn sources(
         registries.endpoints.iter().map(|endpoint| Arc::new(memory(endpoint)) as Arc<dyn Source>).collect()
     };
     match (rows, project) {
-        (RowsFrom::Nowhere, _) => Ok(in_memory(MemoryData::default())),
-        (RowsFrom::Project, None) => {
-            let what = "nothing says where they come from, so there are none";
-            warnings.push(Problem::new("rows", what).help("give --data FILE, --redis ADDRESS or --env NAME"));
-            Ok(in_memory(MemoryData::default()))
-        }
+        (RowsFrom::Nowhere, _) | (RowsFrom::Project, None) => Ok(in_memory(MemoryData::default())),
         (RowsFrom::Project, Some(project)) => of_project(project, registries, clock),
         (RowsFrom::Endpoints, _) => Ok(endpoints.map(|endpoint| described(endpoint, clock)).collect()),
-        (RowsFrom::Data(files), _) => load(files).map(in_memory),
+        (RowsFrom::Data(files), _) => load(files, |_| String::new()).map(in_memory),
         (RowsFrom::Redis(address), _) => {
             let config = RedisConfig::parse_url(address).map_err(|what| Problem::new("redis", what))?;
             let source = |endpoint: &Endpoint| match endpoint.kind {
@@ -137,13 +129,14 @@ fn sources(
     }
 }
 
-/// What the files hold.
-fn load(files: &[DataFile]) -> Result<MemoryData, Problems> {
+/// The contents of the files. `place` is put before the place of a problem, with the number of its file.
+fn load(files: &[DataFile], place: impl Fn(usize) -> String) -> Result<MemoryData, Problems> {
     let mut data = MemoryData::default();
     let mut problems = Problems::default();
-    for DataFile { file, pattern } in files {
+    for (at, DataFile { file, pattern }) in files.iter().enumerate() {
         if let Err(found) = data.add_file(file, pattern.as_deref()) {
-            problems.errors.extend(found.errors);
+            let placed = |problem: Problem| Problem { place: place(at) + &problem.place, ..problem };
+            problems.errors.extend(found.errors.into_iter().map(placed));
         }
     }
     if problems.is_fine() { Ok(data) } else { Err(problems) }
@@ -173,7 +166,7 @@ fn with_policy(config: RedisConfig, endpoint: &Endpoint) -> RedisConfig {
     }
 }
 
-/// What the project says the endpoints are, or else the registry.
+/// The sources that the project declares, or else the registry.
 fn of_project(
     project: &Project,
     registries: &Registries,
@@ -184,7 +177,7 @@ fn of_project(
         || registries.endpoints.iter().flat_map(|endpoint| [endpoint.id.as_str(), endpoint.name.as_str()]);
     for settings in &project.endpoints {
         if !known().any(|name| name == settings.endpoint) {
-            let mut problem = Problem::new(place(project, settings), "the registry has no such endpoint");
+            let mut problem = Problem::new(place(settings), "the registry has no such endpoint");
             problem.help = problems.did_you_mean(&settings.endpoint, known());
             problems.error(problem);
         }
@@ -196,17 +189,29 @@ fn of_project(
             Some(settings) => match set(settings, endpoint, clock) {
                 Ok(source) => sources.push(source),
                 Err(found) => problems.errors.extend(found.errors.into_iter().map(|problem| Problem {
-                    place: format!("{}, {}", place(project, settings), problem.place),
+                    place: format!("{}, {}", place(settings), problem.place),
                     ..problem
                 })),
             },
         }
     }
-    if problems.is_fine() { Ok(sources) } else { Err(problems) }
+    if problems.is_fine() { Ok(sources) } else { Err(with_lines(project, problems)) }
 }
 
-fn place(project: &Project, settings: &EndpointSettings) -> String {
-    format!("{}, plan.endpoints.{}", project.file.display(), settings.endpoint)
+fn place(settings: &EndpointSettings) -> String {
+    format!("{PROJECT}, plan.endpoints.{}", settings.endpoint)
+}
+
+/// Problems whose places begin with [`PROJECT`], with the lines of the project's file as far as it can be read again.
+fn with_lines(project: &Project, mut problems: Problems) -> Problems {
+    let name = project.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for problem in &mut problems.errors {
+        if let Some(rest) = problem.place.strip_prefix(PROJECT) {
+            problem.place = format!("{name}{rest}");
+        }
+    }
+    let text = std::fs::read_to_string(&project.file).unwrap_or_default();
+    places::in_files(project.file.parent().unwrap_or(Path::new("")), &[(name, text)], problems)
 }
 
 /// An endpoint as the project says.
@@ -223,7 +228,7 @@ fn set(
     };
     match &settings.source {
         SourceSettings::Memory { data, faults } => {
-            let data = Arc::new(load(data)?);
+            let data = Arc::new(load(data, |at| format!("data[{at}], "))?);
             let memory = Memory::new(endpoint.name.as_str(), data, Arc::clone(clock));
             let with = |memory: Memory, fault: &FaultSettings| {
                 let FaultSettings { prefix, delay, fail_every, stall_after } = fault.clone();
@@ -261,6 +266,10 @@ fn set(
                     let what = "certificates are named, but the connection is not encrypted";
                     return Err(Problem::new("authorities", what).help("write rediss:// in `url`").into());
                 }
+                if CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).next().is_none() {
+                    let what = format!("{} holds no certificate in PEM format", file.display());
+                    return Err(Problem::new("authorities", what).into());
+                }
                 config.tls = Some(RedisTls { authorities: Some(pem) });
             }
             Ok(redis(config, clock))
@@ -277,6 +286,11 @@ fn set(
                         .into());
                 }
                 url.as_str().clone_into(&mut config.url);
+            }
+            // The URL of the registry is checked here too: a host may have letters that no URL has.
+            if let Err(error) = config.url.parse::<hyper::Uri>() {
+                let place = if url.is_some() { "url" } else { "host" };
+                return Err(Problem::new(place, format!("is not a URL that can be reached: {error}")).into());
             }
             Ok(Arc::new(Http::new(config, Arc::clone(clock))))
         }

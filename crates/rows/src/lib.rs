@@ -2,7 +2,8 @@
 //!
 //! A [`Batch`] is an immutable table: one id per row, and columns by [`Key`]. [`Rows`] is a batch together with its
 //! active rows in order (a selection vector). To filter, sort or truncate rows makes a new selection and copies no
-//! column; [`Rows::compact`] and [`Rows::concat`] copy.
+//! column; [`Rows::compact`] and [`Rows::concat`] copy. Code that adds columns begins with [`Rows::to_extend`], which
+//! copies the active rows when there are few of them.
 //!
 //! ```
 //! use anabranch_rows::*;

@@ -1,5 +1,6 @@
 //! A batch with a selection of its rows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
@@ -7,6 +8,9 @@ use arrow_buffer::ScalarBuffer;
 use crate::batch::Batch;
 use crate::column::Column;
 use crate::key::Key;
+
+/// Batches shorter than this are never sparse: a column of all their rows costs less than the allocations of a copy.
+const SHORTEST_SPARSE: usize = 256;
 
 /// A batch and its active rows, in order. A clone shares the memory.
 #[derive(Clone, Debug)]
@@ -97,6 +101,29 @@ impl Rows {
     /// Whether all rows of the batch are active, in the batch's order.
     pub fn is_dense(&self) -> bool {
         matches!(self.selection, Selection::First(count) if count == self.batch.len())
+    }
+
+    /// Whether so few rows are active that copying them costs less than one more column of the whole batch.
+    pub fn is_sparse(&self) -> bool {
+        self.batch.len() >= SHORTEST_SPARSE && self.copied_values() <= self.batch.len()
+    }
+
+    /// The same rows, ready for more columns: compact if they are sparse, otherwise as they are.
+    ///
+    /// A column has a value for every row of the batch, active or not. After a selective filter or top-k, a compact
+    /// copy is therefore cheaper than the first column that is added, and every further column is cheaper still.
+    pub fn to_extend(&self) -> Cow<'_, Rows> {
+        if self.is_sparse() { Cow::Owned(self.compact()) } else { Cow::Borrowed(self) }
+    }
+
+    /// The number of values that are copied or written to add the next column with [`Rows::to_extend`].
+    pub fn values_to_extend(&self) -> usize {
+        if self.is_sparse() { self.copied_values() } else { self.batch.len() }
+    }
+
+    /// The ids, the columns and one more column of the active rows.
+    fn copied_values(&self) -> usize {
+        self.len() * (self.batch.columns().len() + 2)
     }
 
     /// The index in the batch of the active row at `position`.

@@ -30,6 +30,12 @@ pub enum Order {
 /// Rows that are handled between two calls of `stop`.
 const CHUNK: usize = 1 << 14;
 
+/// Rows that are encoded together, so that the loops over them are simple.
+const BLOCK: usize = 256;
+
+/// The most rows that are looked at for a first bound of a selection.
+const SAMPLE: usize = 1 << 13;
+
 /// The encoded value of a row, and the row's position among the active rows.
 type Entry = (u64, u32);
 
@@ -167,11 +173,31 @@ impl<'a> SortNumbers<'a> {
     /// All active rows, not sorted yet.
     fn all(&self, rows: &Rows, stop: &mut dyn FnMut() -> bool) -> Option<Candidates> {
         let mut candidates = Candidates { entries: Vec::with_capacity(rows.len()), nulls: Vec::new() };
-        self.for_each_row(rows, stop, |number, position| match number {
-            Some(number) => candidates.entries.push((number, position)),
-            None => candidates.nulls.push(position),
+        self.for_each_block(rows, stop, |block| match block {
+            Block::Numbers(numbers, start) => {
+                candidates.entries.extend(numbers.iter().copied().zip(start..));
+            }
+            Block::One(Some(number), position) => candidates.entries.push((number, position)),
+            Block::One(None, position) => candidates.nulls.push(position),
         })?;
         Some(candidates)
+    }
+
+    /// A number that at least `wanted` rows do not exceed: the worst that is wanted of a sample, one row in so many.
+    /// Without it, rows in ascending order would all be candidates, each better than those before it.
+    fn first_bound(&self, rows: &Rows, wanted: usize) -> Option<u64> {
+        let sample = (8 * wanted).max(1024).min(rows.len() / 4).min(SAMPLE);
+        if sample < 2 * wanted {
+            return None;
+        }
+        let step = rows.len() / sample;
+        let sampled = (0..sample).map(|at| self.compare_by(rows.row(at * step)));
+        let mut sampled: Vec<u64> = sampled.filter(|(null, _)| !null).map(|(_, number)| number).collect();
+        if sampled.len() < wanted {
+            return None;
+        }
+        let (_, worst, _) = sampled.select_nth_unstable(wanted - 1);
+        Some(*worst)
     }
 
     /// At least the first `wanted` rows of the sorted order and few others, not sorted yet.
@@ -186,30 +212,44 @@ impl<'a> SortNumbers<'a> {
         let mut candidates = Candidates { entries: Vec::with_capacity(room), nulls: Vec::new() };
         // When ties are kept, a row that is equal to the worst kept row must stay, so the bound is one higher.
         let slack = u64::from(ties == Ties::Keep);
-        let mut bound: Option<u64> = None;
+        // Rows of the sample are not candidates yet, so that rows equal to its worst may be needed.
+        let mut bound: Option<u64> = self.first_bound(rows, wanted).and_then(|worst| worst.checked_add(1));
         let mut limit = room;
-        self.for_each_row(rows, stop, |number, position| {
-            let Some(number) = number else {
+        let mut consider =
+            |candidates: &mut Candidates, bound: &mut Option<u64>, number: u64, position: u32| {
+                if bound.is_some_and(|bound| number >= bound) {
+                    return;
+                }
+                candidates.entries.push((number, position));
+                if candidates.entries.len() < limit {
+                    return;
+                }
+                let (_, worst, _) = candidates.entries.select_nth_unstable(wanted - 1);
+                let worst = worst.0;
+                *bound = worst.checked_add(slack);
+                if ties == Ties::Keep {
+                    candidates.entries.retain(|(number, _)| *number <= worst);
+                    limit = room.max(2 * candidates.entries.len());
+                } else {
+                    candidates.entries.truncate(wanted);
+                }
+            };
+        self.for_each_block(rows, stop, |block| match block {
+            Block::Numbers(numbers, start) => {
+                if let Some(bound) = bound
+                    && !any_below(numbers, bound)
+                {
+                    return;
+                }
+                for (number, position) in numbers.iter().zip(start..) {
+                    consider(&mut candidates, &mut bound, *number, position);
+                }
+            }
+            Block::One(Some(number), position) => consider(&mut candidates, &mut bound, number, position),
+            Block::One(None, position) => {
                 if candidates.nulls.len() < wanted || ties == Ties::Keep {
                     candidates.nulls.push(position);
                 }
-                return;
-            };
-            if bound.is_some_and(|bound| number >= bound) {
-                return;
-            }
-            candidates.entries.push((number, position));
-            if candidates.entries.len() < limit {
-                return;
-            }
-            let (_, worst, _) = candidates.entries.select_nth_unstable(wanted - 1);
-            let worst = worst.0;
-            bound = worst.checked_add(slack);
-            if ties == Ties::Keep {
-                candidates.entries.retain(|(number, _)| *number <= worst);
-                limit = room.max(2 * candidates.entries.len());
-            } else {
-                candidates.entries.truncate(wanted);
             }
         })?;
         if candidates.entries.len() >= wanted && ties == Ties::Drop {
@@ -222,12 +262,12 @@ impl<'a> SortNumbers<'a> {
         Some(candidates)
     }
 
-    /// Calls `visit` with the number (`None` for null) and the position of each active row.
-    fn for_each_row(
+    /// Calls `visit` with the numbers of the active rows, in their order.
+    fn for_each_block(
         &self,
         rows: &Rows,
         stop: &mut dyn FnMut() -> bool,
-        mut visit: impl FnMut(Option<u64>, u32),
+        mut visit: impl FnMut(Block<'_>),
     ) -> Option<()> {
         let flip = self.flip;
         match &self.values {
@@ -251,27 +291,46 @@ impl<'a> SortNumbers<'a> {
         rows: &Rows,
         stop: &mut dyn FnMut() -> bool,
         number: impl Fn(usize) -> u64,
-        visit: &mut impl FnMut(Option<u64>, u32),
+        visit: &mut impl FnMut(Block<'_>),
     ) -> Option<()> {
-        for start in (0..rows.len()).step_by(CHUNK) {
-            let chunk = start..(start + CHUNK).min(rows.len());
+        let mut numbers = [0u64; BLOCK];
+        for start in (0..rows.len()).step_by(BLOCK) {
+            let positions = start..(start + BLOCK).min(rows.len());
+            let numbers = &mut numbers[..positions.len()];
             match (rows.selection(), self.nulls) {
-                (Selection::First(_), None) => chunk.for_each(|row| visit(Some(number(row)), row as u32)),
-                (Selection::List(list), None) => {
-                    let listed = list[chunk.clone()].iter().zip(chunk);
-                    listed.for_each(|(row, at)| visit(Some(number(*row as usize)), at as u32));
+                (Selection::First(_), None) => {
+                    numbers.iter_mut().zip(positions).for_each(|(out, row)| *out = number(row));
+                    visit(Block::Numbers(numbers, start as u32));
                 }
-                (_, Some(nulls)) => chunk.for_each(|position| {
+                (Selection::List(list), None) => {
+                    let listed = &list[positions];
+                    numbers.iter_mut().zip(listed).for_each(|(out, row)| *out = number(*row as usize));
+                    visit(Block::Numbers(numbers, start as u32));
+                }
+                (_, Some(nulls)) => positions.for_each(|position| {
                     let row = rows.row(position);
-                    visit(nulls.is_valid(row).then(|| number(row)), position as u32);
+                    visit(Block::One(nulls.is_valid(row).then(|| number(row)), position as u32));
                 }),
             }
-            if stop() {
+            if start % CHUNK == 0 && stop() {
                 return None;
             }
         }
         Some(())
     }
+}
+
+/// Encoded values of active rows.
+enum Block<'a> {
+    /// Of some rows without nulls, and the position of the first.
+    Numbers(&'a [u64], u32),
+    /// Of one row (`None` for null), and its position.
+    One(Option<u64>, u32),
+}
+
+/// Whether a number is below the bound; looked at without branches.
+fn any_below(numbers: &[u64], bound: u64) -> bool {
+    numbers.iter().fold(false, |any, number| any | (*number < bound))
 }
 
 fn encode_int(value: i64) -> u64 {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_engine::timeline::{Category, NodeTrack};
-use anabranch_plan::explained::Kind;
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions, Trace};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::{Answer, Config, Engine, Plan, Registries, Request, RunOptions};
+use anabranch_plan_inspect::explain::Kind;
+use anabranch_plan_inspect::{Trace, explain, run_traced};
 use anabranch_text::duration;
 use clap::Args;
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ impl Demo {
         let mut text = format!(
             "The feed of user {}, from a plan of {} nodes:\n\n",
             self.user,
-            plan.explain().nodes.len()
+            explain(&plan).nodes.len()
         );
         text.push_str(&table(&together.answer, engine.registries()).text(2));
         text.push_str(&story(&plan, &together, &one_by_one));
@@ -113,7 +114,7 @@ async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
     let ids = |answer: &Answer| answer.candidates().map(|row| row.id).collect::<Vec<_>>();
     let (before, now) = (ids(&whole.answer), ids(&answer));
     let same = now.iter().filter(|id| before.contains(id)).count();
-    let (wall, deadline_ms) = (trace.timeline().wall(), plan.explain().deadline_ms.unwrap_or_default());
+    let (wall, deadline_ms) = (trace.timeline().wall(), explain(&plan).deadline_ms.unwrap_or_default());
     let kept = if wall.as_secs_f64() * 1e3 <= deadline_ms { "by" } else { "on a busy machine, not by" };
     let mut text = format!(
         "\nOnce more, while the store says nothing to reads of {} any longer: {} rows\n\
@@ -168,14 +169,14 @@ async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ra
     request.request_id = Some("demo".to_owned());
     let deadline = Some(SystemClock.now() + TIME);
     let options = RunOptions { deadline, sequential: order == Order::Sequential, ..RunOptions::default() };
-    let (answer, trace) = plan.run_traced(request, &options).await;
+    let (answer, trace) = run_traced(plan, request, &options).await;
     let answer = answer?;
     Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))? })
 }
 
 /// Who ran when, and what that saved.
 fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
-    let explained = plan.explain();
+    let explained = explain(&plan);
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
     let mut text =

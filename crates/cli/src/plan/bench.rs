@@ -3,17 +3,19 @@
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::captures::SampleCounts;
-use anabranch_plan::{Engine, Reason, Request};
+use anabranch_plan::{Reason, Request};
+use anabranch_plan_inspect::capture::{SampleCounts, Sampler};
 use anabranch_text::{count, duration};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Builder;
 
-use super::from::{self, From, Rows};
-use super::load::{Load, Outcome, Until};
+use super::load_generator::{Load, Outcome, Until};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
 use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
@@ -21,17 +23,16 @@ use crate::out;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-Closed loop: --concurrency askers, each asking again as soon as it has its answer.
-Open loop: --rate requests a second, whatever is still under way (at most --concurrency at once, 1000
-if not given); latency counts from when a request was due, so that a stall is not left out.
+Closed loop: --concurrency callers, each of which sends its next request as soon as it has an answer.
+Open loop: --rate requests per second, however many are still in flight (at most --concurrency, 1000 by default). \
+Latency counts from the time at which a request was due, so a stall is not left out.
 
-Goodput is what counts: answers in full, and with --deadline-ms by their deadline, a second. Beside it
-stand the answers that had to do without some node (degraded; the ledger says which), and how many
-requests were late, refused at the door, or failed. In an open loop a deadline counts from when the
-request was due, too.
+Goodput is the number of full answers per second (with --deadline-ms: those by their deadline). Beside it stand \
+degraded answers (some node was replaced by its fallback; the ledger says which) and the requests that were late, \
+refused by admission, or failed. In an open loop a deadline counts from the time at which the request was due, too.
 
-A latency ends with the rows in hand; writing them as JSON is not counted. Errors are counted, not
-fatal. In --json times are in microseconds or as named; cpu_us_per_request is user and system time.
+A latency ends when the rows are there; writing them as JSON is not counted. Errors are counted, not fatal. In --json \
+times are in microseconds or as named; cpu_us_per_request is user and system time.
 
   anabranch plan bench feed --requests 10000 --concurrency 10 --json
   anabranch plan bench feed --rate 2000 --duration 10s --deadline-ms 50
@@ -51,40 +52,40 @@ pub(crate) struct Bench {
     #[arg(value_name = "FILE|NAME")]
     plan: String,
     #[command(flatten)]
-    from: From,
-    /// The request to repeat; user 1 with no parameters if not given.
+    project: ProjectArgs,
+    /// The request to repeat; by default user 1 without parameters.
     #[arg(long, value_name = "JSON", conflicts_with = "request_file")]
     request: Option<String>,
-    /// Requests to ask in turn, one a line.
+    /// Requests to send in turn, one per line.
     #[arg(long, value_name = "FILE.jsonl")]
     request_file: Option<PathBuf>,
-    /// How many requests; 1000 if no --duration is given either.
+    /// The number of requests; by default 1000, unless --duration is given.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, u64::MAX))]
     requests: Option<u64>,
-    /// How long, instead of how many: 5s, 500ms.
+    /// A duration instead of a number of requests: 5s, 500ms.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = some_time, conflicts_with = "requests")]
     duration: Option<Duration>,
-    /// How many at once.
+    /// Requests in flight at a time.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
-    /// Requests a second (open loop).
+    /// Requests per second (open loop).
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     rate: Option<f64>,
-    /// Requests before the measured ones; ten for each at once if not given, from 100 to 1000.
+    /// Requests before the measured ones; by default ten per concurrent request, from 100 to 1000.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 0, u64::MAX))]
     warmup: Option<u64>,
-    /// Threads of the event loop; without it one at concurrency 1, else one a core.
+    /// Threads of the event loop; by default one at concurrency 1, else one per core.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
     #[command(flatten)]
     threads: Threads,
-    /// How long each answer may take.
+    /// The deadline of each request.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
-    /// Captures requests meanwhile, as [plan.captures] of the project file says.
+    /// Captures requests during the measurement, as [plan.captures] of the project file says.
     #[arg(long)]
     capture: bool,
-    /// Refuses nothing, however late it would be.
+    /// Switches admission off: no request is refused because it would be late.
     #[arg(long)]
     no_admission: bool,
     /// As JSON.
@@ -92,17 +93,26 @@ pub(crate) struct Bench {
     json: bool,
 }
 
+/// One request per day is the least rate, one per nanosecond the most.
+const LEAST_RATE: f64 = 0.00001;
+const MOST_RATE: f64 = 1e9;
+/// The longest load.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
 fn some_time(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
-        .and_then(|time| if time.is_zero() { Err("no time at all".to_owned()) } else { Ok(time) })
+    duration::parse(text).and_then(|time| match time {
+        Duration::ZERO => Err("no time at all".to_owned()),
+        time if time > LONGEST => Err("a load lasts at most a year".to_owned()),
+        time => Ok(time),
+    })
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "a rate is a positive number of requests a second".to_owned())
+    let rate = text.parse().ok().filter(|rate: &f64| (LEAST_RATE..=MOST_RATE).contains(rate));
+    rate.ok_or_else(|| format!("a rate is a number of requests per second, from {LEAST_RATE} to {MOST_RATE}"))
 }
 
-/// What was measured how.
+/// A measurement and its settings.
 struct Measured {
     plan: String,
     concurrency: u32,
@@ -111,10 +121,11 @@ struct Measured {
     outcome: Outcome,
 }
 
-/// What comes of `work`, while captures are written.
-async fn during<T>(engine: &Engine, work: impl Future<Output = T>) -> T {
+/// The outcome of `work`, while captures are written.
+async fn during<T>(sampler: Option<&Sampler>, work: impl Future<Output = T>) -> T {
+    let Some(sampler) = sampler else { return work.await };
     let mut work = pin!(work);
-    let mut writing = pin!(engine.write_captures());
+    let mut writing = pin!(sampler.write());
     poll_fn(|context| {
         // It never ends.
         let _ = writing.as_mut().poll(context);
@@ -143,12 +154,13 @@ impl Bench {
     }
 
     async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
-        let rows = if self.capture { Rows::Captured } else { Rows::Needed };
-        let engine = self.from.engine_with(Some(&self.threads), rows, |config| {
+        let engine = self.project.engine_with(Some(&self.threads), RowsUse::Needed, |config| {
             config.admission &= !self.no_admission;
         })?;
-        let plan = from::plan(&engine, &self.plan)?;
-        out::warnings(plan.warnings());
+        let sampler = self.capture.then(|| self.project.sampler(&engine)).transpose()?.map(Arc::new);
+        let plan = lookup::plan(&engine, &self.plan)?;
+        self.project.warn_without_rows(&plan)?;
+        out::warnings(&lookup::warnings(&engine, &self.plan, &plan));
         let requests = match (&self.request, &self.request_file) {
             (Some(text), _) => vec![request::parse(text.as_bytes(), engine.registries())?],
             (None, None) => vec![Request::new(1, engine.registries())],
@@ -161,6 +173,7 @@ impl Bench {
         };
         let load = |until, rate: Option<f64>| Load {
             plan: plan.clone(),
+            sampler: sampler.clone(),
             requests: requests.clone(),
             // To warm up for an open loop takes no crowd.
             concurrency: if self.rate.is_some() && rate.is_none() {
@@ -182,15 +195,15 @@ impl Bench {
             (None, Some(time)) => Until::Elapsed(time),
             (None, None) => Until::Count(1000),
         };
-        let outcome = during(&engine, load(until, self.rate).run()).await;
-        engine.flush_captures().await;
-        if self.capture {
-            Bench::tell(engine.capture_counts());
+        let outcome = during(sampler.as_deref(), load(until, self.rate).run()).await;
+        if let Some(sampler) = sampler {
+            sampler.flush().await;
+            Bench::tell(sampler.counts());
         }
         Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
     }
 
-    /// Tells what was captured.
+    /// Reports the number of captures.
     fn tell(counts: SampleCounts) {
         let dropped = [
             ("rate", counts.dropped_rate),
@@ -251,7 +264,7 @@ impl Bench {
         let Measured { plan, concurrency, workers, warmup, outcome } = measured;
         let asked = outcome.asked();
         let load = match self.rate {
-            Some(rate) => format!("{rate} due a second, at most {concurrency} at once"),
+            Some(rate) => format!("{rate} due per second, at most {concurrency} at once"),
             None => format!("{concurrency} at once"),
         };
         let threads = if *workers == 1 { "1 thread".to_owned() } else { format!("{workers} threads") };
@@ -272,12 +285,12 @@ impl Bench {
     }
 }
 
-/// What the answers took.
+/// Throughput, latency and cost of the answers.
 fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let each = each(outcome);
     let by = deadline_ms.map_or(String::new(), |deadline| format!(" within {deadline} ms"));
     let others = [
-        (outcome.degraded, format!("{:.0} degraded a second", each.degraded)),
+        (outcome.degraded, format!("{:.0} degraded per second", each.degraded)),
         (outcome.late, format!("{} late", outcome.late)),
         (outcome.refused, format!("{} refused", outcome.refused)),
         (outcome.failed_otherwise(), format!("{} failed", outcome.failed_otherwise())),
@@ -287,11 +300,11 @@ fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let at = |quantile| shown(outcome.micros_at(quantile));
     let (least, most) = (shown(each.least_us), shown(outcome.most.as_secs_f64() * 1e6));
     format!(
-        "throughput  {:.0} answers a second, in {:.1} ms\n\
-         goodput     {:.0} in full{by} a second{others}\n\
+        "throughput  {:.0} answers per second, in {:.1} ms\n\
+         goodput     {:.0} full answers{by} per second{others}\n\
          latency     p50 {}, p90 {}, p99 {}, p99.9 {}; min {least}, mean {}, max {most}\n\
-         CPU         {} a request\n\
-         sources     {:.2} trips, {:.2} commands a request\n",
+         CPU         {} per request\n\
+         sources     {:.2} trips, {:.2} commands per request\n",
         each.rate,
         outcome.wall.as_secs_f64() * 1e3,
         each.good,
@@ -314,7 +327,7 @@ fn ledger(outcome: &Outcome) -> Vec<(&(String, Reason, String), &u64)> {
     lines
 }
 
-/// What each request took, and how many a second.
+/// Means per request, and rates.
 struct Each {
     rate: f64,
     good: f64,
@@ -329,12 +342,12 @@ struct Each {
 fn each(outcome: &Outcome) -> Each {
     let answered = outcome.answered.max(1) as f64;
     let asked = outcome.asked().max(1) as f64;
-    let a_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
+    let per_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
     let least = if outcome.answered == 0 { Duration::ZERO } else { outcome.least };
     Each {
-        rate: a_second(outcome.answered),
-        good: a_second(outcome.good),
-        degraded: a_second(outcome.degraded),
+        rate: per_second(outcome.answered),
+        good: per_second(outcome.good),
+        degraded: per_second(outcome.degraded),
         mean_us: outcome.total_latency.as_secs_f64() * 1e6 / answered,
         least_us: least.as_secs_f64() * 1e6,
         cpu_us: outcome.cpu.as_secs_f64() * 1e6 / asked,

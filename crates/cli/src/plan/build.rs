@@ -13,20 +13,20 @@ use anabranch_text::{closest, count};
 use clap::Args;
 use serde_json::Value;
 
-use super::from::{self, BUILT, From, Rows, SOURCE};
+use super::lookup::{self, BUILT, SOURCE};
+use super::project_args::{ProjectArgs, RowsUse};
 use super::watch;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-Each NAME.plan.ts becomes NAME.plan.json beside it, or in --out; a file that says the same already
-is left alone, and one that was not built by a compiler is never overwritten without --force.
-Everything that is wrong is told at once, with its line. Plans may import from \"anabranch\" and
-from files of the plan folder. Their code runs in a process of its own that can open nothing, for
-at most 2 s of CPU time and 64 MiB.
+Each NAME.plan.ts becomes NAME.plan.json beside it, or in --out. A file that is up to date is not written again. A \
+file that was not built by this compiler is overwritten only with --force. All problems are reported at once, each \
+with its line. Plans may import from \"anabranch\" and from files of the plan folder. Their code runs in a separate \
+process that can open no file, for at most 2 s of CPU time and 64 MiB.
 
   anabranch plan build                 all plans of the plan folder
-  anabranch plan build feed --watch    again whenever it changes, or what it imports, or the registry
+  anabranch plan build feed --watch    again whenever the plan, a file it imports, or the registry changes
   anabranch plan build --check         for CI: fails if a NAME.plan.json is missing or out of date
 
 Exit codes: 0 fine; 1 refused, or out of date; 2 wrong usage.";
@@ -38,7 +38,7 @@ pub(crate) struct Build {
     #[arg(value_name = "FILE|NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) project: ProjectArgs,
     /// The folder to write to, instead of the one that a plan's source is in.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -53,16 +53,16 @@ pub(crate) struct Build {
     force: bool,
 }
 
-/// What became of one plan.
+/// The result of one plan.
 pub(super) struct Done {
     /// All files it depends on.
     pub(super) files: Vec<SourceFile>,
-    /// What is odd about it.
+    /// Its warnings.
     warnings: Vec<Problem>,
     fate: Fate,
 }
 
-/// What became of a plan's JSON.
+/// The state of a plan's JSON.
 enum Fate {
     Written,
     Unchanged,
@@ -79,7 +79,7 @@ impl Build {
         if self.watch {
             return watch::run(&self);
         }
-        let engine = self.from.engine(None, Rows::Unneeded)?;
+        let engine = self.project.engine(None, RowsUse::Unneeded)?;
         let sources = self.sources(&engine)?;
         let done = self.build(&engine, &sources);
         let bad = done.iter().filter(|done| !done.is_fine()).count();
@@ -99,7 +99,7 @@ impl Build {
     /// The sources that are meant.
     pub(super) fn sources(&self, engine: &Engine) -> Result<Vec<PathBuf>, Failure> {
         if self.names.is_empty() {
-            let found: Vec<PathBuf> = from::files(engine, &[SOURCE])?.into_values().collect();
+            let found: Vec<PathBuf> = lookup::files(engine, &[SOURCE])?.into_values().collect();
             if found.is_empty() && !self.watch {
                 let folder = engine.folder().unwrap_or(Path::new(".")).display();
                 return Err(Failure::of(format!(
@@ -113,7 +113,7 @@ impl Build {
             if name.ends_with(SOURCE) {
                 return Ok(file.to_owned());
             }
-            let known = from::files(engine, &[SOURCE])?;
+            let known = lookup::files(engine, &[SOURCE])?;
             let near = closest(name, known.keys().map(String::as_str));
             known.get(name).cloned().ok_or_else(|| {
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Build {
     }
 
     fn build_one(&self, engine: &Engine, source: &Path) -> Done {
-        let Outcome { files, built } = from::compile(engine, source);
+        let Outcome { files, built, .. } = lookup::compile(engine, source);
         match built {
             Ok(built) => {
                 let warnings = built.plan.warnings().to_vec();
@@ -231,7 +231,7 @@ impl Done {
     }
 }
 
-/// Whether a compiler made it: ours, or rankd's.
+/// True if a compiler made it: ours, or rankd's.
 fn is_built(text: &str) -> bool {
     let plan: Option<Value> = serde_json::from_str(text).ok();
     plan.is_some_and(|plan| plan.pointer("/built_by/tool").is_some())

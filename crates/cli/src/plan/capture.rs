@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Config, Store};
-use anabranch_plan::captures;
+use anabranch_plan_inspect::capture;
 use clap::Args;
 
 use super::run::Run;
@@ -11,34 +11,34 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the answer, as `plan run` writes it. stderr: the address of the capture, also of a request that
-failed. `plan replay ADDRESS` answers it again, the same to the byte, without its sources.
+stdout: the answer, as `plan run` writes it. stderr: the address of the capture, also if the request failed. \
+`plan replay ADDRESS` answers the request again with the same bytes, without its sources.
 
   anabranch plan capture feed --request '{\"user_id\": 1}' --store captures --set monday
 
 Exit codes: 0 answered; 1 refused or failed; 2 wrong usage.";
 
-/// Answers one request and keeps all that its answer came from.
+/// Answers one request and stores it.
 #[derive(Args)]
 pub(crate) struct Capture {
     #[command(flatten)]
     run: Run,
     #[command(flatten)]
     store: StoreAt,
-    /// The set that it becomes part of; without this option it is kept by itself.
+    /// The set that the capture is added to; by default none.
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
 }
 
-/// Where captures are kept.
+/// The store of captures.
 #[derive(Args)]
 pub(crate) struct StoreAt {
-    /// The folder of the store that keeps captures; made if it is not there.
+    /// The folder of the capture store; `plan capture` creates it.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
 }
 
-/// Where a capture goes.
+/// The destination of a capture.
 pub(super) struct Keep {
     store: Store,
     set: Option<String>,
@@ -55,7 +55,10 @@ impl StoreAt {
 pub(super) fn open_old(folder: &Path) -> Result<Store, Failure> {
     match Store::is_in(folder) {
         true => open(folder),
-        false => Err(Failure::of(format!("there is no store in {}", folder.display()))),
+        false => Err(Failure::of(format!(
+            "there is no capture store in {}; `anabranch plan capture` creates one",
+            folder.display()
+        ))),
     }
 }
 
@@ -72,19 +75,50 @@ impl Capture {
 }
 
 impl Keep {
-    /// Where the capture goes.
+    /// The store and the set of the capture.
     pub(super) fn place(&self) -> (&Store, Option<&str>) {
         (&self.store, self.set.as_deref())
     }
 
-    /// Tells what became of the capture, and gives the store up.
-    pub(super) async fn told(self, capture: Result<Address, captures::Error>) -> Result<(), Failure> {
+    /// Reports the address of the capture, and closes the store.
+    pub(super) async fn told(self, capture: Result<Address, capture::Error>) -> Result<(), Failure> {
         out::note(&format!("captured: {}", capture?));
         self.store.close().await.map_err(|error| Failure::Failed(Box::new(error)))
     }
 }
 
-/// An address on the command line.
-pub(super) fn address(text: &str) -> Result<Address, String> {
-    text.parse().map_err(|error: anabranch_content::ParseError| error.to_string())
+/// The fewest digits of an address that may stand for it.
+const FEWEST_DIGITS: usize = 4;
+/// Of so many captures that begin with the same digits each is listed.
+const LISTED: usize = 10;
+
+/// An address on the command line, or its first digits.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let digits = text.len();
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) || !(FEWEST_DIGITS..=64).contains(&digits) {
+        return Err(format!(
+            "expected the address of a capture: 64 hex digits, or at least its first {FEWEST_DIGITS}; \
+             `anabranch plan captures` lists them"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// The capture whose address is this, or begins with it.
+pub(super) async fn find(store: &Store, text: &str) -> Result<Address, Failure> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let found = capture::captures_with_prefix(store, text, LISTED + 1).await?;
+    match &found[..] {
+        [address] => Ok(*address),
+        [] => Err(Failure::of(format!("no capture has an address that begins with {text}"))),
+        several => {
+            let more = if several.len() > LISTED { "\n  ..." } else { "" };
+            let list: Vec<String> =
+                several.iter().take(LISTED).map(|address| format!("\n  {address}")).collect();
+            let list = list.concat();
+            Err(Failure::of(format!("the addresses of several captures begin with {text}:{list}{more}")))
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `anabranch plan captures`.
 
-use anabranch_content::Store;
-use anabranch_plan::captures::{Capture, capture_sets, captures};
+use anabranch_content::{Address, Store};
+use anabranch_plan_inspect::capture::{Capture, capture_sets, captures};
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::capture::StoreAt;
 use super::threads::whole;
@@ -19,13 +20,25 @@ pub(crate) struct Captures {
     /// The captures of this set; without it, the sets.
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
-    /// How many captures are listed at most.
+    /// The most captures that are listed, the latest first.
     #[arg(long, value_name = "N", default_value = "100", value_parser = |text: &str| whole(text, 1, u64::MAX))]
     most: u64,
+    /// Writes JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A line of the list.
+struct Listed {
+    address: Address,
+    at: Option<u64>,
+    plan: String,
+    user: Option<String>,
+    ended: String,
 }
 
 /// Captures looked up at a time.
-const PAGE: u64 = 100;
+const PAGE: usize = 100;
 
 impl Captures {
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -33,40 +46,75 @@ impl Captures {
             let store = self.store.open_old()?;
             match &self.set {
                 Some(set) => self.list(&store, set).await,
-                None => sets(&store).await,
+                None => self.sets(&store).await,
             }
         }))
     }
 
+    /// The captures of a set, the latest first.
     async fn list(&self, store: &Store, set: &str) -> Result<(), Failure> {
         let mut members = captures(store, set).await?;
-        let mut table = Table::new(["capture", "at", "plan", "user", "ended"]);
-        let mut left = self.most;
-        while left > 0 {
-            let page = members.next(left.min(PAGE) as usize).await?;
+        let mut found = Vec::new();
+        loop {
+            let page = members.next(PAGE).await?;
             if page.is_empty() {
                 break;
             }
-            left -= page.len() as u64;
             for address in page {
-                let capture = Capture::load(store, address).await?;
-                let at = capture.at.map_or_else(String::new, |at| utc(at.0));
-                let (plan, user) = (capture.plan_name(), capture.user_id());
-                let user = user.map_or_else(String::new, |user| user.to_string());
-                table.row([address.to_string(), at, plan, user, ended(&capture)]);
+                found.push(Listed::of(&Capture::load(store, address).await?));
             }
+            // The order of a set says nothing, so all are looked at; only those that are listed are kept.
+            found.sort_by_key(|listed| (std::cmp::Reverse(listed.at), *listed.address.as_bytes()));
+            found.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
+        }
+        if self.json {
+            let list: Vec<Value> = found.iter().map(Listed::json).collect();
+            return out::data(&format!("{:#}\n", Value::from(list)));
+        }
+        let mut table = Table::new(["capture", "at", "plan", "user", "ended"]);
+        for Listed { address, at, plan, user, ended } in found {
+            let at = at.map_or_else(String::new, utc);
+            table.row([address.to_string(), at, plan, user.unwrap_or_default(), ended]);
         }
         out::data(&table.text(0))
     }
+
+    async fn sets(&self, store: &Store) -> Result<(), Failure> {
+        let mut table = Table::new(["set", "captures"]);
+        let mut list = Vec::new();
+        for set in capture_sets(store).await? {
+            let count = captures(store, &set).await?.count().await?;
+            list.push(json!({"set": set, "captures": count}));
+            table.row([set, count.to_string()]);
+        }
+        match self.json {
+            true => out::data(&format!("{:#}\n", Value::from(list))),
+            false => out::data(&table.text(0)),
+        }
+    }
 }
 
-async fn sets(store: &Store) -> Result<(), Failure> {
-    let mut table = Table::new(["set", "captures"]);
-    for set in capture_sets(store).await? {
-        let count = captures(store, &set).await?.count().await?;
-        table.row([set, count.to_string()]);
+impl Listed {
+    fn of(capture: &Capture) -> Listed {
+        Listed {
+            address: capture.address,
+            at: capture.at.map(|at| at.0),
+            plan: capture.plan_name(),
+            user: capture.user_id().map(|user| user.to_string()),
+            ended: ended(capture),
+        }
     }
-    out::data(&table.text(0))
+
+    fn json(&self) -> Value {
+        json!({
+            "capture": self.address.to_string(),
+            "at": self.at.map(utc),
+            "at_ms": self.at,
+            "plan": self.plan,
+            "user": self.user,
+            "ended": self.ended,
+        })
+    }
 }
 
 fn ended(capture: &Capture) -> String {

@@ -1,10 +1,11 @@
 //! `anabranch plan check`.
 
-use anabranch_plan::Problem;
+use anabranch_plan::{Engine, Problem, Problems};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use crate::failure::Failure;
 use crate::out;
 
@@ -15,42 +16,78 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE|NAME", required = true)]
     names: Vec<String>,
     #[command(flatten)]
-    from: From,
-    /// Writes what was found to stdout, as JSON.
+    project: ProjectArgs,
+    /// Writes the problems to stdout, as JSON.
     #[arg(long)]
     json: bool,
 }
 
+/// The problems of the project or of one plan.
+struct Checked {
+    /// `project` or `plan`.
+    what: &'static str,
+    name: String,
+    problems: Problems,
+}
+
 impl Check {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let engine = self.from.engine(None, Rows::Unneeded)?;
-        let mut found = Vec::new();
-        let mut fine = true;
+        let (engine, project) = self.engine()?;
+        let mut checked = Vec::from_iter(project);
         for name in &self.names {
-            let (errors, warnings) = match from::plan(&engine, name) {
-                Ok(plan) => (Vec::new(), plan.warnings().to_vec()),
-                Err(Failure::Refused(problems)) => (problems.errors, problems.warnings),
+            let problems = match lookup::plan(&engine, name) {
+                Ok(plan) => Problems { errors: Vec::new(), warnings: lookup::warnings(&engine, name, &plan) },
+                Err(Failure::Refused(problems)) => problems,
                 Err(failure) => return Err(failure),
             };
-            fine &= errors.is_empty();
-            if self.json {
-                let list = |problems: &[Problem]| problems.iter().map(as_json).collect::<Vec<_>>();
-                found.push(json!({"plan": name, "errors": list(&errors), "warnings": list(&warnings)}));
-            } else {
-                let told = |what: &str, problem: &Problem| match problem.excerpt {
-                    // Its place names the file already.
-                    Some(_) => out::note(&problem.report(what).to_string()),
-                    None => out::note(&format!("{name}: {}", problem.report(what))),
-                };
-                errors.iter().for_each(|problem| told("error", problem));
-                warnings.iter().for_each(|problem| told("warning", problem));
-                out::note(&format!("{name}: {}", out::status(errors.len(), warnings.len())));
-            }
+            checked.push(Checked { what: "plan", name: name.clone(), problems });
         }
         if self.json {
-            out::data(&format!("{:#}\n", Value::from(found)))?;
+            let list: Vec<Value> = checked.iter().map(Checked::json).collect();
+            out::data(&format!("{:#}\n", Value::from(list)))?;
+        } else {
+            checked.iter().for_each(Checked::tell);
         }
-        if fine { Ok(()) } else { Err(Failure::Told) }
+        if checked.iter().all(|checked| checked.problems.is_fine()) { Ok(()) } else { Err(Failure::Told) }
+    }
+
+    /// An engine as `plan run` would have it, or one without rows and the problems of the sources.
+    fn engine(&self) -> Result<(Engine, Option<Checked>), Failure> {
+        match self.project.engine(None, RowsUse::Needed) {
+            Ok(engine) => Ok((engine, None)),
+            Err(Failure::Refused(problems)) => match self.project.engine(None, RowsUse::Unneeded) {
+                Ok(engine) => {
+                    let name = self
+                        .project
+                        .project_file()
+                        .map_or("rows".to_owned(), |file| file.display().to_string());
+                    Ok((engine, Some(Checked { what: "project", name, problems })))
+                }
+                // The registry itself is wrong: no plan can be checked against it.
+                Err(_) => Err(Failure::Refused(problems)),
+            },
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl Checked {
+    fn tell(&self) {
+        let Problems { errors, warnings } = &self.problems;
+        let tell = |severity: &str, problem: &Problem| match (&problem.excerpt, self.what) {
+            // Its place names the file already.
+            (Some(_), _) | (_, "project") => out::note(&problem.report(severity).to_string()),
+            (None, _) => out::note(&format!("{}: {}", self.name, problem.report(severity))),
+        };
+        errors.iter().for_each(|problem| tell("error", problem));
+        warnings.iter().for_each(|problem| tell("warning", problem));
+        out::note(&format!("{}: {}", self.name, out::status(errors.len(), warnings.len())));
+    }
+
+    fn json(&self) -> Value {
+        let list = |problems: &[Problem]| problems.iter().map(as_json).collect::<Vec<_>>();
+        let Problems { errors, warnings } = &self.problems;
+        json!({(self.what): self.name, "errors": list(errors), "warnings": list(warnings)})
     }
 }
 

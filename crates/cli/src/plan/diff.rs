@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use anabranch_plan::Plan;
-use anabranch_plan::captures::{Capture, DiffOptions, Differ, Difference, Replayer, captures};
+use anabranch_plan_inspect::capture::{
+    Capture, ChangedRequest, DiffOptions, Differ, Difference, Replayer, captures,
+};
 use anabranch_text::count;
 use clap::Args;
 
 use super::capture::StoreAt;
-use super::from::{self, From};
+use super::lookup;
+use super::project_args::ProjectArgs;
 use super::threads::whole;
 use crate::failure::Failure;
 use crate::out;
@@ -16,34 +19,37 @@ use crate::table::Table;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-Each capture is answered again by both plans, from what it holds: other fields, shorter lists and other
-orders of what was read will do. A plan that asks for something else cannot be compared on that capture.
+Both plans answer each captured request again, from the captured replies. They may read other fields, shorter lists \
+and in another order than the captured plan. A plan that reads anything else cannot be compared on that capture.
 
   anabranch plan diff feed feed_next --captures monday --store captures
   anabranch plan diff feed_next --captures monday --store captures    with the plans as captured
 
 Exit codes: 0 compared; 1 nothing could be compared, or failed; 2 wrong usage.";
 
-/// Says what changes from one plan to another, on captured requests.
+/// Compares two plans.
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The plans, files or names: before and after. With one, the other is the plan as captured.
+    /// The plans before and after, as files or names. With one plan, the other one is the captured plan.
     #[arg(value_name = "PLAN", required = true, num_args = 1..=2)]
     plans_compared: Vec<String>,
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     #[command(flatten)]
     store: StoreAt,
     /// The set of captures.
     #[arg(long, value_name = "SET")]
     captures: String,
-    /// How many rows of each answer are compared.
+    /// The number of rows of each answer that are compared.
     #[arg(long, value_name = "K", default_value = "10", value_parser = |text: &str| whole(text, 1, 1 << 32))]
     top: u64,
-    /// The key whose values are compared; the one that the last sort goes by if not given.
+    /// The key whose values are compared; by default the key of the last sort.
     #[arg(long, value_name = "KEY")]
     score: Option<String>,
-    /// As JSON.
+    /// The number of requests that are shown with the rows that changed, those that changed most.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = |text: &str| whole(text, 0, 1_000_000))]
+    examples: u64,
+    /// Writes JSON.
     #[arg(long)]
     json: bool,
 }
@@ -58,13 +64,13 @@ impl Diff {
 
     async fn compare(self) -> Result<(), Failure> {
         let replayer = Replayer::default();
-        let engine = replayer.engine(self.from.config()?);
+        let engine = replayer.engine(self.project.config()?);
         if let Some(key) = &self.score
             && engine.registries().keys.named(key).is_none()
         {
             return Err(Failure::Wrong(format!("--score {key}: there is no key of this name")));
         }
-        let compile = |name: &String| -> Result<Plan, Failure> { from::plan(&engine, name) };
+        let compile = |name: &String| -> Result<Plan, Failure> { lookup::plan(&engine, name) };
         let (before, after) = match &self.plans_compared[..] {
             [after] => (None, compile(after)?),
             [before, after] => (Some(compile(before)?), compile(after)?),
@@ -74,7 +80,8 @@ impl Diff {
         let store = self.store.open_old()?;
         let mut set = captures(&store, &self.captures).await?;
         let options = DiffOptions { top: self.top as usize, score: self.score };
-        let mut differ = Differ::new(&replayer, before, after, options);
+        let differ = Differ::new(&replayer, before, after, options);
+        let mut differ = differ.with_examples(self.examples as usize);
         loop {
             let page = set.next(PAGE).await?;
             if page.is_empty() {
@@ -99,6 +106,28 @@ impl Diff {
     }
 }
 
+/// The rows of an example that are listed of each kind.
+const ROWS_LISTED: usize = 10;
+
+/// A request and its rows that changed.
+fn example(request: &ChangedRequest) -> Vec<String> {
+    let short = &request.capture[..12];
+    let user = request.user.as_ref().map_or(String::new(), |user| format!(", user {user}"));
+    let mut lines = vec![format!("  capture {short}{user}")];
+    let listed = |what: &str, rows: Vec<String>| {
+        let more = rows.len().saturating_sub(ROWS_LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = rows.iter().take(ROWS_LISTED).cloned().collect::<Vec<_>>().join(", ");
+        (!rows.is_empty()).then(|| format!("    {what}: {shown}{more}"))
+    };
+    let ids = |ids: &[i64]| ids.iter().map(i64::to_string).collect::<Vec<_>>();
+    let moved = request.rows.moved.iter().map(|row| format!("{} from {} to {}", row.id, row.from, row.to));
+    lines.extend(listed("entered", ids(&request.rows.entered)));
+    lines.extend(listed("left", ids(&request.rows.left)));
+    lines.extend(listed("moved", moved.collect()));
+    lines
+}
+
 fn text(found: &Difference, [before, after]: &[String; 2]) -> String {
     let mut text = String::new();
     let counted = &found.captures;
@@ -112,15 +141,26 @@ fn text(found: &Difference, [before, after]: &[String; 2]) -> String {
         return text;
     }
     line(format!("top {}: changed for {:.1}% of the requests", found.top, 100.0 * found.changed));
-    line(format!("  a request: {:.2} rows entered, {:.2} left", found.entered, found.left));
-    line(format!("  a row that stays moves {:.2} places", found.rank_move));
+    line(format!("  per request: {:.2} rows entered, {:.2} rows left", found.entered, found.left));
+    line(format!("  rows in both answers: moved by {:.2} places on average", found.rank_move));
     if let Some(score) = &found.score {
-        line(format!("  its `{}` shifts by {:.4}, at most {:.4}", score.key, score.mean, score.most));
+        let (key, mean, most) = (&score.key, score.mean, score.most);
+        line(format!("  their `{key}`: changed by {mean:.4} on average, by {most:.4} at most"));
+    }
+    if !found.examples.is_empty() {
+        line("requests that changed most".to_owned());
+    }
+    for request in &found.examples {
+        example(request).into_iter().for_each(&mut line);
     }
     let mut table = Table::new(["", before, after]);
     let millis = |micros: u64| format!("{:.3}", micros as f64 / 1_000.0);
     let (trips, waits) = (found.trips, found.waits);
-    table.row(["trips a request".to_owned(), format!("{:.2}", trips.before), format!("{:.2}", trips.after)]);
+    table.row([
+        "trips per request".to_owned(),
+        format!("{:.2}", trips.before),
+        format!("{:.2}", trips.after),
+    ]);
     table.row(["waits p50, ms".to_owned(), millis(waits.before.p50_us), millis(waits.after.p50_us)]);
     table.row(["waits p99, ms".to_owned(), millis(waits.before.p99_us), millis(waits.after.p99_us)]);
     text + &table.text(0)

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use super::threads::Threads;
 use crate::failure::Failure;
 use crate::out;
@@ -16,7 +17,7 @@ pub(crate) struct Explain {
     #[arg(value_name = "FILE|NAME")]
     plan: String,
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     #[command(flatten)]
     threads: Threads,
     /// Also writes the graph as a picture.
@@ -29,10 +30,10 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let engine = self.from.engine(Some(&self.threads), Rows::Unneeded)?;
-        let plan = from::plan(&engine, &self.plan)?;
+        let engine = self.project.engine(Some(&self.threads), RowsUse::Unneeded)?;
+        let plan = lookup::plan(&engine, &self.plan)?;
         out::warnings(plan.warnings());
-        let explanation = plan.explain();
+        let explanation = anabranch_plan_inspect::explain(&plan);
         if let Some(file) = &self.svg {
             out::file(file, &explanation.svg())?;
             out::note(&format!("the picture: {}", file.display()));

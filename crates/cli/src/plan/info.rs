@@ -3,7 +3,8 @@
 use anabranch_plan::{Document, Problems, plan_info};
 use clap::Args;
 
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use crate::failure::Failure;
 use crate::out;
 
@@ -14,13 +15,13 @@ pub(crate) struct Info {
     #[arg(value_name = "FILE|NAME")]
     plan: String,
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
 }
 
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let engine = self.from.engine(None, Rows::Unneeded)?;
-        let text = from::text(&engine, &self.plan)?;
+        let engine = self.project.engine(None, RowsUse::Unneeded)?;
+        let text = lookup::text(&engine, &self.plan)?;
         let mut problems = Problems::default();
         match Document::parse(&text, engine.ops(), engine.registries(), &mut problems) {
             Some(document) => {

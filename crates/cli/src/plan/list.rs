@@ -3,7 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
@@ -12,7 +13,7 @@ use crate::table::Table;
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -20,17 +21,17 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let engine = self.from.engine(None, Rows::Unneeded)?;
+        let engine = self.project.engine(None, RowsUse::Unneeded)?;
         let mut table = Table::new(["plan", "status", "nodes", "trips"]);
         let mut list = Vec::new();
-        let names = from::names(&engine)?;
+        let names = lookup::names(&engine)?;
         if let (true, Some(folder)) = (names.is_empty(), engine.folder()) {
             out::note(&format!("no plan in {} (`anabranch plan new NAME` makes one)", folder.display()));
         }
         for name in names {
-            match from::plan(&engine, &name) {
+            match lookup::plan(&engine, &name) {
                 Ok(plan) => {
-                    let explained = plan.explain();
+                    let explained = anabranch_plan_inspect::explain(&plan);
                     let status = out::status(0, plan.warnings().len());
                     let (nodes, trips) = (explained.nodes.len(), explained.trips);
                     list.push(json!({"plan": name, "status": status, "nodes": nodes, "trips": trips}));

@@ -1,6 +1,7 @@
-//! `anabranch plan`: one file a verb.
+//! `anabranch plan`: one file per subcommand.
 
-mod from;
+mod project_args;
+mod lookup;
 mod threads;
 mod request;
 mod run;
@@ -13,7 +14,7 @@ mod watch;
 mod check;
 mod explain;
 mod why;
-mod load;
+mod load_generator;
 mod bench;
 mod list;
 mod seed;
@@ -30,46 +31,46 @@ pub(crate) use run::{ledger, table};
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
 
-/// What to do with plans.
+/// The subcommands of `anabranch plan`.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Answers one request: reads it from stdin, writes the answer as one line of JSON.
     #[command(after_help = run::HELP)]
     Run(Box<run::Run>),
-    /// Answers one request and keeps all that its answer came from.
+    /// Answers one request and stores it with everything that the answer depends on.
     #[command(after_help = capture::HELP)]
     Capture(Box<capture::Capture>),
-    /// Answers a captured request again, the same to the byte.
+    /// Answers a captured request again, with the same bytes.
     #[command(after_help = replay::HELP)]
     Replay(replay::Replay),
     /// Lists sets of captures, or the captures of one.
     #[command(after_help = EXIT_CODES)]
     Captures(captures::Captures),
-    /// Says what changes from one plan to another, on captured requests.
+    /// Compares the answers of two plans to captured requests.
     #[command(after_help = diff::HELP)]
     Diff(Box<diff::Diff>),
     /// Compiles plans written in TypeScript, NAME.plan.ts, to plan JSON, NAME.plan.json.
     #[command(after_help = build::HELP)]
     Build(Box<build::Build>),
-    /// Checks plans and says everything that is wrong with them.
+    /// Checks plans, their registry and their project; reports everything that `plan run` would refuse.
     #[command(after_help = EXIT_CODES)]
     Check(check::Check),
-    /// Shows what a plan will do: nodes, columns, what is fetched, what runs side by side.
+    /// Shows what a plan will do: nodes, columns, reads, and which nodes run side by side.
     #[command(after_help = EXIT_CODES)]
     Explain(explain::Explain),
-    /// Says why a row is in the answer to a request, or is not: who brought it, who dropped it, what would help.
+    /// Explains why a row is in the answer to a request or not: the node that brought it, the node that dropped it, and what would keep it.
     #[command(after_help = why::HELP)]
     Why(Box<why::Why>),
     /// Measures a plan under load.
     #[command(after_help = bench::HELP)]
     Bench(Box<bench::Bench>),
-    /// Lists the plans of the plan folder, and whether they are fine.
+    /// Lists the plans of the plan folder and the state of each.
     #[command(after_help = EXIT_CODES)]
     List(list::List),
     /// Fills a Redis from data files.
     #[command(after_help = EXIT_CODES)]
     Seed(seed::Seed),
-    /// Says which columns each node of a plan writes, and what the plan requires, as JSON.
+    /// Prints which columns each node of a plan writes, and which capabilities the plan requires, as JSON.
     #[command(after_help = EXIT_CODES)]
     Info(info::Info),
     /// Lists the ops that plans are made of, with their parameters.
@@ -78,7 +79,7 @@ pub(crate) enum Verb {
     /// Writes type declarations for plans in TypeScript, for editors.
     #[command(after_help = types::HELP)]
     Types(types::Types),
-    /// Writes the beginning of a plan in TypeScript, and of a project if there is none.
+    /// Creates a plan in TypeScript, and a project if there is none.
     #[command(after_help = new::HELP)]
     New(new::New),
 }

@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{Limits, Project, RowsFrom, Setup};
+use anabranch_plan::{EndpointKind, Endpoints, Limits, Project, RowsFrom, Setup};
 use clap::Args;
 
-use super::{from, types};
+use super::{project_args, types};
 use crate::failure::Failure;
 use crate::fresh::{is_there, missing, write};
 use crate::out;
 
 /// The help's last part.
 pub(crate) const HELP: &str = "\
-Where no anabranch.toml is, in this folder or above, it makes a project first: registry, data, plan folder.
-No file is ever replaced.
+If there is no anabranch.toml in this folder or above, a project is created first: registry, data, plan folder. No \
+file is ever replaced.
 
   anabranch plan new feed
   anabranch plan run feed --request '{\"user_id\": 1}' --table
@@ -30,6 +30,8 @@ const PROJECT: [(&str, &str); 5] = [
 ];
 /// A plan for such a project.
 const FEED: &str = include_str!("scaffold/feed.plan.ts");
+const REQUEST: &str = r#"{"user_id": 1}"#;
+const REQUEST_WITH_ROWS: &str = r#"{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}"#;
 /// A plan that builds whatever the registry holds.
 const ROWS: &str = include_str!("scaffold/rows.plan.ts");
 const TSCONFIG: &str = include_str!("scaffold/tsconfig.json");
@@ -46,8 +48,8 @@ pub(crate) struct New {
 
 impl New {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        match from::nearest_project()? {
-            Some(project) => self.within(project, ROWS),
+        match project_args::nearest_project()? {
+            Some(project) => self.within(project, ROWS, REQUEST_WITH_ROWS),
             None => {
                 self.check_name(&Limits::default())?;
                 free(Path::new(PLANS), &self.name)?;
@@ -56,21 +58,22 @@ impl New {
                     write(Path::new(file), text)?;
                 }
                 let project = Project::find(Path::new(""))?.expect("its file was just written");
-                self.within(project, FEED)
+                self.within(project, FEED, REQUEST)
             }
         }
     }
 
     /// Writes a plan into a project.
-    fn within(&self, project: Project, plan: &str) -> Result<(), Failure> {
+    fn within(&self, project: Project, plan: &str, request: &str) -> Result<(), Failure> {
         let setup = Setup { project: Some(project), rows: RowsFrom::Nowhere, ..Setup::default() };
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);
         self.check_name(&config.registries.limits)?;
-        let folder = config.folder.as_deref().ok_or_else(from::no_folder)?;
+        let folder = config.folder.as_deref().ok_or_else(project_args::no_folder)?;
         let file = free(folder, &self.name)?;
         let quoted = serde_json::Value::from(self.name.as_str()).to_string();
-        write(&file, &plan.replace("\"NAME\"", &quoted))?;
+        let text = plan.replace("\"NAME\"", &quoted);
+        write(&file, &with_endpoint(&text, &config.registries.endpoints))?;
         for (beside, text) in [(types::FILE, types::text(&config)), ("tsconfig.json", TSCONFIG.to_owned())] {
             let beside = folder.join(beside);
             if !is_there(&beside)? {
@@ -78,8 +81,8 @@ impl New {
             }
         }
         out::note(&format!(
-            "next:\n  anabranch plan run {} --request '{{\"user_id\": 1}}' --table\n  anabranch plan types   (after \
-             a change of the registry, so that editors know of it)",
+            "next:\n  anabranch plan run {} --request '{request}' --table\n  anabranch plan types   (after a change of \
+             the registry, for editors)",
             self.name
         ));
         Ok(())
@@ -93,6 +96,16 @@ impl New {
             false => {
                 Err(Failure::of(format!("`{}` cannot be a plan's name; it must match {pattern}", self.name)))
             }
+        }
+    }
+}
+
+/// The text of a plan with an endpoint of the registry in its comments; without those that need one if there is none.
+fn with_endpoint(text: &str, endpoints: &Endpoints) -> String {
+    match endpoints.iter().find(|endpoint| endpoint.kind == EndpointKind::Redis) {
+        Some(endpoint) => text.replace("ENDPOINT", &format!("EP.redis.{}", endpoint.name)),
+        None => {
+            text.lines().filter(|line| !line.contains("ENDPOINT")).map(|line| format!("{line}\n")).collect()
         }
     }
 }

@@ -1,23 +1,24 @@
 //! `anabranch plan replay`.
 
-use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, NodeRows, Replayer};
+use anabranch_plan_inspect::capture::{Capture, NodeRows, Replayer};
 use anabranch_text::count;
 use clap::Args;
 
-use super::capture::{StoreAt, address};
+use super::capture::{StoreAt, address, find};
 use super::run::{ledger, table};
 use crate::failure::Failure;
 use crate::out;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-stdout: the answer, the same bytes as when it was captured. What a captured request failed with is on
-stderr, as it was then. With --node the rows of that node instead, as they were when the request got
-there; of a request that failed, those of the nodes before the one that did.
+stdout: the answer, with the same bytes as when it was captured. If the captured request failed, its error goes to \
+stderr. With --node: the rows of that node at the time of the request; if the request failed, only nodes before the \
+failed one have rows.
 
-  anabranch plan replay ADDRESS --store captures
-  anabranch plan replay ADDRESS --store captures --node ranked
+An ADDRESS may be shortened to its first digits, at least 4, if no other capture begins with them.
+
+  anabranch plan replay 1f3a --store captures
+  anabranch plan replay 1f3a --store captures --node ranked
 
 Exit codes: 0 answered, the same; 1 failed, or not the same (stderr says so); 2 wrong usage.";
 
@@ -26,7 +27,7 @@ Exit codes: 0 answered, the same; 1 failed, or not the same (stderr says so); 2 
 pub(crate) struct Replay {
     /// The capture.
     #[arg(value_name = "ADDRESS", value_parser = address)]
-    capture: Address,
+    capture: String,
     #[command(flatten)]
     store: StoreAt,
     /// The rows of this node, as a table, instead of the answer.
@@ -44,7 +45,7 @@ impl Replay {
 
     async fn answer(self) -> Result<(), Failure> {
         let store = self.store.open_old()?;
-        let capture = Capture::load(&store, self.capture).await?;
+        let capture = Capture::load(&store, find(&store, &self.capture).await?).await?;
         if let Some(node) = &self.node {
             return self.rows(&Replayer::default().node(&capture, node).await?);
         }
@@ -76,7 +77,7 @@ impl Replay {
         let rows = answer.candidates().count() as u64;
         out::note(&format!("{node}: {}", count(rows, "row")));
         if !answer.ledger.is_empty() {
-            out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
+            out::note(&format!("degraded:\n{}", ledger(answer).text(2).trim_end()));
         }
         out::data(&table(answer, registries).text(0))
     }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar, Trace};
+use anabranch_plan::{Answer, Engine, LedgerEntry, Plan, Registries, RunOptions, Scalar};
+use anabranch_plan_inspect::Trace;
 use anabranch_text::{count, duration};
 use clap::Args;
 
 use super::capture::Keep;
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
 use super::threads::{A_DAY, Threads, whole};
 use crate::failure::Failure;
@@ -17,9 +19,8 @@ use crate::table::Table;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one
-line, or, when the request is refused, {\"error\", \"detail\"}. What is wrong with the plan, or went
-wrong while it ran, is on stderr.
+stdout: {\"request_id\", \"engine_request_id\", \"candidates\": [{\"id\", \"fields\"}], \"ledger\"} on one line, or \
+{\"error\", \"detail\"} if the request is refused. Problems of the plan, and errors while it runs, go to stderr.
 
   anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
   anabranch plan run feed --request '{\"user_id\": 1}' --table --trace feed.html
@@ -33,7 +34,7 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE|NAME")]
     plan: String,
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     /// The request, instead of stdin.
     #[arg(long, value_name = "JSON")]
     request: Option<String>,
@@ -42,15 +43,18 @@ pub(crate) struct Run {
     /// How long the answer may take; if not given, what the plan says.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     deadline_ms: Option<u64>,
-    /// How long each node may take, beside what the plan says.
+    /// A timeout for every node, in addition to those of the plan.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = |text: &str| whole(text, 1, A_DAY))]
     node_timeout_ms: Option<u64>,
     /// Writes a timeline of the run; the ending says which kind: .html, .svg, or .json for Perfetto.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The answer as a table for people.
+    /// Writes the answer as a table.
     #[arg(long)]
     table: bool,
+    /// Writes one list of rows per output of the plan, by its name.
+    #[arg(long, conflicts_with = "table")]
+    by_output: bool,
 }
 
 impl Run {
@@ -71,9 +75,11 @@ impl Run {
     }
 
     async fn answer(self, keep: Option<Keep>) -> Result<(), Failure> {
-        let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
-        let plan = from::plan(&engine, &self.plan)?;
-        out::warnings(plan.warnings());
+        let engine = self.project.engine(Some(&self.threads), RowsUse::Needed)?;
+        let plan = lookup::plan(&engine, &self.plan)?;
+        self.project.warn_without_rows(&plan)?;
+        out::warnings(&lookup::warnings(&engine, &self.plan, &plan));
+        lookup::warn_if_behind(&engine, &self.plan);
         let text = request::text(self.request.as_deref())?;
         let request = request::parse(&text, engine.registries())?;
         if let Some(other) = request.plan.as_deref().filter(|other| *other != plan.name()) {
@@ -89,7 +95,8 @@ impl Run {
         let answer = match (&self.trace, keep) {
             (_, Some(keep)) => {
                 let (store, set) = keep.place();
-                let (answer, capture) = plan.capture(request, &options, store, set).await;
+                let (answer, capture) =
+                    anabranch_plan_inspect::capture(&plan, request, &options, store, set).await;
                 // It is the answer that counts, and its error: both are told whatever became of the capture.
                 let written =
                     answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
@@ -103,7 +110,7 @@ impl Run {
             }
             (None, None) => plan.run_with(request, &options).await,
             (Some(file), None) => {
-                let (answer, trace) = plan.run_traced(request, &options).await;
+                let (answer, trace) = anabranch_plan_inspect::run_traced(&plan, request, &options).await;
                 if let Some(trace) = trace {
                     write_trace(&trace, file)?;
                 }
@@ -121,18 +128,21 @@ impl Run {
             let (trips, commands) = (count(trips, "trip"), count(commands, "command"));
             out::note(&format!("{name}: {rows} for request {request}, {trips}, {commands}"));
             if !answer.ledger.is_empty() {
-                out::note(&format!("not as it should be:\n{}", ledger(answer).text(2).trim_end()));
+                out::note(&format!("degraded:\n{}", ledger(answer).text(2).trim_end()));
             }
             return out::data(&table(answer, engine.registries()).text(0));
         }
         let mut line = Vec::new();
-        answer.write_json(&engine.registries().keys, &mut line);
+        match self.by_output {
+            true => answer.write_json_by_output(&engine.registries().keys, &mut line),
+            false => answer.write_json(&engine.registries().keys, &mut line),
+        }
         line.push(b'\n');
         out::data(str::from_utf8(&line).expect("JSON is text"))
     }
 }
 
-/// What a column says of an entry.
+/// The text of an entry in one column.
 type Cell = fn(&LedgerEntry) -> String;
 
 /// An answer's ledger as a table.
@@ -147,7 +157,7 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         ("age", |entry| entry.age.map(duration::format).unwrap_or_default()),
         ("detail", |entry| entry.detail.clone().unwrap_or_default()),
     ];
-    // What no entry says is no column.
+    // A column that is empty for all entries is left out.
     let said = |(_, cell): &&(&str, Cell)| answer.ledger.iter().any(|entry| !cell(entry).is_empty());
     let columns: Vec<_> = columns.iter().filter(said).collect();
     let mut table = Table::new(columns.iter().map(|(name, _)| *name));
@@ -157,13 +167,17 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
     table
 }
 
-/// The answer as a table: ids, then the columns that some row has, by key.
+/// The answer as a table: outputs if there are several, ids, then the columns that some row has, by key.
 pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
     let keys = &registries.keys;
     let has = |key| answer.candidates().any(|candidate| candidate.get(key).is_some());
     let columns: Vec<_> = keys.iter().filter(|entry| has(entry.key)).collect();
-    let mut table = Table::new(["id"].into_iter().chain(columns.iter().map(|entry| entry.name.as_str())));
+    // Which output a row is of is news only if there are several.
+    let several = answer.outputs.len() > 1;
+    let head = several.then_some("output").into_iter().chain(["id"]);
+    let mut table = Table::new(head.chain(columns.iter().map(|entry| entry.name.as_str())));
     for candidate in answer.candidates() {
+        let output = several.then(|| answer.output_names[candidate.output].clone());
         let cell = |entry: &&anabranch_plan::KeyEntry| match candidate.get(entry.key) {
             None => String::new(),
             Some(Scalar::Int(value)) => value.to_string(),
@@ -171,7 +185,8 @@ pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
             Some(Scalar::Bool(value)) => value.to_string(),
             Some(Scalar::Text(value)) => value.to_string(),
         };
-        table.row([candidate.id.to_string()].into_iter().chain(columns.iter().map(cell)));
+        let head = output.into_iter().chain([candidate.id.to_string()]);
+        table.row(head.chain(columns.iter().map(cell)));
     }
     table
 }

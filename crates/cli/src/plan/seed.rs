@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
 use anabranch_plan::DataFile;
-use anabranch_plan::sources::{MemoryData, Redis, RedisConfig, seed};
+use anabranch_plan::source::{MemoryData, Redis, RedisConfig, seed};
 use clap::Args;
 
-use super::from::data_file;
+use super::project_args::data_file;
 use crate::failure::Failure;
 use crate::out;
 use crate::wait;
@@ -15,9 +15,9 @@ use crate::wait;
 /// Fills a Redis.
 #[derive(Args)]
 pub(crate) struct Seed {
-    /// What to write: .json, .csv or .parquet; may be given several times. Tables need the key of a row:
+    /// A file to write: .json, .csv or .parquet; may be given several times. Tables need a pattern for their keys:
     /// `users.csv=user:{id}`.
-    #[arg(long, value_name = "FILE[=KEY]", required = true, value_parser = data_file)]
+    #[arg(long, value_name = "FILE[=PATTERN]", required = true, value_parser = data_file)]
     data: Vec<DataFile>,
     /// The Redis: HOST:PORT, or a redis://, rediss://, redis-cluster:// or rediss-cluster:// URL. What its keys
     /// of the same name hold is replaced.

@@ -5,16 +5,16 @@ use std::time::Duration;
 use anabranch_text::duration;
 use clap::Args;
 
-/// How much runs at once, and where.
+/// Threads and concurrency.
 #[derive(Args)]
 pub(crate) struct Threads {
-    /// Threads for computing that is too large to be done in place; one a core if not given.
+    /// Threads for CPU work that is too large to run in place; by default one per core.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     cpu_threads: Option<u16>,
-    /// Computing that is expected to take longer than this leaves for those threads: 50us, 1ms, 0.
+    /// CPU work that is expected to take longer than this runs on those threads: 50us, 1ms, 0.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse)]
     pub(crate) inline_threshold: Option<Duration>,
-    /// One node at a time, for comparison.
+    /// Runs one node at a time, for comparison.
     #[arg(long)]
     pub(crate) sequential: bool,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anabranch_plan::Config;
 use clap::Args;
 
-use super::from::{self, From};
+use super::project_args::{self, ProjectArgs};
 use crate::failure::Failure;
 use crate::out;
 
@@ -18,14 +18,14 @@ The file declares keys, parameters, endpoints and ops, so that editors complete 
 
 Exit codes: 0 fine; 1 stale or failed (stderr says why); 2 wrong usage.";
 
-/// What the declarations are called, in the plan folder.
+/// The name of the declarations in the plan folder.
 pub(super) const FILE: &str = "anabranch.d.ts";
 
 /// Declares what plans may use.
 #[derive(Args)]
 pub(crate) struct Types {
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     /// Where to write them, `-` for stdout; anabranch.d.ts in the plan folder if not given.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct Types {
 
 impl Types {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let config = self.from.config()?;
+        let config = self.project.config()?;
         let text = text(&config);
         if self.out.as_deref() == Some(Path::new("-")) {
             return match self.check {
@@ -45,7 +45,7 @@ impl Types {
             };
         }
         let in_folder =
-            || config.folder.as_deref().map(|folder| folder.join(FILE)).ok_or_else(from::no_folder);
+            || config.folder.as_deref().map(|folder| folder.join(FILE)).ok_or_else(project_args::no_folder);
         let file = self.out.map_or_else(in_folder, Ok)?;
         let shown = file.display();
         let there = match std::fs::read_to_string(&file) {

@@ -10,7 +10,7 @@ use anabranch_plan_ts::{SourceFile, look};
 use anabranch_text::count;
 
 use super::build::Build;
-use super::from::Rows;
+use super::project_args::RowsUse;
 use crate::failure::Failure;
 use crate::out;
 use crate::wait;
@@ -28,8 +28,8 @@ pub(super) fn run(build: &Build) -> Result<(), Failure> {
     let mut begun = false;
     loop {
         // What the registry says is in everything, so that it is all begun anew.
-        let registry = looks(build.from.settings_files());
-        match build.from.engine(None, Rows::Unneeded) {
+        let registry = looks(build.project.settings_files());
+        match build.project.engine(None, RowsUse::Unneeded) {
             Ok(engine) => wait::on(&runtime, Box::pin(watch(build, &engine, &registry, &mut begun)))?,
             Err(failure) => {
                 failure.report();
@@ -85,12 +85,12 @@ async fn watch(
 }
 
 impl Watched {
-    /// Whether something that a source was built of changed since, or it was never built.
+    /// True if a file that a source was built from changed since, or the source was never built.
     fn is_due(&self, source: &Path) -> bool {
         self.0.get(source).is_none_or(|files| changed(files))
     }
 
-    /// Whether there is such a source, or one that is gone.
+    /// True if there is such a source, or one that is gone.
     fn is_any_due(&self, build: &Build, engine: &Engine) -> bool {
         match build.sources(engine) {
             Ok(sources) => sources.len() < self.0.len() || sources.iter().any(|source| self.is_due(source)),

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::Address;
-use anabranch_plan::captures::{Capture, Replayer};
-use anabranch_plan::{RunOptions, told};
+use anabranch_plan::RunOptions;
+use anabranch_plan_inspect::capture::{Capture, Replayer};
+use anabranch_plan_inspect::why::{self, why};
 use clap::Args;
 
 use super::capture;
-use super::from::{self, From, Rows};
+use super::lookup;
+use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
 use super::threads::Threads;
 use crate::failure::Failure;
@@ -16,19 +18,20 @@ use crate::out;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-The request is answered once more, as `plan run` would, and the row is followed through it: the node
-and the list that brought it, what each expression made of it, where it stood after each sort, and
-the filter or limit that dropped it, by how much, and what would have kept it.
+Runs the request once more, as `plan run` would, and follows one row: the node and the list that brought it, the \
+values that each node wrote, its position after each sort, and the filter or limit that dropped it, by how much, and \
+what would have kept it.
 
   anabranch plan why feed 412 --request '{\"user_id\": 1}'
   anabranch plan why feed.plan.json 412 --registry DIR --redis HOST:PORT < request.json
   anabranch plan why ADDRESS 412 --store captures
 
-A captured request is answered from what was captured, and nothing else is needed.
+With --store the request is a captured one; it is answered from the capture alone. An ADDRESS may be shortened to its \
+first digits, at least 4.
 
-Exit codes: 0 told, whether or not the row is in the answer; 1 refused or failed; 2 wrong usage.";
+Exit codes: 0 explained, whether or not the row is in the answer; 1 refused or failed; 2 wrong usage.";
 
-/// What a capture has by itself.
+/// The options that a capture replaces.
 const OF_A_REQUEST: [&str; 11] = [
     "registry",
     "env",
@@ -43,7 +46,7 @@ const OF_A_REQUEST: [&str; 11] = [
     "sequential",
 ];
 
-/// Says why a row is in the answer to a request, or is not.
+/// Explains why a row is in the answer to a request, or is not.
 #[derive(Args)]
 pub(crate) struct Why {
     /// A plan file, or the name of a plan in the plan folder; with --store, a capture.
@@ -53,7 +56,7 @@ pub(crate) struct Why {
     #[arg(value_name = "ROW", allow_negative_numbers = true)]
     row: i64,
     #[command(flatten)]
-    from: From,
+    project: ProjectArgs,
     /// The folder of the store that has the capture.
     #[arg(long, value_name = "DIR", conflicts_with_all = OF_A_REQUEST)]
     store: Option<PathBuf>,
@@ -76,14 +79,11 @@ impl Why {
     }
 
     async fn tell(self) -> Result<(), Failure> {
-        let why = match (&self.store, self.plan.parse()) {
-            (Some(store), Ok(address)) => self.captured(store, address).await?,
-            (Some(_), Err(error)) => {
-                return Err(Failure::Wrong(format!("{}: with --store, a capture: {error}", self.plan)));
-            }
+        let why = match (&self.store, self.plan.parse::<Address>()) {
+            (Some(store), _) => self.captured(store).await?,
             (None, Ok(address)) if !Path::new(&self.plan).exists() => {
                 return Err(Failure::Wrong(format!(
-                    "{address}: for a capture, say where it is: --store DIR"
+                    "{address} is the address of a capture; give the folder of its store: --store DIR"
                 )));
             }
             (None, _) => self.asked().await?,
@@ -94,22 +94,25 @@ impl Why {
         }
     }
 
-    async fn captured(&self, store: &Path, address: Address) -> Result<told::Why, Failure> {
+    async fn captured(&self, store: &Path) -> Result<why::Why, Failure> {
+        let digits = capture::address(&self.plan)
+            .map_err(|what| Failure::Wrong(format!("{}: with --store, {what}", self.plan)))?;
         let store = capture::open_old(store)?;
-        let capture = Capture::load(&store, address).await?;
+        let capture = Capture::load(&store, capture::find(&store, &digits).await?).await?;
         Ok(Replayer::default().why(&capture, self.row).await?)
     }
 
-    async fn asked(&self) -> Result<told::Why, Failure> {
-        let engine = self.from.engine(Some(&self.threads), Rows::Needed)?;
-        let plan = from::plan(&engine, &self.plan)?;
-        out::warnings(plan.warnings());
+    async fn asked(&self) -> Result<why::Why, Failure> {
+        let engine = self.project.engine(Some(&self.threads), RowsUse::Needed)?;
+        let plan = lookup::plan(&engine, &self.plan)?;
+        self.project.warn_without_rows(&plan)?;
+        out::warnings(&lookup::warnings(&engine, &self.plan, &plan));
         let text = match &self.request_file {
             Some(file) => request::file(file)?,
             None => request::text(self.request.as_deref())?,
         };
         let request = request::parse(&text, engine.registries())?;
         let options = RunOptions { sequential: self.threads.sequential, ..RunOptions::default() };
-        Ok(plan.why_with(request, &options, self.row).await?)
+        Ok(why(&plan, request, &options, self.row).await?)
     }
 }

@@ -150,6 +150,8 @@ fn numbers_out_of_range_are_wrong_values() {
         ["--rate", "-1"],
         ["--duration", "-1s"],
         ["--duration", "0"],
+        ["--rate", "1e-300"],
+        ["--duration", "1e19s"],
         ["--warmup", "-1"],
         ["--deadline-ms", "0"],
         ["--cpu-threads", "-2"],
@@ -162,7 +164,7 @@ fn numbers_out_of_range_are_wrong_values() {
     expect![[r#"
         error: invalid value '-5' for '--requests <N>': must be a whole number from 1
         error: invalid value '0' for '--concurrency <C>': 0 is not in 1..=100000
-        error: invalid value '-1' for '--rate <R>': a rate is a positive number of requests a second
+        error: invalid value '-1' for '--rate <R>': a rate is a number of requests per second, from 0.00001 to 1000000000
         error: invalid value '-1s' for '--duration <TIME>': a duration is a number and a unit: 50us, 1.5ms, 2s, 5m, 24h, or 0
         error: invalid value '0' for '--duration <TIME>': no time at all
         error: invalid value '-1' for '--warmup <N>': must be a whole number from 0

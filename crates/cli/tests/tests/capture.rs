@@ -89,6 +89,60 @@ fn a_captured_request_is_answered_again() {
     assert!(listed.contains("answered"), "{listed}");
 }
 
+#[test]
+fn the_first_digits_of_an_address_will_do() {
+    let store = fresh("capture_short").join("store");
+    let first = address(&capture(&store, "feed", 7, "monday"));
+    let short = &first[..8];
+    let whole = with_store(&store, &["plan", "replay", &first]);
+    assert_eq!(with_store(&store, &["plan", "replay", short]).stdout, whole.stdout);
+    assert_eq!(with_store(&store, &["plan", "why", short, "-7"]).code, 0);
+    let other = if first.starts_with('f') { "0000" } else { "ffff" };
+    let said = with_store(&store, &["plan", "replay", other]).shown().replace(other, "DIGITS");
+    expect![[r#"
+        stderr: error: no capture has an address that begins with DIGITS
+        exit 1
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn captures_are_listed_as_json_and_by_time() {
+    let store = fresh("capture_json").join("store");
+    let all: Vec<String> = (1..=3).map(|user| address(&capture(&store, "feed", user, "monday"))).collect();
+    let list = |more: &[&str]| -> Value {
+        let said = with_store(&store, &[&["plan", "captures", "--json"], more].concat());
+        serde_json::from_str(&said.stdout).unwrap()
+    };
+    assert_eq!(list(&[]), json!([{"set": "monday", "captures": 3}]));
+    let listed = list(&["--set", "monday"]);
+    let times: Vec<u64> = (0..3).map(|at| listed[at]["at_ms"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "{listed}");
+    for entry in listed.as_array().unwrap() {
+        assert!(all.iter().any(|address| entry["capture"] == address.as_str()), "{entry}");
+        assert_eq!((&entry["plan"], &entry["ended"]), (&json!("feed"), &json!("answered")));
+    }
+    let users: Vec<&str> = (0..3).map(|at| listed[at]["user"].as_str().unwrap()).collect();
+    assert_eq!(list(&["--set", "monday", "--most", "1"]).as_array().unwrap().len(), 1);
+    assert!(["1", "2", "3"].iter().all(|user| users.contains(user)), "{users:?}");
+}
+
+#[test]
+fn a_difference_names_requests_and_rows() {
+    let folder = fresh("capture_examples");
+    let store = folder.join("store");
+    let capture = address(&capture(&store, "feed", 1, "day"));
+    let fresher = changed(&folder, "fresher", |plan| plan["expr_table"]["e1"]["a"]["value"] = json!(0.25));
+    let said = with_store(&store, &["plan", "diff", "feed", &fresher, "--captures", "day", "--top", "5"]);
+    let lines: Vec<&str> =
+        said.stdout.lines().skip_while(|line| !line.starts_with("requests")).take(5).collect();
+    expect![""].assert_eq(&lines.join("\n").replace(&capture[..12], "ADDRESS"));
+    let said = with_store(&store, &["plan", "diff", "feed", &fresher, "--captures", "day", "--json"]);
+    let found: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(found["examples"][0]["capture"], json!(capture));
+    assert_eq!(found["examples"][0]["user"], json!("1"));
+}
+
 /// It is the request that counts.
 #[test]
 fn what_cannot_be_captured_is_answered() {
@@ -205,7 +259,7 @@ fn plans_are_compared_on_captures() {
         assert_eq!(capture(&store, "feed", user, "week").code, 0);
     }
     let diff = |plans: &[&str], more: &[&str]| {
-        let args = [&["plan", "diff"], plans, &["--captures", "week"], more].concat();
+        let args = [&["plan", "diff"], plans, &["--captures", "week", "--examples", "0"], more].concat();
         with_store(&store, &args)
     };
     expect![[r#"
@@ -252,7 +306,9 @@ fn plans_are_compared_on_captures() {
     .assert_eq(&shown(&diff(&["feed", &more], &[])));
     let said = diff(&[&fresher], &["--json", "--score", "popularity"]);
     let mut found: Value = serde_json::from_str(&said.stdout).unwrap();
-    found.as_object_mut().unwrap().remove("waits").unwrap();
+    for varying in ["waits", "examples"] {
+        found.as_object_mut().unwrap().remove(varying).unwrap();
+    }
     expect![[r#"{"captures":{"compared":8,"not_comparable":0,"reasons":[]},"changed":1.0,"entered":2.375,"left":2.375,"rank_move":1.3442622950819672,"score":{"key":"popularity","mean":0.0,"most":0.0},"top":10,"trips":{"after":6.0,"before":6.0}}"#]].assert_eq(&found.to_string());
     expect![[r#"
         stderr: error: --score popularty: there is no key of this name

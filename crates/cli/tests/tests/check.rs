@@ -47,11 +47,23 @@ fn every_error_has_its_place() {
     std::fs::write(&file, plan).unwrap();
     let said = anabranch(&["plan", "check", file.to_str().unwrap()], "");
     expect![[r#"
-        stderr: FOLDER/wrong.plan.json: error: node `b` (core::folow), op: there is no op `core::folow` (did you mean `core::follow`?)
-        stderr: FOLDER/wrong.plan.json: error: node `c` (core::take), extra: core::take has no such parameter
-        stderr: FOLDER/wrong.plan.json: error: node `c` (core::take), count: must be a whole number from 1, not 0
-        stderr: FOLDER/wrong.plan.json: error: node `d` (core::filter), pred_id `p`.a: there is no key `contry` (did you mean `country`?)
-        stderr: FOLDER/wrong.plan.json: error: outputs: there is no node `e`
+        stderr: error: FOLDER/wrong.plan.json:3:26: node `b` (core::folow), op: there is no op `core::folow`
+        stderr:   3 |         {"node_id": "b", "op": "core::folow", "inputs": ["a"], "params": {"endpoint": "ep_0001", "fa
+        stderr:     |                          ^^^^^^^^^^^^^^^^^^^
+        stderr:   help: did you mean `core::follow`?
+        stderr: error: FOLDER/wrong.plan.json:4:74: node `c` (core::take), count: must be a whole number from 1, not 0
+        stderr:   4 | , "inputs": ["a"], "params": {"count": 0, "extra": 1}},
+        stderr:     |                               ^^^^^^^^^^
+        stderr: error: FOLDER/wrong.plan.json:4:86: node `c` (core::take), extra: core::take has no such parameter
+        stderr:   4 | ["a"], "params": {"count": 0, "extra": 1}},
+        stderr:     |                               ^^^^^^^^^^
+        stderr: error: FOLDER/wrong.plan.json:6:9: outputs: there is no node `e`
+        stderr:   6 |         "outputs": ["c", "d", "e"],
+        stderr:     |         ^^^^^^^^^^^^^^^^^^^^^^^^^^
+        stderr: error: FOLDER/wrong.plan.json:7:55: node `d` (core::filter), pred_id `p`.a: there is no key `contry`
+        stderr:   7 |         "pred_table": {"p": {"op": "cmp", "cmp": "<", "a": {"op": "key_ref", "key": "contry"}, "b":
+        stderr:     |                                                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        stderr:   help: did you mean `country`?
         stderr: FOLDER/wrong.plan.json: refused, 5 errors
         exit 1
     "#]]

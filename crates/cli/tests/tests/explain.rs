@@ -101,3 +101,26 @@ fn as_json() {
         HMGET post:{id} likes age_hours author topic title"#]]
     .assert_eq(&reads.join("\n"));
 }
+
+/// A shape whose class has no rule is black.
+#[test]
+fn every_part_of_the_picture_has_a_style() {
+    let folder = scratch("explain_style");
+    for plan in ["feed", "home"] {
+        let file = folder.join(format!("{plan}.svg"));
+        let said = anabranch(&["plan", "explain", plan, "--svg", file.to_str().unwrap()], "");
+        assert_eq!(said.code, 0, "{}", said.shown());
+        let svg = std::fs::read_to_string(&file).unwrap();
+        let style = svg.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();
+        for classes in svg.split(" class=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            for class in classes.split_whitespace() {
+                assert!(style.contains(&format!(".{class}")), "{plan}: .{class} has no rule");
+            }
+        }
+        assert!(style.contains("prefers-color-scheme:dark"), "{plan}");
+    }
+    let feed = std::fs::read_to_string(folder.join("feed.svg")).unwrap();
+    for part in ["timeout: ", "fallback: ", "out_key: score", "watches the time"] {
+        assert!(feed.contains(part), "{part} is in the picture");
+    }
+}

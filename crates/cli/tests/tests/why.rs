@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::binary::anabranch;
+use crate::binary::{anabranch, scratch};
 
 const VIEWER: &str = r#"{"user_id": 1}"#;
 
@@ -248,7 +248,7 @@ fn never_meant_for_the_answer() {
         VIEWER,
         &expect![[r#"
         row 1 is not in the answer of plan feed: followed, suggested read other rows through it
-          read by followed, suggested, which bring other rows
+          its last readers are followed, suggested, whose rows have other ids
 
         how it got there
           viewer  viewer  place 1 of 1
@@ -296,4 +296,25 @@ fn a_request_that_is_refused() {
         exit 2
     "#]],
     );
+}
+
+/// A request can turn a parameter; the column it cannot.
+#[test]
+fn the_advice_names_the_parameter_that_can_be_turned() {
+    let folder = scratch("why_parameter");
+    let plan = r#"{"schema_version": 1, "plan_name": "liked", "outputs": ["liked"], "nodes": [
+        {"node_id": "viewer", "op": "core::viewer", "inputs": [], "params": {"endpoint": "redis_default"}},
+        {"node_id": "followed", "op": "core::follow", "inputs": ["viewer"], "params": {"endpoint": "redis_default", "fanout": 9}},
+        {"node_id": "posts", "op": "core::media", "inputs": ["followed"], "params": {"endpoint": "redis_default", "fanout": 9}},
+        {"node_id": "details", "op": "core::lookup", "inputs": ["posts"],
+         "params": {"endpoint": "redis_default", "key": "post:{id}", "fields": ["likes"]}},
+        {"node_id": "liked", "op": "core::filter", "inputs": ["details"], "params": {"pred_id": "p"}}],
+        "pred_table": {"p": {"op": "cmp", "cmp": ">=", "a": {"op": "key_ref", "key": "likes"},
+                             "b": {"op": "param_ref", "param": "weight"}}}}"#;
+    let file = folder.join("liked.plan.json");
+    std::fs::write(&file, plan).unwrap();
+    let request = r#"{"user_id": 1, "param_overrides": {"weight": 1000000}}"#;
+    let said = anabranch(&["plan", "why", file.to_str().unwrap(), "5603", "--request", request], "");
+    let advice = said.stdout.lines().find(|line| line.contains("it would have stayed")).unwrap_or_default();
+    expect![""].assert_eq(advice);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::escape::{Markup, shorten};
 use super::lanes::{Bar, Lanes};
 use super::svg::{Canvas, Percent, Thousands};
-use super::{Category, NodeOutcome, Span, TimeSpent, scale};
+use super::{Category, NodeOutcome, NodeTrack, Span, TimeSpent, scale};
 use crate::graph::NodeId;
 
 const ROW: usize = 22;
@@ -105,7 +105,7 @@ impl Canvas<'_> {
             self.name_lane(
                 top + 15,
                 class,
-                format_args!("{}<title>{full}</title>", Markup(&shorten(&name, 26))),
+                format_args!("{}<title>{full}</title>", Markup(&shorten(&name, 38))),
             )?;
             write!(self.plot, "<g>{}", self.tooltip(node))?;
             self.timeline.spans_of(node).iter().try_for_each(|span| self.span(span, top, &ROW_SHAPE))?;
@@ -113,8 +113,9 @@ impl Canvas<'_> {
             for bar in lanes.bars.iter().filter(|bar| bar.node == node && is_on_path) {
                 self.edge(bar.from, bar.to, top + ROW_SHAPE.work.0, ROW_SHAPE.work.1)?;
             }
-            self.sign(node, top + 16)?;
             writeln!(self.plot, "</g>")?;
+            self.timeout(node, top)?;
+            self.sign(node, top + 16, 8)?;
         }
         Ok(top_of(nodes.len()))
     }
@@ -153,8 +154,8 @@ impl Canvas<'_> {
             }
             let work = bar.spans(self.timeline).last().map_or(bar.from, |span| span.from);
             self.label(bar.node, work, bar.to, top + 13)?;
-            self.slot_sign(bar, top + 14)?;
             writeln!(self.plot, "</g>")?;
+            self.slot_sign(bar, top + 14)?;
         }
         Ok(y + lanes.count * ROW)
     }
@@ -168,6 +169,11 @@ impl Canvas<'_> {
         };
         let is_open =
             self.timeline.track(span.node).outcome == NodeOutcome::Open && span.to == self.timeline.wall;
+        let cut = match self.timeline.track(span.node) {
+            NodeTrack { outcome: NodeOutcome::Failed(_), ended, .. } if *ended == Some(span.to) => " cut bad",
+            NodeTrack { outcome: NodeOutcome::FellBack(_), ended, .. } if *ended == Some(span.to) => " cut",
+            _ => "",
+        };
         let class = match (span.category.is_in_flight(), width.pixels()) {
             (true, ..MIN_PATTERN) => " n",
             (true, _) => " b",
@@ -176,8 +182,9 @@ impl Canvas<'_> {
         };
         write!(
             self.plot,
-            "<rect class=\"{}{class}{}\" x=\"{x}%\" y=\"{}\" width=\"{width}%\" height=\"{height}\"/>",
+            "<rect class=\"{}{class}{}{}\" x=\"{x}%\" y=\"{}\" width=\"{width}%\" height=\"{height}\"/>",
             span.category.key(),
+            if span.category.is_in_flight() { cut } else { "" },
             if is_open { " open" } else { "" },
             top + y,
         )
@@ -210,8 +217,22 @@ impl Canvas<'_> {
         )
     }
 
-    /// Draws a sign at the end of a node, unless it finished.
-    fn sign(&mut self, node: NodeId, y: usize) -> fmt::Result {
+    /// Draws where the timeout of a node passes, if that is within the picture.
+    fn timeout(&mut self, node: NodeId, top: usize) -> fmt::Result {
+        let at = self.timeline.times_out(node).filter(|at| *at <= self.timeline.wall);
+        let Some(at) = at else { return Ok(()) };
+        let (x, bottom) = (self.x(at), top + ROW - 2);
+        writeln!(
+            self.marks,
+            "<line class=\"limit-mark\" x1=\"{x}%\" x2=\"{x}%\" y1=\"{}\" y2=\"{bottom}\">\
+             <title>timeout at {}</title></line>",
+            top + 2,
+            scale::words(at),
+        )
+    }
+
+    /// Draws a sign at the end of a node, unless it finished; `shift` pixels behind it.
+    fn sign(&mut self, node: NodeId, y: usize, shift: i32) -> fmt::Result {
         let track = self.timeline.track(node);
         let (class, sign) = match track.outcome {
             NodeOutcome::Finished | NodeOutcome::Open | NodeOutcome::NotStarted => return Ok(()),
@@ -221,16 +242,17 @@ impl Canvas<'_> {
         };
         let Percent(at) = self.x(track.ended.unwrap_or(self.timeline.wall));
         // At the right edge there is no room behind the bar.
-        let shift = if at > 98.5 { -8 } else { 8 };
-        write!(
-            self.plot,
+        let shift = if at > 98.5 { -8 } else { shift };
+        writeln!(
+            self.marks,
             "<text class=\"{class}\" x=\"{}%\" dx=\"{shift}\" y=\"{y}\">{sign}</text>",
             Percent(at)
         )
     }
 
     fn slot_sign(&mut self, bar: &Bar, y: usize) -> fmt::Result {
-        if self.timeline.track(bar.node).ended == Some(bar.to) { self.sign(bar.node, y) } else { Ok(()) }
+        // Inside its bar: another one may begin where it ends.
+        if self.timeline.track(bar.node).ended == Some(bar.to) { self.sign(bar.node, y, -6) } else { Ok(()) }
     }
 
     fn tooltip(&self, node: NodeId) -> String {

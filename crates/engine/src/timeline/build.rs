@@ -58,7 +58,19 @@ pub(super) fn build<G: Graph>(run: RunId, graph: &G, items: &[ListenerItem]) -> 
     drafts.iter().for_each(|draft| all_nodes += draft.track.spent);
     let lost = items.iter().map(|item| if let ListenerItem::Lost(count) = item { *count } else { 0 }).sum();
     let tracks = drafts.into_iter().map(|draft| draft.track).collect();
-    Ok(Timeline { run, ending: frame.ending, lost, wall, tracks, spans, path, on_path, all_nodes })
+    Ok(Timeline {
+        run,
+        ending: frame.ending,
+        lost,
+        wall,
+        tracks,
+        spans,
+        path,
+        on_path,
+        all_nodes,
+        deadline: None,
+        timeouts: Vec::new(),
+    })
 }
 
 impl Frame {

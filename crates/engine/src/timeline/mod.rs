@@ -35,6 +35,9 @@ pub struct Timeline {
     path: Vec<NodeId>,
     on_path: TimeSpent,
     all_nodes: TimeSpent,
+    deadline: Option<Duration>,
+    /// By node, for those that have one.
+    timeouts: Vec<Option<Duration>>,
 }
 
 /// The times of one node.
@@ -103,6 +106,20 @@ impl Timeline {
         build::build(run, graph, items)
     }
 
+    /// The same timeline, with the deadline of the run as a line in its pictures.
+    #[must_use]
+    pub fn with_deadline(mut self, after: Duration) -> Timeline {
+        self.deadline = Some(after);
+        self
+    }
+
+    /// The same timeline, with the timeouts of nodes as marks in its pictures.
+    #[must_use]
+    pub fn with_timeouts(mut self, of: impl Fn(NodeId) -> Option<Duration>) -> Timeline {
+        self.timeouts = (0..self.tracks.len() as u32).map(|node| of(NodeId(node))).collect();
+        self
+    }
+
     /// The run that the timeline is about.
     pub fn run(&self) -> RunId {
         self.run
@@ -150,7 +167,7 @@ impl Timeline {
 
     /// The timeline as an SVG file. With more than two thousand bars, neighbours are merged into blocks.
     pub fn svg(&self, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
-        svg::write(self, title, name)
+        svg::write(self, title, name, svg::Head::Full)
     }
 
     /// The timeline as an HTML file that can be zoomed and moved, with the critical path as a table.
@@ -160,6 +177,11 @@ impl Timeline {
 
     fn track(&self, node: NodeId) -> &NodeTrack {
         &self.tracks[node.index()]
+    }
+
+    /// When the timeout of a node passes, if it has one and started.
+    fn times_out(&self, node: NodeId) -> Option<Duration> {
+        Some(self.track(node).started? + self.timeouts.get(node.index()).copied().flatten()?)
     }
 
     fn spans_of(&self, node: NodeId) -> &[Span] {

@@ -53,6 +53,8 @@
   const place_of = (event) => (event.clientX - bounds().left) / bounds().width;
 
   plot.addEventListener("wheel", (event) => {
+    // A wheel alone scrolls the page, as everywhere else.
+    if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     left += event.deltaX / bounds().width / zoom;
     zoom_at(place_of(event), Math.exp(-event.deltaY / 300));

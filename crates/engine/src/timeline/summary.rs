@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use super::escape::{Markup, shorten};
-use super::svg::{Layout, Thousands, WIDTH};
+use super::svg::{Head, Layout, Thousands, WIDTH};
 use super::{Category, NodeOutcome, Timeline, scale};
 use crate::event::RunEnding;
 
@@ -16,6 +16,7 @@ pub(super) fn write(
     timeline: &Timeline,
     title: &str,
     layout: &Layout,
+    head: Head,
 ) -> Result<(String, usize), fmt::Error> {
     let mut out = String::new();
     let mut y = 32;
@@ -28,10 +29,24 @@ pub(super) fn write(
         let note = "events were lost: some times are missing, others may be too long";
         writeln!(out, "<text class=\"warn\" x=\"{LEFT}\" y=\"{y}\">{lost} {note}</text>")?;
     }
-    y += 28;
-    let end = table(&mut out, timeline, y)?;
-    let end = end.max(signs(&mut out, timeline, layout, y)?);
+    if head == Head::Short {
+        return Ok((out, y + 16));
+    }
+    let (legend, end) = legend(timeline, layout, y + 28)?;
+    out.push_str(&legend);
     Ok((out, end + 20))
+}
+
+/// Where the time went, and what the signs mean; with the lowest line.
+pub(super) fn legend(
+    timeline: &Timeline,
+    layout: &Layout,
+    top: usize,
+) -> Result<(String, usize), fmt::Error> {
+    let mut out = String::new();
+    let end = table(&mut out, timeline, top)?;
+    let end = end.max(signs(&mut out, timeline, layout, top)?);
+    Ok((out, end))
 }
 
 /// `10 nodes, 8 finished, 2 failed; 63 ms; complete`.
@@ -62,8 +77,7 @@ pub(super) fn facts(timeline: &Timeline) -> String {
         None => "not ended",
     };
     format!(
-        "run {} · {} · {} nodes: {} · {ending}",
-        timeline.run.0,
+        "{} · {} nodes: {} · {ending}",
         scale::words(timeline.wall),
         Thousands(timeline.tracks.len() as u64),
         if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
@@ -133,12 +147,19 @@ fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> 
     let is_single = !matches!(layout, Layout::Blocks(_));
     let letter = |class: &str, sign: &str| format!("<text class=\"{class}\" x=\"7\">{sign}</text>");
     let swatch = |class: &str| format!("<rect class=\"{class}\" y=\"-9\" width=\"14\" height=\"10\"/>");
+    let rule = |class: &str| format!("<line class=\"{class}\" x1=\"7\" x2=\"7\" y1=\"-11\" y2=\"3\"/>");
     let shades = "<rect class=\"io d1\" y=\"-9\" width=\"7\" height=\"10\"/>\
                   <rect class=\"io\" x=\"7\" y=\"-9\" width=\"7\" height=\"10\"/>";
     let signs = [
         (is_single, swatch("edge"), "on the critical path"),
         (!is_single, shades.to_owned(), "darker: slots busier; colour: what most of the time went to"),
         (has(|outcome| outcome == NodeOutcome::Open), swatch("io open"), "not ended when the run ended"),
+        (timeline.deadline.is_some_and(|at| at <= timeline.wall), rule("deadline"), "the deadline"),
+        (
+            matches!(layout, Layout::Rows) && timeline.timeouts.iter().any(Option::is_some),
+            rule("limit-mark"),
+            "the timeout of a node",
+        ),
         (is_single && has(|outcome| matches!(outcome, NodeOutcome::Failed(_))), letter("bad", "×"), "failed"),
         (
             is_single && has(|outcome| matches!(outcome, NodeOutcome::FellBack(_))),

@@ -9,9 +9,9 @@ use super::lanes::Lanes;
 use super::{Timeline, scale, summary};
 use crate::graph::NodeId;
 
-pub(super) const WIDTH: usize = 1200;
+pub(super) const WIDTH: usize = 1270;
 /// Room for the names of the lanes.
-pub(super) const GUTTER: usize = 180;
+pub(super) const GUTTER: usize = 250;
 pub(super) const PLOT_WIDTH: usize = 1000;
 const AXIS: usize = 22;
 /// With at most this many nodes, each node has its own lane.
@@ -20,11 +20,32 @@ const MAX_ROWS: usize = 40;
 const MAX_BARS: usize = 2_000;
 const MAX_LANES: usize = 48;
 
-pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> String) -> String {
+/// The head of the picture.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    /// Title, facts, where the time went, and the signs.
+    Full,
+    /// Title and facts; the page has the rest.
+    Short,
+}
+
+pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> String, head: Head) -> String {
     let mut on_path = vec![false; timeline.tracks.len()];
     timeline.path.iter().for_each(|node| on_path[node.index()] = true);
-    let mut canvas = Canvas { plot: String::new(), gutter: String::new(), timeline, name, on_path };
-    canvas.write(title).expect("a String takes it all")
+    let mut canvas =
+        Canvas { plot: String::new(), marks: String::new(), gutter: String::new(), timeline, name, on_path };
+    canvas.write(title, head).expect("a String takes it all")
+}
+
+/// The legend as a part of a page that can be folded; the picture has its colours.
+pub(super) fn legend(timeline: &Timeline) -> String {
+    let (text, end) = summary::legend(timeline, &Layout::of(timeline), 16).expect("a String takes it all");
+    let height = end + 8;
+    format!(
+        "<details>\n<summary>Where the time went, and what the colours mean</summary>\n<div class=\"wide\">\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\">\n{text}</svg></div>\n</details>\n"
+    )
 }
 
 /// The meaning of the lanes.
@@ -53,6 +74,8 @@ impl Layout {
 /// Draws the plot. Vertical positions count from its upper edge.
 pub(super) struct Canvas<'a> {
     pub(super) plot: String,
+    /// Signs and lines that no bar may cover.
+    pub(super) marks: String,
     pub(super) gutter: String,
     pub(super) timeline: &'a Timeline,
     pub(super) name: &'a dyn Fn(NodeId) -> String,
@@ -60,10 +83,11 @@ pub(super) struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    fn write(&mut self, title: &str) -> Result<String, fmt::Error> {
+    fn write(&mut self, title: &str, head: Head) -> Result<String, fmt::Error> {
         let layout = Layout::of(self.timeline);
         let height = self.draw(&layout)? + 4;
-        let (head, top) = summary::write(self.timeline, title, &layout)?;
+        let (head, top) = summary::write(self.timeline, title, &layout, head)?;
+        self.deadline(height)?;
         let axis = self.axis(height)?;
         let full = top + height + 12;
         let mut out = String::with_capacity(self.plot.len() + self.gutter.len() + 16_384);
@@ -82,8 +106,8 @@ impl Canvas<'_> {
              <svg class=\"plot\" x=\"{GUTTER}\" y=\"{top}\" width=\"{PLOT_WIDTH}\" height=\"{height}\">\
              <rect class=\"ground\" y=\"{AXIS}\" width=\"100%\" height=\"100%\"/>\
              <svg class=\"view\" width=\"100%\" height=\"{height}\">\n\
-             <g class=\"axis\" data-height=\"{height}\">{axis}</g>\n{}</svg></svg>\n</svg>\n",
-            self.gutter, self.plot
+             <g class=\"axis\" data-height=\"{height}\">{axis}</g>\n{}{}</svg></svg>\n</svg>\n",
+            self.gutter, self.plot, self.marks
         )?;
         Ok(out)
     }
@@ -119,6 +143,20 @@ impl Canvas<'_> {
             )?;
         }
         Ok(out)
+    }
+
+    /// Draws the deadline of the run, if it lies within the picture.
+    fn deadline(&mut self, height: usize) -> fmt::Result {
+        let Some(at) = self.timeline.deadline.filter(|at| *at <= self.timeline.wall) else { return Ok(()) };
+        let x = self.x(at);
+        let (anchor, shift) = if x.0 > 90.0 { ("end", -4) } else { ("start", 4) };
+        writeln!(
+            self.marks,
+            "<line class=\"deadline\" x1=\"{x}%\" x2=\"{x}%\" y1=\"{AXIS}\" y2=\"{height}\"/>\
+             <text class=\"late\" x=\"{x}%\" dx=\"{shift}\" y=\"{}\" text-anchor=\"{anchor}\">deadline {}</text>",
+            height - 4,
+            scale::words(at),
+        )
     }
 
     /// Writes a name left of a lane.

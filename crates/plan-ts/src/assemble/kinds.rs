@@ -1,6 +1,6 @@
 //! Expressions looked at by themselves: of a plan with errors, the loader does not get to all of them.
 
-use anabranch_plan::exprs::{Expr, Filter, Pred, Program, Scope};
+use anabranch_plan::expr::{Expr, Filter, Pred, Program, Scope};
 use anabranch_plan::{KeyKind, Problem, Problems, Registries, Schema};
 use serde_json::{Map, Value};
 

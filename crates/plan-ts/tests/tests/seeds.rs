@@ -18,7 +18,8 @@ fn check(name: &str, expected: Expect) {
     let plan = outcome.built.unwrap().plan;
     assert_eq!(plan.warnings(), []);
     let request = Request::new(7, engine.registries());
-    let (answer, trace) = sim.block_on(plan.run_traced(request, &RunOptions::default()));
+    let (answer, trace) =
+        sim.block_on(anabranch_plan_inspect::run_traced(&plan, request, &RunOptions::default()));
     let (answer, trace) = (answer.unwrap(), trace.unwrap());
     let ids: Vec<i64> = answer.candidates().map(|row| row.id).collect();
     let mut text = format!("{} rows: {:?}", ids.len(), &ids[..ids.len().min(8)]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Problems, Registries};
 use anabranch_plan_ts::{Built, Compiler};
 use anabranch_testkit::Sim;
@@ -57,6 +57,13 @@ impl Folder {
     pub(crate) fn compile(&self, name: &str) -> Result<Built, Problems> {
         let sim = Sim::new(1);
         Compiler::in_place().compile(&engine(&sim), &self.0.join(name), &self.0).built
+    }
+
+    /// The lines that the code of one of them prints.
+    pub(crate) fn printed(&self, name: &str) -> Vec<String> {
+        let outcome = Compiler::in_place().compile(&engine(&Sim::new(1)), &self.0.join(name), &self.0);
+        let folder = format!("{}/", self.0.display());
+        outcome.printed.iter().map(|line| line.replace(&folder, "")).collect()
     }
 
     /// What is wrong with one of them, as people see it.

@@ -40,11 +40,23 @@ pub enum Fallback {
     Pass,
     /// The rows it was given, with these values in the columns that it makes.
     Default(Vec<(Key, Scalar)>),
-    /// What its source last said to the same commands, at most so long ago.
-    Stale(Duration),
+    /// The last replies of its source to the same commands.
+    Stale(StaleTerms),
     /// The rows of another node, which runs only then; its place in the document.
     Node(usize),
 }
+
+/// The stale values that will do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StaleTerms {
+    /// The oldest that will do.
+    pub max_age: Duration,
+    /// The least share of the keys of which something must be known.
+    pub min_known: f64,
+}
+
+/// The share of known keys below which the next fallback is tried, if the plan names none.
+const MIN_KNOWN: f64 = 0.5;
 
 /// Between what the values of a column lie, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,8 +175,14 @@ impl<'a> Reader<'a> {
                 if age.is_some_and(|age| !(1..=OLDEST_MS).contains(&age)) {
                     fields.error("max_age_ms", format!("must be from 1 to {OLDEST_MS}"));
                 }
+                let min_known = fields.raw("min_known").map_or(Some(MIN_KNOWN), Value::as_f64);
+                let min_known = min_known.filter(|share| (0.0..=1.0).contains(share));
+                if min_known.is_none() {
+                    fields.error("min_known", "must be a share of the keys, from 0 to 1");
+                }
                 fields.finish();
-                age.map(|age| Fallback::Stale(Duration::from_millis(age.unsigned_abs())))
+                let max_age = Duration::from_millis(age?.unsigned_abs());
+                Some(Fallback::Stale(StaleTerms { max_age, min_known: min_known? }))
             }
             (_, Some((name, Value::String(id)))) if name == "node" => {
                 let place = format!("{}, {field}", self.place);

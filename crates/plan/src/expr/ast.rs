@@ -143,7 +143,7 @@ impl Compare {
     }
 
     /// The comparison that says the same with its operands swapped.
-    pub(crate) fn swapped(self) -> Compare {
+    pub fn swapped(self) -> Compare {
         match self {
             Compare::Lt => Compare::Gt,
             Compare::Le => Compare::Ge,

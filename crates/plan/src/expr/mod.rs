@@ -41,7 +41,7 @@ use crate::schema::Schema;
 
 pub use ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 pub use program::{Filter, Program};
-pub(crate) use scalar::compare;
+pub use scalar::compare;
 
 /// What an expression may refer to.
 #[derive(Clone, Copy)]

@@ -65,7 +65,7 @@ pub(super) fn case(op: Unary, text: &str) -> Arc<str> {
 }
 
 /// Whether two values that are not null compare so.
-pub(crate) fn compare(op: Compare, a: &Scalar, b: &Scalar) -> bool {
+pub fn compare(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     let order = match (a, b) {
         (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(b)),
         (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),

@@ -5,7 +5,7 @@ use anabranch_rows::Rows;
 /// What an op promises about its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
-    /// The same rows active, in the same order.
+    /// The same rows active, in the same order; in a new batch if they were sparse.
     SameRows,
     /// Some of the active rows, in the same order.
     Subsequence,
@@ -30,7 +30,10 @@ impl Contract {
         let fits = match self {
             Contract::Any => true,
             Contract::Dense => output.is_dense(),
-            Contract::SameRows => same_batch().is_some_and(|input| input.iter().eq(output.iter())),
+            Contract::SameRows => match same_batch() {
+                Some(input) => input.iter().eq(output.iter()),
+                None => output.is_dense() && input.is_some_and(|input| input.ids().eq(output.ids())),
+            },
             Contract::Prefix => {
                 same_batch().is_some_and(|input| input.iter().take(output.len()).eq(output.iter()))
             }

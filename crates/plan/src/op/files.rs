@@ -1,20 +1,25 @@
-//! The files that a plan names.
+//! The files that a plan names. A plan may be a stranger's, so they are confined to the folders that the project allows.
 
 use std::cell::RefCell;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_text::size;
 
 /// A file's name, as the plan has it, and its bytes.
-pub(crate) type NamedFile = (String, Arc<[u8]>);
+pub type NamedFile = (String, Arc<[u8]>);
 
 /// Where the files that a plan names are.
 #[derive(Clone, Copy)]
 pub(crate) enum FilesFrom<'a> {
-    /// In a folder, if their paths are relative.
-    Folder(&'a Path),
+    /// In the plan's folder, or in one of the folders that the project allows.
+    Folder {
+        /// The plan's folder: relative paths are relative to it.
+        base: &'a Path,
+        /// Folders that files may be in, beside the plan's.
+        allowed: &'a [PathBuf],
+    },
     /// Here: they were read when the plan was loaded elsewhere.
     Kept(&'a [NamedFile]),
 }
@@ -38,7 +43,7 @@ impl<'a> Files<'a> {
     /// The folder that relative paths are relative to.
     pub(crate) fn base(&self) -> &'a Path {
         match self.from {
-            FilesFrom::Folder(base) => base,
+            FilesFrom::Folder { base, .. } => base,
             FilesFrom::Kept(_) => Path::new("."),
         }
     }
@@ -47,7 +52,7 @@ impl<'a> Files<'a> {
     pub(crate) fn read(&self, name: &str, most: u64) -> Result<Arc<[u8]>, String> {
         let same = |(other, _): &&NamedFile| other == name;
         let bytes: Arc<[u8]> = match self.from {
-            FilesFrom::Folder(base) => read_file(&base.join(name), most)?.into(),
+            FilesFrom::Folder { base, allowed } => read_file(&confined(base, allowed, name)?, most)?.into(),
             FilesFrom::Kept(files) => match files.iter().find(same) {
                 Some((_, bytes)) => Arc::clone(bytes),
                 None => return Err("was not read when the capture was taken".to_owned()),
@@ -59,6 +64,50 @@ impl<'a> Files<'a> {
         }
         Ok(bytes)
     }
+}
+
+/// Where the file `name` is, links followed, if that is in the plan's folder or an allowed one.
+///
+/// Names that lead outside by what they say are refused before the disk is asked, so that a plan cannot find out which
+/// files there are.
+fn confined(base: &Path, allowed: &[PathBuf], name: &str) -> Result<PathBuf, String> {
+    let unread = |error: std::io::Error| format!("cannot be read: {error}");
+    let real = |folder: &Path| {
+        // The empty path is the folder where the program runs.
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        folder.canonicalize()
+    };
+    let base = real(base).map_err(unread)?;
+    let mut folders = vec![base.clone()];
+    // An allowed folder that is not there allows nothing.
+    folders.extend(allowed.iter().filter_map(|folder| real(folder).ok()));
+    let within = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    let named = without_dots(&base.join(name));
+    if within(&named) {
+        let found = named.canonicalize().map_err(unread)?;
+        if within(&found) {
+            return Ok(found);
+        }
+    }
+    let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    Err(format!(
+        "is outside of the folders that plans may read ({}); move the file there, or allow its folder in \
+         anabranch.toml: `files = [\"/models\"]` under [plan]",
+        shown.join(", ")
+    ))
+}
+
+/// The path with `.` and `..` taken out by name.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {

@@ -28,6 +28,12 @@ pub trait Compute: Send + Sync {
     /// About how long it takes for so many input rows.
     fn cost(&self, rows: usize) -> Duration;
 
+    /// About how long it takes to copy or write so many values of columns that it adds to its first input, active rows
+    /// or not (see [`Rows::values_to_extend`]).
+    fn cost_to_extend(&self, _values: usize) -> Duration {
+        Duration::ZERO
+    }
+
     /// About how many rows come of so many input rows.
     fn makes(&self, rows: usize) -> usize {
         rows
@@ -63,6 +69,15 @@ impl Form {
         Form::Compute(Arc::new(ComputeFn { nanos, run }))
     }
 
+    /// A form that adds `columns` columns to its first input by calling `run`, which takes about `nanos` nanoseconds per
+    /// active row. `run` gets the rows as [`Rows::to_extend`] gives them.
+    pub fn extend<F>(nanos: f64, columns: usize, run: F) -> Form
+    where
+        F: Fn(&Rows, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
+    {
+        Form::Compute(Arc::new(ExtendFn { nanos, columns, run }))
+    }
+
     /// A form that awaits what `start` returns.
     pub fn wait<F, W>(start: F) -> Form
     where
@@ -83,12 +98,44 @@ where
     F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync,
 {
     fn cost(&self, rows: usize) -> Duration {
-        Duration::from_nanos((self.nanos * rows as f64) as u64)
+        nanos(self.nanos * rows as f64)
     }
 
     fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
         (self.run)(inputs, call, check)
     }
+}
+
+struct ExtendFn<F> {
+    nanos: f64,
+    columns: usize,
+    run: F,
+}
+
+/// About how long it takes to write a value of a column, in nanoseconds.
+const NANOS_TO_WRITE: f64 = 0.5;
+
+impl<F> Compute for ExtendFn<F>
+where
+    F: Fn(&Rows, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync,
+{
+    fn cost(&self, rows: usize) -> Duration {
+        nanos(self.nanos * rows as f64)
+    }
+
+    fn cost_to_extend(&self, values: usize) -> Duration {
+        nanos(NANOS_TO_WRITE * self.columns as f64 * values as f64)
+    }
+
+    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        let rows = inputs[0].as_ref().expect("a node runs after the inputs that it takes");
+        call.budget.take_values((rows.values_to_extend() * self.columns) as u64)?;
+        (self.run)(&rows.to_extend(), call, check)
+    }
+}
+
+fn nanos(count: f64) -> Duration {
+    Duration::from_nanos(count as u64)
 }
 
 struct WaitFn<F>(F);

@@ -12,18 +12,21 @@ mod rule;
 
 use std::sync::Arc;
 
+use anabranch_engine::Check;
 use anabranch_rows::{Key, Rows};
 
 use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Hedged, Hedging, Source};
+pub(crate) use crate::source::Sources;
+use crate::value::Values;
 
 pub use contract::Contract;
-pub(crate) use files::{Files, FilesFrom, NamedFile};
+pub use files::NamedFile;
+pub(crate) use files::{Files, FilesFrom};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
-pub use rule::{Join, Keep, Matching, Repeats, Rule};
+pub use rule::{Join, Keep, Matching, Repeats, Rule, Window};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 
 /// A kind of node.
@@ -65,13 +68,46 @@ pub struct Choice {
     pub or: Option<usize>,
 }
 
-/// What decides between two inputs.
+impl Choice {
+    /// The input, by its place, whose first row the condition reads.
+    pub(crate) fn on(&self) -> Option<usize> {
+        match &self.when {
+            When::Holds(condition) => condition.on,
+            When::InTime => None,
+        }
+    }
+}
+
+/// The condition that decides between two inputs.
 #[derive(Clone, Debug)]
 pub enum When {
-    /// The parameters of the request: a predicate that reads no column.
-    Holds(Arc<Filter>),
-    /// Whether the first was there in time.
+    /// A predicate over the request's parameters and, if it reads columns, the first row of a third input.
+    Holds(Condition),
+    /// The first input was there in time.
     InTime,
+}
+
+/// A predicate that is asked once per request.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// The predicate.
+    pub filter: Arc<Filter>,
+    /// The input, by its place, whose first row it reads; without one it reads parameters only.
+    pub on: Option<usize>,
+}
+
+impl Condition {
+    /// Whether it holds. `rows` are those of the input `on`; a condition on an input without rows does not hold.
+    pub fn holds(&self, rows: Option<&Rows>, params: &Values) -> Result<bool, crate::expr::Error> {
+        match (self.on, rows) {
+            (None, _) => self.filter.holds(params),
+            (Some(_), Some(rows)) if !rows.is_empty() => {
+                let selected = self.filter.select(&rows.first(1), params, &Check::never())?;
+                Ok(!selected.is_empty())
+            }
+            (Some(_), _) => Ok(false),
+        }
+    }
 }
 
 /// Makes the form of a node.
@@ -100,6 +136,8 @@ pub enum RowsNeeded {
     All,
     /// The first so many.
     First(u32),
+    /// The rows of a window, or fewer of them if fewer are asked of the node itself.
+    Window(Window),
     /// The first so many as are asked of the node itself.
     AsAsked,
 }
@@ -111,21 +149,6 @@ pub struct Demand {
     pub keys: KeySet,
     /// If somebody only wants the first rows: how many.
     pub rows: Option<u32>,
-}
-
-/// Binds reads to the sources of a plan's endpoints.
-pub struct Sources<'a> {
-    pub(crate) by_endpoint: &'a [Arc<dyn Source>],
-    /// Of those that hedge.
-    hedges: &'a [Option<Arc<Hedging>>],
-    /// Reads bound so far, so that nodes that read the same share it.
-    pub(crate) readers: Vec<(usize, crate::source::Reader)>,
-    /// Tables of shared reads so far.
-    tables: usize,
-    /// The node whose reads are being bound, by number.
-    pub(crate) node: usize,
-    /// Whether what is bound now remembers what it reads.
-    pub(crate) remembering: bool,
 }
 
 impl Planned {
@@ -234,44 +257,5 @@ impl Ops {
     /// All ops.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Op>> {
         self.0.iter()
-    }
-}
-
-impl<'a> Sources<'a> {
-    pub(crate) fn new(by_endpoint: &'a [Arc<dyn Source>]) -> Sources<'a> {
-        Sources { by_endpoint, hedges: &[], readers: Vec::new(), tables: 0, node: 0, remembering: false }
-    }
-
-    /// The same, with late reads of endpoints that hedge sent a second time.
-    pub(crate) fn hedging(self, hedges: &'a [Option<Arc<Hedging>>]) -> Sources<'a> {
-        Sources { hedges, ..self }
-    }
-
-    /// How many tables of shared reads a request needs.
-    pub(crate) fn shared_count(&self) -> usize {
-        self.tables
-    }
-
-    /// A read of `endpoint` (by its place) with keys that look like `pattern`.
-    pub fn reader(
-        &mut self,
-        endpoint: usize,
-        pattern: &crate::source::Pattern,
-        read: &crate::source::Read,
-    ) -> crate::source::Reader {
-        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
-        if let Some(Some(hedging)) = self.hedges.get(endpoint) {
-            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
-        }
-        let mut reader = crate::source::Reader::new(pattern, read, bound).of_node(self.node);
-        reader.number = self.readers.len() as u32;
-        reader.endpoint = endpoint;
-        let mut others = self.readers.iter().filter(|(other, _)| *other == endpoint);
-        others.any(|(_, other)| reader.join(other, &mut self.tables));
-        if self.remembering {
-            reader.remember();
-        }
-        self.readers.push((endpoint, reader.clone()));
-        reader
     }
 }

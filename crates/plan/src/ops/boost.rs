@@ -57,8 +57,7 @@ impl Op for Boost {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
-            Form::compute(filter.cost() + 2.0, move |inputs, call, check| {
-                let rows = input(inputs, 0);
+            Form::extend(filter.cost() + 2.0, 1, move |rows, call, check| {
                 let chosen = filter.select(rows, &call.params, check)?;
                 boosted(rows, key, &chosen, |value| value * factor + add)
             })

@@ -29,7 +29,7 @@ pub(crate) fn constant(kind: Kind, value: Option<&Scalar>, len: usize) -> Column
 }
 
 /// The column with `values`, one an active row in their order, and null in the rows that are not active.
-pub(super) fn scattered(values: Column, rows: &Rows) -> Column {
+pub(crate) fn scattered(values: Column, rows: &Rows) -> Column {
     assert_eq!(values.len(), rows.len(), "a value an active row");
     if rows.is_dense() {
         return values;

@@ -37,8 +37,10 @@ impl Op for Concat {
         let width = schema.iter().len() + 1;
         let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
-            Form::compute(NANOS * width as f64, move |inputs, _, _| {
+            Form::compute(NANOS * width as f64, move |inputs, call, _| {
                 let (first, second) = (only(input(inputs, 0), &keys), only(input(inputs, rhs), &keys));
+                let columns = first.batch().columns().len().max(second.batch().columns().len());
+                call.budget.take_rows((first.len() + second.len()) as u64, columns as u64)?;
                 Ok(Rows::concat(&[&first, &second]))
             })
         });

@@ -142,6 +142,9 @@ impl Wait for FanOutReader {
             let none = Lists { scores: Some(Vec::new()), ..Lists::default() };
             return self.flattened(&parents.first(0), none, call);
         }
+        if let Err(over) = call.budget.take_values(parents.len() as u64) {
+            return Started::Ready(Err(over.into()));
+        }
         let fetch = self.lists.read(&parents, call);
         let call = Arc::clone(call);
         then(fetch, move |Reply { data, .. }| match data {
@@ -154,16 +157,17 @@ impl Wait for FanOutReader {
 impl FanOutReader {
     /// The rows of all lists, one list after the other, and then their fields.
     fn flattened(&self, parents: &Rows, lists: Lists, call: &Arc<Call>) -> Started {
-        match self.rows_of(parents, lists) {
+        match self.rows_of(parents, lists, call) {
             Ok(rows) => match &self.fields {
-                Some(fields) => Arc::clone(fields).start(rows, call),
+                Some(fields) => Arc::clone(fields).start(&rows, call),
                 None => Started::Ready(Ok(rows)),
             },
             Err(error) => Started::Ready(Err(error)),
         }
     }
 
-    fn rows_of(&self, parents: &Rows, Lists { lens, mut ids, scores }: Lists) -> Result<Rows, OpError> {
+    fn rows_of(&self, parents: &Rows, lists: Lists, call: &Call) -> Result<Rows, OpError> {
+        let Lists { lens, mut ids, scores } = lists;
         let total: usize = lens.iter().map(|len| *len as usize).sum();
         if lens.len() != parents.len() || total != ids.len() {
             return Err(unexpected("a list a row"));
@@ -173,6 +177,8 @@ impl FanOutReader {
         if u32::try_from(count).is_err() {
             return Err(OpError::Value(format!("{count} rows are more than a batch holds; fan out less")));
         }
+        let columns = usize::from(self.score.is_some()) + usize::from(self.parent.is_some());
+        call.budget.take_rows(count as u64, columns as u64)?;
         let mut columns = Vec::new();
         if let Some(key) = self.score {
             let mut scores =

@@ -138,6 +138,28 @@ fn named(node: &mut Node<'_>, place: &str, item: &Value) -> Option<(String, Valu
     }
 }
 
+/// The registered keys that a parameter lists, by name or number, each with its place; what is wrong is noted.
+pub(super) fn listed_keys<'a>(node: &mut Node<'a>, param: &str) -> Vec<(String, &'a KeyEntry)> {
+    let list = match node.json(param) {
+        None => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => {
+            node.problem(param, "must be a list of keys");
+            return Vec::new();
+        }
+    };
+    let mut keys: Vec<(String, &KeyEntry)> = Vec::new();
+    for (at, item) in list.iter().enumerate() {
+        let place = format!("{param}[{at}]");
+        let Some(entry) = key_entry(node, &place, item) else { continue };
+        match keys.iter().any(|(_, other)| other.key == entry.key) {
+            true => node.problem(&place, format!("key `{}` is listed twice", entry.name)),
+            false => keys.push((place, entry)),
+        }
+    }
+    keys
+}
+
 /// The registered key that JSON names, by name or number; if there is none, that is noted.
 pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Option<&'a KeyEntry> {
     let keys = &node.registries().keys;
@@ -167,10 +189,16 @@ pub(super) struct FieldReader {
 
 impl FieldReader {
     /// `rows` with the columns, after one trip; without one when there are no rows.
-    pub(super) fn start(self: Arc<FieldReader>, rows: Rows, call: &Arc<Call>) -> Started {
+    pub(super) fn start(self: Arc<FieldReader>, rows: &Rows, call: &Arc<Call>) -> Started {
+        let rows = rows.to_extend().into_owned();
         if rows.is_empty() {
             let columns = self.fields.columns().map(|(_, kind)| Column::all_null(kind, 0)).collect();
             return Started::Ready(self.add(&rows, columns));
+        }
+        // A key and the fields of each row.
+        let values = rows.len() * (1 + self.fields.0.len());
+        if let Err(over) = call.budget.take_values(values as u64) {
+            return Started::Ready(Err(over.into()));
         }
         let fetch = self.reader.read(&rows, call);
         then(fetch, move |Reply { data, .. }| {

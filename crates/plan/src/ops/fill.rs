@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::columns::{filled, fitted};
 use super::fields::key_entry;
-use super::input;
 use crate::op::{
     Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
 };
@@ -65,8 +64,8 @@ impl Op for Fill {
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
         Some(Planned::new(schema, takes, move |demand: &Demand, _| {
             fills.retain(|(key, ..)| demand.keys.has(*key));
-            Form::compute(NANOS * fills.len() as f64, move |inputs, _, _| {
-                let mut rows = input(inputs, 0).clone();
+            Form::extend(NANOS * fills.len() as f64, fills.len(), move |rows, _, _| {
+                let mut rows = rows.clone();
                 for (key, kind, value) in &fills {
                     let missing = || Column::all_null(*kind, rows.batch().len());
                     let column = rows.batch().column(*key).cloned().unwrap_or_else(missing);

@@ -1,6 +1,6 @@
 //! `test::fixed_source`: rows from nowhere.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anabranch_engine::Check;
@@ -33,15 +33,28 @@ impl Op for FixedSource {
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
         let count = node.int("row_count").unwrap_or(1);
+        let most = node.registries().limits.bounds.rows;
+        if count.unsigned_abs() > most {
+            let what = format!("{count} rows are more than the {most} of a request");
+            node.problem_with_help(
+                "row_count",
+                what,
+                "`max_rows` under [limits] of validation.toml allows more",
+            );
+            return None;
+        }
         Some(Planned::new(Schema::default(), [], move |demand: &Demand, _| {
             let count = demand.rows.map_or(count, |rows| count.min(rows.into()));
-            // Made once: all requests share them.
-            Form::Compute(Arc::new(Fixed(Rows::new(Batch::new((1..=count).collect::<Vec<_>>())))))
+            Form::Compute(Arc::new(Fixed { count, rows: OnceLock::new() }))
         }))
     }
 }
 
-struct Fixed(Rows);
+struct Fixed {
+    count: i64,
+    /// Made by the first request and shared by all: a plan that is only looked at has none.
+    rows: OnceLock<Rows>,
+}
 
 impl Compute for Fixed {
     fn cost(&self, _rows: usize) -> Duration {
@@ -49,10 +62,12 @@ impl Compute for Fixed {
     }
 
     fn makes(&self, _rows: usize) -> usize {
-        self.0.len()
+        self.count as usize
     }
 
-    fn run(&self, _: &Inputs, _: &Call, _: &Check<'_>) -> Result<Rows, OpError> {
-        Ok(self.0.clone())
+    fn run(&self, _: &Inputs, call: &Call, _: &Check<'_>) -> Result<Rows, OpError> {
+        call.budget.take_rows(self.count.unsigned_abs(), 0)?;
+        let rows = || Rows::new(Batch::new((1..=self.count).collect::<Vec<_>>()));
+        Ok(self.rows.get_or_init(rows).clone())
     }
 }

@@ -204,13 +204,15 @@ fn matching(node: &Node<'_>, with: usize, kind: Matching, on: On, brought: Vec<(
             demand.keys.iter().partition(|key| brought.has(*key));
         let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
         let nanos = NANOS + NANOS_COLUMN * demand.keys.iter().len() as f64;
-        Form::compute(nanos, move |inputs, _, check| {
+        Form::compute(nanos, move |inputs, call, check| {
             let (left, right) = (input(inputs, 0), input(inputs, with));
-            let pairs = Pairs::of(left, right, on, kind, most.min(limit.saturating_add(1)), check)?;
+            let allowed = usize::try_from(call.budget.rows_left()).unwrap_or(usize::MAX).min(limit);
+            let pairs = Pairs::of(left, right, on, kind, most.min(allowed.saturating_add(1)), check)?;
             if pairs.left.len() > limit {
                 let what = format!("it makes more than {limit} rows (`max_fanout`); dedupe `with` first");
                 return Err(OpError::Value(what));
             }
+            call.budget.take_rows(pairs.left.len() as u64, (from_left.len() + from_right.len()) as u64)?;
             Ok(pairs.rows(left, right, &from_left, &from_right))
         })
     })

@@ -66,6 +66,6 @@ struct LookupReader(Arc<FieldReader>);
 
 impl Wait for LookupReader {
     fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started {
-        Arc::clone(&self.0).start(input(&inputs, 0).clone(), call)
+        Arc::clone(&self.0).start(input(&inputs, 0), call)
     }
 }

@@ -11,7 +11,7 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use anabranch_text::Problems;
 use serde_json::{Value, json};
 
-use crate::call::{Call, Tally};
+use crate::call::Call;
 use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
@@ -21,7 +21,7 @@ use crate::op::{
 };
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reads, Reply, Source};
+use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reply, Source};
 use crate::value::{Scalar, Values};
 
 pub(super) const SCORE: Key = Key(1001);
@@ -96,6 +96,7 @@ pub(super) struct Case {
     inputs: Vec<Rows>,
     demand: Demand,
     values: Values,
+    candidates: Option<Rows>,
     store: Store,
 }
 
@@ -109,6 +110,7 @@ pub(super) fn case(name: &str, params: Value) -> Case {
             name: "test".to_owned(),
             nodes: Vec::new(),
             outputs: Vec::new(),
+            output_names: Vec::new(),
             exprs: BTreeMap::new(),
             preds: BTreeMap::new(),
             capabilities: Vec::new(),
@@ -120,11 +122,18 @@ pub(super) fn case(name: &str, params: Value) -> Case {
         demand: Demand { keys: registries.keys.iter().map(|entry| entry.key).collect(), rows: None },
         values: vec![None; 2].into(),
         registries,
+        candidates: None,
         store: Store::default(),
     }
 }
 
 impl Case {
+    /// The candidates of the request.
+    pub(super) fn candidates(mut self, rows: &Rows) -> Case {
+        self.candidates = Some(rows.clone());
+        self
+    }
+
     pub(super) fn input(mut self, rows: &Rows) -> Case {
         self.inputs.push(rows.clone());
         self
@@ -189,7 +198,7 @@ impl Case {
             args: &args,
             inputs: schemas.iter().collect(),
             document: &self.document,
-            files: &Files::new(FilesFrom::Folder(std::path::Path::new(""))),
+            files: &Files::new(FilesFrom::Folder { base: std::path::Path::new(""), allowed: &[] }),
             registries: &self.registries,
             problems,
         };
@@ -204,6 +213,11 @@ impl Case {
             ParamKind::Bool => Arg::Value(Scalar::Bool(json.as_bool().unwrap())),
             ParamKind::Text | ParamKind::Choice(_) => Arg::Value(Scalar::Text(json.as_str().unwrap().into())),
             ParamKind::Key => Arg::Key(Key(json.as_u64().unwrap() as u32)),
+            ParamKind::SortKeys => {
+                let one = std::slice::from_ref(json);
+                let keys = json.as_array().map_or(one, Vec::as_slice).iter();
+                Arg::SortKeys(keys.map(|key| (Key(key.as_u64().unwrap() as u32), None)).collect())
+            }
             ParamKind::Node | ParamKind::Nodes => {
                 *next_node += 1;
                 Arg::Nodes(vec![*next_node - 1])
@@ -232,26 +246,25 @@ impl Case {
         assert!(problems.is_fine(), "{problems}");
         let Planned { schema, takes, build, choice, .. } = planned.unwrap();
         assert_eq!(takes.len(), self.inputs.len());
-        let call = Arc::new(Call {
-            user: 7,
-            params: self.values,
-            clock: Arc::new(TestClock(Mutex::new(SystemClock.now()))),
-            tally: Tally::default(),
-            reads: Reads::Live,
-            seen: None,
-            recorder: None,
-            shared: Box::default(),
-        });
+        let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
+        let mut request = crate::request::Request::new(7, &self.registries);
+        (request.values.params, request.values.candidates) = (self.values, self.candidates);
+        let call = Arc::new(Call::of(request, clock));
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();
         if let Some(choice) = &choice {
             let open = match &choice.when {
-                When::Holds(when) if !when.holds(&call.params)? => choice.or.expect("an `if` has two sides"),
+                When::Holds(when)
+                    if !when.holds(when.on.and_then(|on| inputs[on].as_ref()), &call.params)? =>
+                {
+                    choice.or.expect("an `if` has two sides")
+                }
                 When::Holds(_) | When::InTime => choice.then,
             };
-            (0..inputs.len()).filter(|at| *at != open).for_each(|at| inputs[at] = None);
+            let closed = |at: &usize| *at != open && Some(*at) != choice.on();
+            (0..inputs.len()).filter(closed).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];
-        let form = build(&self.demand, &mut Sources::new(&sources));
+        let form = build(&self.demand, &mut Sources::new(&sources, &[], None));
         let rows = match form {
             Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
             Form::Wait(form) => match form.start(inputs, &call) {

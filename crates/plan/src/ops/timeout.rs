@@ -55,6 +55,7 @@ pub(super) fn completed(rows: &Rows, missing: &[(Key, Kind)]) -> Rows {
     if missing.is_empty() {
         return rows.clone();
     }
+    let rows = rows.to_extend();
     let batch = rows.batch();
     let nulls = missing.iter().map(|(key, kind)| (*key, Column::all_null(*kind, batch.len())));
     let columns = batch.columns().iter().cloned().chain(nulls).collect();

@@ -56,9 +56,12 @@ impl Op for Union {
         let rule = Rule::Parts(parts.clone(), if dedupe { Repeats::Go } else { Repeats::Stay });
         let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
-            Form::compute(nanos, move |inputs, _, check| {
+            Form::compute(nanos, move |inputs, call, check| {
                 let rows = parts.iter().map(|at| only(input(inputs, *at), &keys));
                 let rows = if dedupe { once(rows, check)? } else { rows.collect() };
+                let count: usize = rows.iter().map(Rows::len).sum();
+                let columns = rows.iter().map(|part| part.batch().columns().len()).max().unwrap_or(0);
+                call.budget.take_rows(count as u64, columns as u64)?;
                 Ok(Rows::concat(&rows.iter().collect::<Vec<_>>()))
             })
         });

@@ -50,7 +50,7 @@ impl Op for Viewer {
 }
 
 fn viewer(call: &Call) -> Rows {
-    Rows::new(Batch::new(vec![call.user]))
+    Rows::new(Batch::new(vec![call.user.row_id()]))
 }
 
 struct ViewerReader(Option<Arc<FieldReader>>);
@@ -59,7 +59,7 @@ impl Wait for ViewerReader {
     fn start(self: Arc<Self>, _: Inputs, call: &Arc<Call>) -> Started {
         let rows = viewer(call);
         match &self.0 {
-            Some(fields) => Arc::clone(fields).start(rows, call),
+            Some(fields) => Arc::clone(fields).start(&rows, call),
             None => Started::Ready(Ok(rows)),
         }
     }

@@ -53,8 +53,7 @@ impl Op for Vm {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
-            Form::compute(program.cost(), move |inputs, call, check| {
-                let rows = input(inputs, 0);
+            Form::extend(program.cost(), 1, move |rows, call, check| {
                 let column = program.column(rows, &call.params, kind, check)?;
                 if let Some(name) = &not_null {
                     no_null(&column, rows, name)?;

@@ -3,9 +3,9 @@
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use anabranch_text::{Problem, Problems};
 
-use super::Draft;
-use crate::compiled::{Made, StandIn};
-use crate::document::{Document, DocumentNode, Fallback, Guard, Range};
+use super::{Draft, order};
+use crate::compiled::{MadeColumn, StandIn};
+use crate::document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 use crate::op::Demand;
 use crate::ops::{REGION, fitted};
 use crate::registry::{Keys, Registries};
@@ -16,25 +16,14 @@ use crate::value::Scalar;
 /// whether a node was added so.
 pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bool> {
     let count = document.nodes.len();
-    // By place: the region of a node that has one by now.
+    // By place: the region of a node that has one, or the node itself.
     let mut regions: Vec<usize> = (0..count).collect();
+    let mut fallbacks = Vec::new();
     for place in 0..count {
-        let node = &document.nodes[place];
+        let node = &mut document.nodes[place];
         let at = node.guard.fallbacks.iter().position(|fallback| matches!(fallback, Fallback::Node(_)));
         let Some(at) = at.filter(|_| node.op != REGION) else { continue };
         let Fallback::Node(other) = node.guard.fallbacks[at] else { unreachable!("just found") };
-        if needs(document, other, place) {
-            let what = format!("node `{}` needs this node itself", document.nodes[other].id);
-            problems.error(Problem::new(format!("{}, fallback", place_of(&document.nodes[place])), what));
-            continue;
-        }
-        let region = document.nodes.len();
-        regions[place] = region;
-        for node in &mut document.nodes {
-            node.inputs.iter_mut().filter(|input| **input == place).for_each(|input| *input = region);
-        }
-        document.outputs.iter_mut().filter(|output| **output == place).for_each(|output| *output = region);
-        let node = &mut document.nodes[place];
         let guard = Guard {
             timeout: None,
             fallbacks: node.guard.fallbacks.split_off(at),
@@ -43,14 +32,31 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
         let added = DocumentNode {
             id: format!("{}{ADDED}", node.id),
             op: REGION.to_owned(),
-            inputs: vec![place, regions[other]],
+            inputs: Vec::new(),
             args: Vec::new(),
             trace: None,
             guard,
             extended: false,
             sound: node.sound,
         };
+        regions[place] = document.nodes.len();
         document.nodes.push(added);
+        fallbacks.push((place, other));
+    }
+    let inputs = document.nodes.iter_mut().flat_map(|node| &mut node.inputs);
+    inputs.chain(&mut document.outputs).for_each(|input| *input = regions[*input]);
+    for (place, other) in &fallbacks {
+        document.nodes[regions[*place]].inputs = vec![*place, regions[*other]];
+    }
+    // All at once: to look for each of them would take a walk through the plan per fallback.
+    if order::inputs_first(document).len() < document.nodes.len() {
+        for (place, other) in fallbacks {
+            if needs(document, regions[other], regions[place]) {
+                let what = format!("node `{}` needs this node itself", document.nodes[other].id);
+                let place = format!("{}, fallback", place_of(&document.nodes[place]));
+                problems.error(Problem::new(place, what));
+            }
+        }
     }
     (0..document.nodes.len()).map(|place| place >= count).collect()
 }
@@ -163,13 +169,13 @@ impl Range {
 }
 
 /// The columns of its output that a node makes itself: those that it does not just pass on.
-pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<Made> {
+pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<MadeColumn> {
     let takes = draft.planned.takes.first().filter(|takes| takes.passes);
     let column = |(key, kind): (Key, Kind)| {
         let had = takes.filter(|_| first.is_some_and(|schema| schema.kind(key).is_some()));
         let passed = had.is_some_and(|takes| !takes.makes.has(key) && !takes.withholds.has(key));
         let of_itself = had.is_some_and(|takes| takes.makes.has(key) && takes.reads.has(key));
-        (!passed).then_some(Made { key, kind, of_itself })
+        (!passed).then_some(MadeColumn { key, kind, of_itself })
     };
     draft.planned.schema.iter().filter_map(column).collect()
 }
@@ -188,13 +194,13 @@ pub(super) struct StandIns<'a> {
 impl StandIns<'_> {
     /// All of them, in their order; what cannot be is noted. `made` are the columns that the rows it was given lack, if
     /// it was given any.
-    pub(super) fn all(&mut self, made: Option<&[Made]>) -> Vec<StandIn> {
+    pub(super) fn all(&mut self, made: Option<&[MadeColumn]>) -> Vec<StandIn> {
         let node = self.node;
         let stand_in = |fallback: &Fallback| match fallback {
             Fallback::Empty => Some(StandIn::Empty(empty(self.demand, self.schema))),
             Fallback::Pass => self.fill("pass", made, &[]),
             Fallback::Default(values) => self.fill("default", made, values),
-            Fallback::Stale(age) => Some(StandIn::Stale(*age)),
+            Fallback::Stale(terms) => Some(StandIn::Stale(*terms)),
             Fallback::Node(other) => Some(StandIn::Node(self.ids[*other].clone())),
         };
         node.guard.fallbacks.iter().filter_map(stand_in).collect()
@@ -203,7 +209,7 @@ impl StandIns<'_> {
     fn fill(
         &mut self,
         word: &'static str,
-        made: Option<&[Made]>,
+        made: Option<&[MadeColumn]>,
         values: &[(Key, Scalar)],
     ) -> Option<StandIn> {
         let Some(made) = made else {
@@ -218,7 +224,7 @@ impl StandIns<'_> {
             self.problems.error(Problem::new(format!("{}, fallback", place_of(self.node)), what));
         }
         let mut columns = Vec::new();
-        for &Made { key, kind, of_itself } in made {
+        for &MadeColumn { key, kind, of_itself } in made {
             let given = values.iter().find(|(other, _)| *other == key);
             let given = given.and_then(|(_, value)| fitted(value, kind));
             if of_itself && given.is_none() {
@@ -280,7 +286,9 @@ fn words(fallback: &Fallback, ids: &[String], keys: &Keys) -> String {
             let value = |(key, value): &(Key, Scalar)| format!("{} {value}", name(keys, *key));
             format!("default {}", values.iter().map(value).collect::<Vec<_>>().join(", "))
         }
-        Fallback::Stale(age) => format!("stale up to {age:?}"),
+        Fallback::Stale(StaleTerms { max_age, min_known }) => {
+            format!("stale up to {max_age:?} if {:.0}% of the keys are known", 100.0 * min_known)
+        }
         Fallback::Node(other) => format!("node {}", ids[*other]),
     }
 }

@@ -5,6 +5,7 @@
 
 mod order;
 mod equal;
+mod early;
 mod demand;
 mod choices;
 mod guards;
@@ -12,18 +13,18 @@ mod regions;
 mod stages;
 mod settings;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::limit::LimitKey;
 use anabranch_text::{Problem, Problems};
 
-use crate::compiled::{Compiled, Origin, PlanNode};
+use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
-use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Sources, Takes, When};
+use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
 use crate::registry::Registries;
-use crate::source::{Hedging, Source};
+use crate::source::{Hedging, Source, Sources, StaleStore};
 
 use choices::Sides;
 
@@ -35,6 +36,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) sources: &'a [Arc<dyn Source>],
     /// The hedges of each endpoint that has them.
     pub(crate) hedges: &'a [Option<Arc<Hedging>>],
+    /// The replies that are remembered for fallbacks.
+    pub(crate) memory: &'a StaleStore,
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
     /// Where files that a plan names are.
@@ -58,17 +61,35 @@ struct Draft {
     planned: Planned,
     /// By place in the document; after merging, those that stand for them.
     inputs: Vec<usize>,
+    part: Part,
+}
+
+/// The part of a node that was split in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It was not split.
+    Whole,
+    /// The reads, made with earlier rows.
+    Early,
+    /// The columns that were read, put on the node's own rows.
+    Attached,
 }
 
 /// Compiles the text of a plan. A plan comes back only when `problems` got no error.
 pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
     let mut document = Document::read(text, with.ops, with.registries, problems)?;
     let added = guards::expand(&mut document, problems);
-    let document = document;
-    let order = order::inputs_first(&document);
+    let mut order = order::inputs_first(&document);
     let files = Files::new(with.files);
     let mut drafts = draft(&document, &order, with, &files, problems)?;
-    let same = equal::merge(&document, &order, &mut drafts);
+    let mut same = equal::merge(&document, &order, &mut drafts);
+    early::split(early::Plan {
+        document: &mut document,
+        order: &mut order,
+        drafts: &mut drafts,
+        same: &mut same,
+    });
+    let document = document;
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
@@ -78,21 +99,21 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         computing.for_each(|(demand, _)| demand.rows = None);
     }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let sources = Sources::new(with.sources).hedging(with.hedges);
+    let sources =
+        Sources::new(with.sources, with.hedges, Some(with.memory)).within(with.registries.limits.bounds);
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = builder.nodes.len();
-        builder.sources.node = number[place];
         let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
         builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
-        builder.nodes[number[place]].alone = added[place];
+        builder.nodes[number[place]].alone = added.get(place).is_some_and(|added| *added);
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
-            builder.nodes[number[same[place]]].also.push(node.id.clone());
+            builder.nodes[number[same[place]]].about.also.push(node.id.clone());
         }
     }
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
@@ -101,22 +122,42 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     if !problems.is_fine() {
         return None;
     }
+    let mut stand_ins = StandInsByNode::new();
     for &place in order.iter().filter(|place| live[**place]) {
-        builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        let made = builder.stand_ins(&document.nodes[place], number[place], &sides, problems);
+        if !made.is_empty() {
+            stand_ins.insert(number[place], made);
+        }
     }
     let Builder { nodes, sources, .. } = builder;
-    let Document { name, deadline, node_timeout, .. } = document;
+    let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
-    let origin = Origin { text: text.into(), files: files.into_read(), ..Origin::default() };
-    let parts = Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let origin = Origin { text: text.into(), files: files.into_read() };
+    let parts = Parts {
+        name,
+        nodes,
+        stand_ins,
+        outputs,
+        output_names: output_names.into(),
+        dead,
+        shared_reads,
+        deadline,
+        node_timeout,
+        origin,
+    };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
+
+/// The fallbacks of the nodes that have some.
+type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
 /// What a plan is cut into stages from.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
+    stand_ins: StandInsByNode,
     outputs: Vec<usize>,
+    output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
     deadline: Option<Duration>,
@@ -160,7 +201,7 @@ fn draft(
                 "an op says what it takes of each input"
             );
             let inputs = used(&planned, &node.inputs);
-            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs });
+            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs, part: Part::Whole });
         }
     }
     if !problems.is_fine() {
@@ -189,11 +230,11 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs has no use for a third.
+/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
-    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
+    let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
+    (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.
@@ -236,52 +277,67 @@ impl Builder<'_> {
         demand: &Demand,
     ) {
         let inputs: Vec<usize> = draft.inputs.iter().map(|input| number[*input]).collect();
-        let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].schema));
+        let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].about.schema));
         // Of two inputs nobody knows which the rows would have been.
         let chooses = matches!(&draft.planned.choice, Some(Choice { when: When::Holds(_), .. }));
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes) && !chooses;
-        let carries = carries(&draft.planned);
+        let mut carries = carries(&draft.planned);
+        match draft.part {
+            Part::Whole => {}
+            // Rows come through the node itself.
+            Part::Early => carries[0] = false,
+            Part::Attached => carries[1] = false,
+        }
+        let early = draft.part == Part::Early;
         let Draft { op, planned, .. } = draft;
-        let before = self.sources.readers.len();
-        self.sources.remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
+        let remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
+        self.sources.begin(self.nodes.len(), remembering);
         let form = (planned.build)(demand, &mut self.sources);
-        let reads = self.sources.readers[before..].to_vec();
+        let reads: Vec<_> = self.sources.of_node().cloned().collect();
         self.nodes.push(PlanNode {
             id: node.id.clone(),
-            also: Vec::new(),
-            trace: node.trace.clone(),
-            settings,
             op,
             inputs,
-            schema: planned.schema,
             demand: demand.clone(),
             choice: planned.choice,
-            rule: planned.rule,
-            carries,
             endpoint: planned.endpoint.filter(|_| !reads.is_empty()),
-            reads,
             form,
             timeout: node.guard.timeout,
-            stand_ins: Vec::new(),
             ranges: node.guard.ranges.clone(),
-            guard: guards::shown(node, self.ids, &self.with.registries.keys),
             bare: planned.bare,
             passes,
             made,
             alone: false,
+            early,
+            about: About {
+                also: Vec::new(),
+                trace: node.trace.clone(),
+                settings,
+                schema: planned.schema,
+                rule: planned.rule,
+                carries,
+                reads,
+                guard: guards::shown(node, self.ids, &self.with.registries.keys),
+            },
         });
     }
 
     /// What stands in for a node, now that it is known who runs for whom.
-    fn stand_ins(&mut self, node: &DocumentNode, number: usize, sides: &Sides, problems: &mut Problems) {
-        let PlanNode { passes, made, bare, demand, schema, .. } = &self.nodes[number];
+    fn stand_ins(
+        &self,
+        node: &DocumentNode,
+        number: usize,
+        sides: &Sides,
+        problems: &mut Problems,
+    ) -> Vec<StandIn> {
+        let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];
         let given = match sides.regions.binary_search(&number) {
             Ok(region) => regions::given(&self.nodes, sides, region).map(|(_, made)| made),
             Err(_) => (*passes || bare.is_some()).then(|| made.clone()),
         };
         let registries = self.with.registries;
         let mut maker = guards::StandIns { node, demand, schema, ids: self.ids, registries, problems };
-        self.nodes[number].stand_ins = maker.all(given.as_deref());
+        maker.all(given.as_deref())
     }
 }
 

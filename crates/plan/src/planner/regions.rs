@@ -3,9 +3,10 @@
 use anabranch_engine::Edge;
 use anabranch_text::{Problem, Problems};
 
+use super::StandInsByNode;
 use super::choices::Sides;
 use super::stages::Edges;
-use crate::compiled::{Home, Made, PlanNode, Region, Stage, What};
+use crate::compiled::{Home, MadeColumn, PlanNode, Region, Stage, What};
 
 /// How deep regions may be within each other.
 const DEEPEST: usize = 16;
@@ -31,10 +32,10 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<Made>)> {
+pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<MadeColumn>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
-    let mut made: Vec<Made> = nodes[number].made.clone();
+    let mut made: Vec<MadeColumn> = nodes[number].made.clone();
     while within(sides, at, region) {
         let node = &nodes[at];
         if !node.passes {
@@ -48,7 +49,7 @@ pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<
         }
         at = *node.inputs.first()?;
     }
-    made.retain(|column| nodes[number].schema.kind(column.key).is_some());
+    made.retain(|column| nodes[number].about.schema.kind(column.key).is_some());
     Some((at, made))
 }
 
@@ -57,10 +58,10 @@ fn within(sides: &Sides, node: usize, region: usize) -> bool {
     sides.homes(node).any(|home| home == Home { region, spare: false })
 }
 
-/// Whether something stands in for what belongs here.
-pub(super) fn degrades(nodes: &[PlanNode], regions: &[Region], home: Option<Home>) -> bool {
+/// Whether there is a fallback for the stages that belong here.
+pub(super) fn degrades(regions: &[Region], home: Option<Home>) -> bool {
     let mut homes = std::iter::successors(home, |home| regions[home.region].home);
-    homes.any(|home| !nodes[regions[home.region].node].stand_ins.is_empty())
+    homes.any(|home| !regions[home.region].stand_ins.is_empty())
 }
 
 /// What stands in for a region and runs anyway, since others need it too: the exit waits for it only if the region is
@@ -90,10 +91,11 @@ fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
     gates
 }
 
-/// Makes the regions: a timer each, which starts when all that it takes from outside is there, and the exit, which
-/// waits for the end of both, the rows and the timer.
+/// Makes the regions of `core::timeout` nodes: a timer each, which starts when all rows from outside are there, and the
+/// exit, which waits for the end of both, the rows and the timer. Timers have the highest numbers of all stages.
 pub(super) fn add(
     nodes: &[PlanNode],
+    stand_ins: &mut StandInsByNode,
     sides: &Sides,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
@@ -137,9 +139,39 @@ pub(super) fn add(
             let gate = gates[side].expect("something opens it");
             edges.extend([timer].into_iter().chain(spare).map(|stage| ((gate, stage), Edge::Needs)));
         }
-        let (members, spares) = (Vec::new(), Vec::new());
-        regions.push(Region { node: number, exit, timer, members, spares, given: given_at, home });
+        regions.push(Region {
+            node: number,
+            exit,
+            timer: Some(timer),
+            stand_ins: stand_ins.remove(&number).unwrap_or_default(),
+            members: Vec::new(),
+            spares: Vec::new(),
+            given: given_at,
+            home,
+        });
     }
+    regions
+}
+
+/// Makes the regions of nodes with fallbacks of their own: one stage each, within the region that the stage was in.
+pub(super) fn add_one_stage(
+    stand_ins: StandInsByNode,
+    stage_of: &[usize],
+    stages: &mut [Stage],
+    regions: &mut Vec<Region>,
+) {
+    for (node, stand_ins) in stand_ins {
+        let exit = stage_of[node];
+        let region = Home { region: regions.len(), spare: false };
+        let home = stages[exit].home.replace(region);
+        let given = (!stages[exit].inputs.is_empty()).then_some(0);
+        let (members, spares) = (Vec::new(), Vec::new());
+        regions.push(Region { node, exit, timer: None, stand_ins, members, spares, given, home });
+    }
+}
+
+/// Gives each region the stages that belong to it, directly or not.
+pub(super) fn add_members(stages: &[Stage], regions: &mut [Region]) {
     for (number, stage) in stages.iter().enumerate() {
         let mut home = stage.home;
         while let Some(Home { region, spare }) = home {
@@ -150,5 +182,4 @@ pub(super) fn add(
             home = regions[region].home;
         }
     }
-    regions
 }

@@ -9,7 +9,7 @@ use anabranch_engine::{Dag, Edge, NodeId, OnError, Policies, Policy};
 use anabranch_rows::Rows;
 
 use super::choices::{Side, Sides};
-use super::{Parts, Surroundings, regions};
+use super::{Parts, StandInsByNode, Surroundings, regions};
 use crate::compiled::{Compiled, PlanNode, Region, Stage, What};
 use crate::op::{Form, Mark, When};
 use crate::times::Times;
@@ -18,8 +18,9 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts { name, nodes, outputs, dead, shared_reads, deadline, node_timeout, origin } = parts;
-    let chains = chains(&nodes, &outputs, sides);
+    let Parts { name, nodes, mut stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
+    let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
+    let chains = chains(&nodes, &stand_ins, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));
     let mut stage_of = vec![usize::MAX; nodes.len()];
@@ -40,9 +41,11 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     }
     let mut edges = edges(&nodes, &stages, sides);
     let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
-    let regions = regions::add(&nodes, sides, &stage_of, &mut stages, &mut edges, &gates);
+    let mut regions = regions::add(&nodes, &mut stand_ins, sides, &stage_of, &mut stages, &mut edges, &gates);
+    regions::add_one_stage(stand_ins, &stage_of, &mut stages, &mut regions);
+    regions::add_members(&stages, &mut regions);
     let outputs: Vec<usize> = outputs.iter().map(|node| stage_of[*node]).collect();
-    mark_uses(&nodes, &mut stages, &outputs);
+    mark_uses(&mut stages, &regions, &outputs);
     let edges: Vec<_> =
         edges.into_iter().map(|((from, to), kind)| (NodeId(from as u32), NodeId(to as u32), kind)).collect();
     let graph =
@@ -51,12 +54,13 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     let compiled = Compiled {
         name,
         registries: Arc::clone(with.registries),
-        degrades: nodes.iter().any(|node| !node.stand_ins.is_empty()) || !regions.is_empty(),
+        degrades: !regions.is_empty(),
         nodes,
         stages,
         graph,
         policies,
         outputs,
+        output_names,
         shared_reads,
         nothing: Rows::empty(),
         dead,
@@ -82,16 +86,21 @@ fn first(what: &What, sides: &Sides) -> Option<usize> {
 }
 
 /// Nodes that compute one after the other, each for the next one alone, in one list; every node is in one.
-fn chains(nodes: &[PlanNode], outputs: &[usize], sides: &Sides) -> Vec<Vec<usize>> {
+fn chains(
+    nodes: &[PlanNode],
+    stand_ins: &StandInsByNode,
+    outputs: &[usize],
+    sides: &Sides,
+) -> Vec<Vec<usize>> {
     let mut uses = vec![0u32; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).for_each(|input| uses[*input] += 1);
     outputs.iter().for_each(|output| uses[*output] += 1);
     // What may be cut short or stood in for is a step of its own.
-    let guarded = |node: &PlanNode| node.timeout.is_some() || !node.stand_ins.is_empty();
-    let region =
-        |node: &PlanNode| matches!(&node.choice, Some(choice) if matches!(choice.when, When::InTime));
-    let fits = |node: &PlanNode| {
-        let computes = matches!(node.form, Form::Compute(_)) && node.op.spec().mark != Mark::Expensive;
+    let guarded = |node: usize| nodes[node].timeout.is_some() || stand_ins.contains_key(&node);
+    let region = |node: usize| sides.regions.binary_search(&node).is_ok();
+    let fits = |node: usize| {
+        let PlanNode { form, op, .. } = &nodes[node];
+        let computes = matches!(form, Form::Compute(_)) && op.spec().mark != Mark::Expensive;
         computes && !guarded(node) && !region(node)
     };
     let mut chains: Vec<Vec<usize>> = Vec::new();
@@ -100,8 +109,8 @@ fn chains(nodes: &[PlanNode], outputs: &[usize], sides: &Sides) -> Vec<Vec<usize
         let behind = match node.inputs[..] {
             [input]
                 if uses[input] == 1
-                    && fits(node)
-                    && fits(&nodes[input])
+                    && fits(number)
+                    && fits(input)
                     && node.choice.is_none()
                     && sides.home(input) == sides.home(number) =>
             {
@@ -130,8 +139,13 @@ fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &Sides) -> Edges {
     let mut edges = Edges::new();
     for (number, stage) in stages.iter().enumerate() {
         let Some(first) = first(&stage.what, sides) else { continue };
-        let kind = if nodes[first].choice.is_some() { Edge::After } else { Edge::Needs };
-        edges.extend(stage.inputs.iter().map(|input| ((*input, number), kind)));
+        for (at, input) in stage.inputs.iter().enumerate() {
+            let side = nodes[first].choice.as_ref().is_some_and(|choice| choice.on() != Some(at));
+            let kind = edges.entry((*input, number)).or_insert(Edge::After);
+            if !side {
+                *kind = Edge::Needs;
+            }
+        }
     }
     edges
 }
@@ -150,11 +164,14 @@ fn add_gates(
         let choice = nodes[*node].choice.as_ref().expect("sides are of nodes with a choice");
         let what = match (&choice.when, sides.regions.binary_search(node)) {
             _ if !gated => continue,
-            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: Arc::clone(when) },
+            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: when.clone() },
             (When::InTime, region) => What::Spare(region.expect("what chooses by time is a region")),
         };
+        let on = choice.on().map(|on| stage_of[nodes[*node].inputs[on]]);
+        edges.extend(on.map(|on| ((on, stages.len()), Edge::Needs)));
         gates[at] = Some(stages.len());
-        stages.push(Stage { home: sides.home(*node), ..Stage::new(what) });
+        let inputs = on.into_iter().collect();
+        stages.push(Stage { inputs, home: sides.home(*node), ..Stage::new(what) });
     }
     let closest: Vec<Option<usize>> = sides.of.iter().map(|side| sides.gated(*side)).collect();
     for (number, side) in closest.iter().enumerate() {
@@ -176,16 +193,12 @@ fn add_gates(
     gates
 }
 
-/// Marks what is an output, and what else has one reader alone. Who may have to be stood in for reads without taking.
-fn mark_uses(nodes: &[PlanNode], stages: &mut [Stage], outputs: &[usize]) {
+/// Marks the stages that are outputs, and of the others those with one reader. A stage with a fallback of its own reads
+/// without taking: the fallback needs the rows too.
+fn mark_uses(stages: &mut [Stage], regions: &[Region], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
     for stage in stages.iter() {
-        let lone = match &stage.what {
-            What::Wait(node) => Some(*node),
-            What::Chain(chain) => Some(chain[0]),
-            _ => None,
-        };
-        let kept = lone.is_some_and(|node| !nodes[node].stand_ins.is_empty());
+        let kept = stage.home.is_some_and(|home| regions[home.region].is_one_stage());
         stage.inputs.iter().for_each(|input| uses[*input] += 1 + u32::from(kept));
     }
     outputs.iter().for_each(|output| stages[*output].is_output = true);
@@ -210,15 +223,10 @@ fn policies(
             What::Timer(region) => (None, nodes[regions[*region].node].timeout),
             What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => (None, None),
         };
-        let stood_in_for = match &stage.what {
-            What::Wait(node) => !nodes[*node].stand_ins.is_empty(),
-            What::Chain(chain) => !nodes[chain[0]].stand_ins.is_empty(),
-            What::Timer(region) => !nodes[regions[*region].node].stand_ins.is_empty(),
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => false,
-        };
         let on_error = match &stage.what {
-            _ if stood_in_for || regions::degrades(nodes, regions, stage.home) => OnError::Fallback,
-            // Where nothing can stand in, nobody has to leave time for it: only its own time ends a region.
+            _ if regions::degrades(regions, stage.home) => OnError::Fallback,
+            What::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
+            // Without a fallback nobody has to leave time for it: only its own time ends a region.
             What::Timer(_) => OnError::Isolate,
             _ => OnError::FailRun,
         };

@@ -1,20 +1,26 @@
 //! Rules for plans.
 
-use anabranch_text::Problems;
+use anabranch_text::{Problems, size};
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::entries::Limits;
 use super::tables::{self, File};
+use crate::bounds::Bounds;
 use crate::fields::Fields;
+use crate::json::show;
 
 const NAME: &str = "^[A-Za-z0-9_]+$";
+/// A name of a plan does not begin with a hyphen: it would look like an option of a command.
+const PLAN_NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]*$";
 
 impl Default for Limits {
     /// The rules where no file says otherwise.
     fn default() -> Limits {
         let name = Regex::new(NAME).expect("the pattern is a regex");
-        Limits { plan_name: name.clone(), node_id: name, max_fanout: 10_000_000 }
+        let plan_name = Regex::new(PLAN_NAME).expect("the pattern is a regex");
+        let bounds = Bounds::default();
+        Limits { plan_name, node_id: name, max_fanout: 10_000_000, max_user_id: None, bounds }
     }
 }
 
@@ -34,6 +40,11 @@ pub(super) fn limits(file: File<'_>, problems: &mut Problems) -> Limits {
     if let Some((map, place)) = numbers {
         let mut fields = Fields::new(map, place, top.problems);
         limits.max_fanout = fields.optional("max_fanout").unwrap_or(limits.max_fanout);
+        limits.max_user_id = fields.optional("max_user_id");
+        if limits.max_user_id.is_some_and(|most| most < 1) {
+            fields.error("max_user_id", "must be at least 1");
+        }
+        limits.bounds = bounds(&mut fields).over(limits.bounds);
         if fields.optional::<i64>("plan_schema_version").is_some_and(|version| version != 1) {
             fields.error("plan_schema_version", "this program reads plans of version 1");
         }
@@ -61,6 +72,48 @@ fn pattern(fields: &mut Fields<'_, '_>, name: &'static str, pattern: &mut Regex)
 fn last_line(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// Bounds of requests as a file gives them; what it leaves open is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoundsSettings {
+    /// `max_rows`.
+    pub rows: Option<u32>,
+    /// `max_bytes`.
+    pub bytes: Option<u64>,
+}
+
+impl BoundsSettings {
+    /// These bounds, with `others` for what is left open.
+    pub fn over(self, others: Bounds) -> Bounds {
+        Bounds { rows: self.rows.map_or(others.rows, u64::from), bytes: self.bytes.unwrap_or(others.bytes) }
+    }
+}
+
+/// Reads `max_rows` and `max_bytes`.
+pub(crate) fn bounds(fields: &mut Fields<'_, '_>) -> BoundsSettings {
+    let rows: Option<u32> = fields.optional("max_rows");
+    if rows == Some(0) {
+        fields.error_with_help("max_rows", "must be at least 1", "leave it out for the default");
+    }
+    let bytes = match fields.raw("max_bytes") {
+        None => None,
+        Some(Value::String(text)) => match size::parse(text) {
+            Ok(bytes) => Some(bytes),
+            Err(what) => {
+                fields.error("max_bytes", what);
+                None
+            }
+        },
+        Some(Value::Number(number)) if number.as_u64().is_some() => number.as_u64(),
+        Some(other) => {
+            let what =
+                format!("must be a number of bytes, or a size such as \"256MiB\", not {}", show(other));
+            fields.error("max_bytes", what);
+            None
+        }
+    };
+    BoundsSettings { rows, bytes }
 }
 
 /// A list that the file states but cannot change.

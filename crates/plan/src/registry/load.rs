@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::entries::{Endpoints, Keys, Limits, Params, Registries};
 use super::tables::File;
 use super::{capabilities, columns, endpoints, limits};
-use crate::{json as strict, toml_text};
+use crate::{json as strict, places, toml_text};
 
 /// The files of a registry, but for the endpoints.
 const FILES: [&str; 5] =
@@ -28,8 +28,14 @@ impl Registries {
     pub fn load(dir: &Path, env: Option<&str>) -> Result<(Registries, Vec<Problem>), Problems> {
         let mut problems = Problems::default();
         let files = read_folder(dir, &mut problems)?;
-        let files = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        parse(files, env, problems)
+        let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        match parse(texts, env, problems) {
+            Ok((registries, warnings)) => {
+                let warnings = Problems { errors: Vec::new(), warnings };
+                Ok((registries, places::in_files(dir, &files, warnings).warnings))
+            }
+            Err(problems) => Err(places::in_files(dir, &files, problems)),
+        }
     }
 
     /// Reads registries from texts, by the names that they would have in a folder (`keys.toml`, ...).
@@ -82,7 +88,7 @@ fn read_folder(dir: &Path, problems: &mut Problems) -> Result<Vec<(String, Strin
                 Err(error) => problems.error(Problem::new(name, format!("cannot be read: {error}"))),
             }
         } else if name.ends_with(".toml") && name != IGNORED {
-            let mut problem = Problem::new(&name, "is no registry and is not read");
+            let mut problem = Problem::new(&name, "is not a registry file and is not read");
             problem.help = problems.did_you_mean(&name, FILES);
             problems.warn(problem);
         }
@@ -149,7 +155,7 @@ fn parse_file(name: &str, text: &str, problems: &mut Problems) -> Option<Map<Str
     let known = FILES.contains(&name) || env_of(name).is_some();
     if !known {
         if name != IGNORED {
-            let mut problem = Problem::new(name, "no registry has this name");
+            let mut problem = Problem::new(name, "is not the name of a registry file");
             problem.help = problems.did_you_mean(name, FILES);
             problems.error(problem);
         }

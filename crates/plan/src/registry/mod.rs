@@ -15,4 +15,6 @@ pub use entries::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
     Params, Registries, Status,
 };
+pub use limits::BoundsSettings;
+pub(crate) use limits::bounds;
 pub use payload::{Payload, PayloadType};

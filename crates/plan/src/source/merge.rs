@@ -6,7 +6,7 @@ use anabranch_rows::{Column, Interner, Text};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::shared::Pick;
+use super::share::Pick;
 use super::{Data, Lists};
 
 /// The rows picked, in order; nothing where there is no pick. At least one reply is there, and all are of one kind.

@@ -9,34 +9,42 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
+use crate::bounds::{Bounds, OverBudget};
+
 mod pattern;
-mod reader;
-mod reads;
-mod shared;
+mod layers;
+mod observe;
+mod share;
+mod remember;
+mod hedge;
 mod merge;
 mod weight;
-mod stale;
-mod hedge;
 mod values;
 mod memory;
 mod redis;
 mod http;
 pub mod decoders;
 
+pub(crate) use hedge::Hedging;
 pub use hedge::{Hedge, HedgeCounts};
-pub(crate) use hedge::{Hedged, Hedging};
 pub use http::{Http, HttpConfig};
+pub use layers::{Reader, Sources};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
-pub(crate) use reader::count;
-pub use reader::{Reader, Shared};
-pub(crate) use reads::{Reads, StaleReads};
 pub use redis::{Redis, RedisConfig, RedisCounts, RedisTls, seed};
+pub(crate) use remember::{StaleReads, StaleStore, StaleUse};
+pub use share::Shared;
 
 /// Where rows come from: a store behind an endpoint.
 pub trait Source: Send + Sync + 'static {
     /// Prepares a read that requests will make, with keys that look like `pattern`.
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound>;
+
+    /// The same for replies within these bounds: a longer one is refused with [`Error::TooLong`], if possible before
+    /// memory is asked for it.
+    fn bind_within(&self, pattern: &Pattern, read: &Read, _bounds: Bounds) -> Arc<dyn Bound> {
+        self.bind(pattern, read)
+    }
 
     /// Trips in flight at a time, if that is bounded.
     fn max_inflight(&self) -> Option<u32> {
@@ -68,7 +76,7 @@ pub enum Read {
 
 impl Read {
     /// The command of a Redis that it is. A lone field comes without a list around it, which is cheaper to take apart.
-    pub(crate) fn command(&self) -> &'static str {
+    pub fn command(&self) -> &'static str {
         match self {
             Read::Fields(fields) if fields.len() == 1 => "HGET",
             Read::Fields(_) => "HMGET",
@@ -78,7 +86,7 @@ impl Read {
     }
 
     /// The reply to keys that need no trip: there are none, or nothing is asked of them.
-    pub(crate) fn without_trip(&self, keys: &Keys) -> Option<Reply> {
+    pub fn without_trip(&self, keys: &Keys) -> Option<Reply> {
         let asks_nothing = match self {
             Read::Fields(fields) => fields.is_empty(),
             Read::List { limit } | Read::Scored { limit } => *limit == 0,
@@ -127,7 +135,8 @@ pub enum Keys {
     /// What stands in the one placeholder of the pattern, an integer
     /// (see [`Pattern::affixes`]).
     Ids(Vec<i64>),
-    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read.
+    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read. Also made with a pattern
+    /// that has affixes, when a string stands between them: the id of a string user.
     Whole(Vec<Option<Box<str>>>),
 }
 
@@ -146,7 +155,7 @@ impl Keys {
     }
 
     /// How many of them are read: all that are whole.
-    pub(crate) fn commands(&self) -> u32 {
+    pub fn commands(&self) -> u32 {
         match self {
             Keys::Ids(ids) => ids.len() as u32,
             Keys::Whole(keys) => keys.iter().flatten().count() as u32,
@@ -199,6 +208,25 @@ impl Spoiled {
     pub fn add(&mut self, other: Spoiled) {
         self.count = self.count.saturating_add(other.count);
         self.first = self.first.take().or(other.first);
+    }
+}
+
+impl Reply {
+    /// A reply that took no trip.
+    pub fn of(data: Data) -> Reply {
+        Reply::whole(data, 0, 0)
+    }
+
+    /// The values, and the reply without them.
+    pub(crate) fn split(self) -> (Data, Reply) {
+        (self.data, Reply { data: Data::Columns(Vec::new()), ..self })
+    }
+
+    /// The trips and spoiled values of both, and the values of the second.
+    pub(crate) fn and(mut self, other: Reply) -> Reply {
+        self.spoiled.add(other.spoiled);
+        let (trips, commands) = (self.trips + other.trips, self.commands + other.commands);
+        Reply { data: other.data, trips, commands, spoiled: self.spoiled }
     }
 }
 
@@ -295,13 +323,28 @@ pub enum Error {
         /// What was asked for.
         expected: &'static str,
     },
+    /// The reply holds more than a request may make.
+    #[error("the reply to `{command}` of {endpoint} is too long: {cause}")]
+    TooLong {
+        /// The endpoint.
+        endpoint: Arc<str>,
+        /// The command and the pattern of its keys.
+        command: String,
+        /// What it would exceed.
+        #[source]
+        cause: OverBudget,
+    },
     /// Asked for what was read before, there is nothing, or it is too old.
-    #[error("no reply to `{command}` of the last {max_age:?} is remembered")]
+    #[error("of `{command}`, {known} of {asked} keys are remembered from the last {max_age:?}: too few")]
     Forgotten {
         /// The command and the pattern of its keys.
         command: String,
         /// How old it may be.
         max_age: Duration,
+        /// Keys of which something is known.
+        known: u32,
+        /// Keys that were asked for.
+        asked: u32,
     },
     /// What a capture has of an error.
     #[error("{message}")]
@@ -322,13 +365,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether no fallback may cover it: nobody knows what a replayed request would have read.
+    pub(crate) fn forbids_fallbacks(&self) -> bool {
+        matches!(self, Error::NotCaptured { .. })
+    }
+
     /// The number of trips that failed with this error: 1 if a request was sent, 0 if none left.
     pub fn trips(&self) -> u32 {
         match self {
             Error::Timeout { .. } | Error::Broken { .. } | Error::Busy { .. } => 1,
             Error::Refused { .. } | Error::Malformed { .. } => 1,
             Error::Connect { .. } | Error::Forgotten { .. } => 0,
-            Error::Recorded { .. } | Error::NotCaptured { .. } => 0,
+            Error::Recorded { .. } | Error::NotCaptured { .. } | Error::TooLong { .. } => 0,
         }
     }
 }
@@ -339,7 +387,9 @@ impl Classified for Error {
             Error::Connect { .. } | Error::Timeout { .. } | Error::Broken { .. } => Severity::Transient,
             Error::Busy { retry_after, .. } => Severity::Throttled { retry_after: *retry_after },
             Error::Refused { .. } | Error::Malformed { .. } => Severity::Permanent,
-            Error::Forgotten { .. } | Error::NotCaptured { .. } => Severity::Permanent,
+            Error::TooLong { .. } | Error::Forgotten { .. } | Error::NotCaptured { .. } => {
+                Severity::Permanent
+            }
             Error::Recorded { severity, .. } => *severity,
         }
     }

@@ -6,7 +6,7 @@ use super::{Data, Keys, Lists};
 
 impl Keys {
     /// About how many bytes they take.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         match self {
             Keys::Ids(ids) => 8 * ids.len(),
             Keys::Whole(keys) => keys.iter().map(|key| 24 + key.as_ref().map_or(0, |key| key.len())).sum(),
@@ -16,7 +16,7 @@ impl Keys {
 
 impl Data {
     /// About how many bytes they take. A dictionary counts whole, also where other replies share it.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         match self {
             Data::Columns(columns) => columns.iter().map(column_weight).sum(),
             Data::Lists(Lists { lens, ids, scores }) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Http, HttpConfig, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source, seed,
 };
 use anabranch_rows::Kind;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Config as StoreConfig, Context, Store, Value as Canonical};
-use anabranch_plan::captures::{self, Capture, Replayer, captures, decoders};
 use anabranch_plan::{Config, Engine, Plan, Request, RunOptions};
+use anabranch_plan_inspect::capture::{Capture, Replayer, captures, decoders, run_recorded};
 use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 use proptest::prelude::*;
@@ -27,11 +27,10 @@ fn store() -> Store {
 }
 
 /// A random plan in a random world, on a virtual clock; some of its nodes may be late, and are stood in for.
-pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng, sampling: Option<captures::Sampling>) -> Plan {
+pub(crate) fn random_plan(sim: &Sim, rng: &mut Rng) -> Plan {
     let (world, mut plan) = (World::new(rng), make::plan(rng));
     let mut config = Config::new(world::registries(), world.sources(rng, &sim.clock()));
     config.seed = rng.within(0..u64::MAX);
-    config.captures = sampling;
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
     let compile = |plan: &Value| engine.compile(&plan.to_string(), Path::new("."));
     for at in 0..plan["nodes"].as_array().unwrap().len() {
@@ -97,7 +96,7 @@ fn captured_requests_answer_the_same_again() {
     let mut counts = Counts::default();
     for seed in 0..seeds() {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let plan = random_plan(&sim, &mut rng, None);
+        let plan = random_plan(&sim, &mut rng);
         let mut asked = Asked::new(&mut rng);
         asked.named = rng.percent(50);
         let request = asked.request(plan.engine());
@@ -109,7 +108,7 @@ fn captured_requests_answer_the_same_again() {
         let deadline = rng.percent(20).then(|| sim.clock().now() + rng.micros(0..15_000));
         let threshold = rng.percent(30).then_some(Duration::ZERO);
         let options = RunOptions { deadline, inline_threshold: threshold, ..RunOptions::default() };
-        let (answer, taken) = sim.block_on(plan.run_recorded(request, &options, 1 << 20));
+        let (answer, taken) = sim.block_on(run_recorded(&plan, request, &options, 1 << 20));
         let replayed = runtime.block_on(async {
             let address = taken.unwrap().write(&store, None).await.unwrap();
             replayer.replay_from(&store, address).await.unwrap()
@@ -162,9 +161,9 @@ pub(crate) fn small_plan(sim: &Sim) -> Plan {
     plan
 }
 
-pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> captures::Taken {
+pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> anabranch_plan_inspect::capture::Taken {
     let request = Request::new(user, plan.engine().registries());
-    let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 1 << 20));
+    let (answer, taken) = sim.block_on(run_recorded(&plan, request, &RunOptions::default(), 1 << 20));
     answer.unwrap();
     taken.unwrap()
 }
@@ -179,7 +178,10 @@ fn sets_are_listed_and_hold_what_is_in_them() {
             written.push(take(&sim, &plan, user).write(&store, Some("monday")).await.unwrap());
         }
         let again = take(&sim, &plan, 9).write(&store, Some("tuesday")).await.unwrap();
-        assert_eq!(captures::capture_sets(&store).await.unwrap(), ["monday", "tuesday"]);
+        assert_eq!(
+            anabranch_plan_inspect::capture::capture_sets(&store).await.unwrap(),
+            ["monday", "tuesday"]
+        );
         let mut set = captures(&store, "monday").await.unwrap();
         let mut found = Vec::new();
         loop {
@@ -254,7 +256,7 @@ fn a_request_that_reads_too_much_is_answered_and_not_captured() {
     let sim = Sim::new(1);
     let plan = small_plan(&sim);
     let request = Request::new(1, plan.engine().registries());
-    let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 50));
+    let (answer, taken) = sim.block_on(run_recorded(&plan, request, &RunOptions::default(), 50));
     assert!(answer.is_ok());
     let error = taken.err().unwrap().to_string();
     expect!["the request read 76 bytes, and a capture may have 50; it was not kept"].assert_eq(&error);

@@ -1,6 +1,6 @@
 //! A Redis Cluster: slots that move, servers that go.
 
-use anabranch_plan::sources::{Error, Keys, MemoryData, Redis, RedisConfig, Source, seed};
+use anabranch_plan::source::{Error, Keys, MemoryData, Redis, RedisConfig, Source, seed};
 use anabranch_testkit::RedisCluster;
 
 use crate::sources::{ask, clock, config, country, fetch, show, until, users};

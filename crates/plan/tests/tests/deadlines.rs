@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
     Answer, Call, Compute, Config, Contract, Effect, Engine, Error, Form, Inputs, LedgerEntry, Mark, Node,
     Op, OpError, ParamKind, ParamSpec, Plan, Planned, Reason, Request, RunOptions, Spec, Takes,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anabranch_content::{Config as StoreConfig, Store};
-use anabranch_plan::captures::{Capture, DiffOptions, Differ, Difference, Replayer};
 use anabranch_plan::{Config, Engine, Plan, Request, RunOptions};
+use anabranch_plan_inspect::capture::{Capture, DiffOptions, Differ, Difference, Replayer};
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
 
@@ -22,7 +22,12 @@ fn engine(sim: &Sim, rng: &mut Rng) -> Engine {
 
 /// A capture of a request; nothing if it failed.
 fn capture(sim: &Sim, plan: &Plan, request: Request, store: &Store) -> Option<Capture> {
-    let (answer, taken) = sim.block_on(plan.run_recorded(request, &RunOptions::default(), 1 << 20));
+    let (answer, taken) = sim.block_on(anabranch_plan_inspect::capture::run_recorded(
+        &plan,
+        request,
+        &RunOptions::default(),
+        1 << 20,
+    ));
     answer.ok()?;
     block_on(async {
         let address = taken.unwrap().write(store, None).await.unwrap();
@@ -99,7 +104,7 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
     let reason = &longer.captures.reasons[0].reason;
     assert_eq!(
         reason,
-        "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:{id}`"
+        "the second plan: node `f` reads what was not captured: store_ep_0001, `LRANGE follow:{id}`"
     );
     let other = compare(None, &plan(4, json!(["likes", "title"]), 1001), &captures);
     // Who follows nobody reads no fields.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source,
 };
 use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request};

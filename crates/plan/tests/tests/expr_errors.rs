@@ -1,7 +1,7 @@
 //! What is refused, all of it at once, and how people see what is not.
 
 use anabranch_plan::Problems;
-use anabranch_plan::exprs::{Expr, Filter, Pred, Program};
+use anabranch_plan::expr::{Expr, Filter, Pred, Program};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};

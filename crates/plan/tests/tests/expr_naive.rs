@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use anabranch_plan::exprs::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
+use anabranch_plan::expr::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 use anabranch_plan::{Scalar, Values};
 use anabranch_rows::{Key, Kind, Rows};
 

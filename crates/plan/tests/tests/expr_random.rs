@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::Check;
-use anabranch_plan::exprs::{Binary, Compare, Error, Expr, Filter, Name, Pattern, Pred, Program, Unary};
+use anabranch_plan::expr::{Binary, Compare, Error, Expr, Filter, Name, Pattern, Pred, Program, Unary};
 use anabranch_plan::{Problems, Scalar, Values};
 use anabranch_rows::{Batch, Column, Dictionary, Key, Kind, Rows, Text};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};

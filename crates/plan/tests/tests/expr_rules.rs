@@ -1,7 +1,7 @@
 //! What expressions and predicates mean, rule by rule.
 
 use anabranch_engine::Check;
-use anabranch_plan::exprs::Error;
+use anabranch_plan::expr::Error;
 use anabranch_plan::{Scalar, Values};
 use anabranch_rows::{Column, Key, Kind};
 use expect_test::{Expect, expect};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use anabranch_plan::exprs::{Expr, Filter, Pred, Program, Scope};
+use anabranch_plan::expr::{Expr, Filter, Pred, Program, Scope};
 use anabranch_plan::{Problems, Registries, Scalar, Schema, Values};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_plan::sources::{Memory, MemoryData, Source};
+use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Error};
 use anabranch_testkit::Sim;
 use expect_test::{Expect, expect};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
 };
 use anabranch_plan::{Config, Engine, Plan, Project, Request, Setup};
@@ -118,7 +118,7 @@ impl World {
 
     fn counts(&self) -> HedgeCounts {
         let [(endpoint, counts), _] = &self.plan.engine().hedges()[..] else { panic!("two endpoints hedge") };
-        assert_eq!(endpoint, "ep_0001");
+        assert_eq!(endpoint, "store_ep_0001");
         *counts
     }
 }

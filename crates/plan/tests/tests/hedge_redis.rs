@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Hedge, HedgeCounts, MemoryData, Redis, RedisConfig, Source, seed};
+use anabranch_plan::source::{Hedge, HedgeCounts, MemoryData, Redis, RedisConfig, Source, seed};
 use anabranch_plan::{Config, Engine, Plan, Request};
 use anabranch_testkit::{DelayProxy, RedisServer};
 use futures_util::future::join_all;

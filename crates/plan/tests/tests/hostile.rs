@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use anabranch_content::{Address, Class, Config as StoreConfig, Context, Store, Value as Canonical};
-use anabranch_plan::captures::{Capture, Error, Replayer, captures};
+use anabranch_plan_inspect::capture::{Capture, Error, Replayer, captures};
 use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_engine::retry::{Classified as _, Severity};
-use anabranch_plan::sources::{Http, HttpConfig, Keys, Pattern, Read, Source};
+use anabranch_plan::source::{Http, HttpConfig, Keys, Pattern, Read, Source};
 use anabranch_rows::Kind;
 use anabranch_testkit::FakeServer;
 use expect_test::{Expect, expect};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anabranch_content::{Config as StoreConfig, Store};
-use anabranch_plan::captures::{Capture, Replayer};
-use anabranch_plan::told::{Verdict, Why};
 use anabranch_plan::{Plan, Request, RunOptions};
+use anabranch_plan_inspect::capture::{Capture, Replayer};
+use anabranch_plan_inspect::why::{Verdict, Why};
 use anabranch_testkit::{Rng, Sim};
 
 use crate::capture::random_plan;
@@ -25,7 +25,7 @@ struct Scene {
 impl Scene {
     fn new(seed: u64) -> Scene {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
-        let plan = random_plan(&sim, &mut rng, None);
+        let plan = random_plan(&sim, &mut rng);
         let request = Asked::new(&mut rng).request(plan.engine());
         if rng.percent(50) {
             // What it reads may stand for what does not come the next time.
@@ -38,11 +38,16 @@ impl Scene {
 
     /// Why, while the request runs.
     fn why(&self, row: i64) -> Result<Why, anabranch_plan::Error> {
-        self.sim.block_on(self.plan.why_with(self.request.clone(), &self.options, row))
+        self.sim.block_on(anabranch_plan_inspect::why(&self.plan, self.request.clone(), &self.options, row))
     }
 
     async fn capture(&self, store: &Store) -> Capture {
-        let recorded = self.plan.run_recorded(self.request.clone(), &self.options, 1 << 20);
+        let recorded = anabranch_plan_inspect::capture::run_recorded(
+            &self.plan,
+            self.request.clone(),
+            &self.options,
+            1 << 20,
+        );
         let taken = self.sim.block_on(recorded).1.unwrap();
         Capture::load(store, taken.write(store, None).await.unwrap()).await.unwrap()
     }

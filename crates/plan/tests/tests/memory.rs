@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::Problems;
-use anabranch_plan::sources::{Fault, Keys, Memory, MemoryData, Pattern, Read, Source};
+use anabranch_plan::source::{Fault, Keys, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_rows::{Column, Kind};
 use anabranch_testkit::Sim;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -133,7 +133,7 @@ async fn long_dictionaries_are_not_handed_around() {
         "c5" "5"
         null null"#]]
     .assert_eq(&show(&reply));
-    let anabranch_plan::sources::Data::Columns(columns) = reply.unwrap().data else { panic!() };
+    let anabranch_plan::source::Data::Columns(columns) = reply.unwrap().data else { panic!() };
     let lens: Vec<usize> = columns
         .iter()
         .map(|column| match column {
@@ -154,7 +154,7 @@ fn bad_data_files_are_refused() {
     refused(
         json(r#"{"hash": {}}"#),
         &expect![
-            "data.json: is no data file: unknown field `hash`, expected one of `hashes`, `lists`, `zsets` at line 1 column 7"
+            "data.json: is not a data file: unknown field `hash`, expected one of `hashes`, `lists`, `zsets` at line 1 column 7"
         ],
     );
     refused(
@@ -163,12 +163,12 @@ fn bad_data_files_are_refused() {
             "lists": {"c": [{}], "b": [1]}, "zsets": {"d": {"m": "x"}}}"#,
         ),
         &expect![[r#"
-            data.json, hash `a`, field `f`: "null" is no value (values are strings, numbers, true and false; leave out what is not there)
-            data.json, hash `a`, field `g`: "[1]" is no value (values are strings, numbers, true and false; leave out what is not there)
+            data.json, hash `a`, field `f`: "null" is not a value (values are strings, numbers, true and false; leave out what is not there)
+            data.json, hash `a`, field `g`: "[1]" is not a value (values are strings, numbers, true and false; leave out what is not there)
             data.json, hash `b`: has the field `f` twice
-            data.json, list `c`, item 0: "{}" is no value (values are strings, numbers, true and false; leave out what is not there)
+            data.json, list `c`, item 0: "{}" is not a value (values are strings, numbers, true and false; leave out what is not there)
             data.json, list `b`: the key `b` is there twice
-            data.json, sorted set `d`, member `m`: the score "x" is no finite number"#]],
+            data.json, sorted set `d`, member `m`: the score "x" is not a finite number"#]],
     );
     let file = |name: &str| MemoryData::default().add_file(std::path::Path::new(name), None);
     refused(file("gone.json"), &expect!["gone.json: cannot be read: No such file or directory (os error 2)"]);
@@ -208,11 +208,11 @@ fn bad_tables_are_refused() {
     let csv = |text: &str, key: &str| MemoryData::default().add_csv("t.csv", text.as_bytes(), key);
     refused(
         csv(CSV, "user:{ID}"),
-        &expect!["t.csv, key `user:{ID}`: the table has no column `ID`; it has id, country, age"],
+        &expect!["t.csv, pattern `user:{ID}`: the table has no column `ID`; it has id, country, age"],
     );
     refused(
         csv(CSV, "user"),
-        &expect!["t.csv, key `user`: names no column, so all rows would have the same key"],
+        &expect!["t.csv, pattern `user`: names no column, so all rows would have the same key"],
     );
     refused(csv(CSV, "u:{country}"), &expect!["t.csv, row 2: `country`, of which its key is made, is empty"]);
     refused(csv("id\n1\n1\n", "u:{id}"), &expect!["t.csv, row 2: the key `u:1` is there twice"]);
@@ -225,8 +225,88 @@ fn bad_tables_are_refused() {
     let parquet = MemoryData::default().add_parquet("t.parquet", b"PAR1".to_vec(), "u:{id}");
     refused(
         parquet,
-        &expect!["t.parquet: is no Parquet file: EOF: Parquet file too small. Size is 4 but need 8"],
+        &expect![
+            "t.parquet: is not a Parquet file that can be read: EOF: Parquet file too small. Size is 4 but need 8"
+        ],
     );
+}
+
+/// The bytes of a Parquet file with a column of times, which no plan can read.
+fn parquet_with(compression: parquet::basic::Compression) -> Vec<u8> {
+    let columns: [(&str, ArrayRef); 3] = [
+        ("id", Arc::new(Int64Array::from(vec![4, 5]))),
+        ("country", Arc::new(StringArray::from(vec!["MX", "PE"]))),
+        ("when", Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![1, 2]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = parquet::file::properties::WriterProperties::builder().set_compression(compression);
+    let mut file = Vec::new();
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(&mut file, batch.schema(), Some(properties.build())).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    file
+}
+
+#[tokio::test]
+async fn parquet_of_every_usual_compression_is_read() {
+    use parquet::basic::Compression;
+    let kinds = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::ZSTD(Default::default()),
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+    ];
+    for compression in kinds {
+        let mut data = MemoryData::default();
+        data.add_parquet("users.parquet", parquet_with(compression), "user:{id}").unwrap();
+        let source = Memory::new("ep_test", Arc::new(data), clock());
+        expect![[r#"
+            "MX"
+            "PE""#]]
+        .assert_eq(&ask(&source, &users(), &country(), &[4, 5]).await);
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_cannot_be_read_matters_only_to_those_who_read_it() {
+    let file = || parquet_with(parquet::basic::Compression::UNCOMPRESSED);
+    let mut data = MemoryData::default();
+    data.add_parquet("users.parquet", file(), "user:{id}").unwrap();
+    data.add_csv("items.csv", b"id,when\n4,noon\n", "item:{id}").unwrap();
+    let source = Memory::new("ep_test", Arc::new(data), clock());
+    let when = fields(&[("country", Kind::Text), ("when", Kind::Text)]);
+    expect!["ep_test refused `HMGET user:{id}`: column `when` of users.parquet is of type Timestamp(\u{b5}s); columns of integers, floats, booleans and strings are read"]
+        .assert_eq(&ask(&source, &users(), &when, &[4]).await);
+    let of_items = fields(&[("when", Kind::Text)]);
+    expect![[r#""noon""#]].assert_eq(&ask(&source, &Pattern::of_id("item:"), &of_items, &[4]).await);
+    refused(
+        MemoryData::default().add_parquet("users.parquet", file(), "user:{when}"),
+        &expect![
+            "users.parquet, pattern `user:{when}`: column `when` of users.parquet is of type Timestamp(µs) (columns of integers, floats, booleans and strings are read)"
+        ],
+    );
+}
+
+#[test]
+fn a_quote_that_is_never_closed_is_refused() {
+    let csv = |text: &str| MemoryData::default().add_csv("t.csv", text.as_bytes(), "u:{id}");
+    refused(
+        csv("id,name\n1,\"Ann\n2,Bob\n"),
+        &expect![[
+            r#"t.csv, line 2: a quoted cell has no closing quote (close it with `"`, or write `""` for a quote inside of a cell)"#
+        ]],
+    );
+    refused(
+        csv("id,name\n1,\"An\"\"n\n\"\n2,\"\"\"Bob\n3,x\n"),
+        &expect![[
+            r#"t.csv, line 4: a quoted cell has no closing quote (close it with `"`, or write `""` for a quote inside of a cell)"#
+        ]],
+    );
+    for fine in ["id,name\n1,\"An\"\"n\"\n", "id,name\n1,An\"n\n2,\"a,\nb\"\n", "\u{feff}id\n\"1\"\n"] {
+        csv(fine).unwrap();
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_plan::sources::{Fault, Memory, MemoryData};
+use anabranch_plan::source::{Fault, Memory, MemoryData};
 use anabranch_plan::{Config, Engine, Registries, Request};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};

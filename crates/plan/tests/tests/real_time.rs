@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
     Answer, Config, Contract, Effect, Engine, Error, Form, Mark, Node, Op, OpError, ParamKind, ParamSpec,
     Plan, Planned, Reason, Request, RunOptions, Spec, Takes,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Error, Fetch, Keys, MemoryData, Pattern, Read, Redis, RedisConfig, RedisTls, Source, Spoiled, seed,
 };
 use anabranch_rows::Kind;

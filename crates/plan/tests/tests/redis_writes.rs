@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use anabranch_plan::sources::{Error, Keys, MemoryData, Redis, RedisConfig, Source, seed};
+use anabranch_plan::source::{Error, Keys, MemoryData, Redis, RedisConfig, Source, seed};
 use anabranch_testkit::FakeServer;
 use futures_util::future::{Either, select};
 use serde_json::json;

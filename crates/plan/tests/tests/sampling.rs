@@ -4,8 +4,8 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::Path;
 
 use anabranch_content::{Config as StoreConfig, Store, Value as Canonical};
-use anabranch_plan::captures::{Capture, Replayer, SampleCounts, Sampling, captures};
-use anabranch_plan::{Config, Engine, Plan, Request, Scalar};
+use anabranch_plan::{Config, Engine, Plan, Request, RunOptions, Scalar};
+use anabranch_plan_inspect::capture::{Capture, Replayer, SampleCounts, Sampler, Sampling, captures};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -24,13 +24,16 @@ fn every(store: &Store) -> Sampling {
     sampling
 }
 
-fn engine(sim: &Sim, sampling: Sampling) -> Engine {
+fn sampler(engine: &Engine, sampling: Sampling) -> Sampler {
+    Sampler::new(sampling, engine.ops().clone(), 1)
+}
+
+fn engine(sim: &Sim) -> Engine {
     let mut rng = Rng::new(3);
     let mut world = World::new(&mut rng);
     world.failing = None;
     let mut config = Config::new(world::registries(), world.sources(&mut rng, &sim.clock()));
     config.seed = 1;
-    config.captures = Some(sampling);
     Engine::on(sim.engine(&anabranch_engine::Config::default()), config)
 }
 
@@ -46,11 +49,12 @@ fn plan(engine: &Engine) -> Plan {
     engine.compile(&text.to_string(), Path::new(".")).unwrap()
 }
 
-fn ask(sim: &Sim, plan: &Plan, users: std::ops::Range<i64>) {
+fn ask(sim: &Sim, plan: &Plan, sampler: &Sampler, users: std::ops::Range<i64>) {
     for user in users {
-        let mut request = Request::new(user, plan.engine().registries());
-        request.params[1] = Some(Scalar::Text("Straße".into()));
-        sim.block_on(plan.run(request)).unwrap();
+        let registries = plan.engine().registries();
+        let mut request = Request::new(user, registries);
+        request.set("pattern", Some(Scalar::Text("Straße".into())), registries).unwrap();
+        sim.block_on(sampler.run(plan, request, &RunOptions::default())).unwrap();
     }
 }
 
@@ -75,11 +79,12 @@ fn what_is_captured_is_bounded_and_the_rest_is_counted() {
         let mut sampling = every(&store);
         sampling.most_waiting = NonZeroUsize::new(100).unwrap();
         change(&mut sampling);
-        let engine = engine(&sim, sampling);
-        ask(&sim, &plan(&engine), 1..21);
+        let engine = engine(&sim);
+        let sampler = sampler(&engine, sampling);
+        ask(&sim, &plan(&engine), &sampler, 1..21);
         block_on(async {
-            engine.flush_captures().await;
-            let found = SampleCounts { bytes: 0, ..engine.capture_counts() };
+            sampler.flush().await;
+            let found = SampleCounts { bytes: 0, ..sampler.counts() };
             assert_eq!(found, expected);
             if expected.written > 0 {
                 assert_eq!(live(&store).await.len() as u64, expected.written);
@@ -108,20 +113,21 @@ fn captures_are_written_while_requests_run() {
     let world = World::new(&mut rng);
     let clock: std::sync::Arc<dyn anabranch_engine::clock::Clock> =
         std::sync::Arc::new(anabranch_engine::clock::SystemClock);
-    let mut config = Config::new(world::registries(), world.sources(&mut rng, &clock));
-    config.captures = Some(every(&store));
+    let config = Config::new(world::registries(), world.sources(&mut rng, &clock));
     let engine = Engine::load(config).unwrap();
+    let sampler = sampler(&engine, every(&store));
     let plan = plan(&engine);
     block_on(async {
         let requests = async {
             for user in 1..6 {
-                let _ = plan.run(Request::new(user, engine.registries())).await;
-                while engine.capture_counts().written < user as u64 {
+                let request = Request::new(user, engine.registries());
+                let _ = sampler.run(&plan, request, &RunOptions::default()).await;
+                while sampler.counts().written < user as u64 {
                     tokio::task::yield_now().await;
                 }
             }
         };
-        futures_util::future::select(Box::pin(requests), Box::pin(engine.write_captures())).await;
+        futures_util::future::select(Box::pin(requests), Box::pin(sampler.write())).await;
         assert_eq!(live(&store).await.len(), 5);
     });
 }
@@ -130,15 +136,16 @@ fn captures_are_written_while_requests_run() {
 #[test]
 fn a_capture_is_not_lost_with_who_wrote_it() {
     let (sim, store) = (Sim::new(1), store());
-    let engine = engine(&sim, every(&store));
+    let engine = engine(&sim);
+    let sampler = sampler(&engine, every(&store));
     let plan = plan(&engine);
     block_on(async {
         for user in 1..21 {
-            ask(&sim, &plan, user..user + 1);
-            let _ = engine.write_captures().now_or_never();
-            engine.flush_captures().await;
+            ask(&sim, &plan, &sampler, user..user + 1);
+            let _ = sampler.write().now_or_never();
+            sampler.flush().await;
         }
-        let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+        let counts = SampleCounts { bytes: 0, ..sampler.counts() };
         assert_eq!(counts, SampleCounts { written: 20, ..SampleCounts::default() });
         assert_eq!(live(&store).await.len(), 20);
     });
@@ -147,11 +154,12 @@ fn a_capture_is_not_lost_with_who_wrote_it() {
 #[test]
 fn a_closed_store_takes_nothing_and_harms_nobody() {
     let (sim, store) = (Sim::new(1), store());
-    let engine = engine(&sim, every(&store));
+    let engine = engine(&sim);
+    let sampler = sampler(&engine, every(&store));
     block_on(store.close()).unwrap();
-    ask(&sim, &plan(&engine), 1..6);
-    block_on(engine.flush_captures());
-    let counts = SampleCounts { bytes: 0, ..engine.capture_counts() };
+    ask(&sim, &plan(&engine), &sampler, 1..6);
+    block_on(sampler.flush());
+    let counts = SampleCounts { bytes: 0, ..sampler.counts() };
     assert_eq!(counts, SampleCounts { dropped_store: 5, ..SampleCounts::default() });
 }
 
@@ -160,17 +168,18 @@ fn a_closed_store_takes_nothing_and_harms_nobody() {
 fn what_captures_share_counts_once() {
     let check = |users: std::ops::Range<i64>| -> (u64, u64) {
         let (sim, store) = (Sim::new(1), store());
-        let engine = engine(&sim, every(&store));
-        ask(&sim, &plan(&engine), users);
+        let engine = engine(&sim);
+        let sampler = sampler(&engine, every(&store));
+        ask(&sim, &plan(&engine), &sampler, users);
         block_on(async {
-            engine.flush_captures().await;
+            sampler.flush().await;
             let mut parts = std::collections::BTreeMap::new();
             for capture in live(&store).await {
                 for part in store.derivation(&capture.address).await.unwrap().unwrap().inputs {
                     parts.insert(part, store.size(&part).await.unwrap().unwrap());
                 }
             }
-            (engine.capture_counts().bytes, parts.values().sum())
+            (sampler.counts().bytes, parts.values().sum())
         })
     };
     let (one, all) = (check(1..2), check(1..6));
@@ -185,11 +194,12 @@ fn masked_values_are_nowhere_in_a_capture() {
     let mut sampling =
         every(&store).masking(&names(&["country"]), &names(&["pattern"]), &world::registries()).unwrap();
     sampling.most_waiting = NonZeroUsize::new(100).unwrap();
-    let engine = engine(&sim, sampling);
-    ask(&sim, &plan(&engine), 1..21);
+    let engine = engine(&sim);
+    let sampler = sampler(&engine, sampling);
+    ask(&sim, &plan(&engine), &sampler, 1..21);
     block_on(async {
-        engine.flush_captures().await;
-        let counts = engine.capture_counts();
+        sampler.flush().await;
+        let counts = sampler.counts();
         assert_eq!((counts.written, counts.dropped_masked), (20, 0));
         let replayer = Replayer::default();
         let (mut rows, mut masked) = (0, 0);
@@ -228,19 +238,20 @@ fn masked_random_requests_answer_the_same_again() {
     for seed in 0..200 {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
         let (world, text) = (World::new(&mut rng), make::plan(&mut rng));
-        let mut config = Config::new(world::registries(), world.sources(&mut rng, &sim.clock()));
+        let config = Config::new(world::registries(), world.sources(&mut rng, &sim.clock()));
         let sampling = every(&store).masking(
             &names(&["country", "likes", "sure"]),
             &names(&["weight"]),
             &config.registries,
         );
-        config.captures = Some(sampling.unwrap());
         let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
+        let sampler = sampler(&engine, sampling.unwrap());
         let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
         let asked = Asked::new(&mut rng);
-        let _ = sim.block_on(plan.run(asked.request(&engine)));
-        block_on(engine.flush_captures());
-        let counts = engine.capture_counts();
+        let request = asked.request(&engine);
+        let _ = sim.block_on(sampler.run(&plan, request, &RunOptions::default()));
+        block_on(sampler.flush());
+        let counts = sampler.counts();
         written += counts.written;
         dropped += counts.dropped_masked;
         assert_eq!(counts.written + counts.dropped_masked, 1, "seed {seed}: {counts:?}");
@@ -261,15 +272,16 @@ fn masking_what_nobody_reads_changes_nothing() {
     for seed in 0..400 {
         let (sim, mut rng, store) = (Sim::new(seed), Rng::new(seed), store());
         let sampling = every(&store).masking(&["bonus".to_owned()], &[], &world::registries()).unwrap();
-        let plan = random_plan(&sim, &mut rng, Some(sampling));
+        let plan = random_plan(&sim, &mut rng);
+        let sampler = sampler(plan.engine(), sampling);
         let request = Asked::new(&mut rng).request(plan.engine());
-        let _ = sim.block_on(plan.run(request.clone()));
+        let _ = sim.block_on(sampler.run(&plan, request.clone(), &RunOptions::default()));
         sim.settle();
-        block_on(plan.engine().flush_captures());
-        let before = plan.engine().capture_counts();
-        let answer = sim.block_on(plan.run(request));
-        block_on(plan.engine().flush_captures());
-        let counts = plan.engine().capture_counts();
+        block_on(sampler.flush());
+        let before = sampler.counts();
+        let answer = sim.block_on(sampler.run(&plan, request, &RunOptions::default()));
+        block_on(sampler.flush());
+        let counts = sampler.counts();
         // Of a request that failed, what it said is masked.
         let Ok(mut answer) = answer else { continue };
         if counts.written == before.written {
@@ -306,13 +318,14 @@ fn masked_texts_are_in_no_part_of_random_captures() {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
         let masked =
             every(&store).masking(&names(&["country", "title"]), &names(&["pattern"]), &world::registries());
-        let plan = random_plan(&sim, &mut rng, Some(masked.unwrap()));
+        let plan = random_plan(&sim, &mut rng);
+        let sampler = sampler(plan.engine(), masked.unwrap());
         let request = Asked::new(&mut rng).request(plan.engine());
         for _ in 0..2 {
-            let _ = sim.block_on(plan.run(request.clone()));
+            let _ = sim.block_on(sampler.run(&plan, request.clone(), &RunOptions::default()));
             sim.settle();
         }
-        block_on(plan.engine().flush_captures());
+        block_on(sampler.flush());
     }
     block_on(async {
         for capture in live(&store).await {

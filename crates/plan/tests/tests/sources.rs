@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock, Sleep, SystemClock};
-use anabranch_plan::sources::{
+use anabranch_plan::source::{
     Bound, Data, Error, Fetch, Field, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Reply,
     Source,
 };

@@ -7,7 +7,7 @@ mod skipped;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Error, Plan, Reason, Request, RunOptions};
 use anabranch_testkit::Sim;
 use expect_test::{Expect, expect};
@@ -99,8 +99,8 @@ fn stale_values_stand_in_until_they_are_too_old() {
         &plan,
         &run(&sim, &plan, 50).0.unwrap(),
         expect![[r#"
-        [{"fields":{"sure":0.9},"id":2},{"fields":{"sure":7.0},"id":3}]
-        [{"age_us":300000,"detail":"no connection to ep_0001: trip 2 was told to fail","fallback":"stale","node":"l","reason":"error","rows":2,"waited_us":0}]"#]],
+            [{"fields":{"sure":0.9},"id":2},{"fields":{"sure":7.0},"id":3}]
+            [{"age_us":300000,"asked_keys":2,"detail":"no connection to ep_0001: trip 2 was told to fail","fallback":"stale","known_keys":2,"node":"l","reason":"error","rows":2,"waited_us":0}]"#]],
     );
     assert_eq!(run(&sim, &plan, 50).0.unwrap().ledger, []);
     pause(&sim, 1001);

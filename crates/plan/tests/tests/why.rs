@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::sources::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::told::{Cause, End, Verdict, Why};
-use anabranch_plan::{Config, Contract, Effect, Engine, Form, Mark, Node, Op, Planned, Request, Spec, Takes};
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::{
+    Config, Contract, Effect, Engine, Form, Mark, Node, Op, Planned, Request, RunOptions, Spec, Takes,
+};
+use anabranch_plan_inspect::why::{Cause, End, Verdict, Why};
 use anabranch_testkit::Sim;
 use serde_json::{Value, json};
 
@@ -60,7 +62,14 @@ fn why(nodes: &Value, outputs: &Value, row: i64) -> Why {
         "pred_table": {"light": {"op": "cmp", "cmp": "<", "a": weight, "b": half}},
     });
     let plan = engine.compile(&plan.to_string(), Path::new(".")).unwrap();
-    let why = sim.block_on(plan.why(Request::new(1, engine.registries()), row)).unwrap();
+    let why = sim
+        .block_on(anabranch_plan_inspect::why(
+            &plan,
+            Request::new(1, engine.registries()),
+            &RunOptions::default(),
+            row,
+        ))
+        .unwrap();
     let left = sim.settle();
     assert_eq!((left.tasks, left.jobs), (0, 0));
     why

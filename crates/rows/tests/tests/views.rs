@@ -72,3 +72,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn few_active_rows_are_copied_before_a_column_is_added() {
+    let ids = (0..1000).collect::<Vec<i64>>();
+    let all = Rows::new(Batch::new(ids).with_column(Key(7), Column::ints((0..1000).map(Some))));
+    assert!(Arc::ptr_eq(all.to_extend().batch(), all.batch()));
+    assert_eq!(all.values_to_extend(), 1000);
+    let half = all.with_active((0..500).collect::<Vec<u32>>());
+    assert!(Arc::ptr_eq(half.to_extend().batch(), half.batch()));
+    // Ids, one column and the new one: three values per row, against 1000 values of a column.
+    let few = all.with_active((0..333).rev().collect::<Vec<u32>>());
+    assert_eq!((few.to_extend().batch().len(), few.values_to_extend()), (333, 999));
+    assert_eq!(plain_rows(&few.to_extend()), plain_rows(&few));
+    assert!(!all.with_active((0..334).collect::<Vec<u32>>()).is_sparse());
+    let short = Rows::new(Batch::new(vec![1, 2, 3])).with_active(vec![1]);
+    assert!(!short.is_sparse(), "a short batch is not worth a copy");
+}

@@ -40,6 +40,58 @@ fn hostile_names_stay_text() {
     assert!((0..3).all(|node| names.contains(&hostile(NodeId(node)).as_str())), "{names:?}");
 }
 
+/// Fifty nodes on one slot, one behind the other; the third falls back.
+fn on_one_slot() -> Timeline {
+    let mut events = String::from("0 run 50");
+    for node in 0..50 {
+        let end = if node == 3 { "fallback timeout" } else { "done" };
+        events += &format!("; {node} {node} start future; {} {node} {end}", node + 1);
+    }
+    events += "; 50 end complete";
+    let graph = anabranch_engine::Dag::new(50, &[]).unwrap();
+    Timeline::new(RunId(0), &graph, &tape(&events)).unwrap()
+}
+
+#[test]
+fn no_bar_covers_the_sign_of_a_fallback() {
+    let svg = on_one_slot().svg("slots", &super::number);
+    let plot = svg.split("class=\"view\"").nth(1).unwrap();
+    let sign = plot.find(">!</text>").unwrap();
+    let last = plot.rfind("<rect class=\"io").unwrap();
+    assert!(sign > last, "what is drawn later is above");
+    assert!(plot.contains("<rect class=\"io b cut\""), "{plot}");
+}
+
+#[test]
+fn deadlines_and_timeouts_are_lines() {
+    let events =
+        "0 run 2; 0 a start future; 20 a fallback timeout; 20 b start future; 40 b done; 40 end complete";
+    let timeline = of_tape("a; b <- a", events);
+    let plain = timeline.svg("plain", &letter);
+    assert!(!plain.contains("class=\"deadline\"") && !plain.contains("class=\"limit-mark\""));
+    let millis = Duration::from_millis;
+    let marked = timeline.with_deadline(millis(30)).with_timeouts(|node| (node.0 == 0).then_some(millis(20)));
+    let svg = marked.svg("marked", &letter);
+    for line in [
+        "<line class=\"deadline\" x1=\"75%\"",
+        "<line class=\"limit-mark\" x1=\"50%\"",
+        ">deadline 30 ms</text>",
+    ] {
+        assert!(svg.contains(line), "{line}: {svg}");
+    }
+    let html = marked.html("marked", &letter);
+    let table = html.split("<h2>").nth(1).unwrap();
+    expect![[r#"
+        Failures and fallbacks</h2>
+        <table>
+        <tr><th>#</th><th>node</th><th>started</th><th>ended</th><th>attempts</th><th>outcome</th></tr>
+        <tr><td>1</td><td>a</td><td>0</td><td>20 ms</td><td>1</td><td>fell back because of its timeout</td></tr>
+        </table>
+    "#]]
+    .assert_eq(table);
+    assert!(html.contains("<details>"), "the legend is folded");
+}
+
 #[test]
 fn nothing_is_fetched_from_elsewhere() {
     let timeline = of_tape("a", "0 run 1; 0 a start future; 3 a done; 3 end complete");

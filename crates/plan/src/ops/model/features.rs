@@ -1,11 +1,14 @@
 //! The features of a model: which columns they are, and their values a few rows at a time.
 
+use std::collections::HashSet;
+
 use anabranch_rows::{Column, Key, Kind, Rows};
+use anabranch_scorer::Scorer;
 use anabranch_text::quote;
 use serde_json::{Map, Value};
 
 use super::super::fields::key_entry;
-use super::Names;
+
 use crate::op::Node;
 use crate::schema::Schema;
 
@@ -25,7 +28,7 @@ pub(super) enum Missing {
 
 impl Features {
     /// The columns of these features: what the parameter `features` says, or the key of the same name.
-    pub(super) fn resolve(node: &mut Node<'_>, names: &Names, schema: &Schema) -> Option<Features> {
+    pub(super) fn resolve(node: &mut Node<'_>, scorer: &Scorer, schema: &Schema) -> Option<Features> {
         let none = Map::new();
         let listed = match node.json("features") {
             None => &none,
@@ -35,14 +38,15 @@ impl Features {
                 return None;
             }
         };
+        let known: HashSet<&str> = scorer.all_features().iter().map(String::as_str).collect();
         let mut fine = true;
-        for name in listed.keys().filter(|name| !names.all.contains(name)) {
+        for name in listed.keys().filter(|name| !known.contains(name.as_str())) {
             let what = format!("the model has no feature {}", quote(name));
-            node.unknown("features", what, name, names.all.iter().map(String::as_str));
+            node.unknown("features", what, name, scorer.all_features().iter().map(String::as_str));
             fine = false;
         }
         let keys: Vec<Option<Key>> =
-            names.used.iter().map(|name| key_of(node, name, listed.get(name), schema)).collect();
+            scorer.features().iter().map(|name| key_of(node, name, listed.get(name), schema)).collect();
         let keys: Option<Vec<Key>> = keys.into_iter().collect();
         keys.filter(|_| fine).map(Features)
     }

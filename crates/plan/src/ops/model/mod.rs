@@ -1,20 +1,14 @@
 //! `core::model`: a score from a trained model.
 
 mod features;
-mod forest;
-mod lightgbm;
-mod linear;
-mod xgboost;
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Kind, Rows};
+use anabranch_scorer::{Output, Scorer, Stopped};
 use arrow_array::Float64Array;
 use arrow_buffer::NullBuffer;
-use serde_json::Value;
 
 use self::features::{Features, Missing};
-use self::forest::Forest;
-use self::linear::Linear;
 use super::columns::scattered;
 use super::input;
 use crate::error::OpError;
@@ -69,22 +63,9 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Rows that go through the model together.
 const CHUNK: usize = 64;
 
-/// A model that was read.
-enum Scoring {
-    Linear(Linear),
-    Forest(Forest),
-}
-
-/// The names of a model's features.
-struct Names {
-    /// Those that its score depends on, in the order it reads them.
-    used: Vec<String>,
-    all: Vec<String>,
-}
-
-/// A model and what it needs to know of rows.
-struct Scorer {
-    scoring: Scoring,
+/// A model, and the columns that it reads.
+struct RowScorer {
+    scorer: Scorer,
     features: Features,
     missing: Missing,
 }
@@ -96,26 +77,25 @@ impl Op for Model {
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
         let schema = node.input(0);
-        let scoring = read(node);
+        let scorer = read(node);
         let missing = missing(node);
         let entry = node.key("out_key")?;
         let kind = node.writable("out_key", entry)?;
         if kind != Kind::Float {
             node.problem("out_key", format!("key `{}` is {kind}, not float", entry.name));
         }
-        let (scoring, names) = scoring?;
-        let features = Features::resolve(node, &names, schema)?;
+        let scorer = scorer?;
+        let features = Features::resolve(node, &scorer, schema)?;
         let mut schema = schema.clone();
         schema.add(entry.key, Kind::Float);
         let (key, nullable, name) = (entry.key, entry.nullable, entry.name.clone());
         let takes = Takes::passing(features.keys()).making([key]).rows(RowsNeeded::AsAsked);
-        let scorer = Scorer { scoring, features, missing: missing? };
+        let scorer = RowScorer { scorer, features, missing: missing? };
         Some(Planned::new(schema, [takes], move |demand: &Demand, _| {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
-            Form::compute(scorer.cost(), move |inputs, _, check| {
-                let rows = input(inputs, 0);
+            Form::extend(scorer.cost(), 1, move |rows, _, check| {
                 let scores = scorer.scores(rows, check)?;
                 if let Some(position) = (0..rows.len()).find(|at| !nullable && scores.is_null(*at)) {
                     let id = id_at(rows, position);
@@ -134,8 +114,8 @@ fn id_at(rows: &Rows, position: usize) -> i64 {
     rows.batch().ids()[rows.row(position)]
 }
 
-/// The model that the parameters give, and the names of its features.
-fn read(node: &mut Node<'_>) -> Option<(Scoring, Names)> {
+/// The model that the parameters give.
+fn read(node: &mut Node<'_>) -> Option<Scorer> {
     let kind = node.text("kind")?;
     if kind == "linear" && node.arg("output").is_some() {
         node.problem("output", "a linear model has one output; leave it out");
@@ -144,16 +124,20 @@ fn read(node: &mut Node<'_>) -> Option<(Scoring, Names)> {
         (_, Some(_), Some(_)) => {
             Err(("model".to_owned(), "`file` is given as well; one of them must go".to_owned()))
         }
-        ("linear", None, Some(model)) => linear::parse(model).map_err(|what| ("model".to_owned(), what)),
+        ("linear", None, Some(model)) => Scorer::linear(model).map_err(|what| ("model".to_owned(), what)),
         ("linear", None, None) => Err(("model".to_owned(), "neither `model` nor `file` is given".to_owned())),
         (_, None, Some(_)) => {
             Err(("model".to_owned(), format!("only linear models are written here; give the {kind} `file`")))
         }
         (_, None, None) => Err(("file".to_owned(), format!("a {kind} model needs one"))),
         (kind, Some(file), None) => {
-            let transformed = node.text("output") != Some("raw");
+            let output = if node.text("output") == Some("raw") { Output::Raw } else { Output::Transformed };
             text_of(node, file)
-                .and_then(|text| from_text(kind, &text, transformed))
+                .and_then(|text| match kind {
+                    "lightgbm" => Scorer::lightgbm(&text, output),
+                    "xgboost" => Scorer::xgboost(&text, output),
+                    _ => Scorer::linear_text(&text),
+                })
                 .map_err(|what| (format!("file `{file}`"), what))
         }
     };
@@ -162,17 +146,6 @@ fn read(node: &mut Node<'_>) -> Option<(Scoring, Names)> {
         Err((field, what)) => {
             node.problem(&field, what);
             None
-        }
-    }
-}
-
-fn from_text(kind: &str, text: &str, transformed: bool) -> Result<(Scoring, Names), String> {
-    match kind {
-        "lightgbm" => lightgbm::parse(text)?.into_scoring(transformed),
-        "xgboost" => xgboost::parse(text)?.into_scoring(transformed),
-        _ => {
-            let model: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-            linear::parse(&model)
         }
     }
 }
@@ -201,15 +174,10 @@ fn missing(node: &mut Node<'_>) -> Option<Missing> {
     })
 }
 
-impl Scorer {
-    /// Nanoseconds a row.
+impl RowScorer {
+    /// About how long a row takes, in nanoseconds.
     fn cost(&self) -> f64 {
-        let features = 2.0 * self.features.len() as f64;
-        features
-            + match &self.scoring {
-                Scoring::Linear(_) => 5.0 + features,
-                Scoring::Forest(forest) => forest.cost(),
-            }
+        2.0 * self.features.len() as f64 + self.scorer.cost()
     }
 
     /// The score of each active row, in their order.
@@ -228,10 +196,8 @@ impl Scorer {
             reader.read(start, &mut values[..count * width], &mut valid[..count]);
             scores.resize(start + count, 0.0);
             let scored = &mut scores[start..];
-            match &self.scoring {
-                Scoring::Linear(linear) => linear.score(&values, scored),
-                Scoring::Forest(forest) => forest.score(&values, width, scored, check)?,
-            }
+            let done = self.scorer.score(&values[..count * width], scored, &mut || check.should_stop());
+            done.map_err(|Stopped| OpError::Stopped)?;
             if self.missing == Missing::Null {
                 all_valid.extend_from_slice(&valid[..count]);
             }

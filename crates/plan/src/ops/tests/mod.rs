@@ -6,3 +6,4 @@ mod checks;
 mod random;
 mod reading;
 mod rows;
+mod sparse;

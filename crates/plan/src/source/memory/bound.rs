@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
+use crate::bounds::{Bounds, OverBudget};
 use crate::source::values::{self, Values};
 use crate::source::{
     Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled,
@@ -21,13 +22,39 @@ const ABSENT: u32 = u32::MAX;
 /// than the reply's rows, so the reply gets one of its own.
 const SHARED_ENTRIES: usize = 256;
 
-/// What Redis says to a command for another type of key.
+/// The error of Redis for a command on a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Where the row of each key is.
-enum Index {
-    Ids(HashMap<i64, u32>),
-    Whole(HashMap<Box<str>, u32>),
+struct Index {
+    /// What stands around the one placeholder of the keys, if they have one.
+    affixes: Option<(Box<str>, Box<str>)>,
+    /// The keys with an integer between the affixes.
+    ids: HashMap<i64, u32>,
+    /// All other keys.
+    whole: HashMap<Box<str>, u32>,
+}
+
+impl Index {
+    fn insert(&mut self, key: &str, row: u32) {
+        match self.id_in(key) {
+            Some(id) => _ = self.ids.insert(id, row),
+            None => _ = self.whole.insert(key.into(), row),
+        }
+    }
+
+    fn whole(&self, key: &str) -> Option<u32> {
+        let row = match self.id_in(key) {
+            Some(id) => self.ids.get(&id),
+            None => self.whole.get(key),
+        };
+        row.copied()
+    }
+
+    fn id_in(&self, key: &str) -> Option<i64> {
+        let (prefix, suffix) = self.affixes.as_ref()?;
+        id_in(key, prefix, suffix)
+    }
 }
 
 type RowNumbers = SmallVec<[u32; 32]>;
@@ -64,16 +91,16 @@ impl Rows {
         strict: bool,
         mut read: impl FnMut(&str, &Stored, &mut SpoiledRow),
     ) -> Rows {
-        let affixes = pattern.affixes();
-        let literal = match pattern.parts().first() {
-            Some(Part::Literal(text)) => &**text,
-            _ => "",
+        let literal = |part: Option<&Part>| match part {
+            Some(Part::Literal(text)) => text.clone(),
+            _ => "".into(),
         };
-        let index = if affixes.is_some() { Index::Ids(HashMap::new()) } else { Index::Whole(HashMap::new()) };
+        let (first, last) = (literal(pattern.parts().first()), literal(pattern.parts().last()));
+        let affixes = pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into()));
+        let index = Index { affixes, ids: HashMap::new(), whole: HashMap::new() };
         let mut rows = Rows { index, len: 0, spoiled: HashMap::new(), strict };
         for (key, stored) in data.iter() {
-            let id = affixes.and_then(|(prefix, suffix)| id_in(key, prefix, suffix));
-            if (affixes.is_some() && id.is_none()) || !key.starts_with(literal) {
+            if !key.starts_with(&*first) || !key.ends_with(&*last) {
                 continue;
             }
             let mut spoiled = SpoiledRow::default();
@@ -84,25 +111,20 @@ impl Rows {
             if spoiled.count > 0 {
                 rows.spoiled.insert(row, spoiled);
             }
-            match &mut rows.index {
-                Index::Ids(index) => _ = index.insert(id.expect("checked above"), row),
-                Index::Whole(index) => _ = index.insert(key.into(), row),
-            }
+            rows.index.insert(key, row);
         }
         rows
     }
 
     /// The rows of `keys`, and the values of them that cannot be read.
     fn find(&self, keys: &Keys) -> Result<(RowNumbers, Spoiled), Error> {
-        let rows: RowNumbers = match (&self.index, keys) {
-            (Index::Ids(index), Keys::Ids(ids)) => {
-                ids.iter().map(|id| index.get(id).copied().unwrap_or(ABSENT)).collect()
-            }
-            (Index::Whole(index), Keys::Whole(keys)) => keys
+        let index = &self.index;
+        let rows: RowNumbers = match keys {
+            Keys::Ids(ids) => ids.iter().map(|id| index.ids.get(id).copied().unwrap_or(ABSENT)).collect(),
+            Keys::Whole(keys) => keys
                 .iter()
-                .map(|key| key.as_deref().and_then(|key| index.get(key)).copied().unwrap_or(ABSENT))
+                .map(|key| key.as_deref().and_then(|key| index.whole(key)).unwrap_or(ABSENT))
                 .collect(),
-            _ => unreachable!("keys are made with the pattern that the read is bound to"),
         };
         let mut spoiled = Spoiled::default();
         if !self.spoiled.is_empty() {
@@ -118,7 +140,7 @@ impl Rows {
     }
 }
 
-/// What stands between the affixes of `key`, if that is an id written as ids are.
+/// The id between the affixes of `key`, if it is written as ids are.
 fn id_in(key: &str, prefix: &str, suffix: &str) -> Option<i64> {
     let text = key.strip_prefix(prefix)?.strip_suffix(suffix)?;
     let id = values::int(text)?;
@@ -131,6 +153,8 @@ pub(super) struct Fields {
     read: Read,
     rows: Rows,
     columns: Vec<Column>,
+    /// Why nothing can be read, if a field is of a type that is not held.
+    refused: Option<Error>,
 }
 
 impl Fields {
@@ -170,9 +194,17 @@ impl Fields {
                 }
             }
         });
+        let text = pattern.to_string();
+        let left_out = fields.iter().find_map(|field| data.why_left_out(&field.name, &text));
+        let refused = left_out.map(|message| Error::Refused {
+            endpoint: Arc::clone(endpoint),
+            command: format!("{name} {text}"),
+            message: message.to_owned(),
+        });
         Fields {
             read: Read::Fields(Arc::clone(fields)),
             rows,
+            refused,
             columns: columns.into_iter().map(Values::finish).collect(),
         }
     }
@@ -183,6 +215,9 @@ impl Bound for Fields {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
+        if let Some(refused) = &self.refused {
+            return Fetch::Ready(Err(refused.clone()));
+        }
         Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
             Reply { data, trips: 1, commands: keys.commands(), spoiled }
@@ -192,6 +227,10 @@ impl Bound for Fields {
 
 /// Lists and sorted sets.
 pub(super) struct Lists {
+    endpoint: Arc<str>,
+    /// The pattern of the keys, for messages.
+    keys: String,
+    bounds: Bounds,
     read: Read,
     rows: Rows,
     /// Where each row's ids end.
@@ -206,6 +245,7 @@ impl Lists {
         data: &MemoryData,
         pattern: &Pattern,
         read: &Read,
+        bounds: Bounds,
         strict: bool,
     ) -> Lists {
         let (limit, mut scores) = match read {
@@ -247,7 +287,13 @@ impl Lists {
             }
             ends.push(ids.len());
         });
-        Lists { read: read.clone(), rows, ends, ids, scores }
+        let (endpoint, keys) = (Arc::clone(endpoint), pattern.to_string());
+        Lists { endpoint, keys, bounds, read: read.clone(), rows, ends, ids, scores }
+    }
+
+    fn too_long(&self, cause: OverBudget) -> Error {
+        let command = format!("{} {}", self.read.command(), self.keys);
+        Error::TooLong { endpoint: Arc::clone(&self.endpoint), command, cause }
     }
 }
 
@@ -256,13 +302,14 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
+        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, spoiled)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
                 row => self.ends[row as usize - 1]..self.ends[row as usize],
             };
             let total = rows.iter().map(|row| range(*row).len()).sum();
+            self.bounds.admit_ids(total as u64).map_err(|over| self.too_long(over))?;
             let mut found = Found {
                 lens: Vec::with_capacity(rows.len()),
                 ids: Vec::with_capacity(total),
@@ -276,7 +323,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled }
+            Ok(Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled })
         }))
     }
 }

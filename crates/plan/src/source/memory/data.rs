@@ -1,4 +1,4 @@
-//! What an embedded store holds: hashes, lists and sorted sets by key, all as text, as Redis would.
+//! The contents of an embedded store: hashes, lists and sorted sets by key, all as text, as in Redis.
 
 use std::fmt;
 use std::path::Path;
@@ -19,9 +19,19 @@ pub struct MemoryData {
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
     entries: HashMap<Box<str>, Stored>,
+    left_out: Vec<LeftOut>,
 }
 
-/// What is stored under a key.
+/// A column of a table that cannot be read, and was left out.
+#[derive(Clone, Debug)]
+struct LeftOut {
+    field: String,
+    /// The beginning of the keys of the table's rows.
+    prefix: String,
+    why: String,
+}
+
+/// The value under a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stored {
     /// Fields by the place of their name, and their values.
@@ -33,24 +43,25 @@ pub(crate) enum Stored {
 }
 
 impl MemoryData {
-    /// What `{"hashes": {key: {field: value}}, "lists": {key: [..]}, "zsets": {key: {member: score}}}` says.
+    /// Reads `{"hashes": {key: {field: value}}, "lists": {key: [..]}, "zsets": {key: {member: score}}}`.
     pub fn from_json(place: &str, text: &str) -> Result<MemoryData, Problems> {
         let mut data = MemoryData::default();
         data.add_json(place, text)?;
         Ok(data)
     }
 
-    /// Adds a file, which kind its name's ending tells: `.json`, `.csv` or `.parquet`. Tables need `key`, what
-    /// the key of a row looks like: `user:{id}`.
-    pub fn add_file(&mut self, path: &Path, key: Option<&str>) -> Result<(), Problems> {
+    /// Adds a file; its name ends in `.json`, `.csv` or `.parquet`. Tables need `pattern`, which makes the key of each
+    /// row from its columns: `user:{id}`.
+    pub fn add_file(&mut self, path: &Path, pattern: Option<&str>) -> Result<(), Problems> {
         let place = path.display().to_string();
         let content =
             std::fs::read(path).map_err(|e| Problem::new(&place, format!("cannot be read: {e}")))?;
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
         let table_key = || {
-            key.ok_or_else(|| {
-                Problem::new(&place, "a table needs a key for its rows")
-                    .help("say what a row's key looks like: --data 'FILE=user:{id}', or `pattern` in a project file")
+            pattern.ok_or_else(|| {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                Problem::new(&place, "a table needs a pattern for the keys of its rows")
+                    .help(format!("write the pattern behind the file: `{file}=user:{{id}}`"))
             })
         };
         match ending {
@@ -61,7 +72,7 @@ impl MemoryData {
             }
             "csv" => self.add_csv(&place, &content, table_key()?),
             "parquet" => self.add_parquet(&place, content, table_key()?),
-            other => Err(Problem::new(&place, format!("files of kind `{other}` are not read"))
+            other => Err(Problem::new(&place, format!("files that end in `.{other}` are not read"))
                 .help("use a .json, .csv or .parquet file")
                 .into()),
         }
@@ -69,8 +80,8 @@ impl MemoryData {
 
     /// Adds what a JSON text says; see [`from_json`](Self::from_json).
     pub fn add_json(&mut self, place: &str, text: &str) -> Result<(), Problems> {
-        let file: File<'_> =
-            serde_json::from_str(text).map_err(|e| Problem::new(place, format!("is no data file: {e}")))?;
+        let file: File<'_> = serde_json::from_str(text)
+            .map_err(|e| Problem::new(place, format!("is not a data file: {e}")))?;
         let mut problems = Problems::default();
         for (key, fields) in file.hashes.0 {
             let at = || format!("{place}, hash `{key}`");
@@ -106,7 +117,7 @@ impl MemoryData {
                     Some(number) => scored.push((member.into(), number)),
                     None => problems.error(Problem::new(
                         format!("{}, member `{member}`", at()),
-                        format!("the score {} is no finite number", score.get()),
+                        format!("the score {} is not a finite number", score.get()),
                     )),
                 }
             }
@@ -159,6 +170,19 @@ impl MemoryData {
         self.by_name.get(field).copied()
     }
 
+    /// Notes that a column of the table with these keys cannot be read.
+    pub(super) fn leave_out(&mut self, field: &str, key: &str, why: &str) {
+        let prefix = key.split('{').next().unwrap_or_default().to_owned();
+        self.left_out.push(LeftOut { field: field.to_owned(), prefix, why: why.to_owned() });
+    }
+
+    /// Why a field of rows with these keys is not there, if the table that has it was read without it.
+    pub(super) fn why_left_out(&self, field: &str, key: &str) -> Option<&str> {
+        let prefix = key.split('{').next().unwrap_or_default();
+        let found = self.left_out.iter().find(|left| left.field == field && left.prefix == prefix)?;
+        Some(&found.why)
+    }
+
     /// The name of a field.
     pub(crate) fn field(&self, place: u32) -> &str {
         &self.names[place as usize]
@@ -169,7 +193,7 @@ impl MemoryData {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// True if there is no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -197,7 +221,7 @@ fn scored_in_order(mut members: Vec<(Box<str>, f64)>) -> Stored {
 }
 
 fn not_a_value(place: String, found: &str) -> Problem {
-    Problem::new(place, format!("{} is no value", values::quoted(found)))
+    Problem::new(place, format!("{} is not a value", values::quoted(found)))
         .help("values are strings, numbers, true and false; leave out what is not there")
 }
 

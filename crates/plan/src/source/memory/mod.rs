@@ -16,6 +16,8 @@ use anabranch_engine::clock::Clock;
 pub use data::MemoryData;
 pub(crate) use data::Stored;
 
+use crate::bounds::Bounds;
+
 use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Source};
 use bound::{Fields, Lists};
 
@@ -36,6 +38,7 @@ pub struct Memory {
 struct Prepared {
     pattern: Pattern,
     read: Read,
+    bounds: Bounds,
     bound: Arc<dyn Bound>,
 }
 
@@ -102,10 +105,14 @@ impl Memory {
 
 impl Source for Memory {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
+        self.bind_within(pattern, read, Bounds::NONE)
+    }
+
+    fn bind_within(&self, pattern: &Pattern, read: &Read, bounds: Bounds) -> Arc<dyn Bound> {
         let mut known = self.bound.lock().expect("no bind panics half-way");
-        if let Some(Prepared { bound, .. }) =
-            known.iter().find(|known| known.pattern == *pattern && known.read == *read)
-        {
+        let same =
+            |known: &&Prepared| known.pattern == *pattern && known.read == *read && known.bounds == bounds;
+        if let Some(Prepared { bound, .. }) = known.iter().find(same) {
             return Arc::clone(bound);
         }
         let bound: Arc<dyn Bound> = match read {
@@ -113,7 +120,7 @@ impl Source for Memory {
                 Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields, self.strict_values))
             }
             Read::List { .. } | Read::Scored { .. } => {
-                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, self.strict_values))
+                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, bounds, self.strict_values))
             }
         };
         let text = pattern.to_string();
@@ -127,7 +134,8 @@ impl Source for Memory {
                 bound,
             }),
         };
-        known.push(Prepared { pattern: pattern.clone(), read: read.clone(), bound: Arc::clone(&bound) });
+        let (pattern, read) = (pattern.clone(), read.clone());
+        known.push(Prepared { pattern, read, bounds, bound: Arc::clone(&bound) });
         bound
     }
 

@@ -11,7 +11,9 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use hyper::body::Bytes;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
 
 use super::data::{MemoryData, Stored};
 
@@ -22,6 +24,12 @@ impl MemoryData {
     /// Adds the rows of a CSV text with a header line. An empty cell is a field that is not there.
     pub fn add_csv(&mut self, place: &str, content: &[u8], key: &str) -> Result<(), Problems> {
         let mut reader = csv::Reader::from_reader(content);
+        if let Some(line) = unclosed_quote(content) {
+            let problem = Problem::new(format!("{place}, line {line}"), "a quoted cell has no closing quote");
+            return Err(problem
+                .help("close it with `\"`, or write `\"\"` for a quote inside of a cell")
+                .into());
+        }
         let headers = reader.headers().map_err(|e| Problem::new(place, e.to_string()))?.clone();
         let names: Vec<&str> = headers.iter().collect();
         let mut rows = TableRows::new(self, place, key, &names)?;
@@ -34,30 +42,70 @@ impl MemoryData {
 
     /// Adds the rows of a Parquet file's content. A null is a field that is not there.
     pub fn add_parquet(&mut self, place: &str, content: Vec<u8>, key: &str) -> Result<(), Problems> {
-        let wrong = |e: &dyn std::fmt::Display| Problem::new(place, format!("is no Parquet file: {e}"));
+        let wrong = |e: &ParquetError| Problem::new(place, not_read(e));
         // The file's own types, not those of the program that wrote it: one kind of string instead of five.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(content), options)
             .map_err(|e| wrong(&e))?;
+        // Feature tables have times and lists that no plan reads: those columns are left in the file.
         let schema = builder.schema().clone();
-        for field in schema.fields() {
-            if !is_readable(field.data_type()) {
-                let what = format!("column `{}` is of type {}", field.name(), field.data_type());
-                return Err(Problem::new(place, what)
-                    .help("columns of integers, floats, booleans and strings are read")
-                    .into());
+        let (readable, others): (Vec<usize>, Vec<usize>) =
+            (0..schema.fields().len()).partition(|at| is_readable(schema.field(*at).data_type()));
+        for field in others.into_iter().map(|at| schema.field(at)) {
+            let what = format!("column `{}` of {place} is of type {}", field.name(), field.data_type());
+            if key.contains(&format!("{{{}}}", field.name())) {
+                return Err(Problem::new(format!("{place}, pattern `{key}`"), what).help(READABLE).into());
             }
+            self.leave_out(field.name(), key, &format!("{what}; {READABLE}"));
         }
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let names: Vec<&str> = readable.iter().map(|at| schema.field(*at).name().as_str()).collect();
         let mut rows = TableRows::new(self, place, key, &names)?;
-        for batch in builder.build().map_err(|e| wrong(&e))? {
-            let batch: RecordBatch = batch.map_err(|e| wrong(&e))?;
+        let chosen = ProjectionMask::roots(builder.parquet_schema(), readable);
+        let batches = builder.with_projection(chosen).build().map_err(|e| wrong(&e))?;
+        for batch in batches {
+            let batch: RecordBatch = batch.map_err(|e| wrong(&ParquetError::ArrowError(e.to_string())))?;
             for row in 0..batch.num_rows() {
                 rows.add(|column| cell(batch.column(column), row))?;
             }
         }
         rows.finish()
     }
+}
+
+/// The types of columns that are read.
+const READABLE: &str = "columns of integers, floats, booleans and strings are read";
+
+/// Why a Parquet file cannot be read. A file of a compression that is not built in is a Parquet file all the same.
+fn not_read(error: &ParquetError) -> String {
+    let text = error.to_string();
+    match text.split_once("Disabled feature at compile time: ") {
+        Some((_, name)) => {
+            let name = name.trim_end_matches('.');
+            format!(
+                "is compressed with {name}, which is not read; write it with zstd, snappy, gzip or brotli"
+            )
+        }
+        None => format!("is not a Parquet file that can be read: {text}"),
+    }
+}
+
+/// The line of a quote that opens a cell of a CSV text and is never closed. The reader would take all that follows for
+/// one cell.
+fn unclosed_quote(content: &[u8]) -> Option<usize> {
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    let (mut line, mut opened, mut begins) = (1, None, true);
+    let mut bytes = content.iter().peekable();
+    while let Some(byte) = bytes.next() {
+        line += usize::from(*byte == b'\n');
+        match (opened, byte) {
+            (Some(_), b'"') if bytes.next_if_eq(&&b'"').is_some() => {}
+            (Some(_), b'"') => opened = None,
+            (Some(_), _) => {}
+            (None, b'"') if begins => (opened, begins) = (Some(line), false),
+            (None, byte) => begins = matches!(byte, b',' | b'\n' | b'\r'),
+        }
+    }
+    opened
 }
 
 /// Adds rows of a table, one by one.
@@ -88,8 +136,8 @@ impl<'a> TableRows<'a> {
         if let Some(pair) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Problem::new(place, format!("has two columns `{}`", pair[0])).into());
         }
-        let key =
-            parse_key(key, columns).map_err(|what| Problem::new(format!("{place}, key `{key}`"), what))?;
+        let key = parse_key(key, columns)
+            .map_err(|what| Problem::new(format!("{place}, pattern `{key}`"), what))?;
         let names = columns.iter().map(|name| data.name(name)).collect();
         Ok(TableRows { data, place, key, names, row: 0, problems: Problems::default() })
     }

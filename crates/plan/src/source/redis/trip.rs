@@ -9,7 +9,7 @@ use super::servers::{Answers, Commands, Part, Servers};
 use super::sink::{Fault, FaultKind, Found, Sink, Spoil};
 use super::slots;
 use crate::source::merge::merge;
-use crate::source::shared::Pick;
+use crate::source::share::Pick;
 use crate::source::{Bound, Data, Error, Fetch, Keys, Pattern, Read, Reply, Spoiled};
 
 /// A read, bound to a Redis.

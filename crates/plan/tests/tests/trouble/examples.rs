@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::Registries;
-use anabranch_plan::sources::MemoryData;
+use anabranch_plan::source::MemoryData;
 use anabranch_testkit::Rng;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::sources::{Memory, MemoryData, Source};
+use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{
     Config, Demand, Engine, Form, Inputs, Node, Op, OpError, Ops, Plan, Planned, Sources, Spec, Started,
 };

@@ -1,0 +1,200 @@
+//! Plans by name: the file that a name on the command line means, and what it compiles to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anabranch_plan::{Engine, Plan, Problem, Problems, with_lines};
+use anabranch_plan_ts::{Built, Compiler, Outcome};
+use anabranch_text::closest;
+
+use super::project_args::{PROJECT_FILE, no_folder};
+use crate::failure::Failure;
+use crate::{out, worker};
+
+/// The endings of plan files: written by people, and read by the engine.
+pub(super) const SOURCE: &str = ".plan.ts";
+pub(super) const BUILT: &str = ".plan.json";
+
+/// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder, whose source
+/// counts if there is one.
+pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
+    match found(engine, name)? {
+        Found::Source(file) => Ok(built(engine, &file)?.plan),
+        Found::File(file) => {
+            let base = file.parent().unwrap_or(Path::new(""));
+            let text = read(&file)?;
+            engine.compile(&text, base).map_err(|error| placed(error, &file, &text))
+        }
+        Found::Name => engine.plan(name).map_err(|error| match (engine.folder(), &error) {
+            (Some(folder), anabranch_plan::Error::Plan(_)) => {
+                let file = folder.join(format!("{name}{BUILT}"));
+                // A file that changed meanwhile has other lines; then the problems have none.
+                placed(error, &file, &std::fs::read_to_string(&file).unwrap_or_default())
+            }
+            _ => unknown(engine, name, error),
+        }),
+    }
+}
+
+/// Why a plan file was refused, with the lines of the file.
+fn placed(error: anabranch_plan::Error, file: &Path, text: &str) -> Failure {
+    match error {
+        anabranch_plan::Error::Plan(problems) => {
+            Failure::Refused(with_lines(&file.display().to_string(), text, problems).in_order())
+        }
+        error => error.into(),
+    }
+}
+
+/// The warnings of a plan, with the lines of its file if that is JSON.
+pub(super) fn warnings(engine: &Engine, name: &str, plan: &Plan) -> Vec<Problem> {
+    let warnings = Problems { errors: Vec::new(), warnings: plan.warnings().to_vec() };
+    let file = match found(engine, name) {
+        _ if warnings.warnings.is_empty() => None,
+        Ok(Found::File(file)) => Some(file),
+        Ok(Found::Name) => engine.folder().map(|folder| folder.join(format!("{name}{BUILT}"))),
+        _ => None,
+    };
+    match file.and_then(|file| Some((std::fs::read_to_string(&file).ok()?, file))) {
+        Some((text, file)) => with_lines(&file.display().to_string(), &text, warnings).in_order().warnings,
+        None => warnings.warnings,
+    }
+}
+
+/// The text of the plan that `name` means.
+pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
+    match (found(engine, name)?, engine.folder()) {
+        (Found::Source(file), _) => Ok(built(engine, &file)?.text),
+        (Found::File(file), _) => read(&file),
+        (Found::Name, Some(folder)) if names(engine)?.iter().any(|other| other == name) => {
+            read(&folder.join(format!("{name}{BUILT}")))
+        }
+        (Found::Name, folder) => {
+            let folder = folder.map(Path::to_owned);
+            let error = anabranch_plan::Error::NoPlan { name: name.to_owned(), folder, cause: None };
+            Err(unknown(engine, name, error))
+        }
+    }
+}
+
+/// The meaning of a name on the command line.
+enum Found {
+    /// A file to compile.
+    Source(PathBuf),
+    /// A file to read.
+    File(PathBuf),
+    /// A plan of the folder.
+    Name,
+}
+
+fn found(engine: &Engine, name: &str) -> Result<Found, Failure> {
+    let file = Path::new(name);
+    if name.ends_with(SOURCE) {
+        return Ok(Found::Source(file.to_owned()));
+    }
+    if file.is_file() || name.ends_with(BUILT) {
+        return Ok(Found::File(file.to_owned()));
+    }
+    // A name is no path: nothing outside of the folder can be reached with it.
+    let is_name = engine.registries().limits.plan_name.is_match(name);
+    let source = engine.folder().filter(|_| is_name).map(|folder| folder.join(format!("{name}{SOURCE}")));
+    // Whatever it is, and be it a link to nowhere: what cannot be read is told when it is read.
+    Ok(source.filter(|source| source.symlink_metadata().is_ok()).map_or(Found::Name, Found::Source))
+}
+
+/// Compiles a plan from its source.
+pub(super) fn built(engine: &Engine, file: &Path) -> Result<Built, Failure> {
+    Ok(compile(engine, file).built?)
+}
+
+/// Compiles a plan from its source, and says which files it was made of. The lines that its code prints go to stderr.
+pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
+    let outcome = Compiler::new(worker::here()).compile(engine, file, &root_of(engine, file));
+    outcome.printed.iter().for_each(|line| out::note(line));
+    outcome
+}
+
+/// Warns if a built plan differs from the source beside it.
+pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
+    let Some(stem) = name.strip_suffix(BUILT) else { return };
+    let source = PathBuf::from(format!("{stem}{SOURCE}"));
+    if !source.is_file() {
+        return;
+    }
+    let parsed = |text: &str| -> Option<serde_json::Value> {
+        let mut plan: serde_json::Value = serde_json::from_str(text).ok()?;
+        // Another version of the compiler differs in this alone.
+        plan.as_object_mut()?.remove("built_by");
+        Some(plan)
+    };
+    let same = match (compile(engine, &source).built, read(Path::new(name))) {
+        (Ok(built), Ok(text)) => parsed(&built.text) == parsed(&text),
+        _ => false,
+    };
+    if !same {
+        let source = source.display();
+        out::note(&format!(
+            "warning: {name} differs from {source}; `anabranch plan build` compiles it again"
+        ));
+    }
+}
+
+/// The folder that a plan's imports must be in: that of all plans, if it is one of them.
+fn root_of(engine: &Engine, file: &Path) -> PathBuf {
+    let own = file.parent().unwrap_or(Path::new(""));
+    let within = |folder: &&Path| match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(file), Ok(folder)) => file.starts_with(folder),
+        _ => false,
+    };
+    engine.folder().filter(within).unwrap_or(own).to_owned()
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))
+}
+
+/// The names of the plans in the engine's folder, in order.
+pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
+    Ok(files(engine, &[SOURCE, BUILT])?.into_keys().collect())
+}
+
+/// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.
+pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String, PathBuf>, Failure> {
+    let folder = engine.folder().ok_or_else(no_folder)?;
+    let fail =
+        |error: std::io::Error| Failure::of(format!("cannot read the folder {}: {error}", folder.display()));
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let file = entry.map_err(fail)?.file_name();
+        // Editors keep locks and copies under names that begin with a dot.
+        let seen = file.to_str().filter(|file| !file.starts_with('.'));
+        let name = seen.and_then(|file| endings.iter().find_map(|ending| file.strip_suffix(ending)));
+        found.extend(name.map(|name| (name.to_owned(), folder.join(&file))));
+    }
+    Ok(found)
+}
+
+/// Why there is no plan of this name: where it was looked for, and what is there.
+fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure {
+    if !matches!(error, anabranch_plan::Error::NoPlan { .. }) {
+        return error.into();
+    }
+    if engine.folder().is_none() {
+        return Failure::of(format!(
+            "there is no file {name}, and no plan folder to look for the name in; give --plans DIR, or write one \
+             into {PROJECT_FILE}"
+        ));
+    }
+    let names = match names(engine) {
+        Ok(names) => names,
+        Err(failure) => return failure,
+    };
+    let mut what = error.to_string();
+    match (closest(name, names.iter().map(String::as_str)), &names[..]) {
+        (Some(near), _) => what.push_str(&format!("; did you mean `{near}`?")),
+        (None, []) => what.push_str("; there is none at all (`anabranch plan new NAME` makes one)"),
+        (None, names) => what.push_str(&format!("; there are: {}", names.join(", "))),
+    }
+    Failure::of(what)
+}

@@ -1,0 +1,354 @@
+//! What another plan would have answered to captured requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::compare::{Change, ChangedRows, Ranked, changed_rows, compare};
+use super::cover::Cover;
+use super::error::Error;
+use super::load::Capture;
+use super::model::Model;
+use super::parts::decode_request;
+use super::recorded::RecordedFrom;
+use super::replay::{Replayer, replay};
+use anabranch_plan::Answer;
+use anabranch_plan::Scalar;
+use anabranch_plan::inspect::{Inspection, PlanNode};
+use anabranch_plan::source;
+use anabranch_plan::{LedgerEntry, Plan, RunOptions};
+
+/// How many requests are shown that changed, unless the caller wants more.
+const EXAMPLES: usize = 3;
+/// How many reasons are told.
+const REASONS_TOLD: usize = 5;
+/// How many are told apart: an error may name a row, and then each is another.
+const REASONS_KEPT: usize = 1_000;
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffOptions {
+    /// So many rows of each answer.
+    pub top: usize,
+    /// The key whose values are compared; the one that the last sort of the second plan goes by if not given.
+    pub score: Option<String>,
+}
+
+/// Compares two plans on captured requests, one after the other.
+pub struct Differ<'a> {
+    replayer: &'a Replayer,
+    before: Option<Plan>,
+    after: Plan,
+    top: usize,
+    score: Option<String>,
+    difference: Difference,
+    change: Change,
+    changed: u64,
+    trips: [u64; 2],
+    waits: [Vec<Duration>; 2],
+    reasons: BTreeMap<String, u64>,
+    most_examples: usize,
+}
+
+/// What changes from one plan to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Difference {
+    /// How many captures were looked at.
+    pub captures: Counted,
+    /// How many rows of each answer were compared.
+    pub top: usize,
+    /// The share of requests whose rows, or their order, changed.
+    pub changed: f64,
+    /// Rows that came into the top, a request.
+    pub entered: f64,
+    /// Rows that left it, a request.
+    pub left: f64,
+    /// How many places a row moves that stays in it.
+    pub rank_move: f64,
+    /// How its score changes.
+    pub score: Option<ScoreShift>,
+    /// Trips a request.
+    pub trips: Sides<f64>,
+    /// How long requests wait for their sources: the longest way through the trips, with the times that they took when
+    /// they were captured.
+    pub waits: Sides<Percentiles>,
+    /// The requests that changed most.
+    pub examples: Vec<ChangedRequest>,
+}
+
+/// A captured request that the two plans answer differently.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangedRequest {
+    /// The address of the capture.
+    pub capture: String,
+    /// The user who asked, if that is known.
+    pub user: Option<String>,
+    /// Its rows.
+    #[serde(flatten)]
+    pub rows: ChangedRows,
+}
+
+/// How many captures were compared, and why others were not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counted {
+    /// Those that were.
+    pub compared: u64,
+    /// Those that were not.
+    pub not_comparable: u64,
+    /// Why not, the most frequent reasons first, and how often.
+    pub reasons: Vec<Incomparable>,
+}
+
+/// Why captures were not compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Incomparable {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub captures: u64,
+}
+
+/// How the score of rows changes that are in both answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScoreShift {
+    /// The key.
+    pub key: String,
+    /// The mean, whichever way it goes.
+    pub mean: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// One of each plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sides<T> {
+    /// Of the first plan.
+    pub before: T,
+    /// Of the second.
+    pub after: T,
+}
+
+/// Of a spread of times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// Half of them are no longer, in microseconds.
+    pub p50_us: u64,
+    /// All but one in a hundred are no longer, in microseconds.
+    pub p99_us: u64,
+}
+
+/// What one plan made of a capture.
+struct Side {
+    rows: Vec<Ranked>,
+    trips: u32,
+    wait: Duration,
+}
+
+impl<'a> Differ<'a> {
+    /// Compares `before`, or else the plan that each capture was taken of, with `after`.
+    pub fn new(
+        replayer: &'a Replayer,
+        before: Option<Plan>,
+        after: Plan,
+        options: DiffOptions,
+    ) -> Differ<'a> {
+        let score = options.score.or_else(|| last_sort(&after)).or_else(|| last_sort(before.as_ref()?));
+        Differ {
+            replayer,
+            before,
+            after,
+            top: options.top,
+            score,
+            difference: Difference::default(),
+            change: Change::default(),
+            changed: 0,
+            trips: [0; 2],
+            waits: [Vec::new(), Vec::new()],
+            reasons: BTreeMap::new(),
+            most_examples: EXAMPLES,
+        }
+    }
+
+    /// The same with at most so many requests in [`Difference::examples`].
+    #[must_use]
+    pub fn with_examples(mut self, most: usize) -> Differ<'a> {
+        self.most_examples = most;
+        self
+    }
+
+    /// Replays a capture through both plans.
+    pub async fn add(&mut self, capture: &Capture) -> Result<(), Error> {
+        match self.compare(capture).await? {
+            Ok([before, after]) => {
+                self.count(&before, &after);
+                self.show(capture, &before, &after);
+            }
+            Err(reason) => {
+                self.difference.captures.not_comparable += 1;
+                let known = self.reasons.len() < REASONS_KEPT || self.reasons.contains_key(&reason);
+                let reason = if known { reason } else { "other reasons".to_owned() };
+                *self.reasons.entry(reason).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    async fn compare(&self, capture: &Capture) -> Result<Result<[Side; 2], String>, Error> {
+        if capture.outcome.failure.is_some() {
+            return Ok(Err("the captured request failed".to_owned()));
+        }
+        if capture.outcome.ledger.iter().any(LedgerEntry::replaces_rows) {
+            return Ok(Err("the captured answer was degraded".to_owned()));
+        }
+        let before = match &self.before {
+            Some(plan) => plan.clone(),
+            None => self.replayer.plan_of(capture)?,
+        };
+        let cover = Arc::new(Cover::new(&capture.replies));
+        let before = self.side(&before, "first", capture, &cover).await?;
+        let after = self.side(&self.after, "second", capture, &cover).await?;
+        Ok(before.and_then(|before| Ok([before, after?])))
+    }
+
+    async fn side(
+        &self,
+        plan: &Plan,
+        which: &str,
+        capture: &Capture,
+        cover: &Arc<Cover>,
+    ) -> Result<Result<Side, String>, Error> {
+        let registries = &plan.compiled().registries;
+        let request = decode_request(&capture.request, registries)
+            .map_err(|error| capture.unreadable("request", error))?;
+        let model = Model::new(Arc::clone(cover));
+        let replay = replay(plan, RecordedFrom::Any(Arc::clone(&model)));
+        let inspection = Inspection { replay: Some(replay), ..Inspection::default() };
+        let answer = plan.run_inspected(request, &RunOptions::default(), inspection).await.answer;
+        if let Some((reader, error)) = model.uncovered() {
+            return Ok(Err(format!("the {which} plan: {}", uncovered(plan, reader, &error))));
+        }
+        Ok(match answer {
+            Ok(answer) => Ok(Side {
+                rows: self.rows(&answer, plan),
+                trips: answer.stats.trips,
+                wait: model.longest_wait(plan.compiled()),
+            }),
+            Err(error) => Err(format!("the {which} plan: {error}")),
+        })
+    }
+
+    fn rows(&self, answer: &Answer, plan: &Plan) -> Vec<Ranked> {
+        let keys = &plan.compiled().registries.keys;
+        let key = self.score.as_ref().and_then(|name| keys.named(name)).map(|entry| entry.key);
+        let number = |value: Scalar| match value {
+            Scalar::Int(value) => Some(value as f64),
+            Scalar::Float(value) => Some(value),
+            Scalar::Bool(_) | Scalar::Text(_) => None,
+        };
+        let rows = answer.candidates().take(self.top);
+        rows.map(|row| Ranked { id: row.id, score: key.and_then(|key| row.get(key)).and_then(number) })
+            .collect()
+    }
+
+    fn count(&mut self, before: &Side, after: &Side) {
+        let change = compare(&before.rows, &after.rows);
+        self.difference.captures.compared += 1;
+        self.changed += u64::from(change.changed);
+        self.change.entered += change.entered;
+        self.change.left += change.left;
+        self.change.common += change.common;
+        self.change.moved += change.moved;
+        self.change.scored += change.scored;
+        self.change.shift += change.shift;
+        self.change.most = self.change.most.max(change.most);
+        for (at, side) in [before, after].into_iter().enumerate() {
+            self.trips[at] += u64::from(side.trips);
+            self.waits[at].push(side.wait);
+        }
+    }
+
+    /// Keeps a request among the examples if it changed more than others.
+    fn show(&mut self, capture: &Capture, before: &Side, after: &Side) {
+        let rows = changed_rows(&before.rows, &after.rows);
+        if rows == ChangedRows::default() {
+            return;
+        }
+        let user = capture.user_id().map(|user| user.to_string());
+        let request = ChangedRequest { capture: capture.address.to_string(), user, rows };
+        let size = |request: &ChangedRequest| {
+            let rows = &request.rows;
+            (rows.entered.len() + rows.left.len(), rows.moved.len())
+        };
+        let examples = &mut self.difference.examples;
+        // Of equal ones the first address: the order of captures says nothing.
+        let order = |request: &ChangedRequest| (std::cmp::Reverse(size(request)), request.capture.clone());
+        let at = examples.partition_point(|other| order(other) <= order(&request));
+        examples.insert(at, request);
+        examples.truncate(self.most_examples);
+    }
+
+    /// What all of it comes to.
+    pub fn finish(self) -> Difference {
+        let Differ { mut difference, change, trips, waits, score, .. } = self;
+        let compared = difference.captures.compared;
+        let mut reasons: Vec<Incomparable> =
+            self.reasons.into_iter().map(|(reason, captures)| Incomparable { reason, captures }).collect();
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.captures));
+        reasons.truncate(REASONS_TOLD);
+        difference.captures.reasons = reasons;
+        let [trips_before, trips_after] = trips.map(|trips| mean(trips as f64, compared));
+        let [waits_before, waits_after] = waits.map(percentiles);
+        Difference {
+            top: self.top,
+            changed: mean(self.changed as f64, compared),
+            entered: mean(change.entered as f64, compared),
+            left: mean(change.left as f64, compared),
+            rank_move: mean(change.moved as f64, change.common),
+            score: score.filter(|_| change.scored > 0).map(|key| ScoreShift {
+                key,
+                mean: mean(change.shift, change.scored),
+                most: change.most,
+            }),
+            trips: Sides { before: trips_before, after: trips_after },
+            waits: Sides { before: waits_before, after: waits_after },
+            ..difference
+        }
+    }
+}
+
+/// What a plan asks that was not captured. The key differs from capture to capture; who asks is what counts.
+fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
+    let source::Error::NotCaptured { endpoint, .. } = error else { return error.to_string() };
+    let nodes = plan.compiled().nodes.iter();
+    let mut readers = nodes.flat_map(|node| node.about.reads.iter().map(move |reader| (node, reader)));
+    let Some((node, reader)) = readers.find(|(_, other)| other.number == reader) else {
+        return error.to_string();
+    };
+    let keys = crate::explain::shown(&reader.pattern, &plan.compiled().registries);
+    let endpoint =
+        plan.compiled().registries.endpoints.get(endpoint).map_or(&**endpoint, |found| &*found.name);
+    let (node, command) = (&node.id, reader.read.command());
+    format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
+}
+
+/// The key that the last sort of a plan goes by.
+fn last_sort(plan: &Plan) -> Option<String> {
+    let sorts = |node: &&PlanNode| ["core::sort", "core::topk"].contains(&node.op.spec().name);
+    let last = plan.compiled().nodes.iter().rev().find(sorts)?;
+    last.about.settings.iter().find(|(name, _)| name == "by").map(|(_, key)| key.clone())
+}
+
+fn mean(sum: f64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+fn percentiles(mut waits: Vec<Duration>) -> Percentiles {
+    waits.sort_unstable();
+    let at = |share: usize| {
+        let place = (waits.len() * share).div_ceil(100).saturating_sub(1);
+        waits.get(place).map_or(0, |wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX))
+    };
+    Percentiles { p50_us: at(50), p99_us: at(99) }
+}

@@ -1,0 +1,80 @@
+//! What a plan would have asked of its sources, and how long it would have waited for them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::NodeId;
+
+use super::cover::Cover;
+use super::recorded::whole;
+use anabranch_plan::inspect::{Compiled, What};
+use anabranch_plan::source::{Error, Keys, Reader, Reply};
+
+/// One request to a plan that asks for other things than the captured one.
+pub(super) struct Model {
+    cover: Arc<Cover>,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    /// Keys that were read with readers of one kind, which share what they read.
+    shared: HashSet<(usize, String)>,
+    /// How long each reader waited, by its number.
+    waited: HashMap<u32, Duration>,
+    /// The first read that the capture has no reply to, and whose it is.
+    uncovered: Option<(u32, Error)>,
+}
+
+impl Model {
+    pub(super) fn new(cover: Arc<Cover>) -> Arc<Model> {
+        Arc::new(Model { cover, asked: Mutex::default() })
+    }
+
+    /// The reply, counted as the trip that a store would have had to make.
+    pub(super) fn read(&self, endpoint: &Arc<str>, reader: &Reader, keys: &Keys) -> Result<Reply, Error> {
+        if let Some(reply) = reader.read.without_trip(keys) {
+            return Ok(reply);
+        }
+        let read = self.cover.read(endpoint, reader, keys);
+        let mut asked = self.lock();
+        if let Err(error @ Error::NotCaptured { .. }) = &read {
+            asked.uncovered.get_or_insert_with(|| (reader.number, error.clone()));
+        }
+        let (data, took) = read?;
+        *asked.waited.entry(reader.number).or_default() += took;
+        let commands = match reader.shared_table() {
+            None => keys.commands(),
+            Some(table) => {
+                let whole = (0..keys.len()).filter_map(|at| whole(reader.pattern.affixes(), keys, at));
+                whole.filter(|key| asked.shared.insert((table, key.clone()))).count() as u32
+            }
+        };
+        Ok(Reply::whole(data, u32::from(commands > 0), commands))
+    }
+
+    /// The first read that the capture has no reply to, if there is one: the reader's number, and the error. Something
+    /// may have stood in for it, but nobody knows whether it would have had to.
+    pub(super) fn uncovered(&self) -> Option<(u32, Error)> {
+        self.lock().uncovered.clone()
+    }
+
+    /// How long the plan would have waited: the longest way through its stages.
+    pub(super) fn longest_wait(&self, plan: &Compiled) -> Duration {
+        let asked = self.lock();
+        let own = |stage: NodeId| match &plan.stages[stage.index()].what {
+            What::Wait(node) => {
+                let reads = plan.nodes[*node].about.reads.iter();
+                reads.filter_map(|reader| asked.waited.get(&reader.number)).sum()
+            }
+            _ => Duration::ZERO,
+        };
+        let after = plan.graph.time_after(own);
+        (0..).map(NodeId).zip(after).map(|(stage, after)| own(stage) + after).max().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,183 @@
+//! What a plan will do, before it does it: as data, as text, as a picture.
+
+mod build;
+mod text;
+mod svg;
+
+pub(crate) use build::shown;
+
+use serde::Serialize;
+
+use anabranch_plan::Plan;
+
+/// What a plan will do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The plan's name.
+    pub plan: String,
+    /// What runs, inputs first.
+    pub nodes: Vec<Node>,
+    /// How it runs: each stage is started as one.
+    pub stages: Vec<Stage>,
+    /// The stages by how many others come before them; those of one level may run side by side.
+    pub levels: Vec<Vec<usize>>,
+    /// The nodes whose rows are the answer, in order.
+    pub outputs: Vec<String>,
+    /// The most trips to sources that a request makes.
+    pub trips: u32,
+    /// The most of them that happen one after the other.
+    pub critical_trips: u32,
+    /// The stages of the longest way, counted in trips.
+    pub critical_path: Vec<usize>,
+    /// Computing that is expected to take at most this long, in microseconds, is done in place.
+    pub inline_threshold_us: f64,
+    /// How long a request that brings no deadline may take, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<f64>,
+    /// Nodes that no output needs, with their ops: they are not run.
+    pub dead: Vec<Dead>,
+}
+
+/// A node that runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Node {
+    /// Its id.
+    pub id: String,
+    /// Its op.
+    pub op: String,
+    /// Its label for traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// What its parameters say, expressions in words: name and value.
+    pub settings: Vec<(String, String)>,
+    /// What it is allowed to take and what stands in for it: name and value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guard: Vec<(String, String)>,
+    /// The equal nodes that it stands for: they are not run again.
+    pub stands_for: Vec<String>,
+    /// The nodes whose rows it takes, in order.
+    pub inputs: Vec<String>,
+    /// The node whose rows its keys are made of, if these are there before its own: it reads side by side with the nodes
+    /// between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_with: Option<String>,
+    /// The columns of its output, ids aside.
+    pub columns: Vec<Column>,
+    /// If only the first rows are asked of it: how many.
+    pub first_rows: Option<u32>,
+    /// What it reads, one trip each, one after the other.
+    pub reads: Vec<Read>,
+}
+
+/// A column of a node's output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// Its key's name.
+    pub name: String,
+    /// What its values are.
+    pub kind: String,
+    /// Whether anybody reads it; what nobody reads is neither fetched nor computed.
+    pub asked: bool,
+}
+
+/// What one trip reads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Read {
+    /// The endpoint's id.
+    pub endpoint: String,
+    /// The endpoint's name for people.
+    pub endpoint_name: String,
+    /// The command of each row.
+    pub command: String,
+    /// What the keys look like.
+    pub pattern: String,
+    /// The fields it fetches, if it fetches fields.
+    pub fields: Vec<String>,
+    /// The most ids of a list, if it fetches lists.
+    pub limit: Option<u32>,
+    /// Whether other nodes read the same, so that what one has fetched the other need not.
+    pub shared: bool,
+}
+
+/// What is started as one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stage {
+    /// What people call it.
+    pub name: String,
+    /// What it does.
+    pub kind: Kind,
+    /// Its nodes; more than one are a chain that is computed in one go.
+    pub nodes: Vec<String>,
+    /// The stages it waits for.
+    pub after: Vec<After>,
+    /// Its place in [`Explanation::levels`].
+    pub level: usize,
+    /// The trips it makes.
+    pub trips: u32,
+}
+
+/// An edge to a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct After {
+    /// The stage waited for.
+    pub stage: usize,
+    /// Whether its rows are needed, or just its end.
+    pub needed: bool,
+}
+
+/// What a stage does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Waits for a source or a timer.
+    Wait,
+    /// Computes.
+    Compute,
+    /// Lets one side of a choice run, or not.
+    Gate,
+    /// Watches the time of a region.
+    Timer,
+}
+
+/// A node that does not run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dead {
+    /// Its id.
+    pub id: String,
+    /// Its op.
+    pub op: String,
+}
+
+/// What a plan will do.
+pub fn explain(plan: &Plan) -> Explanation {
+    build::explain(plan.compiled(), plan.engine().inline_threshold())
+}
+
+impl Explanation {
+    /// For people, on 100 columns.
+    pub fn text(&self) -> String {
+        text::write(self)
+    }
+
+    /// As a picture: stages as boxes, from left to right by level.
+    pub fn svg(&self) -> String {
+        svg::write(self)
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("names and numbers are JSON")
+    }
+}
+
+impl Kind {
+    /// In one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Wait => "wait",
+            Kind::Compute => "compute",
+            Kind::Gate => "gate",
+            Kind::Timer => "timer",
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What the nodes of one request made, kept as it comes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_rows::Rows;
+
+use anabranch_plan::inspect::{ObservedRead, Observer};
+use anabranch_plan::source::{Data, Lists, Reply};
+
+/// What the nodes of one request made. One entry a node of the plan; rows share their memory with the run.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Vec<Made>>);
+
+/// What one node made.
+#[derive(Clone, Default)]
+pub(super) struct Made {
+    /// Its rows, if it ran.
+    pub(super) rows: Option<Rows>,
+    /// The lists that it read, one a row of its input.
+    pub(super) lists: Option<Lists>,
+}
+
+impl Seen {
+    pub(crate) fn new(nodes: usize) -> Arc<Seen> {
+        Arc::new(Seen(Mutex::new(vec![Made::default(); nodes])))
+    }
+
+    /// The rows of a node, if it had some.
+    pub(crate) fn rows(&self, node: usize) -> Option<Rows> {
+        self.lock()[node].rows.clone()
+    }
+
+    /// All that was kept.
+    pub(super) fn made(&self) -> Vec<Made> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Made>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Seen {
+    fn read(&self, read: &ObservedRead<'_>) {
+        if let Ok(Reply { data: Data::Lists(lists), .. }) = read.reply
+            && let Some(made) = self.lock().get_mut(read.reader.node)
+        {
+            made.lists = Some(lists.clone());
+        }
+    }
+
+    fn node(&self, node: usize, rows: &Rows) {
+        if let Some(made) = self.lock().get_mut(node) {
+            made.rows = Some(rows.clone());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The budget of a request: how many rows and bytes it may make.
+//!
+//! A plan decides how much a request reads: a fan-out of fan-outs multiplies its lists, a join multiplies its rows. The
+//! budget bounds that before memory is asked for. It counts everything that the nodes of one request make, from the
+//! first to the last, and gives nothing back.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_text::size;
+
+/// The most rows and bytes that one request may make, over all its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Rows of nodes that make new rows: sources, fan-outs, joins, unions.
+    pub rows: u64,
+    /// Bytes of these rows, of columns, and of the keys of reads.
+    pub bytes: u64,
+}
+
+impl Default for Bounds {
+    /// 1,000,000 rows and 256 MiB.
+    fn default() -> Bounds {
+        Bounds { rows: 1_000_000, bytes: 256 << 20 }
+    }
+}
+
+impl Bounds {
+    /// No bounds, for callers that trust their plans.
+    pub const NONE: Bounds = Bounds { rows: u64::MAX, bytes: u64::MAX };
+
+    /// Whether a reply with so many ids is within the bounds.
+    pub(crate) fn admit_ids(self, ids: u64) -> Result<(), OverBudget> {
+        Budget::new(self).take_rows(ids, 0)
+    }
+}
+
+/// The count of what one request has made, and the bounds that it must keep.
+#[derive(Debug, Default)]
+pub struct Budget {
+    bounds: Bounds,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A request that would make more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OverBudget {
+    /// Too many rows.
+    #[error(
+        "the request would make at least {needed} rows, and {allowed} are allowed; let the plan make fewer, or raise \
+         `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+    )]
+    Rows {
+        /// The rows of the request with those of this node.
+        needed: u64,
+        /// The rows that are allowed.
+        allowed: u64,
+    },
+    /// Too many bytes.
+    #[error(
+        "the request would make at least {} of rows and columns, and {} are allowed; let the plan make less, or raise \
+         `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)",
+        size::format(*needed), size::format(*allowed)
+    )]
+    Bytes {
+        /// The bytes of the request with those of this node.
+        needed: u64,
+        /// The bytes that are allowed.
+        allowed: u64,
+    },
+}
+
+/// The size of an id and of most values.
+const VALUE_BYTES: u64 = 8;
+
+impl Budget {
+    /// A budget of which nothing is used yet.
+    pub fn new(bounds: Bounds) -> Budget {
+        Budget { bounds, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    /// A budget of what is left of this one.
+    pub(crate) fn rest(&self) -> Budget {
+        let left = |all: u64, used: &AtomicU64| all.saturating_sub(used.load(Ordering::Relaxed));
+        let Bounds { rows, bytes } = self.bounds;
+        Budget::new(Bounds { rows: left(rows, &self.rows), bytes: left(bytes, &self.bytes) })
+    }
+
+    /// How many more rows may be made.
+    pub fn rows_left(&self) -> u64 {
+        self.bounds.rows.saturating_sub(self.rows.load(Ordering::Relaxed))
+    }
+
+    /// Counts new rows with so many columns. To be called before they are made.
+    pub fn take_rows(&self, rows: u64, columns: u64) -> Result<(), OverBudget> {
+        let allowed = self.bounds.rows;
+        take(&self.rows, rows, allowed).map_err(|needed| OverBudget::Rows { needed, allowed })?;
+        self.take_values(rows.saturating_mul(columns + 1))
+    }
+
+    /// Counts values of new columns, or keys of a read. To be called before they are made.
+    pub fn take_values(&self, values: u64) -> Result<(), OverBudget> {
+        let allowed = self.bounds.bytes;
+        let taken = take(&self.bytes, values.saturating_mul(VALUE_BYTES), allowed);
+        taken.map_err(|needed| OverBudget::Bytes { needed, allowed })
+    }
+}
+
+/// Adds to `used`; if that is more than `allowed`, adds nothing and returns the sum.
+fn take(used: &AtomicU64, more: u64, allowed: u64) -> Result<(), u64> {
+    let fits = |used: u64| used.checked_add(more).filter(|sum| *sum <= allowed);
+    let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+    taken.map(|_| ()).map_err(|used| used.saturating_add(more))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_not_counted() {
+        let budget = Budget::new(Bounds { rows: 10, bytes: 200 });
+        assert_eq!(budget.take_rows(4, 1), Ok(()));
+        assert_eq!(budget.take_rows(7, 0), Err(OverBudget::Rows { needed: 11, allowed: 10 }));
+        assert_eq!(budget.rows_left(), 6);
+        assert_eq!(budget.take_values(18), Err(OverBudget::Bytes { needed: 208, allowed: 200 }));
+        assert_eq!(budget.take_values(17), Ok(()));
+        assert_eq!(budget.rest().take_values(1), Err(OverBudget::Bytes { needed: 8, allowed: 0 }));
+        assert_eq!(Budget::new(Bounds::NONE).take_rows(u64::MAX, 0), Ok(()));
+    }
+}
