@@ -36,7 +36,8 @@ fn plan(sim: &Sim, nodes: &[Value]) -> Plan {
     let data = Arc::new(MemoryData::from_json("data", DATA).unwrap());
     let delay = |delay| Fault { delay: Duration::from_millis(delay), ..Fault::default() };
     let memory = Memory::new("shop", data, sim.clock());
-    let memory = ["item:", "seller:"].iter().fold(memory, |memory, prefix| memory.with_fault(*prefix, delay(10)));
+    let memory =
+        ["item:", "seller:"].iter().fold(memory, |memory, prefix| memory.with_fault(*prefix, delay(10)));
     let source: Arc<dyn Source> = Arc::new(memory.with_fault("clicks:", delay(12)));
     let engine =
         Engine::on(sim.engine(&anabranch_engine::Config::default()), Config::new(registries, vec![source]));

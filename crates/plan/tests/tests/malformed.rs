@@ -21,7 +21,8 @@ impl Source for Spoiling {
 impl Bound for Spoiling {
     fn fetch(&self, keys: Keys) -> Fetch {
         let values = (0..keys.len()).map(|row| (row != 1).then_some(row as f64));
-        let spoiled = Spoiled { count: 1, first: Some("`price` of `item:2` is \"abc\", not a finite number".into()) };
+        let spoiled =
+            Spoiled { count: 1, first: Some("`price` of `item:2` is \"abc\", not a finite number".into()) };
         let data = Data::Columns(vec![Column::floats(values)]);
         Fetch::Ready(Ok(Reply { spoiled, ..Reply::whole(data, 1, keys.commands()) }))
     }
