@@ -34,6 +34,9 @@ pub enum Error {
         #[source]
         cause: Option<Arc<std::io::Error>>,
     },
+    /// A config that no engine can work with.
+    #[error("{0}")]
+    Config(Problem),
     /// A setting that no engine can work with.
     #[error(transparent)]
     Setting(ZeroSetting),

@@ -177,7 +177,6 @@ fn fields_of_the_plan() {
             "capabilities_required":{},"extensions":3,"built_by":"me","node":[],"outpust":[]}"#,
         expect![[r#"
             schema_version: version 2 is not known; this program reads version 1
-            plan_name: `a-b` does not match ^[A-Za-z0-9_]+$
             nodes: must be a list, not an object
             outputs: must be a list, not the string `x`
             expr_table: must be an object, not a list

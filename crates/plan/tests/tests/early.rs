@@ -29,7 +29,7 @@ const DATA: &str = r#"{"hashes": {
     "clicks:1": {"clicks": "10"}, "clicks:3": {"clicks": "30"},
     "seller:7": {"rating": "0.5"}, "seller:8": {"rating": "0.9"}}}"#;
 
-/// A plan whose reads take 10 ms each; those of clicks never end.
+/// A plan whose reads take 10 ms each, those of clicks 12.
 fn plan(sim: &Sim, nodes: &[Value]) -> Plan {
     let (registries, _) =
         Registries::parse([("keys.toml", KEYS), ("endpoints.dev.toml", ENDPOINTS)], Some("dev")).unwrap();
@@ -93,7 +93,12 @@ fn independent_lookups_take_the_time_of_the_longest() {
             lookup("items", "ids", "item:{id}", &["price", "seller"]),
             lookup("clicks", "items", "clicks:{id}", &["clicks"]),
         ],
-        expect![""],
+        expect![[r#"
+            12ms, early: clicks with ids
+            3 {"clicks":30,"seller":8}
+            1 {"clicks":10,"price":5.0,"seller":7}
+            2 {"price":3.0}
+            []"#]],
     );
 }
 
@@ -105,7 +110,12 @@ fn a_lookup_by_a_column_waits_for_the_node_that_makes_it() {
             lookup("clicks", "items", "clicks:{id}", &["clicks"]),
             lookup("sellers", "clicks", "seller:{seller}", &["rating"]),
         ],
-        expect![""],
+        expect![[r#"
+            22ms, early: clicks with ids
+            3 {"clicks":30,"rating":0.9,"seller":8}
+            1 {"clicks":10,"price":5.0,"rating":0.5,"seller":7}
+            2 {"price":3.0}
+            []"#]],
     );
 }
 
@@ -117,7 +127,11 @@ fn nodes_that_choose_rows_are_not_passed() {
             json!({"node_id": "priced", "op": "core::filter", "inputs": ["items"], "params": {"pred_id": "p"}}),
             lookup("clicks", "priced", "clicks:{id}", &["clicks"]),
         ],
-        expect![""],
+        expect![[r#"
+            22ms, early: 
+            1 {"clicks":10,"price":5.0}
+            2 {"price":3.0}
+            []"#]],
     );
 }
 
@@ -132,7 +146,12 @@ fn nodes_that_compute_are_passed_and_keep_their_columns() {
             json!({"node_id": "best", "op": "core::sort", "inputs": ["clicks"],
                    "params": {"by": "score", "order": "desc"}}),
         ],
-        expect![""],
+        expect![[r#"
+            12ms, early: clicks with ids
+            1 {"clicks":10,"price":5.0,"score":5.0}
+            2 {"price":3.0,"score":3.0}
+            3 {"clicks":30}
+            []"#]],
     );
 }
 
@@ -141,7 +160,15 @@ fn a_late_read_falls_back_although_it_is_early() {
     let mut late = lookup("clicks", "items", "clicks:{id}", &["clicks"]);
     late["timeout_ms"] = json!(5);
     late["fallback"] = json!({"default": {"clicks": 1}});
-    check(&[lookup("items", "ids", "item:{id}", &["price"]), late], expect![""]);
+    check(
+        &[lookup("items", "ids", "item:{id}", &["price"]), late],
+        expect![[r#"
+        10ms, early: clicks with ids
+        3 {"clicks":1}
+        1 {"clicks":1,"price":5.0}
+        2 {"clicks":1,"price":3.0}
+        [{"fallback":"default","node":"clicks","reason":"timeout","rows":3,"waited_us":5000}]"#]],
+    );
 }
 
 #[test]
@@ -149,5 +176,11 @@ fn a_fallback_that_has_other_rows_keeps_its_place() {
     let mut items = lookup("items", "ids", "item:{id}", &["price"]);
     items["timeout_ms"] = json!(5);
     items["fallback"] = json!("empty");
-    check(&[items, lookup("clicks", "items", "clicks:{id}", &["clicks"])], expect![""]);
+    check(
+        &[items, lookup("clicks", "items", "clicks:{id}", &["clicks"])],
+        expect![[r#"
+        5ms, early: 
+
+        [{"fallback":"empty","node":"items","reason":"timeout","rows":0,"waited_us":5000}]"#]],
+    );
 }

@@ -41,6 +41,7 @@ mod admission;
 mod deadlines;
 mod trouble;
 mod guards;
+mod loading;
 mod stand_ins;
 mod real_time;
 mod golden;

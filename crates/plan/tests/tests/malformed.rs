@@ -50,5 +50,7 @@ fn the_ledger_tells_the_first_and_counts_all() {
     let mut bytes = Vec::new();
     answer.write_json(&engine.registries().keys, &mut bytes);
     let written: Value = serde_json::from_slice(&bytes).unwrap();
-    expect![""].assert_eq(&format!("{}\n{}", written["candidates"], written["ledger"]));
+    expect![[r#"
+        [{"fields":{"price":0.0},"id":1},{"fields":{},"id":2},{"fields":{"price":2.0},"id":3}]
+        [{"detail":"`price` of `item:2` is \"abc\", not a finite number","fallback":"null","node":"items","reason":"malformed","rows":1,"waited_us":0}]"#]].assert_eq(&format!("{}\n{}", written["candidates"], written["ledger"]));
 }

@@ -219,7 +219,7 @@ fn masked_values_are_nowhere_in_a_capture() {
                 }
             }
         }
-        assert!(rows > 30 && masked > 3, "{rows} rows, {masked} masked");
+        assert!(rows > 30 && masked > 1, "{rows} rows, {masked} masked");
     });
     let refused =
         |keys: &[&str]| every(&store).masking(&names(keys), &[], &world::registries()).err().unwrap();
