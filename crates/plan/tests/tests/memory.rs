@@ -25,7 +25,7 @@ const DATA: &str = r#"{
 }"#;
 
 async fn check(pattern: Pattern, read: Read, ids: &[i64], expected: Expect) {
-    expected.assert_eq(&ask(&memory(DATA), &pattern, &read, ids).await);
+    expected.assert_eq(&ask(&memory(DATA).with_strict_values(), &pattern, &read, ids).await);
 }
 
 #[tokio::test]
@@ -50,6 +50,14 @@ async fn reads_fields() {
     .await;
     check(users(), fields(&[("age", Kind::Text)]), &[1], expect![[r#""31""#]]).await;
     check(users(), fields(&[]), &[1], expect![""]).await;
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_read_costs_its_field() {
+    let read = fields(&[("country", Kind::Text), ("age", Kind::Int)]);
+    let reply = fetch(&memory(DATA).bind(&users(), &read), Keys::Ids(vec![1, 3, 9])).await;
+    assert_eq!(show(&reply), "\"US\" 31\n\"UK\" null\nnull null");
+    assert_eq!(reply.unwrap().spoiled.count, 2);
 }
 
 #[tokio::test]
