@@ -9,7 +9,7 @@ use anabranch_engine::admission::Refused;
 use anabranch_engine::config::ZeroSetting;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_engine::{Failure, NodeId, Stopped};
-use anabranch_text::Problems;
+use anabranch_text::{Problem, Problems};
 
 use crate::bounds::OverBudget;
 use crate::compiled::{Compiled, What};

@@ -128,12 +128,6 @@ pub(super) fn case(name: &str, params: Value) -> Case {
 }
 
 impl Case {
-    /// The candidates of the request.
-    pub(super) fn candidates(mut self, rows: &Rows) -> Case {
-        self.candidates = Some(rows.clone());
-        self
-    }
-
     pub(super) fn input(mut self, rows: &Rows) -> Case {
         self.inputs.push(rows.clone());
         self
