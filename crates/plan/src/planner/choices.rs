@@ -50,7 +50,11 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             // The condition's own input is needed whichever side is taken.
             let shared = other.into_iter().chain(choice.on());
             let both = shared.into_iter().any(|other| node.inputs[other] == input);
-            let hanging = hanging(nodes, &mut uses, number, input);
+            let hanging = match node.alone && then {
+                // It is the region of this one node, however much hangs on that.
+                true => hanging_alone(nodes, &uses, number, input),
+                false => hanging(nodes, &mut uses, number, input),
+            };
             if both || hanging.is_empty() {
                 if is_region && then {
                     sides.open.push(number);
@@ -60,9 +64,7 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             // What chooses within a side comes before the one that it is a side of, so the first to come is the closest.
             let place = sides.list.len();
             for hanging in hanging {
-                if !(node.alone && then) || hanging == input {
-                    sides.of[hanging].get_or_insert(place);
-                }
+                sides.of[hanging].get_or_insert(place);
             }
             sides.list.push(Side { node: number, then, gated: !(is_region && then) });
         }
@@ -105,6 +107,12 @@ fn uses(nodes: &[PlanNode], outputs: &[usize]) -> Vec<usize> {
     let mut uses = vec![0; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).chain(outputs).for_each(|used| uses[*used] += 1);
     uses
+}
+
+/// The input `without` itself, if no output would need it.
+fn hanging_alone(nodes: &[PlanNode], uses: &[usize], node: usize, without: usize) -> Vec<usize> {
+    let own = nodes[node].inputs.iter().filter(|input| **input == without).count();
+    if uses[without] == own { vec![without] } else { Vec::new() }
 }
 
 /// The nodes that no output would need if `node` did not have its input `without`. `uses` is left as it was.

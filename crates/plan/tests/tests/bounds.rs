@@ -82,7 +82,7 @@ fn fan_outs_of_fan_outs_are_refused_at_the_one_that_is_too_many() {
         "max_rows = 10099",
         &nodes[..3],
         expect![
-            "node `second` (fanout): the request would make at least 10100 rows, and 10099 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `second` (core::fanout): the request would make at least 10100 rows, and 10099 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
     check("", &nodes[..3], expect![[r#"10000 rows"#]]);
@@ -90,14 +90,14 @@ fn fan_outs_of_fan_outs_are_refused_at_the_one_that_is_too_many() {
         "max_rows = 500000",
         &nodes,
         expect![
-            "node `third` (fanout): the request would make at least 1010100 rows, and 500000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `third` (core::fanout): the request would make at least 1010100 rows, and 500000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
     check(
         "",
         &nodes,
         expect![
-            "node `third` (fanout): the request would make at least 1010100 rows, and 1000000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `third` (core::fanout): the request would make at least 1010100 rows, and 1000000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
 }
@@ -111,7 +111,7 @@ fn rows_of_unions_concats_and_joins_are_counted() {
         "max_rows = 699",
         &doubled,
         expect![
-            "node `four` (concat): the request would make at least 700 rows, and 699 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `four` (core::concat): the request would make at least 700 rows, and 699 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
     let union =
@@ -120,7 +120,7 @@ fn rows_of_unions_concats_and_joins_are_counted() {
         "max_rows = 299",
         &[viewer(), fan("first", "viewer"), union("both", "first")],
         expect![
-            "node `both` (union): the request would make at least 300 rows, and 299 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `both` (core::union): the request would make at least 300 rows, and 299 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
     let join =
@@ -130,7 +130,7 @@ fn rows_of_unions_concats_and_joins_are_counted() {
         "max_rows = 20000",
         &nodes,
         expect![
-            "node `join` (join): the request would make at least 20001 rows, and 20000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `join` (core::join): the request would make at least 20001 rows, and 20000 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
 }
@@ -145,7 +145,7 @@ fn bytes_of_columns_and_reads_are_counted() {
         "max_bytes = \"1KiB\"",
         &nodes,
         expect![
-            "node `first` (fanout): the request would make at least 1.6 KiB of rows and columns, and 1 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `first` (core::fanout): the request would make at least 1.6 KiB of rows and columns, and 1 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
     let nodes = [viewer(), fan("first", "viewer"), node("countries", "core::lookup", &["first"], lookup)];
@@ -153,7 +153,7 @@ fn bytes_of_columns_and_reads_are_counted() {
         "max_bytes = \"2KiB\"",
         &nodes,
         expect![
-            "node `countries` (lookup): the request would make at least 3.1 KiB of rows and columns, and 2 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"
+            "node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
 }

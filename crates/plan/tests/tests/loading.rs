@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_plan::source::{Memory, MemoryData, Source};
+use anabranch_plan::source::{Bound, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_plan::{Config, Engine, Registries, Request};
 use expect_test::expect;
 
@@ -15,9 +15,21 @@ fn registries() -> Registries {
     Registries::parse([("keys.toml", KEYS), ("endpoints.dev.toml", ENDPOINT)], Some("dev")).unwrap().0
 }
 
-fn memory(trips: u32) -> Arc<dyn Source> {
-    let data = Arc::new(MemoryData::default());
-    Arc::new(Memory::new("shop", data, Arc::new(SystemClock)).with_max_inflight(trips))
+fn memory() -> Arc<dyn Source> {
+    Arc::new(Memory::new("shop", Arc::new(MemoryData::default()), Arc::new(SystemClock)))
+}
+
+/// A source that takes no trips.
+struct Closed;
+
+impl Source for Closed {
+    fn bind(&self, _: &Pattern, _: &Read) -> Arc<dyn Bound> {
+        unreachable!("no plan is compiled")
+    }
+
+    fn max_inflight(&self) -> Option<u32> {
+        Some(0)
+    }
 }
 
 #[test]
@@ -25,7 +37,7 @@ fn configs_that_no_engine_can_work_with_are_refused() {
     let refused = |sources| Engine::load(Config::new(registries(), sources)).err().unwrap().to_string();
     expect!["sources: there are 0 sources for 1 endpoints (give one source per endpoint, in their order)"]
         .assert_eq(&refused(vec![]));
-    expect!["endpoint `shop`, max_inflight: must be at least 1"].assert_eq(&refused(vec![memory(0)]));
+    expect!["endpoint `shop`, max_inflight: must be at least 1"].assert_eq(&refused(vec![Arc::new(Closed)]));
 }
 
 #[test]
@@ -40,7 +52,7 @@ fn a_plan_is_loaded_again_when_asked() {
         );
         std::fs::write(folder.join("p.plan.json"), text).unwrap();
     };
-    let mut config = Config::new(registries(), vec![memory(1)]);
+    let mut config = Config::new(registries(), vec![memory()]);
     config.folder = Some(folder.clone());
     let engine = Engine::load(config).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -20,6 +20,7 @@ fn engine() -> Engine {
         registry: Some(folder.join("registry")),
         plans: Some(folder.clone()),
         rows: RowsFrom::Data(vec![DataFile { file: folder.join("data.json"), pattern: None }]),
+        test_ops: true,
         ..Setup::default()
     };
     Engine::load(setup.config().unwrap().0).unwrap()

@@ -485,7 +485,7 @@ fn a_folder() {
     std::fs::remove_dir_all(&folder).unwrap();
     let (registries, warnings) = loaded.unwrap();
     assert_eq!(registries.endpoints.iter().len(), 1);
-    expect!["/tmp/anabranch-registry-22960/parms.toml: is not a registry file and is not read (did you mean `params.toml`?)"]
+    expect!["/tmp/anabranch-registry-11792/parms.toml: is not a registry file and is not read (did you mean `params.toml`?)"]
         .assert_eq(&warnings[0].to_string());
     let missing = Registries::load(&folder, None).unwrap_err().to_string();
     assert!(missing.contains("the registry folder cannot be read"), "{missing}");
