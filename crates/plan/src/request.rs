@@ -185,8 +185,10 @@ impl Request {
         for (name, value) in overrides {
             let entry = settable(name, params);
             let set = entry.and_then(|entry| match entry.shape {
-                Shape::One => Ok(self.params[entry.index] = scalar(entry, value)?),
-                Shape::List => Ok(self.params.set_list(entry.index, list(entry, value)?.map(Arc::new))),
+                Shape::One => scalar(entry, value).map(|value| self.params[entry.index] = value),
+                Shape::List => {
+                    list(entry, value).map(|list| self.params.set_list(entry.index, list.map(Arc::new)))
+                }
             });
             wrong.extend(set.err());
         }
