@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_plan::{Engine, Error, Plan, Problem, Problems};
+use anabranch_text::Plain;
 use serde_json::{Map, Value, json};
 
 use crate::assemble::{Places, assemble, in_typescript, wrong_kinds};
 use crate::child::Worker;
-use crate::job::{EndpointName, Fault, Job, Made};
+use crate::job::{At, EndpointName, Fault, Job, Made};
 use crate::make::make;
 use crate::sources::{ENDING, SourceFile, Sources, look};
 use crate::surface;
@@ -17,6 +18,10 @@ use crate::surface;
 /// The CPU time and the memory that a plan's code may use.
 const TIME: Duration = Duration::from_secs(2);
 const MEMORY: usize = 64 << 20;
+
+/// The most lines of a plan's code that are printed; the prelude has a smaller bound, but is code that runs beside the
+/// plan's own.
+const MOST_LINES: usize = 1_000;
 
 /// Compiles plans written in TypeScript.
 #[derive(Clone, Debug)]
@@ -31,6 +36,8 @@ pub struct Outcome {
     pub files: Vec<SourceFile>,
     /// The plan, or all that is wrong with it.
     pub built: Result<Built, Problems>,
+    /// The lines that its code printed with `console.log`, each with its place: `feed.plan.ts:7: text`.
+    pub printed: Vec<String>,
 }
 
 /// A plan that was compiled.
@@ -59,7 +66,7 @@ impl Compiler {
             Ok(sources) => sources,
             Err(problem) => {
                 let file = SourceFile { path: file.to_owned(), look };
-                return Outcome { files: vec![file], built: Err(problem.into()) };
+                return Outcome { files: vec![file], built: Err(problem.into()), printed: Vec::new() };
             }
         };
         let job = job(engine, &sources);
@@ -67,12 +74,22 @@ impl Compiler {
             None => Ok(make(&job, &mut sources)),
             Some(worker) => worker.make(&job, &mut sources),
         };
-        let built = match made {
-            Ok(made) => check(engine, file, &sources, &made),
-            Err(trouble) => Err(sources.problem(None, trouble.to_string(), None).into()),
+        let (built, printed) = match made {
+            Ok(made) => {
+                let lines = made.printed.iter().take(MOST_LINES);
+                let lines = lines.map(|(at, text)| printed_line(&sources, *at, text)).collect();
+                (check(engine, file, &sources, &made), lines)
+            }
+            Err(trouble) => (Err(sources.problem(None, trouble.to_string(), None).into()), Vec::new()),
         };
-        Outcome { files: sources.into_looked_at(), built }
+        Outcome { files: sources.into_looked_at(), built, printed }
     }
+}
+
+/// A line that the code printed, with nothing in it that a terminal would obey.
+fn printed_line(sources: &Sources, at: Option<At>, text: &str) -> String {
+    let place = sources.problem(at, "", None).place;
+    format!("{place}: {}", Plain(text))
 }
 
 fn job(engine: &Engine, sources: &Sources) -> Job {

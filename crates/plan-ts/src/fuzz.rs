@@ -49,7 +49,10 @@ fn references(made: &Made) {
         assert!(node.site.is_none_or(|site| is_site(site.into())), "a node is at no site");
         sites_in(&node.options, &is_site);
     }
-    assert!(plan.outputs.iter().all(|&output| (output as usize) < plan.nodes.len()), "an output is no node");
+    assert!(
+        plan.outputs.iter().all(|(output, _)| (*output as usize) < plan.nodes.len()),
+        "an output is no node"
+    );
 }
 
 fn sites_in(value: &Value, is_site: &dyn Fn(u64) -> bool) {

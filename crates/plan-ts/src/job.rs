@@ -92,6 +92,8 @@ pub(crate) struct Made {
     /// The plan, unless the code did not get so far.
     pub(crate) plan: Option<MadePlan>,
     pub(crate) sites: Vec<Site>,
+    /// The lines that the code printed, and where.
+    pub(crate) printed: Vec<(Option<At>, String)>,
 }
 
 /// Something wrong with the sources.
@@ -117,8 +119,8 @@ pub(crate) struct MadePlan {
     /// The call of `definePlan`.
     pub(crate) site: Option<u32>,
     pub(crate) nodes: Vec<MadeNode>,
-    /// The nodes whose rows are the answer.
-    pub(crate) outputs: Vec<u32>,
+    /// The nodes whose rows are the answer, and the names of those that have one.
+    pub(crate) outputs: Vec<(u32, Option<String>)>,
     /// Capabilities that the plan requires, their payloads, and the calls that say so.
     pub(crate) capabilities: Vec<(String, Value, Option<u32>)>,
 }

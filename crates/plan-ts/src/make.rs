@@ -23,9 +23,17 @@ pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
         }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
-    let Recorded { faults, plan } = sandbox::run(job, Program { modules, imports: found.targets.clone() });
+    let recorded = sandbox::run(job, Program { modules, imports: found.targets.clone() });
+    let Recorded { faults, plan, printed } = recorded;
     let faults = faults.into_iter().map(|said| found.place(said, &units, &sites)).collect();
-    Made { faults, plan, sites }
+    let printed = printed.into_iter().map(|line| {
+        let at = line.stack.and_then(|(file, row, column)| {
+            let start = units.get(&file)?.original(row, column);
+            Some(At { file, start, end: start })
+        });
+        (at, line.text)
+    });
+    Made { faults, plan, sites, printed: printed.collect() }
 }
 
 /// The files that a plan is made of, by number.

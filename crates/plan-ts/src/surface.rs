@@ -62,7 +62,8 @@ pub(crate) fn option(param: &ParamSpec) -> String {
 /// Another name for the same option, if it has one: what is called `by` is also called `key`.
 pub(crate) fn alias(spec: &Spec, param: &ParamSpec) -> Option<&'static str> {
     let taken = || spec.params.iter().any(|other| other.name == "key");
-    (param.name == "by" && param.kind == ParamKind::Key && !taken()).then_some("key")
+    let names_keys = matches!(param.kind, ParamKind::Key | ParamKind::SortKeys);
+    (param.name == "by" && names_keys && !taken()).then_some("key")
 }
 
 /// What an option is if it is left out, where plan JSON has no default.

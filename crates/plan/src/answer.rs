@@ -1,8 +1,9 @@
-//! Answers: the rows of a request's outputs, and how they are written.
+//! Answers: the rows of a plan's outputs, and how they are written.
 
 use std::fmt;
 use std::io::Write as _;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anabranch_rows::{Column, Key, Kind, Rows};
 use serde::Serialize;
@@ -12,18 +13,20 @@ use crate::ledger::LedgerEntry;
 use crate::registry::Keys;
 use crate::value::Scalar;
 
-/// What a request is answered.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What the asker calls the request, or the name it was given.
+    /// The caller's name for the request, or one that was made up.
     pub request_id: RequestId,
-    /// The name of this very run.
+    /// The name of this run.
     pub engine_request_id: RequestId,
     /// The rows of each output of the plan, in its order.
     pub outputs: Vec<Rows>,
-    /// What did not go as the plan would have it.
+    /// The names of the outputs.
+    pub output_names: Arc<[String]>,
+    /// The degraded parts of the answer.
     pub ledger: Vec<LedgerEntry>,
-    /// What was asked of the sources.
+    /// The reads that it took.
     pub stats: Stats,
 }
 
@@ -49,12 +52,12 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// What a request asked of its sources.
+/// The reads of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Trips.
+    /// Round trips to sources.
     pub trips: u32,
-    /// Commands.
+    /// Commands in these trips.
     pub commands: u32,
 }
 
@@ -63,6 +66,8 @@ pub struct Stats {
 pub struct Candidate<'a> {
     /// Its id.
     pub id: i64,
+    /// The output that it is a row of, by its place among [`Answer::outputs`].
+    pub output: usize,
     rows: &'a Rows,
     row: usize,
 }
@@ -83,24 +88,56 @@ impl Candidate<'_> {
 impl Answer {
     /// The rows of all outputs, one after the other.
     pub fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
-        self.outputs
-            .iter()
-            .flat_map(|rows| rows.iter().map(move |row| Candidate { id: rows.batch().ids()[row], rows, row }))
+        self.outputs.iter().enumerate().flat_map(|(output, rows)| {
+            rows.iter().map(move |row| Candidate { id: rows.batch().ids()[row], output, rows, row })
+        })
     }
 
-    /// Writes the answer as one line of JSON, without the newline. Null cells are left out; numbers that JSON cannot
-    /// write are `null`.
+    /// The rows of the output of this name.
+    pub fn output(&self, name: &str) -> Option<&Rows> {
+        let at = self.output_names.iter().position(|other| other == name)?;
+        self.outputs.get(at)
+    }
+
+    /// Writes the answer as one line of JSON, without the newline: the rows of all outputs in one list, as rankd does.
+    /// Null cells are left out; numbers that JSON cannot write are `null`.
     pub fn write_json(&self, keys: &Keys, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"request_id\":");
-        write(out, &self.request_id.to_string());
-        out.extend_from_slice(b",\"engine_request_id\":");
-        write(out, &self.engine_request_id.to_string());
+        self.write_head(out);
         out.extend_from_slice(b",\"candidates\":[");
         let mut first = true;
         for rows in &self.outputs {
             write_rows(rows, keys, &mut first, out);
         }
-        out.extend_from_slice(b"],\"ledger\":");
+        out.push(b']');
+        self.write_ledger(out);
+    }
+
+    /// The same with one list of rows per output: `{.., "outputs": {"main": [..], "ads": [..]}, ..}`.
+    pub fn write_json_by_output(&self, keys: &Keys, out: &mut Vec<u8>) {
+        self.write_head(out);
+        out.extend_from_slice(b",\"outputs\":{");
+        for (at, (name, rows)) in self.output_names.iter().zip(&self.outputs).enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            write(out, name);
+            out.extend_from_slice(b":[");
+            write_rows(rows, keys, &mut true, out);
+            out.push(b']');
+        }
+        out.push(b'}');
+        self.write_ledger(out);
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"request_id\":");
+        write(out, &self.request_id.to_string());
+        out.extend_from_slice(b",\"engine_request_id\":");
+        write(out, &self.engine_request_id.to_string());
+    }
+
+    fn write_ledger(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"ledger\":");
         write(out, &self.ledger);
         out.push(b'}');
     }

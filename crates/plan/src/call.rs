@@ -5,19 +5,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_engine::clock::Clock;
+use anabranch_rows::Rows;
 
 use crate::bounds::Budget;
 use crate::document::StaleTerms;
 use crate::inspect::{Observer, Recording};
+use crate::request::{Request, RequestValues, UserId};
 use crate::source::{self, Reply, Shared, Spoiled, StaleReads, StaleUse};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
 pub struct Call {
-    /// The id of the user that the request is for.
-    pub user: i64,
+    /// The user that the request is for.
+    pub user: UserId,
     /// The parameters, by their place in the registry.
     pub params: Values,
+    /// The rows that the request brings, if it brings any.
+    pub candidates: Option<Rows>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The trips made so far.
@@ -73,10 +77,16 @@ impl Tally {
 
 impl Call {
     /// A request that reads from the sources and is not inspected.
-    pub fn new(user: i64, params: Values, clock: Arc<dyn Clock>) -> Call {
+    pub fn of(request: Request, clock: Arc<dyn Clock>) -> Call {
+        Call::with(request.values, clock)
+    }
+
+    fn with(values: RequestValues, clock: Arc<dyn Clock>) -> Call {
+        let RequestValues { user, params, candidates } = values;
         Call {
             user,
             params,
+            candidates,
             clock,
             tally: Tally::default(),
             budget: Budget::default(),
@@ -95,7 +105,12 @@ impl Call {
             }
             Answers::Live | Answers::Stale(_) => Answers::Stale(StaleReads::new(terms)),
         };
-        let call = Call::new(self.user, self.params.clone(), Arc::clone(&self.clock));
+        let values = RequestValues {
+            user: self.user.clone(),
+            params: self.params.clone(),
+            candidates: self.candidates.clone(),
+        };
+        let call = Call::with(values, Arc::clone(&self.clock));
         Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
     }
 

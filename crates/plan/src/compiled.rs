@@ -8,8 +8,7 @@ use anabranch_rows::{Key, Kind, Rows};
 
 use crate::call::Call;
 use crate::document::{Range, StaleTerms};
-use crate::expr::Filter;
-use crate::op::{Choice, Demand, Form, NamedFile, Op, Rule};
+use crate::op::{Choice, Condition, Demand, Form, NamedFile, Op, Rule};
 use crate::registry::Registries;
 use crate::schema::Schema;
 use crate::source::Reader;
@@ -28,6 +27,8 @@ pub struct Compiled {
     pub policies: Policies,
     /// The stages whose rows are the answer, in order.
     pub outputs: Vec<usize>,
+    /// The names of the outputs.
+    pub output_names: Arc<[String]>,
     /// How many tables of shared reads a request needs.
     pub shared_reads: usize,
     /// What a stage without rows of its own hands over.
@@ -84,6 +85,8 @@ pub struct PlanNode {
     pub made: Vec<MadeColumn>,
     /// Whether it was added behind the one node that it is the region of.
     pub alone: bool,
+    /// Whether it reads for the node of the same id, with rows that are there before those of that node.
+    pub early: bool,
     /// The facts that no request needs.
     pub about: About,
 }
@@ -210,8 +213,8 @@ pub enum What {
         node: usize,
         /// What its condition must come out as.
         open: bool,
-        /// The condition.
-        when: Arc<Filter>,
+        /// The condition; the stage whose first row it reads, if it reads one, is the gate's only input.
+        when: Condition,
     },
     /// Goes on with the rows of a region, or what stands in for them.
     Exit(usize),
@@ -292,6 +295,9 @@ impl Compiled {
             ops.join(" > ")
         };
         match &self.stages[stage.index()].what {
+            What::Wait(node) if self.nodes[*node].early => {
+                format!("{}, read early ({})", ids(&[*node]), ops(&[*node]))
+            }
             What::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
             What::Chain(nodes) if nodes.len() > 3 => {
                 let ends = [nodes[0], nodes[nodes.len() - 1]];

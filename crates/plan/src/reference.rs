@@ -170,7 +170,9 @@ fn describe(page: &mut String, spec: &Spec) {
         .filter(|param| param.required)
         .map(|param| (param.name.to_owned(), sample(spec, param)))
         .collect();
-    let node = serde_json::json!({"node_id": "example", "op": spec.name, "inputs": inputs, "params": params});
+    let (inputs, params) = (serde_json::json!(inputs), serde_json::Value::Object(params));
+    let node =
+        format!(r#"{{"node_id": "example", "op": "{}", "inputs": {inputs}, "params": {params}}}"#, spec.name);
     let gap = if spec.params.is_empty() { "" } else { "\n" };
     writeln!(page, "{gap}```json\n{node}\n```").expect("a string takes all text");
 }
@@ -187,6 +189,7 @@ fn kind(kind: ParamKind) -> String {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
         ParamKind::Key => "key: its name or number".to_owned(),
+        ParamKind::SortKeys => "key, or list of keys and of `{\"key\": key, \"order\": order}`".to_owned(),
         ParamKind::Node => "id of a node".to_owned(),
         ParamKind::Nodes => "list of ids of nodes".to_owned(),
         ParamKind::Endpoint(Some(kind)) => format!("{kind} endpoint: its name or id"),
@@ -208,6 +211,7 @@ fn sample(spec: &Spec, param: &ParamSpec) -> serde_json::Value {
         (ParamKind::Text, _) => "text".into(),
         (ParamKind::Choice(words), _) => words[0].into(),
         (ParamKind::Key, _) => "score".into(),
+        (ParamKind::SortKeys, _) => serde_json::json!([{"key": "score", "order": "desc"}, "id"]),
         (ParamKind::Node, _) => "b".into(),
         (ParamKind::Nodes, _) => serde_json::json!(["a", "b"]),
         (ParamKind::Endpoint(_), _) => "catalog".into(),

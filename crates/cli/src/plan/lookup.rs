@@ -9,7 +9,7 @@ use anabranch_text::closest;
 
 use super::project_args::{PROJECT_FILE, no_folder};
 use crate::failure::Failure;
-use crate::worker;
+use crate::{out, worker};
 
 /// The endings of plan files: written by people, and read by the engine.
 pub(super) const SOURCE: &str = ".plan.ts";
@@ -77,7 +77,7 @@ pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// What a name on the command line means.
+/// The meaning of a name on the command line.
 enum Found {
     /// A file to compile.
     Source(PathBuf),
@@ -107,9 +107,36 @@ pub(super) fn built(engine: &Engine, file: &Path) -> Result<Built, Failure> {
     Ok(compile(engine, file).built?)
 }
 
-/// Compiles a plan from its source, and says which files it was made of.
+/// Compiles a plan from its source, and says which files it was made of. The lines that its code prints go to stderr.
 pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
-    Compiler::new(worker::here()).compile(engine, file, &root_of(engine, file))
+    let outcome = Compiler::new(worker::here()).compile(engine, file, &root_of(engine, file));
+    outcome.printed.iter().for_each(|line| out::note(line));
+    outcome
+}
+
+/// Warns if a built plan differs from the source beside it.
+pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
+    let Some(stem) = name.strip_suffix(BUILT) else { return };
+    let source = PathBuf::from(format!("{stem}{SOURCE}"));
+    if !source.is_file() {
+        return;
+    }
+    let parsed = |text: &str| -> Option<serde_json::Value> {
+        let mut plan: serde_json::Value = serde_json::from_str(text).ok()?;
+        // Another version of the compiler differs in this alone.
+        plan.as_object_mut()?.remove("built_by");
+        Some(plan)
+    };
+    let same = match (compile(engine, &source).built, read(Path::new(name))) {
+        (Ok(built), Ok(text)) => parsed(&built.text) == parsed(&text),
+        _ => false,
+    };
+    if !same {
+        let source = source.display();
+        out::note(&format!(
+            "warning: {name} differs from {source}; `anabranch plan build` compiles it again"
+        ));
+    }
 }
 
 /// The folder that a plan's imports must be in: that of all plans, if it is one of them.

@@ -61,7 +61,7 @@ fn as_json(spec: &Spec) -> serde_json::Value {
     json!({"op": spec.name, "doc": spec.doc, "inputs": spec.inputs, "params": params})
 }
 
-/// What a parameter takes, in words.
+/// The type of a parameter, in words.
 fn kind(kind: ParamKind) -> String {
     match kind {
         ParamKind::Int(least, most) => match (least, most) {
@@ -74,6 +74,7 @@ fn kind(kind: ParamKind) -> String {
         ParamKind::Text => "string".to_owned(),
         ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
         ParamKind::Key => "key".to_owned(),
+        ParamKind::SortKeys => "key or list of keys".to_owned(),
         ParamKind::Node => "node".to_owned(),
         ParamKind::Nodes => "nodes".to_owned(),
         ParamKind::Endpoint(None) => "endpoint".to_owned(),

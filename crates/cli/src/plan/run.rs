@@ -52,6 +52,9 @@ pub(crate) struct Run {
     /// Writes the answer as a table.
     #[arg(long)]
     table: bool,
+    /// Writes one list of rows per output of the plan, by its name.
+    #[arg(long, conflicts_with = "table")]
+    by_output: bool,
 }
 
 impl Run {
@@ -76,6 +79,7 @@ impl Run {
         let plan = lookup::plan(&engine, &self.plan)?;
         self.project.warn_without_rows(&plan)?;
         out::warnings(&lookup::warnings(&engine, &self.plan, &plan));
+        lookup::warn_if_behind(&engine, &self.plan);
         let text = request::text(self.request.as_deref())?;
         let request = request::parse(&text, engine.registries())?;
         if let Some(other) = request.plan.as_deref().filter(|other| *other != plan.name()) {
@@ -129,7 +133,10 @@ impl Run {
             return out::data(&table(answer, engine.registries()).text(0));
         }
         let mut line = Vec::new();
-        answer.write_json(&engine.registries().keys, &mut line);
+        match self.by_output {
+            true => answer.write_json_by_output(&engine.registries().keys, &mut line),
+            false => answer.write_json(&engine.registries().keys, &mut line),
+        }
         line.push(b'\n');
         out::data(str::from_utf8(&line).expect("JSON is text"))
     }
@@ -160,13 +167,17 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
     table
 }
 
-/// The answer as a table: ids, then the columns that some row has, by key.
+/// The answer as a table: outputs if there are several, ids, then the columns that some row has, by key.
 pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
     let keys = &registries.keys;
     let has = |key| answer.candidates().any(|candidate| candidate.get(key).is_some());
     let columns: Vec<_> = keys.iter().filter(|entry| has(entry.key)).collect();
-    let mut table = Table::new(["id"].into_iter().chain(columns.iter().map(|entry| entry.name.as_str())));
+    // Which output a row is of is news only if there are several.
+    let several = answer.outputs.len() > 1;
+    let head = several.then_some("output").into_iter().chain(["id"]);
+    let mut table = Table::new(head.chain(columns.iter().map(|entry| entry.name.as_str())));
     for candidate in answer.candidates() {
+        let output = several.then(|| answer.output_names[candidate.output].clone());
         let cell = |entry: &&anabranch_plan::KeyEntry| match candidate.get(entry.key) {
             None => String::new(),
             Some(Scalar::Int(value)) => value.to_string(),
@@ -174,7 +185,8 @@ pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
             Some(Scalar::Bool(value)) => value.to_string(),
             Some(Scalar::Text(value)) => value.to_string(),
         };
-        table.row([candidate.id.to_string()].into_iter().chain(columns.iter().map(cell)));
+        let head = output.into_iter().chain([candidate.id.to_string()]);
+        table.row(head.chain(columns.iter().map(cell)));
     }
     table
 }

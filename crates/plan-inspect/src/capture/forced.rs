@@ -10,7 +10,7 @@ use anabranch_engine::{Graph as _, NodeId};
 use anabranch_plan::Call;
 use anabranch_plan::expr::{Filter, Pred, Scope};
 use anabranch_plan::inspect::{Compiled, Home, ObservedRead, Observer, PlanNode, Region, What};
-use anabranch_plan::{Error, Form, Inputs, LedgerEntry, OpError, Plan, Schema, Started, Wait};
+use anabranch_plan::{Condition, Error, Form, Inputs, LedgerEntry, OpError, Plan, Schema, Started, Wait};
 use anabranch_rows::Rows;
 use anabranch_text::Problems;
 use tokio::sync::Notify;
@@ -130,7 +130,7 @@ fn expected(plan: &Compiled, node: &str) -> HashSet<usize> {
 fn force(plan: &mut Compiled, stage: usize, fate: Fate, stand_for: &mut Vec<Option<usize>>) {
     let node = plan.first_node(stage);
     let what = match fate {
-        Fate::Drop => What::Gate { node, open: true, when: Arc::new(never(plan)) },
+        Fate::Drop => What::Gate { node, open: true, when: never(plan) },
         Fate::Fail | Fate::Wait => {
             // A node of its own: other stages may go by the one that it stands for.
             stand_for.push(plan.last_node(stage));
@@ -144,12 +144,12 @@ fn force(plan: &mut Compiled, stage: usize, fate: Fate, stand_for: &mut Vec<Opti
 }
 
 /// A condition that does not hold.
-fn never(plan: &Compiled) -> Filter {
+fn never(plan: &Compiled) -> Condition {
     let registries = &plan.registries;
     let schema = Schema::new([]);
     let scope = Scope { keys: &registries.keys, params: &registries.params, schema: &schema };
     let filter = Filter::compile(&Pred::Const(false), scope, "replay", &mut Problems::default());
-    filter.expect("a constant is a condition")
+    Condition { filter: Arc::new(filter.expect("a constant is a condition")), on: None }
 }
 
 struct ForcedNode(Fate);

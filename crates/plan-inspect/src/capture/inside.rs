@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::load::Capture;
 use super::replay::{Replayer, again, written};
-use crate::why::{Asked, Seen, Why};
+use crate::why::{Seen, Why};
 use anabranch_plan::Plan;
 use anabranch_plan::Registries;
 use anabranch_plan::inspect::{Compiled, PlanNode};
@@ -30,10 +30,9 @@ impl Replayer {
         }
         let plan = self.plan_of(capture)?;
         let request = capture.request_to(&plan)?;
-        let asked = Asked { user: request.user_id, params: request.params };
         let (seen, answer) = self.watch(&plan, capture).await?;
         let answer = answer.ok_or(Error::Changed { address: capture.address })?;
-        crate::why::of(&plan, asked, &answer, &seen, row).map_err(|error| Error::Plan(Box::new(error)))
+        crate::why::of(&plan, request, &answer, &seen, row).map_err(|error| Error::Plan(Box::new(error)))
     }
 
     /// The rows that a node of a captured request had; of one that failed, those of nodes before the one that did.
@@ -56,6 +55,7 @@ impl Replayer {
             request_id: name(&outcome.request_id),
             engine_request_id: name(&outcome.engine_request_id),
             outputs: vec![rows],
+            output_names: Arc::new([nodes[number].id.clone()]),
             ledger: outcome.ledger.clone(),
             stats: Stats::default(),
         };
@@ -80,7 +80,7 @@ impl Replayer {
 fn numbered(plan: &Compiled, id: &str) -> Result<usize, Error> {
     let is = |node: &PlanNode| node.id == id || node.about.also.iter().any(|also| also == id);
     let known = || plan.nodes.iter().filter(|node| !node.alone).map(|node| node.id.clone()).collect();
-    plan.nodes.iter().position(is).ok_or_else(|| Error::NoNode {
+    plan.nodes.iter().rposition(is).ok_or_else(|| Error::NoNode {
         plan: plan.name.clone(),
         node: id.to_owned(),
         known: known(),

@@ -11,8 +11,8 @@ use super::recorded::RecordedFrom;
 use super::replies::{self, Replies};
 use super::sets::CAPTURE;
 use anabranch_plan::Plan;
-use anabranch_plan::Request;
 use anabranch_plan::inspect::NamedFile;
+use anabranch_plan::{Request, UserId};
 
 /// A capture, read from its store and checked.
 #[derive(Clone, Debug)]
@@ -94,8 +94,8 @@ impl Capture {
         name.unwrap_or_default().to_owned()
     }
 
-    /// Who asked.
-    pub fn user_id(&self) -> Option<i64> {
+    /// The user of the request.
+    pub fn user_id(&self) -> Option<UserId> {
         parts::user_of(&self.request)
     }
 

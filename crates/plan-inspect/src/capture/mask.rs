@@ -75,6 +75,15 @@ impl Masks {
         masked
     }
 
+    /// The candidates of a request, masked; what is behind them is noted.
+    pub(super) fn candidates(&self, rows: &Rows, behind: &mut Behind) -> Rows {
+        let mut masked = rows.clone();
+        for (key, column) in rows.batch().columns().iter().filter(|(key, _)| self.has(*key)) {
+            masked = masked.with_column(*key, self.column(column, behind));
+        }
+        masked
+    }
+
     fn list(&self, list: &List) -> List {
         let (mut ints, mut texts) = (Vec::new(), Vec::new());
         for item in list.items() {

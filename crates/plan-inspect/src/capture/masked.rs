@@ -31,9 +31,11 @@ struct Made {
 }
 
 impl Masking {
-    pub(super) fn new(masks: Arc<Masks>, params: Values, replies: Replies) -> Arc<Masking> {
+    /// `behind` are the values behind the pseudonyms that the request itself holds.
+    pub(super) fn new(masks: Arc<Masks>, params: Values, replies: Replies, behind: Behind) -> Arc<Masking> {
         let model = Model::new(Arc::new(Cover::new(&replies)));
-        Arc::new(Masking { masks, params, model, replies, made: Mutex::default() })
+        let made = Mutex::new(Made { behind, exchanges: Vec::new() });
+        Arc::new(Masking { masks, params, model, replies, made })
     }
 
     /// The reply to a reader that reads for masked rows.
@@ -41,7 +43,7 @@ impl Masking {
         let ReadRequest { reader, rows, keys, call, stale } = *request;
         let mut made = self.lock();
         let unmasked = self.masks.unmasked(rows, reader.pattern.keys(), &made.behind);
-        let real = reader.pattern.apply_with(&unmasked, call.user, &self.params);
+        let real = reader.pattern.apply_with(&unmasked, &call.user, &self.params);
         let reply = self.model.read(endpoint, reader, &real);
         let reply = match reply {
             Ok(reply) => Ok(Reply { data: self.masked(reply.data, &reader.read, &mut made.behind), ..reply }),

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_content::{Address, Value};
+use anabranch_rows::{Batch, Column, Key, Rows};
 
+use super::bytes::{Give, Take};
+use super::values::{give_data, take_data};
 use anabranch_engine::Failure;
 use anabranch_plan::Answer;
 use anabranch_plan::LedgerEntry;
-use anabranch_plan::Request;
+use anabranch_plan::source::Data;
 use anabranch_plan::{Error as PlanError, OpError};
-use anabranch_plan::{List, Scalar};
-use anabranch_plan::{Registries, Shape};
+use anabranch_plan::{KeyKind, Keys, List, Registries, Request, Scalar, Shape, UserId};
 use anabranch_rows::Kind;
 
 /// The version of all of these.
@@ -165,22 +167,27 @@ impl Outcome {
 
 /// A request; its parameters go by their names, nulls too: what is not there, nobody knew of.
 pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<u8> {
-    let set = registries.params.iter().zip(&request.params).map(|(entry, value)| {
-        let value = match (request.params.list(entry.index), value) {
+    let set = registries.params.iter().zip(request.params()).map(|(entry, value)| {
+        let value = match (request.params().list(entry.index), value) {
             (Some(list), _) => Value::List(list.items().map(|item| encode_scalar(&item)).collect()),
             (None, Some(value)) => encode_scalar(value),
             (None, None) => Value::Null,
         };
         (entry.name.clone(), value)
     });
+    let user = match request.user_id().as_int() {
+        Some(id) => Value::Int(id),
+        None => Value::Text(request.user_id().to_string()),
+    };
     let mut fields = vec![
-        ("user_id", Value::Int(request.user_id)),
+        ("user_id", user),
         ("request_id", text_or_null(request.request_id.as_deref())),
         ("plan", text_or_null(request.plan.as_deref())),
         ("params", Value::Map(set.collect())),
     ];
+    fields.extend(request.candidates().map(|rows| ("candidates", candidates(rows, &registries.keys))));
     // A plan that asks for the time is replayed at the same one.
-    fields.extend(request.params.known_now().map(|now| ("now", Value::Float(now))));
+    fields.extend(request.params().known_now().map(|now| ("now", Value::Float(now))));
     encode(fields)
 }
 
@@ -208,14 +215,20 @@ fn decode_list(values: &[Value], kind: Kind) -> Option<List> {
 /// that it does not have keep their defaults.
 pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Request, Unreadable> {
     let mut map = Fields::decode(bytes)?;
-    let Value::Int(user_id) = map.take("user_id")? else { return Err(wrong("user_id")) };
-    let mut request = Request::new(user_id, registries);
+    let user = user(map.take("user_id")?).ok_or_else(|| wrong("user_id"))?;
+    let mut request = Request::new(user, registries);
+    // Captures had no candidates before requests did.
+    if let Some(Value::Map(columns)) = map.0.remove("candidates") {
+        let rows = rows(&columns, &registries.keys).ok_or_else(|| wrong("candidates"))?;
+        request.set_candidates(rows, registries).map_err(|error| Unreadable::Broken(error.detail))?;
+    }
     request.request_id = map.text_or_null("request_id")?;
     request.plan = map.text_or_null("plan")?;
     let Value::Map(params) = map.take("params")? else { return Err(wrong("params")) };
+    let mut set = request.params().clone();
     match map.0.remove("now") {
         None => {}
-        Some(Value::Float(now)) => request.params.set_now(now),
+        Some(Value::Float(now)) => set.set_now(now),
         Some(_) => return Err(wrong("now")),
     }
     map.end()?;
@@ -228,7 +241,7 @@ pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Re
             };
             let no_list =
                 || Unreadable::Broken(format!("its parameter `{}` is no {}", entry.name, entry.type_name()));
-            request.params.set_list(entry.index, Some(Arc::new(list.ok_or_else(no_list)?)));
+            set.set_list(entry.index, Some(Arc::new(list.ok_or_else(no_list)?)));
             continue;
         }
         let value = match params.get(&entry.name) {
@@ -243,28 +256,75 @@ pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Re
         if value.as_ref().is_some_and(|value| value.kind() != entry.kind) {
             return Err(Unreadable::Broken(format!("its parameter `{}` is no {}", entry.name, entry.kind)));
         }
-        request.params[entry.index] = value;
+        set[entry.index] = value;
     }
+    request.restore_params(set, registries).map_err(|error| Unreadable::Broken(error.detail))?;
     Ok(request)
 }
 
-/// Who asked.
-pub(super) fn user_of(bytes: &[u8]) -> Option<i64> {
-    match Fields::decode(bytes).ok()?.take("user_id").ok()? {
-        Value::Int(user) => Some(user),
+/// The user of a request.
+pub(super) fn user_of(bytes: &[u8]) -> Option<UserId> {
+    user(Fields::decode(bytes).ok()?.take("user_id").ok()?)
+}
+
+fn user(value: Value) -> Option<UserId> {
+    match value {
+        Value::Int(id) => Some(id.into()),
+        Value::Text(name) => Some(name.as_str().into()),
         _ => None,
     }
+}
+
+/// Candidates: their columns by the names of the keys, the ids among them.
+fn candidates(rows: &Rows, keys: &Keys) -> Value {
+    let rows = rows.compact();
+    let named = |key: Key| keys.get(key).map(|entry| entry.name.clone());
+    let columns = rows.batch().columns().iter();
+    let columns = columns.filter_map(|(key, column)| Some((named(*key)?, bytes_of(column.clone()))));
+    let ids = Column::ints(rows.ids().map(Some));
+    Value::Map(columns.chain([(ID.to_owned(), bytes_of(ids))]).collect())
+}
+
+/// What the ids are called; the key of this name is the ids.
+const ID: &str = "id";
+
+fn bytes_of(column: Column) -> Value {
+    let mut to = Give::default();
+    give_data(&Data::Columns(vec![column]), &mut to);
+    Value::Bytes(to.0.into())
+}
+
+/// Candidates with those columns that are registered, and still of their kind.
+fn rows(columns: &BTreeMap<String, Value>, keys: &Keys) -> Option<Rows> {
+    let mut ids = None;
+    let mut found = Vec::new();
+    for (name, value) in columns {
+        let Value::Bytes(bytes) = value else { return None };
+        let mut from = Take(bytes);
+        let Data::Columns(columns) = take_data(&mut from)? else { return None };
+        let column = columns.into_iter().next()?;
+        if name == ID {
+            ids = Some(column.as_int()?.values().clone());
+        } else if let Some(entry) = keys.named(name).filter(|it| it.kind == KeyKind::Column(column.kind())) {
+            found.push((entry.key, column));
+        }
+    }
+    let ids = ids?;
+    found
+        .iter()
+        .all(|(_, column)| column.len() == ids.len())
+        .then(|| Rows::new(Batch::with_columns(ids, found)))
 }
 
 fn text_or_null(text: Option<&str>) -> Value {
     text.map_or(Value::Null, |text| Value::Text(text.to_owned()))
 }
 
-fn map_of<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+fn map_of<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Vec<u8> {
+fn encode<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Vec<u8> {
     let Value::Map(mut map) = map_of(fields) else { unreachable!("it was made a map") };
     map.insert("version".to_owned(), Value::Int(VERSION));
     Value::Map(map).encode().expect("it is three maps deep at most")

@@ -7,7 +7,7 @@ use anabranch_content::{Address, Class, Cost, Lease, NewMemo, Store};
 use futures_util::future::try_join_all;
 
 use super::error::Error;
-use super::mask::Masks;
+use super::mask::{Behind, Masks};
 use super::masked::Masking;
 use super::parts::{Contents, Outcome, encode_request};
 use super::recorded::RecordedFrom;
@@ -144,7 +144,13 @@ impl Taken {
         replayer: &Replayer,
     ) -> Result<Option<Taken>, Error> {
         let mut request = self.request.clone();
-        request.params = masks.params(&self.request.params);
+        let mut behind = Behind::default();
+        let registries = &self.plan.compiled().registries;
+        let same = "a pseudonym is of the kind of its value";
+        request.restore_params(masks.params(self.request.params()), registries).expect(same);
+        if let Some(rows) = self.request.candidates() {
+            request.set_candidates(masks.candidates(rows, &mut behind), registries).expect(same);
+        }
         let mut outcome = self.outcome.clone();
         // What nodes said may hold anything.
         outcome
@@ -165,7 +171,8 @@ impl Taken {
             return Ok(Some(taken));
         }
         let plan = replayer.plan(&self.made_from())?;
-        let masking = Masking::new(Arc::clone(masks), self.request.params.clone(), self.replies());
+        let params = self.request.params().clone();
+        let masking = Masking::new(Arc::clone(masks), params, self.replies(), behind);
         let from = RecordedFrom::Masked(Arc::clone(&masking));
         let answer = again(&plan, taken.request.clone(), &taken.outcome, from, None).await;
         let Some((exchanges, behind)) = masking.take() else { return Ok(None) };

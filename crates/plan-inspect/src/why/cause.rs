@@ -11,7 +11,7 @@ use super::values::{at, column, json, name};
 use super::{Beside, Cause, Change, MOST_NAMED};
 use anabranch_plan::Scalar;
 use anabranch_plan::expr::Compare;
-use anabranch_plan::{Arg, Contract, Join, Keep, Matching, Repeats, Rule};
+use anabranch_plan::{Arg, Contract, Join, Keep, Matching, Repeats, Rule, Window};
 
 /// Why `node` does not have the row that its input `input` has at `last`.
 pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, input: usize) -> Cause {
@@ -32,8 +32,8 @@ pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, 
     let Some(rows) = rows else { return Cause::Unknown };
     match &table.node(node).about.rule {
         Some(Rule::Where(param)) => predicate(table, node, param, rows, position),
-        Some(Rule::First(count)) => first(table, trail, last, *count as usize),
-        Some(Rule::Top(by, count)) => top(table, *by, *count as usize, rows, position),
+        Some(Rule::Slice(window)) => slice(table, trail, last, *window),
+        Some(Rule::Top(by, window)) => top(table, by, *window, rows, position),
         Some(Rule::PerValue(key, count)) => per_value(table, *key, *count as usize, rows, position),
         Some(Rule::Once(key, keep)) => once(table, node, (*key, *keep), rows, position),
         Some(Rule::Parts(inputs, Repeats::Go)) => repeated(table, node, inputs, rows, position),
@@ -57,29 +57,47 @@ fn predicate(table: &Table<'_>, node: usize, param: &str, rows: &Rows, position:
     }
 }
 
-fn first(table: &Table<'_>, trail: &Trail<'_>, last: Spot, limit: usize) -> Cause {
-    let kept = Spot { position: limit.saturating_sub(1), ..last };
+fn slice(table: &Table<'_>, trail: &Trail<'_>, last: Spot, window: Window) -> Cause {
+    let Some(place) = place_behind(last.position, window.offset) else {
+        return Cause::Skipped { place: last.position + 1, offset: window.offset as usize };
+    };
+    let kept = Spot { position: (window.end() as usize).saturating_sub(1), ..last };
     let orders = sorted_at(table, trail, last).zip(sorted_at(table, trail, kept));
-    let behind = orders.filter(|((_, own), (_, other))| limit > 0 && own.node == other.node);
+    let behind = orders.filter(|((_, own), (_, other))| window.count > 0 && own.node == other.node);
     let behind = behind.and_then(|((by, own), (_, other))| {
         let rows = table.rows(own.node)?;
-        let behind = beside(table, by, rows, (own.position, other.position));
-        let needs = needs(by, &behind, at(rows, by.key, other.position).as_ref());
-        Some((behind, needs))
+        Some(beside(table, by, rows, (own.position, other.position)))
     });
     let (behind, needs) = behind.map_or((None, None), |(behind, needs)| (Some(behind), needs));
-    Cause::Limit { place: last.position + 1, limit, behind, needs }
+    limit(window, place, behind, needs)
 }
 
-fn top(table: &Table<'_>, by: SortKey, limit: usize, rows: &Rows, position: usize) -> Cause {
+fn top(table: &Table<'_>, by: &[SortKey], window: Window, rows: &Rows, position: usize) -> Cause {
     let row = rows.row(position);
-    let sorted = rows.sorted(&[by], None, &mut || false);
+    let sorted = rows.sorted(by, None, &mut || false);
     let place = sorted.as_ref().and_then(|sorted| sorted.iter().position(|other| other == row));
-    let place = place.filter(|place| (1..=*place).contains(&limit));
     let (Some(sorted), Some(place)) = (sorted, place) else { return Cause::Unknown };
-    let behind = beside(table, by, &sorted, (place, limit - 1));
-    let needs = needs(by, &behind, at(&sorted, by.key, limit - 1).as_ref());
-    Cause::Limit { place: place + 1, limit, behind: Some(behind), needs }
+    let Some(counted) = place_behind(place, window.offset) else {
+        return Cause::Skipped { place: place + 1, offset: window.offset as usize };
+    };
+    let kept = window.end() as usize;
+    if !(1..=place).contains(&kept) {
+        return Cause::Unknown;
+    }
+    let (behind, needs) = beside(table, by, &sorted, (place, kept - 1));
+    limit(window, counted, Some(behind), needs)
+}
+
+/// The place of a row behind those that are skipped, counted from 1.
+fn place_behind(position: usize, offset: u32) -> Option<usize> {
+    (position + 1).checked_sub(offset as usize).filter(|place| *place > 0)
+}
+
+fn limit(window: Window, place: usize, behind: Option<Beside>, needs: Option<Change>) -> Cause {
+    let Window { offset, count } = window;
+    // A smaller value could also put the row among those that are skipped.
+    let needs = needs.filter(|_| offset == 0);
+    Cause::Limit { place, limit: count as usize, offset: offset as usize, behind, needs }
 }
 
 /// The row after this one, if both are in the order of a column.
@@ -90,17 +108,29 @@ pub(super) fn next(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Option<B
     }
     let (by, own) = sorted_at(table, trail, spot)?;
     let (_, other) = sorted_at(table, trail, after).filter(|(_, other)| other.node == own.node)?;
-    Some(beside(table, by, table.rows(own.node)?, (own.position, other.position)))
+    Some(beside(table, by, table.rows(own.node)?, (own.position, other.position)).0)
 }
 
-fn beside(table: &Table<'_>, by: SortKey, rows: &Rows, (own, other): (usize, usize)) -> Beside {
-    Beside {
+/// The other row by the column that decides between them: the first in which they differ. And what would have put the
+/// row before it.
+fn beside(
+    table: &Table<'_>,
+    by: &[SortKey],
+    rows: &Rows,
+    (own, other): (usize, usize),
+) -> (Beside, Option<Change>) {
+    let named = |key: Key, position: usize| at(rows, key, position).map(|value| name(&value));
+    let differs = |by: &&SortKey| named(by.key, own) != named(by.key, other);
+    let by = *by.iter().find(differs).unwrap_or(&by[0]);
+    let beside = Beside {
         row: rows.batch().ids()[rows.row(other)],
         by: column(&table.plan.registries.keys, by.key),
         order: word(by.order).to_owned(),
         own: json(at(rows, by.key, own).as_ref()),
         other: json(at(rows, by.key, other).as_ref()),
-    }
+    };
+    let needs = needs(by, &beside, at(rows, by.key, other).as_ref());
+    (beside, needs)
 }
 
 /// What would stand before the other row: any value if that has none, and nothing for ids.
@@ -120,12 +150,12 @@ fn needs(by: SortKey, behind: &Beside, other: Option<&Scalar>) -> Option<Change>
 }
 
 /// The node that a row's order comes from, and the row's place there.
-fn sorted_at(table: &Table<'_>, trail: &Trail<'_>, mut spot: Spot) -> Option<(SortKey, Spot)> {
+fn sorted_at<'t>(table: &'t Table<'_>, trail: &Trail<'_>, mut spot: Spot) -> Option<(&'t [SortKey], Spot)> {
     // Each turn goes back to a node before it.
     loop {
         let node = table.node(spot.node);
         let keeps_order = match &node.about.rule {
-            Some(Rule::Sorted(by) | Rule::Top(by, _)) => return Some((*by, spot)),
+            Some(Rule::Sorted(by) | Rule::Top(by, _)) => return Some((by, spot)),
             Some(Rule::Parts(..) | Rule::Listed(_)) => false,
             Some(Rule::Joined(_)) => true,
             _ => match node.op.spec().contract {

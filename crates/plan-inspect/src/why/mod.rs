@@ -26,7 +26,6 @@ use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::LedgerEntry;
 use anabranch_plan::Request;
-use anabranch_plan::Values;
 use anabranch_plan::inspect::{Inspection, Observer};
 use anabranch_plan::{Plan, RunOptions};
 
@@ -163,6 +162,14 @@ pub struct Sorted {
     pub order: String,
     /// The row's value.
     pub value: Value,
+    /// The columns that decide between rows which are equal in the ones before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Sorted>,
+}
+
+/// For serde: a number that is left out.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Where a way ended.
@@ -228,16 +235,26 @@ pub enum Cause {
     },
     /// Too many came before it.
     Limit {
-        /// Its place, counted from 1; as a limit it would have kept it.
+        /// Its place behind the rows that are skipped, counted from 1; as a limit it would have kept it.
         place: usize,
         /// How many stay.
         limit: usize,
+        /// How many rows are skipped.
+        #[serde(skip_serializing_if = "is_zero")]
+        offset: usize,
         /// The last row that stayed, by what they are sorted by.
         #[serde(skip_serializing_if = "Option::is_none")]
         behind: Option<Beside>,
         /// Which value would have kept it, as in `> 0.5`, all else being equal.
         #[serde(skip_serializing_if = "Option::is_none")]
         needs: Option<Change>,
+    },
+    /// It is one of the first rows, which are skipped.
+    Skipped {
+        /// Its place, counted from 1.
+        place: usize,
+        /// How many rows are skipped.
+        offset: usize,
     },
     /// Too many of the same value came before it.
     Group {
@@ -388,16 +405,10 @@ pub struct LookedLists {
     pub unwanted: Option<OnList>,
 }
 
-/// Who asked, and with what parameters.
-pub(crate) struct Asked {
-    pub(crate) user: i64,
-    pub(crate) params: Values,
-}
-
 /// Says why a row is in the answer to a request, or is not.
 pub async fn why(plan: &Plan, request: Request, options: &RunOptions, row: i64) -> Result<Why, Error> {
     let seen = Seen::new(plan.compiled().nodes.len());
-    let asked = Asked { user: request.user_id, params: request.params.clone() };
+    let asked = request.clone();
     let observer: Arc<dyn Observer> = Arc::clone(&seen) as _;
     let inspection = Inspection { observer: Some(observer), ..Inspection::default() };
     let answer = plan.run_inspected(request, options, inspection).await.answer?;
@@ -405,7 +416,7 @@ pub async fn why(plan: &Plan, request: Request, options: &RunOptions, row: i64) 
 }
 
 /// The same for a request that was answered while its nodes were observed.
-pub(crate) fn of(plan: &Plan, asked: Asked, answer: &Answer, seen: &Seen, row: i64) -> Result<Why, Error> {
+pub(crate) fn of(plan: &Plan, asked: Request, answer: &Answer, seen: &Seen, row: i64) -> Result<Why, Error> {
     let table = table::Table::new(plan, asked, answer, seen)?;
     Ok(story::tell(&table, answer, row))
 }

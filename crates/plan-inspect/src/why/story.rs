@@ -1,6 +1,6 @@
 //! The ways of a row, from the nodes that brought it to where they end.
 
-use anabranch_rows::Order;
+use anabranch_rows::{Order, Rows, SortKey};
 
 use super::cause;
 use super::ends::{Ended, Ending, Spot, Trail};
@@ -24,7 +24,8 @@ pub(super) fn tell(table: &Table<'_>, answer: &Answer, row: i64) -> Why {
         Some(Ending::Dropped { node, .. }) => Verdict::Dropped { node: table.id(*node) },
         Some(Ending::Used { by }) => Verdict::Used { by: by.iter().map(|node| table.id(*node)).collect() },
     };
-    let idle = (0..table.plan.nodes.len()).filter(|node| table.rows(*node).is_none());
+    let idle =
+        (0..table.plan.nodes.len()).filter(|node| table.rows(*node).is_none() && !table.node(*node).early);
     Why {
         plan: table.plan.name.clone(),
         row,
@@ -47,7 +48,7 @@ fn way(table: &Table<'_>, trail: &Trail<'_>, ended: &Ended) -> Way {
         Ending::Answered => End::Answered {
             node: table.id(ended.last.node),
             place: ended.last.position + 1,
-            of: table.rows(ended.last.node).map_or(0, anabranch_rows::Rows::len),
+            of: table.rows(ended.last.node).map_or(0, Rows::len),
             before: cause::next(table, trail, ended.last),
         },
         Ending::Dropped { node, at } => End::Dropped {
@@ -98,21 +99,31 @@ pub(super) fn on_list(table: &Table<'_>, node: usize, position: usize) -> Option
 fn step(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Step {
     let node = table.node(spot.node);
     let sorted = match &node.about.rule {
-        Some(Rule::Sorted(by) | Rule::Top(by, _)) => table.rows(spot.node).map(|rows| Sorted {
-            by: column(&table.plan.registries.keys, by.key),
-            order: word(by.order).to_owned(),
-            value: json(at(rows, by.key, spot.position).as_ref()),
-        }),
+        Some(Rule::Sorted(by) | Rule::Top(by, _)) => {
+            table.rows(spot.node).and_then(|rows| sorted(table, by, rows, spot.position))
+        }
         _ => None,
     };
     Step {
         node: table.id(spot.node),
         op: table.op(spot.node),
         place: spot.position + 1,
-        of: table.rows(spot.node).map_or(0, anabranch_rows::Rows::len),
+        of: table.rows(spot.node).map_or(0, Rows::len),
         wrote: wrote(table, trail, spot),
         sorted,
     }
+}
+
+/// The columns that rows are sorted by, and the values of the one at this position.
+fn sorted(table: &Table<'_>, by: &[SortKey], rows: &Rows, position: usize) -> Option<Sorted> {
+    let column = |by: &SortKey| Sorted {
+        by: column(&table.plan.registries.keys, by.key),
+        order: word(by.order).to_owned(),
+        value: json(at(rows, by.key, position).as_ref()),
+        then: Vec::new(),
+    };
+    let (first, rest) = by.split_first()?;
+    Some(Sorted { then: rest.iter().map(column).collect(), ..column(first) })
 }
 
 pub(super) fn word(order: Order) -> &'static str {

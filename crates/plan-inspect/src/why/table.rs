@@ -7,17 +7,16 @@ use anabranch_engine::Check;
 use anabranch_rows::Rows;
 use anabranch_text::{Problem, Problems};
 
-use super::Asked;
 use super::seen::{Made, Seen};
 use anabranch_plan::Answer;
 use anabranch_plan::Call;
 use anabranch_plan::Error;
 use anabranch_plan::LedgerEntry;
-use anabranch_plan::Plan;
 use anabranch_plan::inspect::{Compiled, PlanNode, short};
 use anabranch_plan::source::Lists;
 use anabranch_plan::{Document, DocumentNode};
 use anabranch_plan::{Form, Inputs, Rule, When};
+use anabranch_plan::{Plan, Request};
 
 /// What every node of a request made.
 pub(super) struct Table<'a> {
@@ -38,7 +37,7 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        asked: Asked,
+        request: Request,
         answer: &'a Answer,
         seen: &Seen,
     ) -> Result<Table<'a>, Error> {
@@ -47,7 +46,7 @@ impl<'a> Table<'a> {
         let document =
             Document::parse(&plan.compiled().origin.text, engine.ops(), engine.registries(), &mut problems);
         let Some(document) = document else { return Err(Error::Plan(problems)) };
-        let call = Arc::new(Call::new(asked.user, asked.params, Arc::clone(engine.runs().clock())));
+        let call = Arc::new(Call::of(request, Arc::clone(engine.runs().clock())));
         let count = plan.compiled().nodes.len();
         let written = document.nodes.iter().enumerate().map(|(at, node)| (node.id.clone(), at)).collect();
         let mut table = Table {
@@ -165,7 +164,10 @@ impl<'a> Table<'a> {
     pub(super) fn taken_side(&self, node: usize) -> Option<usize> {
         let choice = self.plan.nodes[node].choice.as_ref()?;
         let first = match &choice.when {
-            When::Holds(filter) => filter.holds(&self.call.params).ok()?,
+            When::Holds(condition) => {
+                let on = condition.on.and_then(|on| self.input(node, on));
+                condition.holds(on, &self.call.params).ok()?
+            }
             When::InTime => self.degraded(node).is_none(),
         };
         match (first, &choice.when) {
@@ -184,7 +186,7 @@ impl<'a> Table<'a> {
         loop {
             let nodes = &self.plan.nodes;
             let takers = || (at + 1..nodes.len()).filter(|taker| nodes[*taker].inputs.contains(&at));
-            let limit = takers().find(|taker| matches!(nodes[*taker].about.rule, Some(Rule::First(_))));
+            let limit = takers().find(|taker| matches!(nodes[*taker].about.rule, Some(Rule::Slice(_))));
             if limit.is_some() {
                 return limit;
             }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use anabranch_text::count;
 use serde_json::Value;
 
-use super::{Beside, Cause, Change, End, Leaf, Looked, LookedLists, OnList, Step, Verdict, Way, Why, Wrote};
+use super::{
+    Beside, Cause, Change, End, Leaf, Looked, LookedLists, OnList, Sorted, Step, Verdict, Way, Why, Wrote,
+};
 
 /// The longest line that can be helped.
 const WIDTH: usize = 100;
@@ -164,9 +166,16 @@ impl Text {
                     None => self.line(2, "no value of its columns was found with which it would have stayed"),
                 }
             }
-            Cause::Limit { place, limit, behind, needs } => {
+            Cause::Skipped { place, offset } => {
+                self.line(2, &format!("{node} skips the first {offset}; it was at place {place}"));
+                self.line(2, &format!("it would not have been skipped with an offset of {}", place - 1));
+            }
+            Cause::Limit { place, limit, offset, behind, needs } => {
                 let missed = count(place - limit, "place");
-                self.line(2, &format!("{node} keeps {limit}; it was at place {place}, {missed} too late"));
+                let skipped = if *offset > 0 { format!(" behind the first {offset}") } else { String::new() };
+                let of = if *offset > 0 { " of these" } else { "" };
+                let at = format!("it was at place {place}{of}, {missed} too late");
+                self.line(2, &format!("{node} keeps {limit}{skipped}; {at}"));
                 if let Some(behind) = behind {
                     self.line(2, &after(behind));
                 }
@@ -269,7 +278,9 @@ fn on_list(list: &OnList) -> String {
 /// Where it stood, where that is news.
 fn stood(step: &Step, before: usize) -> String {
     let by = step.sorted.as_ref().map_or(String::new(), |sorted| {
-        format!(" by {} {} ({})", sorted.by, sorted.order, shown(&sorted.value))
+        let column = |by: &Sorted| format!("{} {} ({})", by.by, by.order, shown(&by.value));
+        let columns: Vec<String> = [sorted].into_iter().chain(&sorted.then).map(column).collect();
+        format!(" by {}", columns.join(", "))
     });
     if step.of == before && by.is_empty() && step.op != "concat" && step.op != "union" {
         if step.wrote.is_empty() { format!("place {} of {}", step.place, step.of) } else { String::new() }

@@ -62,7 +62,11 @@ pub(crate) fn assemble(
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("schema_version", json!(1));
     put("nodes", Value::Array(nodes));
-    put("outputs", plan.outputs.iter().map(|number| json!(assembler.id(*number))).collect());
+    let output = |(number, name): &(u32, Option<String>)| match name {
+        Some(name) => json!({"node": assembler.id(*number), "name": name}),
+        None => json!(assembler.id(*number)),
+    };
+    put("outputs", plan.outputs.iter().map(output).collect());
     let required: BTreeSet<&str> = plan.capabilities.iter().map(|(id, ..)| id.as_str()).collect();
     let extensions = assembler.extensions(plan);
     for (name, value) in [

@@ -102,10 +102,8 @@ impl Assembler<'_> {
                 let entry = predicate(given, registries).ok_or_else(|| fail(self.made))?;
                 self.preds.add(entry).into()
             }
-            (ParamKind::Key, Given::Expr(ir)) => {
-                let key = ir.get("key").and_then(Value::as_str).and_then(|key| registries.keys.named(key));
-                json!(key.ok_or_else(|| fail(self.made))?.key.0)
-            }
+            (ParamKind::Key, Given::Expr(ir)) => key_number(ir, registries).ok_or_else(|| fail(self.made))?,
+            (ParamKind::SortKeys, given) => sort_keys(given, registries).ok_or_else(|| fail(self.made))?,
             (ParamKind::Endpoint(_), Given::Endpoint(id)) => json!(id),
             (ParamKind::Node, Given::Node(node)) => json!(self.id(*node)),
             (ParamKind::Nodes, Given::Plain(Value::Array(items))) => {
@@ -219,6 +217,31 @@ impl Assembler<'_> {
     }
 }
 
+/// The number of a key, if an expression is nothing but one.
+fn key_number(ir: &Value, registries: &Registries) -> Option<Value> {
+    let key = ir.get("key").and_then(Value::as_str).and_then(|key| registries.keys.named(key));
+    key.map(|entry| json!(entry.key.0))
+}
+
+/// A key, or a list of keys and of objects with a `key` and an `order`.
+fn sort_keys(given: &Given<'_>, registries: &Registries) -> Option<Value> {
+    let item = |item: &Value| match Given::of(item) {
+        Given::Expr(ir) => key_number(ir, registries),
+        Given::Plain(Value::Object(members)) => {
+            let Given::Expr(ir) = Given::of(members.get("key")?) else { return None };
+            let mut entry = members.clone();
+            entry.insert("key".to_owned(), key_number(ir, registries)?);
+            Some(Value::Object(entry))
+        }
+        _ => None,
+    };
+    match given {
+        Given::Expr(ir) => key_number(ir, registries),
+        Given::Plain(Value::Array(items)) => items.iter().map(item).collect(),
+        _ => None,
+    }
+}
+
 /// Whether there is something in it that was told about.
 fn holds_bad(ir: &Value) -> bool {
     match ir {
@@ -270,6 +293,9 @@ pub(super) fn described(kind: ParamKind) -> String {
             words.join(" or ")
         }
         ParamKind::Key => "a key, as in Key.id".to_owned(),
+        ParamKind::SortKeys => {
+            "a key, as in Key.id, or a list of keys, as in [{ key: Key.id, order: \"desc\" }]".to_owned()
+        }
         ParamKind::Node => "rows".to_owned(),
         ParamKind::Nodes => "an array of rows".to_owned(),
         ParamKind::Endpoint(kind) => {

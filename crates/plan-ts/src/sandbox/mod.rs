@@ -39,6 +39,7 @@ const PRELUDE: &str = concat!(
     include_str!("prelude/natives.js"),
     include_str!("prelude/functions.js"),
     include_str!("prelude/plan.js"),
+    include_str!("prelude/console.js"),
     include_str!("prelude/lockdown.js"),
     "return { ended, rejected, unheard, finish };\n})",
 );
@@ -71,6 +72,16 @@ pub(crate) enum Target {
 pub(crate) struct Recorded {
     pub(crate) faults: Vec<Said>,
     pub(crate) plan: Option<MadePlan>,
+    /// The lines that it printed.
+    #[serde(default)]
+    pub(crate) printed: Vec<Line>,
+}
+
+/// A line that the code printed, and where: file, line and column.
+#[derive(Deserialize)]
+pub(crate) struct Line {
+    pub(crate) text: String,
+    pub(crate) stack: Option<(u32, u32, u32)>,
 }
 
 /// Something wrong, as the running code knows it.
@@ -98,7 +109,7 @@ pub(crate) fn run(job: &Job, program: Program) -> Recorded {
     });
     ran.unwrap_or_else(|cause| {
         let what = format!("the plan's code could not be run: {cause}");
-        Recorded { faults: vec![Said::new(what)], plan: None }
+        Recorded { faults: vec![Said::new(what)], plan: None, printed: Vec::new() }
     })
 }
 

@@ -11,6 +11,8 @@ declare namespace Anabranch {
   type FeatureBundle = { readonly [role]: "key" };
   /** Any `Key.name`. */
   type AnyKey = { readonly [role]: "key" | "value" };
+  /** A key to sort by, or several: rows that are equal in the first are sorted by the next. */
+  type SortKeys = AnyKey | readonly (AnyKey | { readonly key: AnyKey; readonly order?: "asc" | "desc" })[];
   /** A parameter of the request, `P.name`. */
   type Param<T extends Scalar = Scalar> = T & { readonly [role]: "parameter" | "value" };
   /** A parameter of the request that is a list, `P.name`: ask for its items with `x in P.name` or `P.name.includes(x)`. */
@@ -73,11 +75,13 @@ declare namespace Anabranch {
   interface Plan {
     readonly name: string;
   }
+  /** The rows of the answer: of one output, of several, or of several with names. */
+  type Outputs = CandidateSet | readonly CandidateSet[] | { readonly [name: string]: CandidateSet };
   interface PlanOptions {
     /** The plan's name, as in the name of its file. */
     readonly name: Plain<string>;
     /** Says where rows come from and what becomes of them. Runs once, when the plan is built. */
-    readonly build: (ctx: Context) => CandidateSet | readonly CandidateSet[];
+    readonly build: (ctx: Context) => Outputs;
     /** How long an answer may take, in milliseconds, if the request does not say. */
     readonly deadlineMs?: Plain<number>;
     /** How long each node may take, in milliseconds. */

@@ -147,6 +147,7 @@ fn kind(kind: ParamKind) -> String {
         ParamKind::Text => "Plain<string>",
         ParamKind::Choice(words) => return one_of(words.iter().copied()),
         ParamKind::Key => "AnyKey",
+        ParamKind::SortKeys => "SortKeys",
         ParamKind::Node => "CandidateSet",
         ParamKind::Nodes => "readonly CandidateSet[]",
         ParamKind::Endpoint(None) => "Endpoint",

@@ -15,6 +15,19 @@ use page::Page;
 /// What does not depend on registries and ops.
 const LANGUAGE: &str = include_str!("language.d.ts");
 
+/// As other declarations of it do, so that it can stand beside those of a browser or of Node.
+const CONSOLE: &str = "\
+// Lines for whoever writes the plan, printed when it is checked, built or run.
+interface Console {
+  log(...values: unknown[]): void;
+  info(...values: unknown[]): void;
+  warn(...values: unknown[]): void;
+  error(...values: unknown[]): void;
+  debug(...values: unknown[]): void;
+}
+declare var console: Console;
+";
+
 const HEAD: &str = "\
 // Types of plans: keys, parameters, endpoints, ops. Made from the registries by `anabranch plan types`; make it anew
 // when they change.
@@ -51,6 +64,8 @@ pub fn declarations(ops: &Ops, registries: &Registries) -> String {
     page.block("declare namespace Anabranch {", |page| methods::declare(page, ops, &registries.limits), "}");
     page.line("");
     page.text.push_str(LANGUAGE);
+    page.line("");
+    page.text.push_str(CONSOLE);
     page.line("");
     page.line("// Everything is there without an import.");
     let names = || VALUES.into_iter().chain(TYPES);

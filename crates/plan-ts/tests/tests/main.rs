@@ -9,6 +9,7 @@ mod surface;
 mod loader;
 mod modules;
 mod own_ops;
+mod page;
 mod natives;
 mod errors;
 mod mistakes;

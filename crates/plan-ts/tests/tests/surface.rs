@@ -195,3 +195,51 @@ fn several_outputs_and_capabilities() {
     assert_eq!(json["extensions"], json!({"cap.rfc.0001.extensions_capabilities.v1": {}}));
     assert_eq!(json["nodes"][1]["extensions"], json["extensions"]);
 }
+
+#[test]
+fn sort_by_several_keys_and_pages() {
+    let body = "return v.sort({ by: [{ key: Key.likes, order: 'desc' }, Key.id] }).topk({ key: Key.likes, count: 3, offset: 2 })
+        .take({ count: 5, offset: 10 }).select({ columns: [Key.likes, 'country'] });";
+    let json = json_of("pages", body);
+    let params: Vec<&Value> =
+        json["nodes"].as_array().unwrap()[1..].iter().map(|node| &node["params"]).collect();
+    assert_eq!(params[0], &json!({"by": [{"key": 1001, "order": "desc"}, 1]}));
+    assert_eq!(params[1], &json!({"by": 1001, "count": 3, "offset": 2}));
+    assert_eq!(params[2], &json!({"count": 5, "offset": 10}));
+    assert_eq!(params[3], &json!({"columns": ["likes", "country"]}));
+}
+
+#[test]
+fn outputs_have_names() {
+    let json = json_of("named", "return { main: v, 'the rest': v.take({ count: 1, id: 'one' }) };");
+    assert_eq!(json["outputs"], json!([{"node": "n0", "name": "main"}, {"node": "one", "name": "the rest"}]));
+    let json = json_of("unnamed", "return [v, v.take({ count: 1, id: 'one' })];");
+    assert_eq!(json["outputs"], json!(["n0", "one"]));
+}
+
+#[test]
+fn a_condition_on_the_viewer() {
+    let body = "const c = ctx.candidates({ columns: [Key.likes] });
+        return c.if({ on: v, pred: Key.country == 'NO', then: c.take({ count: 1 }) });";
+    let json = json_of("condition", body);
+    assert_eq!(json["nodes"][1]["params"], json!({"columns": ["likes"]}));
+    assert_eq!(json["nodes"][3]["params"], json!({"on": "n0", "pred_id": "p0", "then": "n2"}));
+}
+
+#[test]
+fn code_prints_lines() {
+    let body = "console.log('columns', ['a', 1, { deep: [[[[1]]]] }], Key.likes, v, null, undefined);
+        console.warn(`two\\nlines \\u001b[31m`);
+        for (let i = 0; i < 300; i++) console.log(i);
+        return v;";
+    let text = format!(
+        "export default definePlan({{ name: \"a\", build: (ctx) => {{\nconst v = ctx.viewer({{ endpoint: EP.redis.redis_default }});\n{body}\n}} }});\n"
+    );
+    let printed = Folder::new("prints", &[("a.plan.ts", &text)]).printed("a.plan.ts");
+    expect![[r#"
+        a.plan.ts:3:9: columns ["a", 1, {deep: [[...]]}] an expression rows null undefined
+        a.plan.ts:4:17: two lines \u{1b}[31m"#]]
+    .assert_eq(&printed[..2].join("\n"));
+    assert_eq!(printed.len(), 201);
+    assert!(printed[200].ends_with("more than 200 lines: the rest is not printed"), "{}", printed[200]);
+}

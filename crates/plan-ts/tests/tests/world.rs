@@ -59,6 +59,13 @@ impl Folder {
         Compiler::in_place().compile(&engine(&sim), &self.0.join(name), &self.0).built
     }
 
+    /// The lines that the code of one of them prints.
+    pub(crate) fn printed(&self, name: &str) -> Vec<String> {
+        let outcome = Compiler::in_place().compile(&engine(&Sim::new(1)), &self.0.join(name), &self.0);
+        let folder = format!("{}/", self.0.display());
+        outcome.printed.iter().map(|line| line.replace(&folder, "")).collect()
+    }
+
     /// What is wrong with one of them, as people see it.
     pub(crate) fn problems(&self, name: &str) -> String {
         match self.compile(name) {

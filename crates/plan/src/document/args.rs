@@ -1,6 +1,6 @@
 //! The parameters of a node, against those of its op.
 
-use anabranch_rows::Key;
+use anabranch_rows::{Key, Order};
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
@@ -16,6 +16,9 @@ const TRACE: &str = "trace";
 
 /// The most nodes that one parameter may name.
 const MOST_NODES: usize = 1_000;
+
+/// The most keys that one parameter may list.
+const MOST_KEYS: usize = 1_000;
 
 /// Reads the parameters of one node.
 pub(super) struct ArgReader<'a, 'n, 'p> {
@@ -75,7 +78,8 @@ impl ArgReader<'_, '_, '_> {
                 word.map(|word| Arg::Value(Scalar::Text(word.into())))
             }
             ParamKind::Json => Some(Arg::Json(value.clone())),
-            ParamKind::Key => return self.key(spec, value),
+            ParamKind::Key => return self.key(spec, value).map(Arg::Key),
+            ParamKind::SortKeys => return self.sort_keys(spec, value),
             ParamKind::Node => return self.nodes(spec, std::slice::from_ref(value), inputs),
             ParamKind::Nodes => match value.as_array() {
                 Some(list) => return self.nodes(spec, list, inputs),
@@ -90,10 +94,48 @@ impl ArgReader<'_, '_, '_> {
         read
     }
 
+    /// A key, or a list of keys and of objects with a `key` and an `order`.
+    fn sort_keys(&mut self, spec: &ParamSpec, value: &Value) -> Option<Arg> {
+        let Some(list) = value.as_array() else {
+            return self.key(spec, value).map(|key| Arg::SortKeys(vec![(key, None)]));
+        };
+        if list.len() > MOST_KEYS {
+            self.error(spec.name, format!("lists {} keys; at most {MOST_KEYS} are possible", list.len()));
+            return None;
+        }
+        let keys = list.iter().map(|item| self.sort_key(spec, item)).collect::<Vec<_>>();
+        keys.into_iter().collect::<Option<_>>().map(Arg::SortKeys)
+    }
+
+    fn sort_key(&mut self, spec: &ParamSpec, item: &Value) -> Option<(Key, Option<Order>)> {
+        let Some(members) = item.as_object() else { return Some((self.key(spec, item)?, None)) };
+        if let Some(name) = members.keys().find(|name| !["key", "order"].contains(&name.as_str())) {
+            let what = format!("an entry has `key` and `order`, not {}", quote(name));
+            self.error(spec.name, what);
+            return None;
+        }
+        let Some(key) = members.get("key") else {
+            self.error(spec.name, "an entry has no `key`".to_owned());
+            return None;
+        };
+        let key = self.key(spec, key)?;
+        let order = match members.get("order") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(word)) if word == "asc" => Some(Order::Ascending),
+            Some(Value::String(word)) if word == "desc" => Some(Order::Descending),
+            Some(other) => {
+                let what = format!("the `order` of an entry must be `asc` or `desc`, not {}", show(other));
+                self.error(spec.name, what);
+                return None;
+            }
+        };
+        Some((key, order))
+    }
+
     /// A key by its name or its number.
-    fn key(&mut self, spec: &ParamSpec, value: &Value) -> Option<Arg> {
+    fn key(&mut self, spec: &ParamSpec, value: &Value) -> Option<Key> {
         if let Some(name) = value.as_str() {
-            let found = self.registries.keys.named(name).map(|entry| Arg::Key(entry.key));
+            let found = self.registries.keys.named(name).map(|entry| entry.key);
             if found.is_none() {
                 let known = self.registries.keys.iter().map(|entry| entry.name.as_str());
                 let help = self.problems.did_you_mean(name, known);
@@ -110,7 +152,7 @@ impl ArgReader<'_, '_, '_> {
         if key.is_none() {
             self.error(spec.name, format!("there is no key {number}"));
         }
-        key.map(Arg::Key)
+        key
     }
 
     fn nodes(&mut self, spec: &ParamSpec, list: &[Value], inputs: &mut Vec<usize>) -> Option<Arg> {
@@ -210,6 +252,7 @@ fn describe(kind: ParamKind) -> String {
             format!("one of {}", words.join(", "))
         }
         ParamKind::Key => "the name or number of a key".to_owned(),
+        ParamKind::SortKeys => "the name or number of a key, or a list of keys".to_owned(),
         ParamKind::Node => "the id of a node".to_owned(),
         ParamKind::Nodes => "a list of ids of nodes".to_owned(),
         ParamKind::Endpoint(Some(kind)) => format!("the id or name of a {kind} endpoint"),

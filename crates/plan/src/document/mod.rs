@@ -6,6 +6,7 @@ mod args;
 mod guard;
 mod capabilities;
 mod circle;
+mod outputs;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -40,6 +41,8 @@ pub struct Document {
     pub nodes: Vec<DocumentNode>,
     /// The nodes whose rows are the answer, in order; by place.
     pub outputs: Vec<usize>,
+    /// The names of the outputs: as the file says, else the ids of the nodes.
+    pub output_names: Vec<String>,
     /// Its expressions.
     pub exprs: BTreeMap<String, Expr>,
     /// Its predicates.
@@ -162,13 +165,15 @@ impl Reader<'_> {
         if let Some(nodes) = &nodes {
             circle::find(nodes, problems);
         }
-        let outputs = outputs.filter(|_| nodes.is_some()).map(|list| outputs_of(list, &names, problems));
+        let outputs = outputs.filter(|_| nodes.is_some()).map(|list| outputs::read(list, &names, problems));
         let exprs = names.exprs.parse("expr_table", problems, Expr::parse);
         let preds = names.preds.parse("pred_table", problems, Pred::parse);
+        let (outputs, output_names) = outputs?;
         Some(Document {
             name: name?.to_owned(),
             nodes: nodes?.into_iter().collect::<Option<_>>()?,
-            outputs: outputs?,
+            outputs,
+            output_names,
             exprs,
             preds,
             capabilities,
@@ -177,24 +182,6 @@ impl Reader<'_> {
             node_timeout,
         })
     }
-}
-
-fn outputs_of(list: &[Value], names: &Names<'_>, problems: &mut Problems) -> Vec<usize> {
-    if list.is_empty() {
-        let help = "name the nodes whose rows are the answer";
-        problems.error(Problem::new("outputs", "must not be empty").help(help));
-    }
-    let mut places = Vec::with_capacity(list.len());
-    for value in list {
-        match value.as_str() {
-            Some(id) => places.extend(names.node(id, "outputs", problems)),
-            None => {
-                let what = format!("must be ids of nodes, not {}", show(value));
-                problems.error(Problem::new("outputs", what));
-            }
-        }
-    }
-    places
 }
 
 /// What stands for an object that is left out.

@@ -12,19 +12,21 @@ mod rule;
 
 use std::sync::Arc;
 
+use anabranch_engine::Check;
 use anabranch_rows::{Key, Rows};
 
 use crate::call::Call;
 use crate::expr::Filter;
 use crate::schema::{KeySet, Schema};
 pub(crate) use crate::source::Sources;
+use crate::value::Values;
 
 pub use contract::Contract;
 pub use files::NamedFile;
 pub(crate) use files::{Files, FilesFrom};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
-pub use rule::{Join, Keep, Matching, Repeats, Rule};
+pub use rule::{Join, Keep, Matching, Repeats, Rule, Window};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 
 /// A kind of node.
@@ -66,13 +68,46 @@ pub struct Choice {
     pub or: Option<usize>,
 }
 
-/// What decides between two inputs.
+impl Choice {
+    /// The input, by its place, whose first row the condition reads.
+    pub(crate) fn on(&self) -> Option<usize> {
+        match &self.when {
+            When::Holds(condition) => condition.on,
+            When::InTime => None,
+        }
+    }
+}
+
+/// The condition that decides between two inputs.
 #[derive(Clone, Debug)]
 pub enum When {
-    /// The parameters of the request: a predicate that reads no column.
-    Holds(Arc<Filter>),
-    /// Whether the first was there in time.
+    /// A predicate over the request's parameters and, if it reads columns, the first row of a third input.
+    Holds(Condition),
+    /// The first input was there in time.
     InTime,
+}
+
+/// A predicate that is asked once per request.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// The predicate.
+    pub filter: Arc<Filter>,
+    /// The input, by its place, whose first row it reads; without one it reads parameters only.
+    pub on: Option<usize>,
+}
+
+impl Condition {
+    /// Whether it holds. `rows` are those of the input `on`; a condition on an input without rows does not hold.
+    pub fn holds(&self, rows: Option<&Rows>, params: &Values) -> Result<bool, crate::expr::Error> {
+        match (self.on, rows) {
+            (None, _) => self.filter.holds(params),
+            (Some(_), Some(rows)) if !rows.is_empty() => {
+                let selected = self.filter.select(&rows.first(1), params, &Check::never())?;
+                Ok(!selected.is_empty())
+            }
+            (Some(_), _) => Ok(false),
+        }
+    }
 }
 
 /// Makes the form of a node.
@@ -101,6 +136,8 @@ pub enum RowsNeeded {
     All,
     /// The first so many.
     First(u32),
+    /// The rows of a window, or fewer of them if fewer are asked of the node itself.
+    Window(Window),
     /// The first so many as are asked of the node itself.
     AsAsked,
 }
@@ -196,14 +233,25 @@ impl Takes {
     }
 }
 
+/// The beginning of the names of ops for tests.
+const TEST_PREFIX: &str = "test::";
+
 /// The kinds of node there are.
 #[derive(Clone, Default)]
 pub struct Ops(Vec<Arc<dyn Op>>);
 
 impl Ops {
-    /// The ops that come along.
+    /// The ops that come along, those for tests (`test::*`) included.
     pub fn builtin() -> Ops {
         crate::ops::all()
+    }
+
+    /// The same without the ops for tests that take as much time as a plan says: `test::sleep` and `test::busy_cpu`.
+    /// `test::fixed_source` stays, since the budget of a request bounds its rows.
+    #[must_use]
+    pub fn without_test_ops(mut self) -> Ops {
+        self.0.retain(|op| !(op.spec().name.starts_with(TEST_PREFIX) && op.spec().distinct));
+        self
     }
 
     /// Adds an op, or replaces the one of the same name.

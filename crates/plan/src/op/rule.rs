@@ -1,18 +1,18 @@
 //! What decides which rows of a node's inputs are in its output, and where: as data, so that `why` can tell.
 
-use anabranch_rows::{Key, SortKey};
+use anabranch_rows::{Key, Rows, SortKey};
 
 /// By which rule a node's rows come from those of its inputs. A node without one is told by what it did.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// The rows for which the predicate holds that this parameter names.
     Where(&'static str),
-    /// The first so many.
-    First(u32),
-    /// All of them, in the order of a column.
-    Sorted(SortKey),
-    /// The first so many in the order of a column.
-    Top(SortKey, u32),
+    /// The rows of a window.
+    Slice(Window),
+    /// All of them, in the order of these columns.
+    Sorted(Vec<SortKey>),
+    /// The rows of a window, in the order of these columns.
+    Top(Vec<SortKey>, Window),
     /// The first so many of each value of a column; all that have none.
     PerValue(Key, u32),
     /// One of each value of a column; all that have none.
@@ -23,6 +23,38 @@ pub enum Rule {
     Joined(Join),
     /// New rows: at most so many ids of the list of each row.
     Listed(u32),
+}
+
+/// A run of rows: `offset` rows are skipped, then at most `count` rows are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The number of rows before the first that is kept.
+    pub offset: u32,
+    /// The most rows that are kept.
+    pub count: u32,
+}
+
+impl Window {
+    /// The number of input rows that are looked at.
+    pub fn end(self) -> u32 {
+        self.offset.saturating_add(self.count)
+    }
+
+    /// The rows of the window.
+    pub fn of(self, rows: &Rows) -> Rows {
+        let Window { offset, count } = self;
+        if offset == 0 {
+            return rows.first(count as usize);
+        }
+        let kept = rows.iter().skip(offset as usize).take(count as usize);
+        rows.with_active(kept.map(|row| row as u32).collect::<Vec<_>>())
+    }
+
+    /// The window without the rows behind the first `rows` of it.
+    #[must_use]
+    pub fn at_most(self, rows: Option<u32>) -> Window {
+        Window { count: rows.map_or(self.count, |rows| rows.min(self.count)), ..self }
+    }
 }
 
 /// Which of equal rows stays.

@@ -1,6 +1,6 @@
 //! An op's name, parameters and promises, as data.
 
-use anabranch_rows::Key;
+use anabranch_rows::{Key, Order};
 
 use super::Contract;
 use crate::registry::EndpointKind;
@@ -67,6 +67,8 @@ pub enum ParamKind {
     Choice(&'static [&'static str]),
     /// The name or number of a registered key.
     Key,
+    /// A key to sort by, or a list of keys, each with its order if it has one of its own.
+    SortKeys,
     /// The id of a node: an input beside `inputs`.
     Node,
     /// Ids of nodes: inputs beside `inputs`.
@@ -88,6 +90,8 @@ pub enum Arg {
     Value(Scalar),
     /// For [`ParamKind::Key`]: a registered key.
     Key(Key),
+    /// For [`ParamKind::SortKeys`]: registered keys, and the order of those that have one of their own.
+    SortKeys(Vec<(Key, Option<Order>)>),
     /// For [`ParamKind::Node`] and `Nodes`: their places among the node's inputs.
     Nodes(Vec<usize>),
     /// For [`ParamKind::Endpoint`]: its place among the endpoints.

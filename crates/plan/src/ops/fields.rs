@@ -138,6 +138,28 @@ fn named(node: &mut Node<'_>, place: &str, item: &Value) -> Option<(String, Valu
     }
 }
 
+/// The registered keys that a parameter lists, by name or number, each with its place; what is wrong is noted.
+pub(super) fn listed_keys<'a>(node: &mut Node<'a>, param: &str) -> Vec<(String, &'a KeyEntry)> {
+    let list = match node.json(param) {
+        None => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => {
+            node.problem(param, "must be a list of keys");
+            return Vec::new();
+        }
+    };
+    let mut keys: Vec<(String, &KeyEntry)> = Vec::new();
+    for (at, item) in list.iter().enumerate() {
+        let place = format!("{param}[{at}]");
+        let Some(entry) = key_entry(node, &place, item) else { continue };
+        match keys.iter().any(|(_, other)| other.key == entry.key) {
+            true => node.problem(&place, format!("key `{}` is listed twice", entry.name)),
+            false => keys.push((place, entry)),
+        }
+    }
+    keys
+}
+
 /// The registered key that JSON names, by name or number; if there is none, that is noted.
 pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Option<&'a KeyEntry> {
     let keys = &node.registries().keys;

@@ -10,9 +10,11 @@ mod columns;
 mod fetch;
 mod fields;
 mod numbers;
+mod order;
 
 mod boost;
 mod busy_cpu;
+mod candidates;
 mod concat;
 mod dedupe;
 mod fanout;
@@ -27,6 +29,7 @@ mod lookup;
 mod media;
 mod model;
 mod recommendation;
+mod select;
 mod sleep;
 mod sort;
 mod take;
@@ -36,7 +39,7 @@ mod union;
 mod viewer;
 mod vm;
 
-pub(crate) use columns::{constant, fitted};
+pub(crate) use columns::{constant, fitted, scattered};
 pub(crate) use timeout::REGION;
 
 #[cfg(test)]
@@ -47,6 +50,7 @@ mod tests;
 /// All of them, in the order they are listed to people.
 pub(crate) fn all() -> Ops {
     let mut ops = Ops::default();
+    ops.add(candidates::Candidates);
     ops.add(viewer::Viewer);
     ops.add(follow::Follow);
     ops.add(recommendation::Recommendation);
@@ -57,6 +61,7 @@ pub(crate) fn all() -> Ops {
     ops.add(filter::Filter);
     ops.add(sort::Sort);
     ops.add(take::Take);
+    ops.add(select::Select);
     ops.add(concat::Concat);
     ops.add(topk::TopK);
     ops.add(union::Union);
@@ -78,13 +83,19 @@ pub(crate) fn all() -> Ops {
 const STRIDE: usize = 1024;
 
 /// The rows of the input at this place.
-fn input(inputs: &Inputs, at: usize) -> &Rows {
+pub(crate) fn input(inputs: &Inputs, at: usize) -> &Rows {
     inputs[at].as_ref().expect("a node runs after the inputs that it takes")
 }
 
 /// The column that a parameter names, which rows with these columns have and plans may read.
 fn column(node: &mut Node<'_>, param: &str, schema: &Schema) -> Option<(Key, Kind)> {
-    let entry = node.key(param)?;
+    let key = node.key(param)?.key;
+    readable_column(node, param, key, schema)
+}
+
+/// The column of a registered key, if rows with these columns have it and plans may read it.
+fn readable_column(node: &mut Node<'_>, param: &str, key: Key, schema: &Schema) -> Option<(Key, Kind)> {
+    let entry = node.registries().keys.get(key)?;
     node.readable(param, entry)?;
     let kind = schema.kind(entry.key);
     if kind.is_none() {

@@ -1,8 +1,9 @@
-//! `core::sort`: rows by a column.
+//! `core::sort`: rows by one or several columns.
 
-use anabranch_rows::{Order, SortKey};
+use anabranch_rows::Order;
 
-use super::{column, input};
+use super::input;
+use super::order::{keys_of, sort_keys};
 use crate::error::OpError;
 use crate::op::{
     Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
@@ -12,11 +13,20 @@ pub(super) struct Sort;
 
 static SPEC: Spec = Spec {
     name: "core::sort",
-    doc: "Sorts by a column; equal rows keep their order, nulls are last either way.",
+    doc: "Sorts by one column, or by several: rows that are equal in the first are sorted by the next. Rows that are \
+          equal in all keep their order; nulls are last either way.",
     inputs: 1,
     params: &[
-        ParamSpec::required("by", ParamKind::Key, "the column to sort by"),
-        ParamSpec::optional("order", ParamKind::Choice(&["asc", "desc"]), "which way; `asc` if not given"),
+        ParamSpec::required(
+            "by",
+            ParamKind::SortKeys,
+            "the column to sort by, or several, each with its order",
+        ),
+        ParamSpec::optional(
+            "order",
+            ParamKind::Choice(&["asc", "desc"]),
+            "which way, for columns that do not say; `asc` if not given",
+        ),
     ],
     writes: Effect::Keys(&[]),
     contract: Contract::Permutation,
@@ -33,17 +43,15 @@ impl Op for Sort {
     }
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
-        let schema = node.input(0);
-        let (key, _) = column(node, "by", schema)?;
-        let order = if node.text("order") == Some("desc") { Order::Descending } else { Order::Ascending };
-        let by = [SortKey { key, order }];
-        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let by = sort_keys(node, Order::Ascending)?;
+        let (rule, takes) = (Rule::Sorted(by.clone()), [Takes::passing(keys_of(&by))]);
+        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let first = demand.rows.map(|rows| rows as usize);
-            Form::compute(NANOS, move |inputs, _, check| {
+            Form::compute(NANOS * by.len() as f64, move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());
                 sorted.ok_or(OpError::Stopped)
             })
         });
-        Some(planned.by(Rule::Sorted(SortKey { key, order })))
+        Some(planned.by(rule))
     }
 }

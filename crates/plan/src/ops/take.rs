@@ -1,19 +1,24 @@
-//! `core::take`: the first rows.
+//! `core::take`: the first rows, or the rows of a page.
 
 use super::input;
+use super::order::window;
 use crate::op::{
-    Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Rule, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Rule, Spec,
+    Takes,
 };
 
 pub(super) struct Take;
 
 static SPEC: Spec = Spec {
     name: "core::take",
-    doc: "Keeps the first rows.",
+    doc: "Keeps the first rows, after those that it skips.",
     inputs: 1,
-    params: &[ParamSpec::required("count", ParamKind::Int(1, i64::MAX), "how many")],
+    params: &[
+        ParamSpec::required("count", ParamKind::Int(1, i64::MAX), "how many rows to keep"),
+        ParamSpec::optional("offset", ParamKind::Int(0, i64::MAX), "how many rows to skip; 0 if not given"),
+    ],
     writes: Effect::Keys(&[]),
-    contract: Contract::Prefix,
+    contract: Contract::Subsequence,
     mark: Mark::Inline,
     distinct: false,
 };
@@ -24,12 +29,12 @@ impl Op for Take {
     }
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
-        // No batch has more rows than this.
-        let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
-        let takes = [Takes::passing([]).rows(RowsNeeded::First(count))];
-        let planned = Planned::new(node.input(0).clone(), takes, move |_, _| {
-            Form::compute(0.0, move |inputs, _, _| Ok(input(inputs, 0).first(count as usize)))
+        let window = window(node)?;
+        let takes = [Takes::passing([]).rows(RowsNeeded::Window(window))];
+        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+            let window = window.at_most(demand.rows);
+            Form::compute(0.0, move |inputs, _, _| Ok(window.of(input(inputs, 0))))
         });
-        Some(planned.by(Rule::First(count)))
+        Some(planned.by(Rule::Slice(window)))
     }
 }

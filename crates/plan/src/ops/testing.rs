@@ -109,6 +109,7 @@ pub(super) fn case(name: &str, params: Value) -> Case {
             name: "test".to_owned(),
             nodes: Vec::new(),
             outputs: Vec::new(),
+            output_names: Vec::new(),
             exprs: BTreeMap::new(),
             preds: BTreeMap::new(),
             capabilities: Vec::new(),
@@ -204,6 +205,11 @@ impl Case {
             ParamKind::Bool => Arg::Value(Scalar::Bool(json.as_bool().unwrap())),
             ParamKind::Text | ParamKind::Choice(_) => Arg::Value(Scalar::Text(json.as_str().unwrap().into())),
             ParamKind::Key => Arg::Key(Key(json.as_u64().unwrap() as u32)),
+            ParamKind::SortKeys => {
+                let one = std::slice::from_ref(json);
+                let keys = json.as_array().map_or(one, Vec::as_slice).iter();
+                Arg::SortKeys(keys.map(|key| (Key(key.as_u64().unwrap() as u32), None)).collect())
+            }
             ParamKind::Node | ParamKind::Nodes => {
                 *next_node += 1;
                 Arg::Nodes(vec![*next_node - 1])
@@ -233,14 +239,21 @@ impl Case {
         let Planned { schema, takes, build, choice, .. } = planned.unwrap();
         assert_eq!(takes.len(), self.inputs.len());
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
-        let call = Arc::new(Call::new(7, self.values, clock));
+        let mut request = crate::request::Request::new(7, &self.registries);
+        request.values.params = self.values;
+        let call = Arc::new(Call::of(request, clock));
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();
         if let Some(choice) = &choice {
             let open = match &choice.when {
-                When::Holds(when) if !when.holds(&call.params)? => choice.or.expect("an `if` has two sides"),
+                When::Holds(when)
+                    if !when.holds(when.on.and_then(|on| inputs[on].as_ref()), &call.params)? =>
+                {
+                    choice.or.expect("an `if` has two sides")
+                }
                 When::Holds(_) | When::InTime => choice.then,
             };
-            (0..inputs.len()).filter(|at| *at != open).for_each(|at| inputs[at] = None);
+            let closed = |at: &usize| *at != open && Some(*at) != choice.on();
+            (0..inputs.len()).filter(closed).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];
         let form = build(&self.demand, &mut Sources::new(&sources, &[], None));

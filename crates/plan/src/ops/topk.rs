@@ -1,8 +1,9 @@
-//! `core::topk`: the best rows by a column.
+//! `core::topk`: the best rows by one or several columns.
 
-use anabranch_rows::{Order, SortKey};
+use anabranch_rows::Order;
 
-use super::{column, input};
+use super::input;
+use super::order::{keys_of, sort_keys, window};
 use crate::error::OpError;
 use crate::op::{
     Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
@@ -12,12 +13,22 @@ pub(super) struct TopK;
 
 static SPEC: Spec = Spec {
     name: "core::topk",
-    doc: "The first rows of those sorted by a column; equal rows keep their order, nulls are last either way.",
+    doc: "The first rows of those sorted by one or several columns, after those that it skips. Rows that are equal \
+          in all columns keep their order; nulls are last either way.",
     inputs: 1,
     params: &[
-        ParamSpec::required("by", ParamKind::Key, "the column to sort by"),
-        ParamSpec::required("count", ParamKind::Int(1, i64::MAX), "how many"),
-        ParamSpec::optional("order", ParamKind::Choice(&["asc", "desc"]), "which way; `desc` if not given"),
+        ParamSpec::required(
+            "by",
+            ParamKind::SortKeys,
+            "the column to sort by, or several, each with its order",
+        ),
+        ParamSpec::required("count", ParamKind::Int(1, i64::MAX), "how many rows to keep"),
+        ParamSpec::optional("offset", ParamKind::Int(0, i64::MAX), "how many rows to skip; 0 if not given"),
+        ParamSpec::optional(
+            "order",
+            ParamKind::Choice(&["asc", "desc"]),
+            "which way, for columns that do not say; `desc` if not given",
+        ),
     ],
     writes: Effect::Keys(&[]),
     contract: Contract::Permutation,
@@ -34,19 +45,19 @@ impl Op for TopK {
     }
 
     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
-        let schema = node.input(0);
-        let (key, _) = column(node, "by", schema)?;
-        // No batch has more rows than this.
-        let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
-        let order = if node.text("order") == Some("asc") { Order::Ascending } else { Order::Descending };
-        let by = [SortKey { key, order }];
-        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
-            let first = demand.rows.map_or(count, |asked| asked.min(count)) as usize;
-            Form::compute(NANOS, move |inputs, _, check| {
-                let sorted = input(inputs, 0).sorted(&by, Some(first), &mut || check.should_stop());
-                sorted.ok_or(OpError::Stopped)
+        let by = sort_keys(node, Order::Descending);
+        let window = window(node)?;
+        let by = by?;
+        let (rule, takes) = (Rule::Top(by.clone(), window), [Takes::passing(keys_of(&by))]);
+        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+            let window = window.at_most(demand.rows);
+            Form::compute(NANOS * by.len() as f64, move |inputs, _, check| {
+                let first = Some(window.end() as usize);
+                let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());
+                let sorted = sorted.ok_or(OpError::Stopped)?;
+                Ok(if window.offset == 0 { sorted } else { window.of(&sorted) })
             })
         });
-        Some(planned.by(Rule::Top(SortKey { key, order }, count)))
+        Some(planned.by(rule))
     }
 }

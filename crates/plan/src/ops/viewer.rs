@@ -50,7 +50,7 @@ impl Op for Viewer {
 }
 
 fn viewer(call: &Call) -> Rows {
-    Rows::new(Batch::new(vec![call.user]))
+    Rows::new(Batch::new(vec![call.user.row_id()]))
 }
 
 struct ViewerReader(Option<Arc<FieldReader>>);

@@ -18,6 +18,7 @@ pub(super) fn of(order: &[usize], live: &[bool], drafts: &[Draft], outputs: &[us
             let rows = match takes.rows {
                 RowsNeeded::All => None,
                 RowsNeeded::First(count) => Some(own.rows.map_or(count, |asked| asked.min(count))),
+                RowsNeeded::Window(window) => Some(window.at_most(own.rows).end()),
                 RowsNeeded::AsAsked => own.rows,
             };
             let has = &drafts[input].planned.schema;

@@ -5,6 +5,7 @@
 
 mod order;
 mod equal;
+mod early;
 mod demand;
 mod choices;
 mod guards;
@@ -60,17 +61,35 @@ struct Draft {
     planned: Planned,
     /// By place in the document; after merging, those that stand for them.
     inputs: Vec<usize>,
+    part: Part,
+}
+
+/// The part of a node that was split in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It was not split.
+    Whole,
+    /// The reads, made with earlier rows.
+    Early,
+    /// The columns that were read, put on the node's own rows.
+    Attached,
 }
 
 /// Compiles the text of a plan. A plan comes back only when `problems` got no error.
 pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
     let mut document = Document::read(text, with.ops, with.registries, problems)?;
     let added = guards::expand(&mut document, problems);
-    let document = document;
-    let order = order::inputs_first(&document);
+    let mut order = order::inputs_first(&document);
     let files = Files::new(with.files);
     let mut drafts = draft(&document, &order, with, &files, problems)?;
-    let same = equal::merge(&document, &order, &mut drafts);
+    let mut same = equal::merge(&document, &order, &mut drafts);
+    early::split(early::Plan {
+        document: &mut document,
+        order: &mut order,
+        drafts: &mut drafts,
+        same: &mut same,
+    });
+    let document = document;
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
@@ -90,7 +109,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         number[place] = builder.nodes.len();
         let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
         builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
-        builder.nodes[number[place]].alone = added[place];
+        builder.nodes[number[place]].alone = added.get(place).is_some_and(|added| *added);
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
@@ -111,10 +130,21 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         }
     }
     let Builder { nodes, sources, .. } = builder;
-    let Document { name, deadline, node_timeout, .. } = document;
+    let Document { name, deadline, node_timeout, output_names, .. } = document;
     let shared_reads = sources.shared_count();
     let origin = Origin { text: text.into(), files: files.into_read() };
-    let parts = Parts { name, nodes, stand_ins, outputs, dead, shared_reads, deadline, node_timeout, origin };
+    let parts = Parts {
+        name,
+        nodes,
+        stand_ins,
+        outputs,
+        output_names: output_names.into(),
+        dead,
+        shared_reads,
+        deadline,
+        node_timeout,
+        origin,
+    };
     problems.is_fine().then(|| stages::cut(parts, &sides, with))
 }
 
@@ -127,6 +157,7 @@ struct Parts {
     nodes: Vec<PlanNode>,
     stand_ins: StandInsByNode,
     outputs: Vec<usize>,
+    output_names: Arc<[String]>,
     dead: Vec<(String, String)>,
     shared_reads: usize,
     deadline: Option<Duration>,
@@ -170,7 +201,7 @@ fn draft(
                 "an op says what it takes of each input"
             );
             let inputs = used(&planned, &node.inputs);
-            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs });
+            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs, part: Part::Whole });
         }
     }
     if !problems.is_fine() {
@@ -199,11 +230,11 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs has no use for a third.
+/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
-    let is_side = |at: usize| at == choice.then || Some(at) == choice.or;
-    (0..inputs.len()).map(|at| inputs[if is_side(at) { at } else { choice.then }]).collect()
+    let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
+    (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
 }
 
 /// Warns of the nodes that no output needs, and names them.
@@ -250,7 +281,14 @@ impl Builder<'_> {
         // Of two inputs nobody knows which the rows would have been.
         let chooses = matches!(&draft.planned.choice, Some(Choice { when: When::Holds(_), .. }));
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes) && !chooses;
-        let carries = carries(&draft.planned);
+        let mut carries = carries(&draft.planned);
+        match draft.part {
+            Part::Whole => {}
+            // Rows come through the node itself.
+            Part::Early => carries[0] = false,
+            Part::Attached => carries[1] = false,
+        }
+        let early = draft.part == Part::Early;
         let Draft { op, planned, .. } = draft;
         let remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
         self.sources.begin(self.nodes.len(), remembering);
@@ -270,6 +308,7 @@ impl Builder<'_> {
             passes,
             made,
             alone: false,
+            early,
             about: About {
                 also: Vec::new(),
                 trace: node.trace.clone(),

@@ -1,5 +1,7 @@
 //! What a node's parameters say, for people.
 
+use anabranch_rows::{Key, Order};
+
 use crate::document::{Document, DocumentNode};
 use crate::op::{Arg, ParamKind, Spec};
 use crate::registry::Registries;
@@ -12,9 +14,18 @@ pub(super) fn of(
     registries: &Registries,
 ) -> Vec<(String, String)> {
     let Registries { keys, params, .. } = registries;
+    let name = |key: Key| keys.get(key).map_or_else(|| key.to_string(), |entry| entry.name.clone());
     let shown = |arg: &Arg, kind: ParamKind| match arg {
         Arg::Nodes(_) | Arg::Endpoint(_) => None,
-        Arg::Key(key) => Some(keys.get(*key).map_or_else(|| key.to_string(), |entry| entry.name.clone())),
+        Arg::Key(key) => Some(name(*key)),
+        Arg::SortKeys(by) => {
+            let shown = |(key, order): &(Key, Option<Order>)| match order {
+                None => name(*key),
+                Some(Order::Ascending) => format!("{} asc", name(*key)),
+                Some(Order::Descending) => format!("{} desc", name(*key)),
+            };
+            Some(by.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
         Arg::Table(id) if kind == ParamKind::Expr => {
             Some(document.exprs.get(id)?.display(keys, params).to_string())
         }

@@ -18,8 +18,8 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts { name, nodes, mut stand_ins, outputs, dead, shared_reads, deadline, node_timeout, origin } =
-        parts;
+    let Parts { name, nodes, mut stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
+    let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
     let chains = chains(&nodes, &stand_ins, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));
@@ -60,6 +60,7 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
         graph,
         policies,
         outputs,
+        output_names,
         shared_reads,
         nothing: Rows::empty(),
         dead,
@@ -138,8 +139,13 @@ fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &Sides) -> Edges {
     let mut edges = Edges::new();
     for (number, stage) in stages.iter().enumerate() {
         let Some(first) = first(&stage.what, sides) else { continue };
-        let kind = if nodes[first].choice.is_some() { Edge::After } else { Edge::Needs };
-        edges.extend(stage.inputs.iter().map(|input| ((*input, number), kind)));
+        for (at, input) in stage.inputs.iter().enumerate() {
+            let side = nodes[first].choice.as_ref().is_some_and(|choice| choice.on() != Some(at));
+            let kind = edges.entry((*input, number)).or_insert(Edge::After);
+            if !side {
+                *kind = Edge::Needs;
+            }
+        }
     }
     edges
 }
@@ -158,11 +164,14 @@ fn add_gates(
         let choice = nodes[*node].choice.as_ref().expect("sides are of nodes with a choice");
         let what = match (&choice.when, sides.regions.binary_search(node)) {
             _ if !gated => continue,
-            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: Arc::clone(when) },
+            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: when.clone() },
             (When::InTime, region) => What::Spare(region.expect("what chooses by time is a region")),
         };
+        let on = choice.on().map(|on| stage_of[nodes[*node].inputs[on]]);
+        edges.extend(on.map(|on| ((on, stages.len()), Edge::Needs)));
         gates[at] = Some(stages.len());
-        stages.push(Stage { home: sides.home(*node), ..Stage::new(what) });
+        let inputs = on.into_iter().collect();
+        stages.push(Stage { inputs, home: sides.home(*node), ..Stage::new(what) });
     }
     let closest: Vec<Option<usize>> = sides.of.iter().map(|side| sides.gated(*side)).collect();
     for (number, side) in closest.iter().enumerate() {

@@ -32,7 +32,7 @@ const KEY_KINDS: [(&str, KeyKind); 5] = [
     ("feature_bundle", KeyKind::FeatureBundle),
 ];
 
-/// What all three say of themselves.
+/// The fields that keys, parameters and features share.
 struct Common {
     name: Option<String>,
     nullable: Option<bool>,

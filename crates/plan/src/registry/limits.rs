@@ -11,12 +11,16 @@ use crate::fields::Fields;
 use crate::json::show;
 
 const NAME: &str = "^[A-Za-z0-9_]+$";
+/// A name of a plan does not begin with a hyphen: it would look like an option of a command.
+const PLAN_NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]*$";
 
 impl Default for Limits {
     /// The rules where no file says otherwise.
     fn default() -> Limits {
         let name = Regex::new(NAME).expect("the pattern is a regex");
-        Limits { plan_name: name.clone(), node_id: name, max_fanout: 10_000_000, bounds: Bounds::default() }
+        let plan_name = Regex::new(PLAN_NAME).expect("the pattern is a regex");
+        let bounds = Bounds::default();
+        Limits { plan_name, node_id: name, max_fanout: 10_000_000, max_user_id: None, bounds }
     }
 }
 
@@ -36,6 +40,10 @@ pub(super) fn limits(file: File<'_>, problems: &mut Problems) -> Limits {
     if let Some((map, place)) = numbers {
         let mut fields = Fields::new(map, place, top.problems);
         limits.max_fanout = fields.optional("max_fanout").unwrap_or(limits.max_fanout);
+        limits.max_user_id = fields.optional("max_user_id");
+        if limits.max_user_id.is_some_and(|most| most < 1) {
+            fields.error("max_user_id", "must be at least 1");
+        }
         limits.bounds = bounds(&mut fields).over(limits.bounds);
         if fields.optional::<i64>("plan_schema_version").is_some_and(|version| version != 1) {
             fields.error("plan_schema_version", "this program reads plans of version 1");

@@ -8,6 +8,7 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use super::Keys;
 use crate::call::Call;
 use crate::registry;
+use crate::request::UserId;
 use crate::schema::Schema;
 use crate::value::{Scalar, Values};
 
@@ -96,21 +97,36 @@ impl Pattern {
         }
     }
 
-    /// The keys of the active rows: [`Keys::Ids`] if and only if it has [`affixes`](Self::affixes).
+    /// The keys of the active rows: [`Keys::Ids`] if it has [`affixes`](Self::affixes) and what stands between them is
+    /// an integer in every row.
     pub fn apply(&self, rows: &Rows, call: &Call) -> Keys {
-        self.apply_with(rows, call.user, &call.params)
+        self.apply_with(rows, &call.user, &call.params)
     }
 
     /// The keys of the active rows for this user and these parameters.
-    pub fn apply_with(&self, rows: &Rows, user: i64, params: &Values) -> Keys {
-        if self.affixes().is_some() {
-            let by_user = self.parts.contains(&Part::User);
-            return Keys::Ids(if by_user { vec![user; rows.len()] } else { rows.ids().collect() });
+    pub fn apply_with(&self, rows: &Rows, user: &UserId, params: &Values) -> Keys {
+        match self.ids(rows, user) {
+            Some(ids) => Keys::Ids(ids),
+            None => Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, user, params)).collect()),
         }
-        Keys::Whole(rows.iter().map(|row| self.key_of(row, rows, user, params)).collect())
     }
 
-    fn key_of(&self, row: usize, rows: &Rows, user: i64, params: &Values) -> Option<Box<str>> {
+    /// The integers that stand in the one placeholder, if there is one and all of them are.
+    fn ids(&self, rows: &Rows, user: &UserId) -> Option<Vec<i64>> {
+        self.affixes()?;
+        let by_user = self.parts.contains(&Part::User);
+        match user.as_int() {
+            Some(user) if by_user => Some(vec![user; rows.len()]),
+            None if by_user || rows.ids().any(|id| id == user.row_id()) => None,
+            _ => Some(rows.ids().collect()),
+        }
+    }
+
+    fn key_of(&self, row: usize, rows: &Rows, user: &UserId, params: &Values) -> Option<Box<str>> {
+        let int = |key: &mut String, value: i64| match user.name_of(value) {
+            Some(name) => key.write_str(name),
+            None => write!(key, "{value}"),
+        };
         let mut key = String::new();
         for part in &*self.parts {
             let written = match part {
@@ -122,14 +138,14 @@ impl Pattern {
                     Scalar::Bool(value) => write!(key, "{value}"),
                     Scalar::Text(value) => key.write_str(value),
                 },
-                Part::Key(Key::ID) => write!(key, "{}", rows.batch().ids()[row]),
+                Part::Key(Key::ID) => int(&mut key, rows.batch().ids()[row]),
                 Part::Key(column) => {
                     let column = rows.batch().column(*column)?;
                     if column.is_null(row) {
                         return None;
                     }
                     match column {
-                        Column::Int(values) => write!(key, "{}", values.value(row)),
+                        Column::Int(values) => int(&mut key, values.value(row)),
                         Column::Float(values) => write!(key, "{}", values.value(row)),
                         Column::Bool(values) => write!(key, "{}", values.value(row)),
                         Column::Text(text) => key.write_str(text.get(row)?),

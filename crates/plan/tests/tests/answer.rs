@@ -18,7 +18,9 @@ fn registries() -> Registries {
 }
 
 fn answer(outputs: Vec<Rows>) -> Answer {
+    let output_names = (0..outputs.len()).map(|at| format!("out {at}")).collect();
     Answer {
+        output_names,
         request_id: RequestId::Given("r \"1\"\n".to_owned()),
         engine_request_id: RequestId::Given("e".to_owned()),
         outputs,
@@ -59,6 +61,19 @@ fn kinds_in_order_and_nulls_left_out() {
     assert_eq!(candidates[1], (3, Some(Scalar::Float(0.1 + 0.2)), Some(Scalar::Text("US".into()))));
     assert_eq!(candidates[2], (7, None, None));
     assert_eq!(candidates[3], (i64::MIN, Some(Scalar::Float(0.0)), None));
+}
+
+#[test]
+fn outputs_by_name() {
+    let rows = Rows::new(Batch::with_columns(vec![1, 2], vec![(Key(11), Column::ints([Some(5), None]))]));
+    let answer = answer(vec![rows, Rows::empty(), Rows::new(Batch::new(vec![1]))]);
+    let mut out = Vec::new();
+    answer.write_json_by_output(&registries().keys, &mut out);
+    expect![[r#"{"request_id":"r \"1\"\n","engine_request_id":"e","outputs":{"out 0":[{"id":1,"fields":{"age":5}},{"id":2,"fields":{}}],"out 1":[],"out 2":[{"id":1,"fields":{}}]},"ledger":[]}"#]].assert_eq(str::from_utf8(&out).unwrap());
+    assert_eq!(answer.output("out 0").unwrap().ids().collect::<Vec<_>>(), [1, 2]);
+    assert!(answer.output("out 1").unwrap().is_empty() && answer.output("out 3").is_none());
+    let of: Vec<(i64, usize)> = answer.candidates().map(|row| (row.id, row.output)).collect();
+    assert_eq!(of, [(1, 0), (2, 0), (1, 2)]);
 }
 
 #[test]

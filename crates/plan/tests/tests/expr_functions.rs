@@ -141,9 +141,9 @@ fn requests_bring_lists() {
         Request::parse(text, registries())
     };
     let request = parse(json!({"seen": [3, 5.0, 3], "muted": ["a"]})).unwrap();
-    assert_eq!(**request.params.list(5).unwrap(), List::ints(vec![3, 5, 3]));
-    assert_eq!(request.params.list(6).unwrap().kind(), Kind::Text);
-    assert_eq!(parse(json!({"seen": null})).unwrap().params.list(5), None);
+    assert_eq!(**request.params().list(5).unwrap(), List::ints(vec![3, 5, 3]));
+    assert_eq!(request.params().list(6).unwrap().kind(), Kind::Text);
+    assert_eq!(parse(json!({"seen": null})).unwrap().params().list(5), None);
     let wrong = |overrides: Value| parse(overrides).unwrap_err().detail;
     assert_eq!(
         wrong(json!({"seen": [1, "2"]})),

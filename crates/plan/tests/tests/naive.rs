@@ -12,14 +12,14 @@ mod model;
 mod why;
 pub(crate) mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request, RunOptions, Scalar};
+use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request, RunOptions, UserId};
 use anabranch_rows::{Column, Rows};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::select;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use cell::{Cell, Row};
 use model::{Expected, Model};
@@ -30,12 +30,15 @@ fn seeds() -> u64 {
     std::env::var("ANABRANCH_PLAN_SEEDS").map_or(1_500, |count| count.parse().unwrap())
 }
 
-/// Who asks, and the parameters by their number.
+/// A request: the user, the parameters by their number, and the candidates.
 pub(crate) struct Asked {
-    user: i64,
-    /// Whether the asker gives the request a name.
+    user: UserId,
+    /// Whether the caller gives the request a name.
     pub(crate) named: bool,
     params: BTreeMap<u64, Cell>,
+    candidates: Vec<Row>,
+    /// In which of its forms JSON has the candidates.
+    columnar: bool,
 }
 
 impl Asked {
@@ -50,21 +53,48 @@ impl Asked {
         if rng.percent(70) {
             params.insert(3, Cell::Int(rng.within(1..9) as i64));
         }
-        Asked { user: rng.within(1..25) as i64, named: true, params }
+        let user = match rng.percent(25) {
+            true => UserId::from(world::NAMED),
+            false => UserId::from(rng.within(1..25) as i64),
+        };
+        let candidates = world::candidates(rng);
+        Asked { user, named: true, params, candidates, columnar: rng.percent(50) }
     }
 
+    /// The request, as a client writes it.
     pub(crate) fn request(&self, engine: &Engine) -> Request {
-        let mut request = Request::new(self.user, engine.registries());
-        request.request_id = self.named.then(|| "r".to_owned());
-        for (number, value) in &self.params {
-            request.params[*number as usize - 1] = Some(match value {
-                Cell::Int(value) => Scalar::Int(*value),
-                Cell::Float(value) => Scalar::Float(*value),
-                Cell::Bool(value) => Scalar::Bool(*value),
-                Cell::Text(value) => Scalar::Text(value.as_str().into()),
-            });
+        let registries = engine.registries();
+        let name = |number: &u64| registries.params.iter().nth(*number as usize - 1).unwrap().name.clone();
+        let params: Map<String, Value> =
+            self.params.iter().map(|(number, value)| (name(number), value.json())).collect();
+        let user = self.user.as_int().map_or_else(|| json!(self.user.to_string()), |id| json!(id));
+        let candidates = if self.columnar { self.columns() } else { self.objects() };
+        let mut request = json!({"user_id": user, "param_overrides": params, "candidates": candidates});
+        if self.named {
+            request["request_id"] = json!("r");
         }
-        request
+        Request::parse(request.to_string(), registries).unwrap_or_else(|error| panic!("{error}: {request}"))
+    }
+
+    fn objects(&self) -> Value {
+        let object = |(id, cells): &Row| {
+            let cells = cells.iter().map(|(key, cell)| (world::name_of(*key).to_owned(), cell.json()));
+            Value::Object(cells.chain([("id".to_owned(), json!(id))]).collect())
+        };
+        self.candidates.iter().map(object).collect()
+    }
+
+    fn columns(&self) -> Value {
+        let ids: Value = self.candidates.iter().map(|(id, _)| json!(id.to_string())).collect();
+        let mut columns = json!({"id": ids});
+        let keys: BTreeSet<u64> =
+            self.candidates.iter().flat_map(|(_, cells)| cells.keys().copied()).collect();
+        for key in keys {
+            let values =
+                self.candidates.iter().map(|(_, cells)| cells.get(&key).map_or(Value::Null, Cell::json));
+            columns[world::name_of(key)] = values.collect();
+        }
+        columns
     }
 }
 
@@ -73,12 +103,12 @@ fn plans_answer_as_the_model_does() {
     for seed in 0..seeds() {
         let mut rng = Rng::new(seed);
         let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), Asked::new(&mut rng));
-        let expected = Model::new(&world, &plan, asked.user, asked.params.clone()).answer();
+        let expected = Model::new(&world, &plan, &asked).answer();
         let mut first: Option<Option<Vec<u8>>> = None;
         for order in 0..2 {
             let found = answer(&world, &plan, &asked, seed * 7 + order);
             check(&found, &expected, &format!("seed {seed}, plan {plan:#}"));
-            let bytes = found.ok().map(|answer| json(&answer));
+            let bytes = found.ok().map(|answer| written(&answer));
             assert_eq!(first.get_or_insert_with(|| bytes.clone()), &bytes, "seed {seed}");
         }
     }
@@ -100,7 +130,7 @@ fn plans_that_are_given_up_leave_nothing_behind() {
     for seed in 0..seeds() / 4 {
         let mut rng = Rng::new(seed);
         let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), Asked::new(&mut rng));
-        let expected = Model::new(&world, &plan, asked.user, asked.params.clone()).answer();
+        let expected = Model::new(&world, &plan, &asked).answer();
         let sim = Sim::new(seed);
         let compiled = compile(&world, &plan, &sim, &mut rng);
         for _ in 0..3 {
@@ -155,7 +185,7 @@ fn rows(rows: &Rows) -> impl Iterator<Item = Row> + '_ {
     rows.iter().map(move |row| (rows.batch().ids()[row], cells(row)))
 }
 
-fn json(answer: &Answer) -> Vec<u8> {
+fn written(answer: &Answer) -> Vec<u8> {
     let mut bytes = Vec::new();
     answer.write_json(&world::registries().keys, &mut bytes);
     bytes

@@ -1,6 +1,7 @@
 //! Requests: what they set, and what is refused.
 
-use anabranch_plan::{Registries, Request, Scalar};
+use anabranch_plan::{Registries, Request, Scalar, UserId};
+use anabranch_rows::{Batch, Column, Key, Rows};
 use expect_test::{Expect, expect};
 
 fn registries() -> Registries {
@@ -22,7 +23,11 @@ fn check(text: &str, expect: Expect) {
     let shown = match Request::parse(text, &registries()) {
         Ok(request) => format!(
             "{} {:?} {:?}\n{:?}\n{:?}",
-            request.user_id, request.request_id, request.plan, request.params, request.warnings
+            request.user_id(),
+            request.request_id,
+            request.plan,
+            request.params(),
+            request.warnings
         ),
         Err(error) => error.to_json(),
     };
@@ -51,49 +56,200 @@ fn requests() {
         expect![[r#"
         4294967295 None None
         [Some(Float(0.5)), Some(Text("x")), None, None, None, None, None]
-        ["`request_id` is no string but 7; it has no effect"]"#]],
+        ["`request_id` must be a string, not 7; it has no effect"]"#]],
     );
     check(
-        r#"{"user_id": 1, "fragment_versions": {}, "output_keys": [], "param_override": {}, "request_id": null}"#,
+        r#"{"user_id": 1, "fragment_versions": {}, "output_keys": [], "request_id": null}"#,
         expect![[r#"
             1 None None
             [Some(Float(0.5)), Some(Text("x")), None, None, None, None, None]
-            ["`fragment_versions` has no effect", "`output_keys` has no effect", "there is no field `param_override`; it has no effect"]"#]],
+            ["`fragment_versions` has no effect", "`output_keys` has no effect"]"#]],
+    );
+}
+
+/// A misspelt field would have no effect.
+#[test]
+fn unknown_fields_are_refused() {
+    check(
+        r#"{"user_id": 1, "param_override": {}, "q": 1}"#,
+        expect![[
+            r#"{"error":"Invalid request","detail":"there is no field `param_override` (did you mean `param_overrides`?); there is no field `q`"}"#
+        ]],
     );
 }
 
 #[test]
 fn users() {
+    for (user, id) in [
+        ("1", "1"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("\"0123\"", "123"),
+        ("\"4294967296\"", "4294967296"),
+        ("\"99999999999999999999\"", "99999999999999999999"),
+        ("\"ann\"", "ann"),
+        ("\"a b/é:7\"", "a b/é:7"),
+        ("\"123abc\"", "123abc"),
+    ] {
+        let request = Request::parse(format!("{{\"user_id\": {user}}}"), &registries()).unwrap();
+        assert_eq!(request.user_id().to_string(), id);
+        let is_int = id.parse::<i64>().ok();
+        assert_eq!(request.user_id().as_int(), is_int);
+        assert_eq!(request.user_id(), &UserId::from(id));
+        assert_eq!(is_int.is_none(), request.user_id().row_id() < 0);
+    }
     for user in [
         "0",
         "-1",
-        "4294967296",
+        "9223372036854775808",
         "1.0",
         "1e3",
-        "99999999999999999999",
         "true",
         "null",
         "[]",
         "\"\"",
         "\" 123\"",
-        "\"123abc\"",
         "\"+1\"",
         "\"-1\"",
         "\"0\"",
-        "\"4294967296\"",
-        "\"99999999999999999999\"",
-        "\"１\"",
+        "\"a\\n\"",
+        "\"a \"",
     ] {
         let error = Request::parse(format!("{{\"user_id\": {user}}}"), &registries()).unwrap_err();
         assert_eq!(error.error, "Invalid request", "{user}");
     }
     check(
-        r#"{"user_id": "12 3"}"#,
+        r#"{"user_id": 0}"#,
         expect![[
-            r#"{"error":"Invalid request","detail":"`user_id` must be a whole number from 1 to 4294967295, or a string of one, not the string `12 3`"}"#
+            r#"{"error":"Invalid request","detail":"`user_id` must be a whole number from 1 to 9223372036854775807, or a string of at most 256 bytes, not 0"}"#
         ]],
     );
+    let long = format!("{{\"user_id\": \"{}\"}}", "x".repeat(257));
+    let error = Request::parse(long, &registries()).unwrap_err();
+    assert!(error.detail.ends_with("not a string of 257 bytes"), "{error}");
     check("{}", expect![[r#"{"error":"Invalid request","detail":"`user_id` is missing"}"#]]);
+}
+
+/// The rule of rankd, where the registry asks for it.
+#[test]
+fn users_up_to_a_limit() {
+    let limits = "[limits]\nmax_user_id = 4294967295";
+    let (registries, _) =
+        Registries::parse([("keys.toml", KEYS), ("validation.toml", limits)], None).unwrap();
+    let parse = |user: &str| Request::parse(format!("{{\"user_id\": {user}}}"), &registries);
+    assert_eq!(parse("4294967295").unwrap().user_id().as_int(), Some(4_294_967_295));
+    assert_eq!(parse("\"0123\"").unwrap().user_id().as_int(), Some(123));
+    for user in ["4294967296", "\"4294967296\"", "\"ann\"", "0"] {
+        parse(user).unwrap_err();
+    }
+    expect!["Invalid request: `user_id` must be a whole number from 1 to 4294967295, or a string of one, not the string `12 3`"]
+        .assert_eq(&parse("\"12 3\"").unwrap_err().to_string());
+}
+
+const KEYS: &str = "
+    key = [
+        { key_id = 1, name = 'id', type = 'int', nullable = false, allow_write = false },
+        { key_id = 2, name = 'price', type = 'float', nullable = true },
+        { key_id = 3, name = 'stock', type = 'int', nullable = false, default = 0 },
+        { key_id = 4, name = 'title', type = 'string', nullable = true },
+        { key_id = 5, name = 'fresh', type = 'bool', nullable = true },
+        { key_id = 6, name = 'gone', type = 'bool', nullable = true, status = 'blocked' },
+        { key_id = 7, name = 'bundle', type = 'feature_bundle', nullable = true },
+    ]";
+
+/// The candidates of a request as columns, or why it is refused.
+fn candidates(json: &str, expect: Expect) {
+    let (registries, _) = Registries::parse([("keys.toml", KEYS)], None).unwrap();
+    let shown = match Request::parse(format!("{{\"user_id\": 1, \"candidates\": {json}}}"), &registries) {
+        Ok(request) => request.candidates().map_or("none".to_owned(), |rows| {
+            let column = |key: Key, column: &Column| {
+                let cells = (0..column.len())
+                    .map(|row| column.get(row).map_or("-".to_owned(), |cell| cell.to_string()));
+                format!("{key}: {}", cells.collect::<Vec<_>>().join(" "))
+            };
+            let columns = rows.batch().columns().iter().map(|(key, values)| column(*key, values));
+            let ids = rows.ids().map(|id| id.to_string()).collect::<Vec<_>>().join(" ");
+            [format!("ids: {ids}")].into_iter().chain(columns).collect::<Vec<_>>().join("\n")
+        }),
+        Err(error) => error.detail,
+    };
+    expect.assert_eq(&shown);
+}
+
+#[test]
+fn candidates_have_three_forms() {
+    candidates("null", expect!["none"]);
+    candidates("[]", expect!["ids: "]);
+    candidates(r#"[3, 9223372036854775807, "-5", 3]"#, expect!["ids: 3 9223372036854775807 -5 3"]);
+    candidates(
+        r#"[{"id": 1, "price": 2, "title": "a"}, 7, {"id": "2", "fresh": true, "price": null}]"#,
+        expect![[r#"
+            ids: 1 7 2
+            2: 2 - -
+            4: a - -
+            5: - - true"#]],
+    );
+    candidates(
+        r#"{"id": [1, 2], "stock": [3.0, -4], "title": ["a", null]}"#,
+        expect![[r#"
+            ids: 1 2
+            3: 3 -4
+            4: a -"#]],
+    );
+}
+
+#[test]
+fn wrong_candidates_are_told_by_row_and_column() {
+    candidates(
+        "7",
+        expect!["`candidates` must be a list of ids, a list of objects, or an object of columns, not 7"],
+    );
+    candidates(
+        r#"[1, 1.5, null, {"price": 1}, {"id": 1, "price": "x", "prize": 1, "gone": true, "bundle": 1}, [2]]"#,
+        expect![
+            "candidates[1], `id`: must be an integer of 64 bits or a string of one, not 1.5; candidates[2], `id`: must be an integer of 64 bits or a string of one, not null; candidates[3], `id`: must be an integer of 64 bits or a string of one, not nothing; candidates[4]: key `bundle` is a feature bundle, not a column; candidates[4]: key `gone` is blocked; candidates[4], `price`: must be a finite number, not the string `x`; candidates[4]: there is no key `prize` (did you mean `price`?); candidates[5], `id`: must be an integer of 64 bits or a string of one, not a list"
+        ],
+    );
+    candidates(
+        r#"[{"id": 1, "stock": 1}, {"id": 2}]"#,
+        expect!["candidates[1], `stock`: is missing, and may not be null"],
+    );
+    candidates(
+        r#"{"id": [1, 2], "price": [1], "title": "a", "stock": [1, "many"], "fresh": [1, 2]}"#,
+        expect![
+            "candidates[0], `fresh`: must be true or false, not 1; candidates[1], `fresh`: must be true or false, not 2; `candidates`, column `price`: has 1 values, and there are 2 ids; candidates[1], `stock`: must be an integer of 64 bits, not the string `many`; `candidates`, column `title`: must be a list of values, not the string `a`"
+        ],
+    );
+    candidates(r#"{"price": [1]}"#, expect!["`candidates` has no column `id`"]);
+    candidates(
+        &format!("[{}1]", "1,".repeat(100_000)),
+        expect!["`candidates` has 100001 rows; at most 100000 are allowed"],
+    );
+    let wrong = format!("[{}1]", "null,".repeat(50));
+    let many =
+        Request::parse(format!("{{\"user_id\": 1, \"candidates\": {wrong}}}"), &registries()).unwrap_err();
+    assert!(many.detail.ends_with("; and more") && many.detail.matches("candidates[").count() == 20);
+}
+
+/// A program's candidates are checked too: a kernel relies on the kinds.
+#[test]
+fn candidates_of_a_program_are_checked() {
+    let (registries, _) = Registries::parse([("keys.toml", KEYS)], None).unwrap();
+    let mut request = Request::new(1, &registries);
+    let with = |key: u32, column: Column| Rows::new(Batch::with_columns(vec![1], vec![(Key(key), column)]));
+    request.set_candidates(with(2, Column::floats([Some(0.5)])), &registries).unwrap();
+    for (rows, expect) in [
+        (
+            with(2, Column::ints([Some(1)])),
+            expect!["Invalid request: the column `price` is int, but the key is not"],
+        ),
+        (with(9, Column::ints([Some(1)])), expect!["Invalid request: there is no key 9"]),
+        (
+            with(3, Column::ints([None])),
+            expect!["Invalid request: the column `stock` has nulls, and its key may not be null"],
+        ),
+    ] {
+        expect.assert_eq(&request.set_candidates(rows, &registries).unwrap_err().to_string());
+    }
 }
 
 #[test]
@@ -101,7 +257,7 @@ fn no_json() {
     check(
         "",
         expect![[
-            r#"{"error":"Invalid JSON input","detail":"there is no request; the least is {\"user_id\": 1}"}"#
+            r#"{"error":"Invalid JSON input","detail":"the request is empty; the smallest one is {\"user_id\": 1}"}"#
         ]],
     );
     check(
@@ -116,8 +272,10 @@ fn no_json() {
     );
     check("[1]", expect![[r#"{"error":"Invalid request","detail":"must be an object, not a list"}"#]]);
     check(
-        &format!("{{\"user_id\": 1, \"x\": \"{}\"}}", "x".repeat(1 << 20)),
-        expect![[r#"{"error":"Invalid request","detail":"the request has 1048599 bytes; 1048576 may be"}"#]],
+        &format!("{{\"user_id\": 1, \"x\": \"{}\"}}", "x".repeat(4 << 20)),
+        expect![[
+            r#"{"error":"Invalid request","detail":"the request has 4194327 bytes; at most 4 MiB are allowed"}"#
+        ]],
     );
     let error = Request::parse(b"{\"user_id\": \"\xff\"}", &registries()).unwrap_err();
     assert_eq!(error.error, "Invalid JSON input");
@@ -164,7 +322,7 @@ fn set_by_name() {
     request.set("weight", Some(Scalar::Int(2)), &registries).unwrap();
     request.set("pattern", None, &registries).unwrap();
     expect!["[Some(Float(2.0)), None, None, None, None, None, None]"]
-        .assert_eq(&format!("{:?}", request.params));
+        .assert_eq(&format!("{:?}", request.params()));
     for (name, value) in [
         ("wait", None),
         ("weight", None),

@@ -16,6 +16,7 @@ for (const [name, value] of Object.entries(surface)) hide(globalThis, name, valu
 const helpers = { __ab_get, __ab_op, __ab_logic, __ab_if, __ab_unary, __ab_test, __ab_typeof, __ab_at };
 for (const [name, value] of Object.entries(helpers)) hide(globalThis, name, value);
 hide(globalThis, "__ab_exports", exported);
+hide(globalThis, "console", console);
 
 // Nothing turns text into code.
 const noCode = (what) => function () { throw new Refusal(`${what} is not there`, "a plan's code is what its files say"); };
@@ -37,7 +38,6 @@ const ABSENTEES = {
   performance: "plans are deterministic: what depends on the time belongs into the request",
   setTimeout: "a plan is built at once; `timeoutMs` and the `timeout` op are about requests",
   setInterval: "a plan is built at once",
-  console: "a plan prints nothing; `anabranch plan explain` shows what it became",
 };
 for (const [name, help] of Object.entries(ABSENTEES)) {
   const get = () => { throw new Refusal(`\`${name}\` is not there`, help); };

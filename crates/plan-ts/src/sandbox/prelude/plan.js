@@ -186,20 +186,35 @@ equipAll(Context.prototype, "`ctx`", sources);
 equipAll(Rows.prototype, "rows", transforms);
 delete Receiver.prototype.constructor;
 
-/** The numbers of the nodes that `build` returned. */
+/** The numbers of the nodes that `build` returned, with their names if it names them. */
 function outputsOf(returned, site) {
-  const help = "return rows, or a list of rows";
+  const help = "return rows, a list of rows, or an object of rows by name";
   const wrong = (what) => (fault(what, help, site, "build"), []);
   if (isBad(returned)) return [];
   if (isRows(returned)) return outputsOf([returned], site);
   if (returned === undefined) return wrong("`build` returns nothing");
   if (returned instanceof Promise) return wrong("`build` returns a promise");
+  if (isPlain(returned) && Token.parts(returned) === undefined && !Receiver.is(returned)) return namedOutputs(returned, wrong);
   if (!Array.isArray(returned)) return wrong(`\`build\` returns ${shown(returned)}`);
   const outputs = Array.from(returned);
   if (outputs.length === 0) return wrong("`build` returns an empty list");
   const odd = outputs.findIndex((output) => !isRows(output));
   if (odd >= 0) return wrong(`\`build\` returns a list with ${shown(outputs[odd])} in it`);
-  return outputs.map((output) => Receiver.node(output)).filter((node) => node !== LOST);
+  return outputs.map((output) => [Receiver.node(output), null]).filter(([node]) => node !== LOST);
+}
+
+function namedOutputs(returned, wrong) {
+  const names = Object.keys(returned);
+  if (names.length === 0) return wrong("`build` returns an empty object");
+  const outputs = [];
+  for (const name of names) {
+    const rows = returned[name];
+    if (isBad(rows)) continue;
+    if (!isRows(rows)) return wrong(`\`build\` returns ${shown(rows)} as \`${name}\``);
+    if (name === "" || !name.isWellFormed()) return wrong("`build` returns an output with a name that no plan can say");
+    if (Receiver.node(rows) !== LOST) outputs.push([Receiver.node(rows), name]);
+  }
+  return outputs;
 }
 
 const PLAN = Object.freeze({ __proto__: null });
@@ -235,5 +250,5 @@ function finish() {
   if (plan === undefined && faults.length === 0) {
     fault("the file defines no plan", "write `export default definePlan({ name: \"..\", build: (ctx) => .. })`");
   }
-  return JSON.stringify({ faults, plan });
+  return JSON.stringify({ faults, plan, printed });
 }

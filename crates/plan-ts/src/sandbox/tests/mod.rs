@@ -72,7 +72,12 @@ fn told(recorded: &Recorded) -> String {
         for node in &plan.nodes {
             writeln!(text, "{}{:?} {}", node.op, node.inputs, node.options).unwrap();
         }
-        writeln!(text, "{} -> {:?}", plan.options, plan.outputs).unwrap();
+        let named = |(node, name): &(u32, Option<String>)| match name {
+            Some(name) => format!("{name}: {node}"),
+            None => node.to_string(),
+        };
+        let outputs: Vec<String> = plan.outputs.iter().map(named).collect();
+        writeln!(text, "{} -> [{}]", plan.options, outputs.join(", ")).unwrap();
         for (id, payload, _) in &plan.capabilities {
             writeln!(text, "requires {id} {payload}").unwrap();
         }

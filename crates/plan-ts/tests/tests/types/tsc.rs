@@ -101,7 +101,7 @@ fn tsc_accepts_the_examples() {
 }
 
 /// Rows that nobody should get through the type checker.
-const REJECTED: [&str; 24] = [
+const REJECTED: [&str; 28] = [
     "rows.vm({ outKey: Key.scroe, expr: 1 })",
     "rows.vm({ outKey: Key.gone, expr: 1 })",
     "rows.vm({ outKey: 2, expr: 1 })",
@@ -123,6 +123,10 @@ const REJECTED: [&str; 24] = [
     "rows.follow({ endpoint: EP.http[\"catalogue-api\"] })",
     "rows.sort({ by: Key.score, key: Key.score })",
     "rows.sort({ by: Key.score, order: \"down\" })",
+    "rows.sort({ by: [Key.score, P.limit] })",
+    "rows.sort({ by: [{ key: Key.score, order: \"down\" }] })",
+    "rows.if({ on: Key.id, pred: P.explore, then: rows })",
+    "{ main: rows, more: 3 }",
     "rows.vieweer({})",
     "rows.dedupe",
     "rows.take({ count: 3, fallback: { default: { country: 3 } } })",

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::{Memory, StaleReads, StaleStore};
 use crate::call::{Answers, Call};
 use crate::document::StaleTerms;
+use crate::request::Request;
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply, Shared};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -191,7 +192,7 @@ impl Bound for Tired {
 fn readers_of_one_kind_remember_together_and_answer_from_it() {
     let sim = Sim::new(1);
     let call = |answers: Answers| {
-        let call = Call::new(1, crate::value::Values::default(), sim.clock());
+        let call = Call::of(Request::bare(1), sim.clock());
         Arc::new(Call { shared: [Shared::default()].into(), answers, ..call })
     };
     let stale = |max_age| Answers::Stale(StaleReads::new(StaleTerms { max_age, min_known: 0.7 }));

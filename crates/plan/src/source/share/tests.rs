@@ -9,6 +9,7 @@ use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
 use crate::call::Call;
+use crate::request::Request;
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
 
 /// A store of `id * 10` and `"t{id}"` under each id, which takes its time.
@@ -45,7 +46,7 @@ impl Bound for Slow {
 
 fn call(sim: &Sim, tables: usize) -> Arc<Call> {
     let shared = (0..tables).map(|_| Shared::default()).collect();
-    Arc::new(Call { shared, ..Call::new(1, crate::value::Values::default(), sim.clock()) })
+    Arc::new(Call { shared, ..Call::of(Request::bare(1), sim.clock()) })
 }
 
 /// Readers by the user's and by the rows' ids that read the same; how many tables they need.

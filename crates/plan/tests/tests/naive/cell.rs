@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde_json::Value;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Int(i64),
@@ -30,6 +32,18 @@ pub(super) fn kind_of(key: u64) -> Kind {
         3000.. => Kind::Text,
         2000.. => Kind::Float,
         _ => Kind::Int,
+    }
+}
+
+impl Cell {
+    /// As a request or an answer has it.
+    pub(super) fn json(&self) -> Value {
+        match self {
+            Cell::Int(value) => Value::from(*value),
+            Cell::Float(value) => Value::from(*value),
+            Cell::Bool(value) => Value::from(*value),
+            Cell::Text(value) => Value::from(value.as_str()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::cell::{Kind, kind_of};
 use super::exprs::Exprs;
-use super::world::{ENDPOINTS, FIELDS};
+use super::world::{BROUGHT, ENDPOINTS, FIELDS};
 
 /// A node made so far, and the columns of its rows.
 struct Made {
@@ -64,7 +64,10 @@ impl Maker<'_> {
     }
 
     fn source(&mut self) {
-        if self.rng.percent(70) {
+        if self.rng.percent(20) {
+            let columns: Vec<u64> = BROUGHT.into_iter().filter(|_| self.rng.percent(50)).collect();
+            self.add("core::candidates", &[], json!({"columns": columns}), columns.clone());
+        } else if self.rng.percent(70) {
             let params = json!({"endpoint": self.endpoint()});
             self.add("core::viewer", &[], params, vec![COUNTRY]);
         } else {
@@ -81,7 +84,7 @@ impl Maker<'_> {
     fn node(&mut self) {
         let (input, keys) = self.pick();
         let count = self.rng.within(1..12);
-        match self.rng.within(0..27) {
+        match self.rng.within(0..28) {
             0 => self.source(),
             1 | 2 => self.list_op(&input),
             3..=5 => self.fanout(&input, &keys),
@@ -91,7 +94,10 @@ impl Maker<'_> {
                 self.add("core::filter", &[&input], params, keys);
             }
             12 | 13 => self.sorts(&input, keys, count),
-            14 | 15 => _ = self.add("core::take", &[&input], json!({"count": count}), keys),
+            14 | 15 => {
+                let params = self.page(json!({"count": count}));
+                self.add("core::take", &[&input], params, keys);
+            }
             16 | 17 => self.both(&input, keys),
             18 => self.groups(&input, keys, count),
             19 | 20 => self.lookup(&input, keys),
@@ -102,6 +108,10 @@ impl Maker<'_> {
                 let fails = self.rng.percent(4);
                 let params = json!({"duration_ms": self.rng.within(0..4), "fail_after_sleep": fails});
                 self.add("test::sleep", &[&input], params, keys);
+            }
+            26 => {
+                let columns: Vec<u64> = keys.into_iter().filter(|_| self.rng.percent(50)).collect();
+                self.add("core::select", &[&input], json!({"columns": columns}), columns.clone());
             }
             _ => self.choice(&input, keys),
         }
@@ -181,15 +191,40 @@ impl Maker<'_> {
         format!("p{}", self.preds.len() - 1)
     }
 
+    /// Now and then the first rows are skipped.
+    fn page(&mut self, mut params: Value) -> Value {
+        if self.rng.percent(30) {
+            params["offset"] = json!(self.rng.within(0..7));
+        }
+        params
+    }
+
     fn sorts(&mut self, input: &str, keys: Vec<u64>, count: u64) {
-        let by = self.key(&keys);
-        let order = *self.rng.choose(&["asc", "desc"]);
-        match self.rng.percent(50) {
-            true => self.add("core::sort", &[input], json!({"by": by, "order": order}), keys),
-            false => {
-                self.add("core::topk", &[input], json!({"by": by, "order": order, "count": count}), keys)
-            }
+        let mut params = json!({"by": self.sort_keys(&keys)});
+        if self.rng.percent(70) {
+            params["order"] = json!(*self.rng.choose(&["asc", "desc"]));
+        }
+        if self.rng.percent(50) {
+            self.add("core::sort", &[input], params, keys);
+        } else {
+            params["count"] = json!(count);
+            let params = self.page(params);
+            self.add("core::topk", &[input], params, keys);
+        }
+    }
+
+    /// One key, or several with or without an order of their own.
+    fn sort_keys(&mut self, keys: &[u64]) -> Value {
+        if self.rng.percent(50) {
+            return json!(self.key(keys));
+        }
+        let by: Vec<u64> = (0..self.rng.within(1..4)).map(|_| self.key(keys)).collect();
+        let entry = |key: u64| match self.rng.within(0..3) {
+            0 => json!(key),
+            1 => json!({"key": key, "order": "asc"}),
+            _ => json!({"key": key, "order": "desc"}),
         };
+        unique(by).into_iter().map(entry).collect()
     }
 
     fn both(&mut self, input: &str, mut keys: Vec<u64>) {
@@ -262,14 +297,20 @@ impl Maker<'_> {
         self.add("core::join", &[&left], params, keys);
     }
 
-    /// Reads parameters alone.
+    /// Reads parameters alone, or the first row of a node.
     fn choice(&mut self, input: &str, keys: Vec<u64>) {
-        let weight = json!({"op": "param_ref", "param_id": 1});
-        let half = json!({"op": "const_number", "value": 0.5});
-        self.preds.push(json!({"op": "cmp", "cmp": "<", "a": weight, "b": half}));
-        let pred = format!("p{}", self.preds.len() - 1);
         let (then, mut either) = self.pick();
-        let mut params = json!({"pred_id": pred, "then": then});
+        let mut params = json!({"then": then});
+        if self.rng.percent(50) {
+            let (on, columns) = self.pick();
+            params["pred_id"] = json!(self.pred(&columns));
+            params["on"] = json!(on);
+        } else {
+            let weight = json!({"op": "param_ref", "param_id": 1});
+            let half = json!({"op": "const_number", "value": 0.5});
+            self.preds.push(json!({"op": "cmp", "cmp": "<", "a": weight, "b": half}));
+            params["pred_id"] = json!(format!("p{}", self.preds.len() - 1));
+        }
         if self.rng.percent(50) {
             either.extend(keys);
         } else {

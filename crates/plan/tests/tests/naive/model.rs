@@ -1,19 +1,23 @@
 //! Plans as plainly as they can be carried out: a list of rows a node, one row at a time, nothing left out or merged.
 
 use std::cell::{Cell as Flag, RefCell};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use anabranch_plan::UserId;
 use serde_json::Value;
 
+use super::Asked;
 use super::cell::{Cell, Kind, Row, cell, compare, float, kind_of, name, set};
 use super::world::{ENDPOINTS, FIELDS, World};
 
 pub(super) struct Model<'a> {
     pub(super) world: &'a World,
     pub(super) plan: &'a Value,
-    pub(super) user: i64,
-    pub(super) params: BTreeMap<u64, Cell>,
+    pub(super) user: &'a UserId,
+    pub(super) params: &'a BTreeMap<u64, Cell>,
+    candidates: &'a [Row],
     known: RefCell<BTreeMap<String, Rc<Vec<Row>>>>,
     /// If somebody asks where rows come from.
     pub(super) watch: Option<Watch>,
@@ -63,14 +67,11 @@ impl Watch {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(
-        world: &'a World,
-        plan: &'a Value,
-        user: i64,
-        params: BTreeMap<u64, Cell>,
-    ) -> Model<'a> {
+    pub(super) fn new(world: &'a World, plan: &'a Value, asked: &'a Asked) -> Model<'a> {
         let (known, fine) = (RefCell::default(), || Flag::new(false));
-        Model { world, plan, user, params, known, watch: None, may_fail: fine(), must_fail: fine() }
+        let Asked { user, params, candidates, .. } = asked;
+        let (may_fail, must_fail) = (fine(), fine());
+        Model { world, plan, user, params, candidates, known, watch: None, may_fail, must_fail }
     }
 
     pub(super) fn answer(&self) -> Expected {
@@ -148,10 +149,12 @@ impl<'a> Model<'a> {
                 self.must_fail.set(self.must_fail.get() || params["fail_after_sleep"] == true);
                 input()
             }
-            "core::take" => input().into_iter().take(count()).collect(),
+            "core::candidates" => self.brought(params),
+            "core::select" => selected(input(), params),
+            "core::take" => paged(input(), params),
             "core::concat" => input().into_iter().chain(other("rhs")).collect(),
             "core::sort" => sorted(input(), params, "asc"),
-            "core::topk" => sorted(input(), params, "desc").into_iter().take(count()).collect(),
+            "core::topk" => paged(sorted(input(), params, "desc"), params),
             "core::filter" => input().into_iter().filter(holds).collect(),
             "core::vm" => self.vm(input(), params),
             "core::boost" => self.boost(input(), params),
@@ -160,13 +163,34 @@ impl<'a> Model<'a> {
             "core::dedupe" => dedupe(input(), params),
             "core::group_limit" => limited(input(), |row| cell(row, params["by"].as_u64().unwrap()), count()),
             "core::join" => join(input(), &other("with"), params),
-            "core::if" => match (holds(&(0, BTreeMap::new())), params["else"].is_null()) {
+            "core::if" => match (self.decides(params), params["else"].is_null()) {
                 (true, _) => other("then"),
                 (false, true) => input(),
                 (false, false) => other("else"),
             },
             op => self.read(op, params, input),
         }
+    }
+
+    /// The candidates with the columns that are listed.
+    fn brought(&self, params: &Value) -> Vec<Row> {
+        let sure = self.candidates.iter().any(|(_, cells)| cells.contains_key(&2004));
+        let listed = |key: u64| keys(params).contains(&key);
+        let row = |(id, cells): &Row| {
+            let cells = cells.iter().filter(|(key, _)| listed(**key)).map(|(key, cell)| (*key, cell.clone()));
+            let default = (listed(2004) && !sure).then_some((2004, Cell::Float(0.5)));
+            (*id, cells.chain(default).collect())
+        };
+        self.candidates.iter().map(row).collect()
+    }
+
+    /// Whether the condition of an `if` holds: for the request, or for the first row of a node.
+    pub(super) fn decides(&self, params: &Value) -> bool {
+        let row = match params["on"].as_str() {
+            Some(on) => self.rows(on).into_iter().next(),
+            None => Some((0, BTreeMap::new())),
+        };
+        row.is_some_and(|row| self.pred(self.entry("pred_table", &params["pred_id"]), &row))
     }
 
     pub(super) fn entry(&self, table: &str, id: &Value) -> &Value {
@@ -178,7 +202,7 @@ impl<'a> Model<'a> {
         let country = |rows: Vec<Row>| self.with_fields(rows, params, "user:{id}", &["country"]);
         let list = |name: &str| self.fan_out(&input(), params, &format!("{name}:{{id}}"), &params["fanout"]);
         match op {
-            "core::viewer" => country(vec![(self.user, BTreeMap::new())]),
+            "core::viewer" => country(vec![(self.user.row_id(), BTreeMap::new())]),
             "core::follow" => country(list("follow")),
             "core::recommendation" => country(list("recommendation")),
             "core::media" => list("media"),
@@ -244,7 +268,12 @@ impl<'a> Model<'a> {
     /// The key that a pattern makes of a row, unless a part of it is null.
     fn key(&self, pattern: &str, row: &Row) -> Option<String> {
         let (prefix, rest) = pattern.split_once('{').unwrap();
-        let of_row = |key: u64| cell(row, key).map(|cell| cell.to_string());
+        // The row of a string user has a number as its id, and keys have the string.
+        let own = self.user.as_int().map_or(Some(Cell::Int(self.user.row_id())), |_| None);
+        let of_row = |key: u64| match cell(row, key)? {
+            cell if Some(&cell) == own.as_ref() => Some(self.user.to_string()),
+            cell => Some(cell.to_string()),
+        };
         let part = match rest.trim_end_matches('}') {
             "id" => of_row(1)?,
             "user_id" => self.user.to_string(),
@@ -300,21 +329,49 @@ impl<'a> Model<'a> {
     }
 }
 
+fn keys(params: &Value) -> Vec<u64> {
+    params["columns"].as_array().unwrap().iter().map(|key| key.as_u64().unwrap()).collect()
+}
+
+fn selected(mut rows: Vec<Row>, params: &Value) -> Vec<Row> {
+    // Marks stay: they tell where a row comes from.
+    rows.iter_mut().for_each(|(_, cells)| cells.retain(|key, _| *key == MARK || keys(params).contains(key)));
+    rows
+}
+
 fn fields(params: &Value) -> Vec<&str> {
     params["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap()).collect()
 }
 
 /// Nulls last, whichever way.
 pub(super) fn sorted(mut rows: Vec<Row>, params: &Value, default: &str) -> Vec<Row> {
-    let key = params["by"].as_u64().unwrap();
-    let descending = params["order"].as_str().unwrap_or(default) == "desc";
-    let order = |a: &Cell, b: &Cell| compare(a, b).unwrap_or(std::cmp::Ordering::Equal);
-    rows.sort_by(|a, b| match (cell(a, key), cell(b, key)) {
-        (Some(a), Some(b)) if descending => order(&b, &a),
+    let default = params["order"].as_str().unwrap_or(default);
+    let one = [params["by"].clone()];
+    let by: Vec<(u64, &str)> = params["by"]
+        .as_array()
+        .map_or(&one[..], Vec::as_slice)
+        .iter()
+        .map(|by| match by {
+            Value::Object(_) => (by["key"].as_u64().unwrap(), by["order"].as_str().unwrap_or(default)),
+            key => (key.as_u64().unwrap(), default),
+        })
+        .collect();
+    let order = |a: &Cell, b: &Cell| compare(a, b).unwrap_or(Ordering::Equal);
+    let by_one = |a: &Row, b: &Row, (key, way): &(u64, &str)| match (cell(a, *key), cell(b, *key)) {
+        (Some(a), Some(b)) if *way == "desc" => order(&b, &a),
         (Some(a), Some(b)) => order(&a, &b),
         (a, b) => a.is_none().cmp(&b.is_none()),
+    };
+    rows.sort_by(|a, b| {
+        by.iter().map(|by| by_one(a, b, by)).find(|it| it.is_ne()).unwrap_or(Ordering::Equal)
     });
     rows
+}
+
+/// The rows that `offset` and `count` keep.
+pub(super) fn paged(rows: Vec<Row>, params: &Value) -> Vec<Row> {
+    let number = |name: &str| params[name].as_u64().unwrap_or(0) as usize;
+    rows.into_iter().skip(number("offset")).take(number("count")).collect()
 }
 
 fn fill(mut rows: Vec<Row>, params: &Value) -> Vec<Row> {

@@ -86,13 +86,13 @@ fn dropping(rng: &mut Rng) -> Value {
 }
 
 fn check(seed: u64, (world, plan, asked): (&World, &Value, &Asked), rng: &mut Rng, told: &mut Told) {
-    let expected = Model::new(world, plan, asked.user, asked.params.clone()).answer();
+    let expected = Model::new(world, plan, asked).answer();
     if expected.may_fail || expected.must_fail {
         return;
     }
     let sim = Sim::new(seed);
     let compiled = compile(world, plan, &sim, rng);
-    let mut model = Model::new(world, plan, asked.user, asked.params.clone());
+    let mut model = Model::new(world, plan, asked);
     model.watch = Some(Watch { wanted: wanted(&compiled), ..Watch::default() });
     for id in ids(&model, &compiled, rng) {
         let why = sim.block_on(anabranch_plan_inspect::why(
@@ -232,7 +232,8 @@ impl Check<'_> {
         let node = self.model.nodes().iter().find(|node| node["node_id"] == id).unwrap();
         let params = &node["params"];
         let mut inputs: Vec<(usize, &Value)> = match node["op"].as_str().unwrap() {
-            "core::viewer"
+            "core::candidates"
+            | "core::viewer"
             | "core::follow"
             | "core::recommendation"
             | "core::media"
@@ -249,8 +250,7 @@ impl Check<'_> {
         };
         let same = |id: &Value| self.nodes.same[id.as_str().unwrap()].clone();
         if node["op"] == "core::if" && same(inputs[0].1) == same(inputs[1].1) {
-            let holds =
-                self.model.pred(self.model.entry("pred_table", &params["pred_id"]), &(0, BTreeMap::new()));
+            let holds = self.model.decides(params);
             inputs.retain(|(at, _)| (*at == 1) == holds);
         }
         inputs.into_iter().map(|(at, input)| (id.to_owned(), at, same(input))).collect()
@@ -283,6 +283,7 @@ impl Check<'_> {
                 "predicate"
             }
             Cause::Limit { .. } => "limit",
+            Cause::Skipped { .. } => "skipped",
             Cause::Group { .. } => "group",
             Cause::Repeat { .. } => "repeat",
             Cause::Matched { .. } | Cause::Unmatched { .. } => "matched",
@@ -317,8 +318,16 @@ impl Check<'_> {
                 assert!(holds, "the advice is no good: {}", self.place);
                 true
             }
-            Cause::Limit { place, limit, needs, .. } if node["op"] == "core::topk" => {
-                let marked = |rows: Vec<Row>| sorted(mark(rows), params, "desc");
+            Cause::Skipped { place, offset } => {
+                let mut rows = mark(input());
+                if node["op"] == "core::topk" {
+                    rows = sorted(rows, params, "desc");
+                }
+                assert!(marks(&rows[place - 1], at) && place <= offset, "{}", self.place);
+                false
+            }
+            Cause::Limit { place, limit, offset, needs, .. } if node["op"] == "core::topk" => {
+                let marked = |rows: Vec<Row>| sorted(mark(rows), params, "desc").split_off(*offset);
                 let keeps =
                     |rows: Vec<Row>, count: usize| rows.into_iter().take(count).any(|row| marks(&row, at));
                 assert!(
@@ -336,8 +345,8 @@ impl Check<'_> {
                 assert!(keeps(marked(rows), *limit), "the advice is no good: {}", self.place);
                 true
             }
-            Cause::Limit { place, limit, .. } => {
-                assert!(*place == at + 1 && place > limit, "{}", self.place);
+            Cause::Limit { place, limit, offset, .. } => {
+                assert!(place + offset == at + 1 && place > limit, "{}", self.place);
                 false
             }
             Cause::Group { place, limit, .. } => {
@@ -381,13 +390,7 @@ fn key_of(name: &str) -> u64 {
 }
 
 fn as_json(cell: Option<&Cell>) -> Value {
-    match cell {
-        None => Value::Null,
-        Some(Cell::Int(value)) => Value::from(*value),
-        Some(Cell::Float(value)) => Value::from(*value),
-        Some(Cell::Bool(value)) => Value::from(*value),
-        Some(Cell::Text(value)) => Value::from(value.as_str()),
-    }
+    cell.map_or(Value::Null, Cell::json)
 }
 
 fn to(key: u64, value: &Value) -> Option<Cell> {

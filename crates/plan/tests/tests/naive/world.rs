@@ -10,11 +10,17 @@ use anabranch_plan::source::{Bound, Fault, Memory, MemoryData, Pattern, Read, So
 use anabranch_testkit::Rng;
 use serde_json::{Map, Value, json};
 
-use super::cell::{Cell, Kind, kind_of};
+use super::cell::{Cell, Kind, Row, kind_of};
 
 /// The fields of users, each the name of a key too.
 pub(super) const FIELDS: [(&str, u64); 6] =
     [("likes", 1001), ("author", 1002), ("fresh", 1005), ("sure", 2004), ("country", 3001), ("title", 3002)];
+
+/// A user whose id is a string.
+pub(crate) const NAMED: &str = "ann";
+
+/// The columns that candidates may have.
+pub(super) const BROUGHT: [u64; 4] = [1001, 2001, 2004, 3002];
 
 /// A value that is none of its kind.
 const BROKEN: &str = "broken";
@@ -80,6 +86,31 @@ fn id(rng: &mut Rng) -> i64 {
     }
 }
 
+/// The rows that a request brings. The column that may not be null is there or not, but never in part.
+pub(super) fn candidates(rng: &mut Rng) -> Vec<Row> {
+    let sure = rng.percent(50);
+    let count = rng.within(0..12);
+    let row = |rng: &mut Rng| {
+        let mut cells = BTreeMap::new();
+        for key in BROUGHT {
+            let there = if key == 2004 { sure } else { rng.percent(60) };
+            cells.extend(
+                value(rng, key)
+                    .or(Some(Cell::Float(1.5)).filter(|_| key == 2004))
+                    .filter(|_| there)
+                    .map(|cell| (key, cell)),
+            );
+        }
+        (id(rng), cells)
+    };
+    (0..count).map(|_| row(rng)).collect()
+}
+
+/// The name of a key that candidates may have.
+pub(super) fn name_of(key: u64) -> &'static str {
+    if key == 2001 { "score" } else { FIELDS.iter().find(|(_, other)| *other == key).unwrap().0 }
+}
+
 fn value(rng: &mut Rng, key: u64) -> Option<Cell> {
     if rng.percent(1) && kind_of(key) != Kind::Text {
         return None;
@@ -96,8 +127,9 @@ fn value(rng: &mut Rng, key: u64) -> Option<Cell> {
 impl Store {
     fn new(rng: &mut Rng) -> Store {
         let mut store = Store::default();
-        let big = [1 << 53, (1 << 53) + 1, i64::MAX];
-        for id in (1..=rng.within(3..25) as i64).chain(big) {
+        let big = [1 << 53, (1 << 53) + 1, i64::MAX].map(|id: i64| id.to_string());
+        let small = (1..=rng.within(3..25) as i64).map(|id| id.to_string());
+        for id in small.chain(big).chain([NAMED.to_owned()]) {
             if rng.percent(85) {
                 let some = FIELDS.iter().filter(|_| rng.percent(65)).collect::<Vec<_>>();
                 let fields = some.into_iter().map(|(name, key)| (*name, value(rng, *key)));
@@ -105,7 +137,7 @@ impl Store {
             }
         }
         for list in ["follow", "recommendation", "media"] {
-            for id in 1..25 {
+            for id in (1..25).map(|id| id.to_string()).chain([NAMED.to_owned()]) {
                 if rng.percent(50) {
                     let ids = (0..rng.within(0..7)).map(|_| self::id(rng)).collect();
                     store.lists.insert(format!("{list}:{id}"), ids);

@@ -58,6 +58,8 @@ function sources(ctx: Context): readonly CandidateSet[] {
   ctx.requireCapability("cap.rfc.0001.extensions_capabilities.v1", {});
   const viewer = ctx.viewer({ endpoint: redis, trace: null, timeoutMs: 20, fallback: "pass" });
   const lists = [
+    ctx.candidates(),
+    ctx.candidates({ columns: [Key.score, "title"] }),
     viewer.follow({ endpoint: redis }),
     viewer.core.recommendation({ endpoint: redis, fanout: 10, fallback: ["empty"] }),
     viewer.media({ endpoint: redis, fallback: [recent, "empty"] }),
@@ -102,11 +104,17 @@ const plan: Plan = definePlan({
     const mixed = rows
       .join({ with: first, kind: "left", on: Key.author, onRight: Key.id, columns: [Key.country], overwrite: true })
       .if({ pred: P.explore && P.weight > 0, then: rows, else: first })
+      .if({ on: first, pred: Key.country == "US" && P.explore, then: rows })
       .concat({ rhs: scored(first, Key.score, local) });
-    return [
-      mixed.sort({ by: order, order: "desc" }).take({ count: 10 * WEIGHT, id: "best" }),
-      mixed.topk({ by: Key.score, count: 5 }).vm({ outKey: Key.score, expr: built }),
-    ];
+    console.log("mixed", mixed, [1, { two: Key.score }]);
+    return {
+      best: mixed.sort({ by: order, order: "desc" }).take({ count: 10 * WEIGHT, id: "best" }),
+      page: mixed
+        .sort({ by: [Key.country, { key: Key.score, order: "desc" }, { key: order }] })
+        .take({ count: 10, offset: 20 })
+        .select({ columns: [Key.title, "score"] }),
+      "the top": mixed.topk({ by: [Key.score], count: 5, offset: 1 }).vm({ outKey: Key.score, expr: built }),
+    };
   },
 });
 

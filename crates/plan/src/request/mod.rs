@@ -1,45 +1,61 @@
-//! Requests: who asks, and with which parameters.
+//! Requests: the user, the parameters and the candidates that a plan is run with.
+
+mod candidates;
+mod user;
 
 use std::fmt;
 use std::sync::Arc;
 
-use anabranch_text::{Problems, quote};
+use anabranch_rows::{Kind, Rows};
+use anabranch_text::{Problems, quote, size};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::json::{self, show, whole};
 use crate::registry::{ParamEntry, Params, Registries, Shape, Status};
 use crate::value::{List, Scalar, Values};
-use anabranch_rows::Kind;
 
-/// The longest request.
-const LONGEST_TEXT: usize = 1 << 20;
-/// The largest user id.
-const LAST_USER: i64 = u32::MAX as i64;
-/// What a request may hold besides what is read here; nothing follows from it.
+pub use user::UserId;
+
+/// The longest request, in bytes.
+const LONGEST_TEXT: usize = 4 << 20;
+/// The fields of a request.
+const FIELDS: [&str; 5] = ["user_id", "request_id", "plan", "param_overrides", "candidates"];
+/// Fields that clients of rankd send and that have no effect.
 const UNUSED: [&str; 2] = ["fragment_versions", "output_keys"];
 
-/// One request for rows.
-#[derive(Clone, Debug, PartialEq)]
+/// The most unknown fields that are told.
+const MOST_TOLD: usize = 20;
+
+/// One request for rows. The values that its plan computes with are checked as they are set.
+#[derive(Clone, Debug)]
 pub struct Request {
-    /// Who asks.
-    pub user_id: i64,
-    /// What the asker calls the request; without it, one is made up.
+    /// The caller's name for the request; without it, one is made up.
     pub request_id: Option<String>,
-    /// The plan it asks for, where that is for the request to say.
+    /// The name of the plan, where the request chooses it.
     pub plan: Option<String>,
-    /// The parameters, by their place in the registry.
-    pub params: Values,
-    /// What the request holds to no effect.
+    /// Fields of the request that have no effect, in words.
     pub warnings: Vec<String>,
+    pub(crate) values: RequestValues,
+}
+
+/// The values of a request that nodes compute with.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestValues {
+    /// The user.
+    pub(crate) user: UserId,
+    /// The parameters, by their place in the registry.
+    pub(crate) params: Values,
+    /// The candidates, if the request brings any.
+    pub(crate) candidates: Option<Rows>,
 }
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestError {
-    /// Which part of it is wrong.
+    /// The part of the request that is wrong.
     pub error: &'static str,
-    /// Everything wrong there.
+    /// Everything that is wrong there.
     pub detail: String,
 }
 
@@ -71,10 +87,58 @@ impl fmt::Display for RequestError {
 impl std::error::Error for RequestError {}
 
 impl Request {
-    /// A request of this user, with the parameters' defaults.
-    pub fn new(user_id: i64, registries: &Registries) -> Request {
+    /// A request of this user, with the parameters' defaults and without candidates.
+    pub fn new(user: impl Into<UserId>, registries: &Registries) -> Request {
         let params = registries.params.iter().map(|param| param.default.clone()).collect();
-        Request { user_id, request_id: None, plan: None, params, warnings: Vec::new() }
+        let values = RequestValues { user: user.into(), params, candidates: None };
+        Request { request_id: None, plan: None, warnings: Vec::new(), values }
+    }
+
+    /// A request without parameters, for tests that need no registry.
+    #[cfg(test)]
+    pub(crate) fn bare(user: i64) -> Request {
+        let values = RequestValues { user: user.into(), params: Values::default(), candidates: None };
+        Request { request_id: None, plan: None, warnings: Vec::new(), values }
+    }
+
+    /// The user.
+    pub fn user_id(&self) -> &UserId {
+        &self.values.user
+    }
+
+    /// The parameters, by their place in the registry.
+    pub fn params(&self) -> &Values {
+        &self.values.params
+    }
+
+    /// The candidates, if the request brings any.
+    pub fn candidates(&self) -> Option<&Rows> {
+        self.values.candidates.as_ref()
+    }
+
+    /// Sets all parameters at once, by their place in the registry, also those that requests may not set: for requests
+    /// that were checked before and come back from a store.
+    pub fn restore_params(&mut self, params: Values, registries: &Registries) -> Result<(), RequestError> {
+        let entries = registries.params.iter();
+        if params.len() != entries.len() {
+            let what = format!("there are {} parameters, not {}", entries.len(), params.len());
+            return Err(RequestError::overrides(what));
+        }
+        for (entry, value) in entries.zip(&params) {
+            if let Some(value) = value.as_ref().filter(|value| value.kind() != entry.kind) {
+                let what = format!("{} must be {}, not {value:?}", quote(&entry.name), describe(entry));
+                return Err(RequestError::overrides(what));
+            }
+        }
+        self.values.params = params;
+        Ok(())
+    }
+
+    /// Sets the candidates: their ids, and columns of registered keys.
+    pub fn set_candidates(&mut self, rows: Rows, registries: &Registries) -> Result<(), RequestError> {
+        candidates::check(&rows, &registries.keys).map_err(RequestError::request)?;
+        self.values.candidates = Some(rows);
+        Ok(())
     }
 
     /// Sets a parameter; `None` is null.
@@ -99,7 +163,7 @@ impl Request {
             let what = format!("`{name}` must be {}, not {value:?}", describe(entry));
             return Err(RequestError::overrides(what));
         }
-        self.params[entry.index] = match (value, entry.kind) {
+        self.values.params[entry.index] = match (value, entry.kind) {
             (Some(Scalar::Int(value)), Kind::Float) => Some(Scalar::Float(value as f64)),
             (value, _) => value,
         };
@@ -125,19 +189,20 @@ impl Request {
                 describe(entry)
             )));
         }
-        self.params.set_list(entry.index, list.map(Arc::new));
+        self.values.params.set_list(entry.index, list.map(Arc::new));
         Ok(())
     }
 
-    /// Reads a JSON request. Of what is wrong in its parameters, all is told.
+    /// Reads a JSON request. All mistakes in its parameters are told at once, and so are those in its candidates.
     pub fn parse(text: impl AsRef<[u8]>, registries: &Registries) -> Result<Request, RequestError> {
         let text = text.as_ref();
         if text.len() > LONGEST_TEXT {
-            let what = format!("the request has {} bytes; {LONGEST_TEXT} may be", text.len());
+            let (found, most) = (text.len(), size::format(LONGEST_TEXT as u64));
+            let what = format!("the request has {found} bytes; at most {most} are allowed");
             return Err(RequestError::request(what));
         }
         if text.trim_ascii().is_empty() {
-            return Err(RequestError::json("there is no request; the least is {\"user_id\": 1}"));
+            return Err(RequestError::json("the request is empty; the smallest one is {\"user_id\": 1}"));
         }
         let value = json::parse(text).map_err(|error| {
             RequestError::json(format!("line {}, column {}: {}", error.line, error.column, error.what))
@@ -145,8 +210,9 @@ impl Request {
         let Value::Object(map) = value else {
             return Err(RequestError::request(format!("must be an object, not {}", show(&value))));
         };
-        let user_id = user_id(map.get("user_id")).map_err(RequestError::request)?;
-        let mut request = Request::new(user_id, registries);
+        let user = UserId::parse(map.get("user_id"), &registries.limits).map_err(RequestError::request)?;
+        let mut request = Request::new(user, registries);
+        request.fields(&map)?;
         request.request_id = request.label(&map, "request_id");
         request.plan = request.label(&map, "plan");
         match map.get("param_overrides") {
@@ -156,22 +222,36 @@ impl Request {
                 return Err(RequestError::overrides(format!("must be an object, not {}", show(other))));
             }
         }
-        for name in map.keys() {
-            let known = ["user_id", "request_id", "plan", "param_overrides"].contains(&name.as_str());
-            if UNUSED.contains(&name.as_str()) {
-                request.warnings.push(format!("`{name}` has no effect"));
-            } else if !known {
-                request.warnings.push(format!("there is no field {}; it has no effect", quote(name)));
-            }
+        if let Some(value) = map.get("candidates").filter(|value| !value.is_null()) {
+            let rows = candidates::parse(value, &registries.keys).map_err(RequestError::request)?;
+            request.values.candidates = Some(rows);
         }
         Ok(request)
+    }
+
+    /// Refuses fields that there are not: one that is misspelt would have no effect.
+    fn fields(&mut self, map: &Map<String, Value>) -> Result<(), RequestError> {
+        let mut wrong = Vec::new();
+        for name in map.keys().map(String::as_str) {
+            if wrong.len() == MOST_TOLD {
+                break;
+            }
+            if UNUSED.contains(&name) {
+                self.warnings.push(format!("`{name}` has no effect"));
+            } else if !FIELDS.contains(&name) {
+                let help = Problems::default().did_you_mean(name, FIELDS);
+                let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
+                wrong.push(format!("there is no field {}{help}", quote(name)));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(RequestError::request(wrong.join("; "))) }
     }
 
     fn label(&mut self, map: &Map<String, Value>, name: &str) -> Option<String> {
         let value = map.get(name).filter(|value| !value.is_null())?;
         let text = value.as_str().map(str::to_owned);
         if text.is_none() {
-            self.warnings.push(format!("`{name}` is no string but {}; it has no effect", show(value)));
+            self.warnings.push(format!("`{name}` must be a string, not {}; it has no effect", show(value)));
         }
         text
     }
@@ -185,30 +265,14 @@ impl Request {
         for (name, value) in overrides {
             let entry = settable(name, params);
             let set = entry.and_then(|entry| match entry.shape {
-                Shape::One => scalar(entry, value).map(|value| self.params[entry.index] = value),
-                Shape::List => {
-                    list(entry, value).map(|list| self.params.set_list(entry.index, list.map(Arc::new)))
-                }
+                Shape::One => scalar(entry, value).map(|value| self.values.params[entry.index] = value),
+                Shape::List => list(entry, value)
+                    .map(|list| self.values.params.set_list(entry.index, list.map(Arc::new))),
             });
             wrong.extend(set.err());
         }
         if wrong.is_empty() { Ok(()) } else { Err(RequestError::overrides(wrong.join("; "))) }
     }
-}
-
-fn user_id(value: Option<&Value>) -> Result<i64, String> {
-    let number = match value {
-        None => return Err("`user_id` is missing".to_owned()),
-        Some(Value::Number(number)) => number.as_i64(),
-        Some(Value::String(text)) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            text.parse().ok()
-        }
-        Some(_) => None,
-    };
-    number.filter(|number| (1..=LAST_USER).contains(number)).ok_or_else(|| {
-        let found = value.map(show).unwrap_or_default();
-        format!("`user_id` must be a whole number from 1 to {LAST_USER}, or a string of one, not {found}")
-    })
 }
 
 /// The parameter called `name`, if requests may set it.

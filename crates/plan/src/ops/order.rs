@@ -1,0 +1,50 @@
+//! The order of rows, and the run of them that a node keeps: what `sort`, `topk` and `take` share.
+
+use anabranch_rows::{Key, Order, SortKey};
+
+use super::readable_column;
+use crate::op::{Arg, Node, Window};
+
+/// The most columns that rows are sorted by.
+const MOST_KEYS: usize = 16;
+
+/// The columns to sort by: those of `by`, each in its own order, else in that of `order`, else in `default`. What is
+/// wrong with them is noted.
+pub(super) fn sort_keys(node: &mut Node<'_>, default: Order) -> Option<Vec<SortKey>> {
+    let Some(Arg::SortKeys(keys)) = node.arg("by") else { return None };
+    let default = match node.text("order") {
+        Some("asc") => Order::Ascending,
+        Some("desc") => Order::Descending,
+        _ => default,
+    };
+    if keys.is_empty() || keys.len() > MOST_KEYS {
+        let what = format!("lists {} keys; from 1 to {MOST_KEYS} are possible", keys.len());
+        node.problem("by", what);
+        return None;
+    }
+    let schema = node.input(0);
+    let mut by: Vec<SortKey> = Vec::with_capacity(keys.len());
+    let mut fine = true;
+    for &(key, order) in keys {
+        if by.iter().any(|other| other.key == key) {
+            let name = node.registries().keys.get(key).map_or(key.to_string(), |entry| entry.name.clone());
+            node.problem("by", format!("lists the key `{name}` twice"));
+            fine = false;
+        }
+        fine &= readable_column(node, "by", key, schema).is_some();
+        by.push(SortKey { key, order: order.unwrap_or(default) });
+    }
+    fine.then_some(by)
+}
+
+/// The keys of an order, for demands.
+pub(super) fn keys_of(by: &[SortKey]) -> impl Iterator<Item = Key> + '_ {
+    by.iter().map(|by| by.key)
+}
+
+/// The rows that `count` and `offset` keep.
+pub(super) fn window(node: &Node<'_>) -> Option<Window> {
+    // No batch has more rows than this.
+    let rows = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+    Some(Window { offset: rows(node.int("offset").unwrap_or(0)), count: rows(node.int("count")?) })
+}
