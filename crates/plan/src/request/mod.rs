@@ -265,10 +265,9 @@ impl Request {
         for (name, value) in overrides {
             let entry = settable(name, params);
             let set = entry.and_then(|entry| match entry.shape {
-                Shape::One => Ok(self.values.params[entry.index] = scalar(entry, value)?),
-                Shape::List => {
-                    Ok(self.values.params.set_list(entry.index, list(entry, value)?.map(Arc::new)))
-                }
+                Shape::One => scalar(entry, value).map(|value| self.values.params[entry.index] = value),
+                Shape::List => list(entry, value)
+                    .map(|list| self.values.params.set_list(entry.index, list.map(Arc::new))),
             });
             wrong.extend(set.err());
         }

@@ -200,3 +200,20 @@ async fn lookup_fill_and_boost_work_on_what_fan_outs_bring() {
     )
     .await;
 }
+
+#[test]
+fn the_limit_of_a_fan_out_is_the_registrys() {
+    let params = json!({"endpoint": "ep_0001", "key": "follow:{id}", "limit": 0});
+    let plan = json!({
+        "schema_version": 1, "plan_name": "test", "outputs": ["wide"],
+        "nodes": [viewer(), node("wide", "core::fanout", "viewer", params)],
+    });
+    let error = engine().compile(&plan.to_string(), Path::new("")).err().unwrap().to_string();
+    assert!(error.contains("limit: must be a whole number from 1 to 10000000, not 0"), "{error}");
+}
+
+#[tokio::test]
+async fn a_fixed_source_may_have_no_rows() {
+    let rows = node("rows", "test::fixed_source", "", json!({"row_count": 0}));
+    check(&[rows], None, expect!["0 trips, 0 commands"]).await;
+}

@@ -61,7 +61,8 @@ impl Translator<'_> {
         if self.out.len() == items {
             self.out.truncate(opened);
             self.out.push_str(if negated { r"[\x00-\x{10FFFF}]" } else { NONE });
-            return Ok(self.atom(""));
+            self.atom("");
+            return Ok(());
         }
         self.atom("]");
         Ok(())
