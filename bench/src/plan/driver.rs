@@ -72,7 +72,7 @@ impl Ground {
         let server = Server::start();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (redis, config) = ours::redis(server.port());
-        runtime.block_on(sources::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
+        runtime.block_on(source::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
         let connections = runtime.block_on(Connections::open(server.port(), config.connections));
         let peer = Arc::new(RedisRs(connections.map_err(io::Error::other)?));
         let floor = runtime.block_on(Floor::open(server.port(), config.connections))?;

@@ -9,7 +9,7 @@ use anabranch_engine::admission::Refused;
 use anabranch_engine::config::ZeroSetting;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_engine::{Failure, NodeId, Stopped};
-use anabranch_text::Problems;
+use anabranch_text::{Problem, Problems};
 
 use crate::bounds::OverBudget;
 use crate::compiled::{Compiled, What};
@@ -34,6 +34,9 @@ pub enum Error {
         #[source]
         cause: Option<Arc<std::io::Error>>,
     },
+    /// A config that no engine can work with.
+    #[error("{0}")]
+    Config(Problem),
     /// A setting that no engine can work with.
     #[error(transparent)]
     Setting(ZeroSetting),

@@ -344,6 +344,10 @@ pub(crate) fn stage_id(stage: usize) -> NodeId {
 /// About how long a chain takes for these inputs.
 fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs, call: &Call) -> Duration {
     let mut rows: usize = inputs.iter().flatten().map(Rows::len).sum();
+    if inputs.is_empty() {
+        // A node without inputs can only pass on the rows that the request brought.
+        rows = call.candidates.as_ref().map_or(0, Rows::len);
+    }
     let to_extend = inputs.first().and_then(Option::as_ref).map_or(0, Rows::values_to_extend);
     let mut cost = Duration::ZERO;
     for node in nodes {

@@ -43,7 +43,7 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
-    /// Leave for the ops for tests, `test::sleep` and `test::busy_cpu`, beside what the project says.
+    /// Permission for the ops for tests, `test::sleep` and `test::busy_cpu`, beside what the project says.
     pub test_ops: bool,
     /// The source of rows.
     pub rows: RowsFrom,

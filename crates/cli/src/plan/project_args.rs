@@ -23,12 +23,12 @@ pub(crate) struct ProjectArgs {
     /// The environment, which chooses endpoints.ENV.toml. Without --data and --redis, rows come from those endpoints.
     #[arg(long, value_name = "NAME")]
     env: Option<String>,
-    /// RowsUse from this file (.json, .csv, .parquet), held in memory; may be given several times. Tables need the
-    /// key of a row: `users.csv=user:{id}`.
-    #[arg(long, value_name = "FILE[=KEY]", value_parser = data_file)]
+    /// Rows from this file (.json, .csv, .parquet), held in memory; may be given several times. Tables need a
+    /// pattern for the keys of their rows: `users.csv=user:{id}`.
+    #[arg(long, value_name = "FILE[=PATTERN]", value_parser = data_file)]
     data: Vec<DataFile>,
-    /// RowsUse from this Redis, whatever the registry says: HOST:PORT, or a redis://, rediss://, redis-cluster://
-    /// or rediss-cluster:// URL.
+    /// Rows from this Redis, for all Redis endpoints of the registry: HOST:PORT, or a redis://, rediss://,
+    /// redis-cluster:// or rediss-cluster:// URL.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     redis: Option<String>,
     /// The folder of NAME.plan.ts and NAME.plan.json files.

@@ -333,15 +333,14 @@ fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
     format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
 }
 
-/// The key that the last sort of a plan goes by.
+/// The first key that the last sort of a plan goes by.
 fn last_sort(plan: &Plan) -> Option<String> {
-    let compiled = plan.compiled();
-    let sorted = |node: &PlanNode| match &node.about.rule {
-        Some(Rule::Sorted(keys) | Rule::Top(keys, _)) => keys.first().map(|key| key.key),
+    let order = |node: &PlanNode| match &node.about.rule {
+        Some(Rule::Sorted(by) | Rule::Top(by, _)) => by.first().map(|by| by.key),
         _ => None,
     };
-    let key = compiled.nodes.iter().rev().find_map(sorted)?;
-    compiled.registries.keys.get(key).map(|entry| entry.name.clone())
+    let key = plan.compiled().nodes.iter().rev().find_map(order)?;
+    plan.compiled().registries.keys.get(key).map(|entry| entry.name.clone())
 }
 
 fn mean(sum: f64, count: u64) -> f64 {

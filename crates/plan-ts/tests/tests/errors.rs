@@ -463,3 +463,12 @@ fn whole_plans() {
     "#]],
     );
 }
+
+/// A loop without a body has no call that the engine would know the place of.
+#[test]
+fn an_endless_loop_is_reported_where_it_is() {
+    for body in ["const x = 1;\n\nwhile (true) {}\nreturn v;", "const x = 1;\n\nfor (;;);\nreturn v;"] {
+        let told = problems_of("endless", body);
+        assert!(told.starts_with("error: a.plan.ts:6:"), "{told}");
+    }
+}

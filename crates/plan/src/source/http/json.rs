@@ -191,6 +191,9 @@ impl Tokens {
                     Ok(None)
                 };
             };
+            if used > MAX_TOKEN {
+                return Err(Broken::Syntax(self.consumed, "a text of more than 1 MiB"));
+            }
             if is_name {
                 self.next = Next::Colon;
                 sink.token(Token::Name(text)).map_err(Broken::Refused)?;

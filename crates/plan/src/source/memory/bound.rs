@@ -323,8 +323,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            let commands = keys.commands();
-            Ok(Reply { data: Data::Lists(found), trips: 1, commands, spoiled })
+            Ok(Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled })
         }))
     }
 }

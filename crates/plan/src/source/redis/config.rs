@@ -42,7 +42,7 @@ pub struct RedisConfig {
     /// The most bytes that the replies of one trip may have.
     pub max_reply_bytes: usize,
     /// Whether a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
-    /// of its list, and counted in [`Reply::spoiled`](crate::sources::Reply::spoiled).
+    /// of its list, and counted in [`Reply::spoiled`](crate::source::Reply::spoiled).
     pub strict_values: bool,
 }
 

@@ -183,7 +183,7 @@ impl Connection {
             // Trips may have been queued while the socket was full.
             more_to_send |= was_full;
         }
-        self.look_at_time(cx)?;
+        self.look_at_time(cx, more_to_read)?;
         Ok(more_to_read || more_to_send)
     }
 
@@ -345,11 +345,15 @@ impl Connection {
         End { cause, silent: false }
     }
 
-    /// Tells trips that are late, gives the connection up if the server is silent, and sets the timer.
-    fn look_at_time(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+    /// Tells trips that are late, gives the connection up if the server is silent, and sets the timer. While there is
+    /// more to read, a late reply may be among it: then it is this process that is slow, and trips get twice their time.
+    fn look_at_time(&mut self, cx: &mut Context<'_>, more_to_read: bool) -> Result<(), End> {
         let Some(oldest) = self.in_flight.front() else { return Ok(()) };
         let now = self.shared.clock.now();
         let timeout = self.shared.config.response_timeout;
+        if more_to_read && now < oldest.sent + 2 * timeout {
+            return Ok(());
+        }
         let silence = self.shared.config.allowed_silence();
         let given_up = (oldest.sent.max(self.heard) + silence).min(oldest.sent + DRIP * silence);
         while let Some(trip) = self.in_flight.get_mut(self.late).filter(|trip| trip.sent + timeout <= now) {
