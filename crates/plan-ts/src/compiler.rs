@@ -103,7 +103,7 @@ fn job(engine: &Engine, sources: &Sources) -> Job {
         keys: registries.keys.iter().map(|key| key.name.clone()).collect(),
         params: registries.params.iter().map(|param| param.name.clone()).collect(),
         endpoints: endpoints.collect(),
-        methods: engine.ops().iter().map(|op| surface::method(op.spec())).collect(),
+        methods: engine.ops().and_builtin().iter().map(|op| surface::method(op.spec())).collect(),
         time_ms: TIME.as_millis() as u64,
         memory: MEMORY,
         file: sources.name(),
@@ -113,7 +113,7 @@ fn job(engine: &Engine, sources: &Sources) -> Job {
 
 /// Makes plan JSON of what the code described, and checks it as all plan JSON is checked.
 fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result<Built, Problems> {
-    let (ops, registries) = (engine.ops(), &**engine.registries());
+    let (ops, registries) = (&engine.ops().and_builtin(), &**engine.registries());
     let mut problems = Problems::default();
     let mut faults = made.faults.clone();
     let Some(plan) = &made.plan else {

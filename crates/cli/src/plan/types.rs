@@ -73,5 +73,5 @@ impl Types {
 
 /// The declarations for plans of an engine.
 pub(super) fn text(config: &Config) -> String {
-    anabranch_plan_ts::declarations(&config.ops, &config.registries)
+    anabranch_plan_ts::declarations(&config.ops.and_builtin(), &config.registries)
 }
