@@ -78,7 +78,11 @@ impl Tally {
 impl Call {
     /// A request that reads from the sources and is not inspected.
     pub fn of(request: Request, clock: Arc<dyn Clock>) -> Call {
-        let RequestValues { user, params, candidates } = request.values;
+        Call::with(request.values, clock)
+    }
+
+    fn with(values: RequestValues, clock: Arc<dyn Clock>) -> Call {
+        let RequestValues { user, params, candidates } = values;
         Call {
             user,
             params,
@@ -101,18 +105,13 @@ impl Call {
             }
             Answers::Live | Answers::Stale(_) => Answers::Stale(StaleReads::new(terms)),
         };
-        Call {
+        let values = RequestValues {
             user: self.user.clone(),
             params: self.params.clone(),
             candidates: self.candidates.clone(),
-            clock: Arc::clone(&self.clock),
-            tally: Tally::default(),
-            budget: self.budget.rest(),
-            shared: Box::default(),
-            answers,
-            observer: self.observer.clone(),
-            spoiled: Mutex::default(),
-        }
+        };
+        let call = Call::with(values, Arc::clone(&self.clock));
+        Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
     }
 
     /// Notes values that could not be read for a node.

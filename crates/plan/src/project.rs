@@ -62,7 +62,7 @@ pub struct Project {
     pub bounds: BoundsSettings,
     /// Folders that plans may name files in, beside the folder of the project.
     pub files: Vec<PathBuf>,
-    /// Whether plans may use the ops for tests, `test::*`.
+    /// Whether plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
     pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,
@@ -85,6 +85,8 @@ pub struct EndpointSettings {
     pub request_timeout: Option<Duration>,
     /// When a late read is sent a second time, if that is done.
     pub hedge: Option<Hedge>,
+    /// Whether a value that cannot be read, or a key of another type, fails the read instead of being null.
+    pub strict_values: bool,
 }
 
 /// The store of an endpoint.
@@ -341,13 +343,22 @@ impl Reader<'_> {
         let [connect_timeout, request_timeout] = ["connect_timeout_ms", "request_timeout_ms"]
             .map(|name| at_least_one(&mut fields, name).map(|ms| Duration::from_millis(ms.into())));
         let hedge = hedge(&mut fields);
+        let strict_values = fields.optional("strict_values").unwrap_or(false);
         // Without a source, which fields there are is not known.
         if source.is_some() {
             fields.finish();
         }
         let endpoint = id.to_owned();
         let source = source?;
-        Some(EndpointSettings { endpoint, source, max_inflight, connect_timeout, request_timeout, hedge })
+        Some(EndpointSettings {
+            endpoint,
+            source,
+            max_inflight,
+            connect_timeout,
+            request_timeout,
+            hedge,
+            strict_values,
+        })
     }
 
     fn data(&self, fields: &mut Fields<'_, '_>) -> Vec<DataFile> {

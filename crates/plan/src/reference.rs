@@ -189,8 +189,7 @@ fn kind(kind: ParamKind) -> String {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
         ParamKind::Key => "key: its name or number".to_owned(),
-        ParamKind::SortKeys => "key, or list of keys and of `{\"key\": .., \"order\": ..}`".to_owned(),
-        ParamKind::SortKeys => "key, or a list of keys and of `{\"key\", \"order\"}`".to_owned(),
+        ParamKind::SortKeys => "key, or list of keys and of `{\"key\": key, \"order\": order}`".to_owned(),
         ParamKind::Node => "id of a node".to_owned(),
         ParamKind::Nodes => "list of ids of nodes".to_owned(),
         ParamKind::Endpoint(Some(kind)) => format!("{kind} endpoint: its name or id"),
@@ -211,8 +210,8 @@ fn sample(spec: &Spec, param: &ParamSpec) -> serde_json::Value {
         (ParamKind::Text, "key") => "product:{id}".into(),
         (ParamKind::Text, _) => "text".into(),
         (ParamKind::Choice(words), _) => words[0].into(),
-        (ParamKind::Key | ParamKind::SortKeys, _) => "score".into(),
-        (ParamKind::SortKeys, _) => serde_json::json!([{"key": "score", "order": "desc"}, "price"]),
+        (ParamKind::Key, _) => "score".into(),
+        (ParamKind::SortKeys, _) => serde_json::json!([{"key": "score", "order": "desc"}, "id"]),
         (ParamKind::Node, _) => "b".into(),
         (ParamKind::Nodes, _) => serde_json::json!(["a", "b"]),
         (ParamKind::Endpoint(_), _) => "catalog".into(),

@@ -43,6 +43,8 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
+    /// Permission for the ops for tests, `test::sleep` and `test::busy_cpu`, beside what the project says.
+    pub test_ops: bool,
     /// The source of rows.
     pub rows: RowsFrom,
     /// Threads for CPU work.
@@ -70,7 +72,7 @@ pub enum RowsFrom {
 impl Setup {
     /// The config of an engine, and warnings about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
-        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
+        let Setup { project, registry, env, plans, test_ops, rows, cpu_threads, inline_threshold } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
@@ -78,6 +80,9 @@ impl Setup {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let sources = sources(&rows, project.as_ref(), &registries, &clock)?;
         let mut config = Config::new(registries, sources);
+        if !test_ops && !project.as_ref().is_some_and(|project| project.test_ops) {
+            config.ops = config.ops.without_test_ops();
+        }
         if let Some(project) = &project {
             config.registries.limits.bounds = project.bounds.over(config.registries.limits.bounds);
             config.files.extend(project.file.parent().map(Path::to_owned));
@@ -239,6 +244,7 @@ fn set(
                 Some(trips) => memory.with_max_inflight(trips),
                 None => memory,
             };
+            let memory = if settings.strict_values { memory.with_strict_values() } else { memory };
             Ok(Arc::new(match settings.hedge {
                 Some(hedge) => memory.with_hedge(hedge),
                 None => memory,
@@ -253,6 +259,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.strict_values = settings.strict_values;
             config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
@@ -275,6 +282,7 @@ fn set(
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
             config.hedge = settings.hedge;
+            config.strict_values = settings.strict_values;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";

@@ -303,7 +303,7 @@ fn kind(error: &Error) -> &'static str {
             Failure::Deadline => "deadline",
             Failure::Abandoned => "shutdown",
         },
-        Error::Plan(_) | Error::NoPlan { .. } | Error::Setting(_) => "plan",
+        Error::Plan(_) | Error::NoPlan { .. } | Error::Setting(_) | Error::Config(_) => "plan",
     }
 }
 

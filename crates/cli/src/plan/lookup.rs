@@ -114,7 +114,7 @@ pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
     outcome
 }
 
-/// Warns if a built plan is not what the source beside it says.
+/// Warns if a built plan differs from the source beside it.
 pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
     let Some(stem) = name.strip_suffix(BUILT) else { return };
     let source = PathBuf::from(format!("{stem}{SOURCE}"));
@@ -123,7 +123,7 @@ pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
     }
     let parsed = |text: &str| -> Option<serde_json::Value> {
         let mut plan: serde_json::Value = serde_json::from_str(text).ok()?;
-        // The same source is built otherwise by another version only in this.
+        // Another version of the compiler differs in this alone.
         plan.as_object_mut()?.remove("built_by");
         Some(plan)
     };
@@ -134,7 +134,7 @@ pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
     if !same {
         let source = source.display();
         out::note(&format!(
-            "warning: {name} is not what {source} says; `anabranch plan build` builds it anew"
+            "warning: {name} differs from {source}; `anabranch plan build` compiles it again"
         ));
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct ProjectArgs {
     /// The project file; without this option, the nearest anabranch.toml in this folder or above.
     #[arg(long, value_name = "FILE")]
     project: Option<PathBuf>,
+    /// Allow the ops for tests (test::sleep, test::busy_cpu), as `test_ops = true` in the project file does.
+    #[arg(long)]
+    test_ops: bool,
 }
 
 /// `FILE` or `FILE=PATTERN`.
@@ -62,6 +65,7 @@ impl ProjectArgs {
             registry: self.registry.clone(),
             env: self.env.clone(),
             plans: self.plans.clone(),
+            test_ops: self.test_ops,
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
@@ -90,6 +94,7 @@ impl ProjectArgs {
             registry: self.registry.clone(),
             env: self.env.clone(),
             plans: self.plans.clone(),
+            test_ops: self.test_ops,
             rows: RowsFrom::Nowhere,
             ..Setup::default()
         };

@@ -52,7 +52,7 @@ pub(crate) struct Run {
     /// Writes the answer as a table.
     #[arg(long)]
     table: bool,
-    /// One list of rows per output of the plan, by its name.
+    /// Writes one list of rows per output of the plan, by its name.
     #[arg(long, conflicts_with = "table")]
     by_output: bool,
 }

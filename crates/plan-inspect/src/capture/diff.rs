@@ -18,7 +18,7 @@ use anabranch_plan::Answer;
 use anabranch_plan::Scalar;
 use anabranch_plan::inspect::{Inspection, PlanNode};
 use anabranch_plan::source;
-use anabranch_plan::{LedgerEntry, Plan, RunOptions};
+use anabranch_plan::{LedgerEntry, Plan, Rule, RunOptions};
 
 /// How many requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
@@ -333,11 +333,14 @@ fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
     format!("node `{node}` reads what was not captured: {endpoint}, `{command} {keys}`")
 }
 
-/// The key that the last sort of a plan goes by.
+/// The first key that the last sort of a plan goes by.
 fn last_sort(plan: &Plan) -> Option<String> {
-    let sorts = |node: &&PlanNode| ["core::sort", "core::topk"].contains(&node.op.spec().name);
-    let last = plan.compiled().nodes.iter().rev().find(sorts)?;
-    last.about.settings.iter().find(|(name, _)| name == "by").map(|(_, key)| key.clone())
+    let order = |node: &PlanNode| match &node.about.rule {
+        Some(Rule::Sorted(by) | Rule::Top(by, _)) => by.first().map(|by| by.key),
+        _ => None,
+    };
+    let key = plan.compiled().nodes.iter().rev().find_map(order)?;
+    plan.compiled().registries.keys.get(key).map(|entry| entry.name.clone())
 }
 
 fn mean(sum: f64, count: u64) -> f64 {

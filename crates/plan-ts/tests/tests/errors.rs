@@ -343,9 +343,6 @@ fn what_is_not_there() {
         "syntax",
         "return Key.id % 2 ? v : v;",
         expect![[r#"
-            error: a.plan.ts:4:8: expressions have no `%`
-              4 | return Key.id % 2 ? v : v;
-                |        ^^^^^^^^^^
             error: a.plan.ts:4:8: the condition is known only when a request comes; JavaScript has run by then
               4 | return Key.id % 2 ? v : v;
                 |        ^^^^^^^^^^^^^^^^^^
@@ -465,4 +462,13 @@ fn whole_plans() {
             |                         ^^^^^^^^
     "#]],
     );
+}
+
+/// A loop without a body has no call that the engine would know the place of.
+#[test]
+fn an_endless_loop_is_reported_where_it_is() {
+    for body in ["const x = 1;\n\nwhile (true) {}\nreturn v;", "const x = 1;\n\nfor (;;);\nreturn v;"] {
+        let told = problems_of("endless", body);
+        assert!(told.starts_with("error: a.plan.ts:6:"), "{told}");
+    }
 }

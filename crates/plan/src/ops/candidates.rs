@@ -78,6 +78,7 @@ impl Compute for Bring {
             let what = "the request has no `candidates`: it needs a list of ids, which may be empty";
             return Err(OpError::Value(what.to_owned()));
         };
+        call.budget.take_rows(rows.len() as u64, self.columns.len() as u64)?;
         let batch = rows.batch();
         let column = |column: &Brought| -> (Key, Column) {
             let own = batch.column(column.key).cloned();

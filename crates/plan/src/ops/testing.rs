@@ -96,7 +96,6 @@ pub(super) struct Case {
     inputs: Vec<Rows>,
     demand: Demand,
     values: Values,
-    candidates: Option<Rows>,
     store: Store,
 }
 
@@ -122,18 +121,11 @@ pub(super) fn case(name: &str, params: Value) -> Case {
         demand: Demand { keys: registries.keys.iter().map(|entry| entry.key).collect(), rows: None },
         values: vec![None; 2].into(),
         registries,
-        candidates: None,
         store: Store::default(),
     }
 }
 
 impl Case {
-    /// The candidates of the request.
-    pub(super) fn candidates(mut self, rows: &Rows) -> Case {
-        self.candidates = Some(rows.clone());
-        self
-    }
-
     pub(super) fn input(mut self, rows: &Rows) -> Case {
         self.inputs.push(rows.clone());
         self
@@ -248,7 +240,7 @@ impl Case {
         assert_eq!(takes.len(), self.inputs.len());
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
         let mut request = crate::request::Request::new(7, &self.registries);
-        (request.values.params, request.values.candidates) = (self.values, self.candidates);
+        request.values.params = self.values;
         let call = Arc::new(Call::of(request, clock));
         let mut inputs: Inputs = self.inputs.iter().cloned().map(Some).collect();
         if let Some(choice) = &choice {

@@ -18,18 +18,8 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts {
-        name,
-        nodes,
-        mut stand_ins,
-        outputs,
-        output_names,
-        dead,
-        shared_reads,
-        deadline,
-        node_timeout,
-        origin,
-    } = parts;
+    let Parts { name, nodes, mut stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
+    let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
     let chains = chains(&nodes, &stand_ins, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
         chains.into_iter().partition(|chain| matches!(nodes[chain[0]].form, Form::Wait(_)));

@@ -111,8 +111,10 @@ pub struct ParamEntry {
     pub index: usize,
     /// Its name in requests.
     pub name: String,
-    /// The type of its values.
+    /// The kind of its value, or of the items of its list.
     pub kind: Kind,
+    /// One value, or a list.
+    pub shape: Shape,
     /// True if a request may set it to null.
     pub nullable: bool,
     /// Its status.
@@ -121,10 +123,33 @@ pub struct ParamEntry {
     pub allow_read: bool,
     /// True if requests may set it.
     pub allow_write: bool,
-    /// Its value in requests that do not set it.
+    /// Its value in requests that do not set it; a list that is not set is null.
     pub default: Option<Scalar>,
     /// A sentence for people.
     pub doc: String,
+}
+
+/// The shape of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One value.
+    One,
+    /// A list of values.
+    List,
+}
+
+impl ParamEntry {
+    /// The name of its type in `params.toml`.
+    pub fn type_name(&self) -> &'static str {
+        match (self.shape, self.kind) {
+            (Shape::List, Kind::Text) => "string_list",
+            (Shape::List, _) => "int_list",
+            (Shape::One, Kind::Int) => "int",
+            (Shape::One, Kind::Float) => "float",
+            (Shape::One, Kind::Bool) => "bool",
+            (Shape::One, Kind::Text) => "string",
+        }
+    }
 }
 
 /// The registered parameters.
@@ -249,8 +274,8 @@ pub struct Limits {
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,
-    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
-    pub bounds: Bounds,
     /// The largest user id that requests may have. If it is given, user ids are integers, as in rankd.
     pub max_user_id: Option<i64>,
+    /// The most rows and bytes of one request: `max_rows` and `max_bytes`.
+    pub bounds: Bounds,
 }

@@ -20,7 +20,7 @@ impl Default for Limits {
         let name = Regex::new(NAME).expect("the pattern is a regex");
         let plan_name = Regex::new(PLAN_NAME).expect("the pattern is a regex");
         let bounds = Bounds::default();
-        Limits { plan_name, node_id: name, max_fanout: 10_000_000, bounds, max_user_id: None }
+        Limits { plan_name, node_id: name, max_fanout: 10_000_000, max_user_id: None, bounds }
     }
 }
 
@@ -40,11 +40,11 @@ pub(super) fn limits(file: File<'_>, problems: &mut Problems) -> Limits {
     if let Some((map, place)) = numbers {
         let mut fields = Fields::new(map, place, top.problems);
         limits.max_fanout = fields.optional("max_fanout").unwrap_or(limits.max_fanout);
-        limits.bounds = bounds(&mut fields).over(limits.bounds);
         limits.max_user_id = fields.optional("max_user_id");
         if limits.max_user_id.is_some_and(|most| most < 1) {
             fields.error("max_user_id", "must be at least 1");
         }
+        limits.bounds = bounds(&mut fields).over(limits.bounds);
         if fields.optional::<i64>("plan_schema_version").is_some_and(|version| version != 1) {
             fields.error("plan_schema_version", "this program reads plans of version 1");
         }

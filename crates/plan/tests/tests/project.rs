@@ -26,6 +26,12 @@ fn defaults() {
                 env: None,
                 endpoints: [],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -58,6 +64,12 @@ fn places_and_threads() {
                 ),
                 endpoints: [],
                 admission: false,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: Some(
                         4,
@@ -124,9 +136,16 @@ fn redis_settings() {
                                 budget: 0.1,
                             },
                         ),
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -187,9 +206,16 @@ fn memory_settings() {
                         connect_timeout: None,
                         request_timeout: None,
                         hedge: None,
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -221,9 +247,16 @@ fn http_settings() {
                         connect_timeout: None,
                         request_timeout: None,
                         hedge: None,
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -328,6 +361,12 @@ fn captures() {
                 env: None,
                 endpoints: [],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
