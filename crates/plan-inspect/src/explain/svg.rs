@@ -13,7 +13,7 @@ const LEFT: usize = 24;
 /// The longest line of a box.
 const CHARACTERS: usize = 46;
 /// The width of a character, in tenths of a pixel: a little more than in any of the fonts.
-const CHARACTER: usize = 66;
+const CHARACTER: usize = 73;
 /// The width of the head with its legend.
 const HEAD: usize = 620;
 
