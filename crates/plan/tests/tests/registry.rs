@@ -468,7 +468,7 @@ fn names_of_files() {
     check(
         &[("keys.toml", KEYS), ("capabilites.toml", ""), ("tasks.toml", "???")],
         None,
-        expect!["capabilites.toml: no registry has this name (did you mean `capabilities.toml`?)"],
+        expect!["capabilites.toml: is not the name of a registry file (did you mean `capabilities.toml`?)"],
     );
 }
 
@@ -484,7 +484,7 @@ fn a_folder() {
     std::fs::remove_dir_all(&folder).unwrap();
     let (registries, warnings) = loaded.unwrap();
     assert_eq!(registries.endpoints.iter().len(), 1);
-    expect!["parms.toml: is no registry and is not read (did you mean `params.toml`?)"]
+    expect!["/tmp/anabranch-registry-16407/parms.toml: is not a registry file and is not read (did you mean `params.toml`?)"]
         .assert_eq(&warnings[0].to_string());
     let missing = Registries::load(&folder, None).unwrap_err().to_string();
     assert!(missing.contains("the registry folder cannot be read"), "{missing}");

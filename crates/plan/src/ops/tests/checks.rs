@@ -231,7 +231,7 @@ fn if_decides_before_there_are_rows() {
     check(
         &choose,
         expect![
-            "node `n` (core::if), pred_id: it reads the column `score`, but there are no rows yet to decide by (core::filter chooses among rows)"
+            "node `n` (core::if), pred_id: it reads the column `score`, and the node does not say of which row (`on` names a node whose first row is read, such as the viewer; core::filter chooses among rows)"
         ],
     );
 }
