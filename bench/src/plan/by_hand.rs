@@ -53,7 +53,7 @@ impl Connections {
         self.all.len()
     }
 
-    fn next(&self) -> MultiplexedConnection {
+    pub(super) fn next(&self) -> MultiplexedConnection {
         self.all[self.next.fetch_add(1, Relaxed) % self.all.len()].clone()
     }
 }

@@ -102,7 +102,7 @@ fn over_redis(rows: &mut Vec<Vec<String>>, aims: &mut Aims, pace: Pace) -> io::R
     let server = Server::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (redis, config) = ours::redis(server.port());
-    runtime.block_on(sources::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
+    runtime.block_on(source::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
     let new = |text: &str| Ours::new(text, Arc::new(Redis::new(config.clone(), ours::clock())));
     let plans = ways(&plans::feed(100), new);
     let turn = |plan: usize, window: Duration| {

@@ -48,7 +48,7 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
     let server = Server::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (redis, _) = ours::redis(server.port());
-    runtime.block_on(sources::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
+    runtime.block_on(source::seed(&ours::embedded(), &redis)).map_err(io::Error::other)?;
     let ways = WAYS.map(|(_, budget)| Way::new(&server, budget));
     let turn = |way: usize, window: Duration| {
         let (ours, commands, requests) = (ways[way].ours.clone(), AtomicU64::new(0), AtomicU64::new(0));

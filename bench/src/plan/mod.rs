@@ -11,6 +11,9 @@ mod ours;
 mod polars_peer;
 mod aims;
 mod over_redis;
+mod redis_rs;
+mod floor;
+mod driver;
 mod hedge;
 mod guarded;
 mod pipelines;
@@ -57,6 +60,7 @@ const PARTS: [Part; 8] = [
     ("ops", by_op::report),
     ("offload", offload::report),
     ("redis", over_redis::report),
+    ("driver", driver::report),
     ("hedge", hedge::report),
     ("guarded", guarded::report),
     ("typescript", typescript::report),

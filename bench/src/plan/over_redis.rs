@@ -91,7 +91,7 @@ impl Ground {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let (redis, config) = ours::redis(server.port());
         let data = ours::embedded();
-        runtime.block_on(sources::seed(&data, &redis)).map_err(io::Error::other)?;
+        runtime.block_on(source::seed(&data, &redis)).map_err(io::Error::other)?;
         let connections = Connections::open(server.port(), config.connections);
         let connections = runtime.block_on(connections).map_err(io::Error::other)?;
         Ok(Ground { runtime, server, source: Arc::new(redis), connections })

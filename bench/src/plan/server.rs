@@ -31,6 +31,13 @@ impl Server {
         &self.version
     }
 
+    /// The number of reads of connections so far.
+    pub(super) fn reads(&self) -> u64 {
+        let info = self.redis.command(&["INFO", "stats"]);
+        let count = info.split_whitespace().find_map(|word| word.strip_prefix("total_reads_processed:"));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
     /// CPU time of the thread that does the work of a Redis.
     pub(super) fn cpu_time(&self) -> Duration {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.process)).unwrap_or_default();

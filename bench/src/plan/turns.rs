@@ -44,6 +44,9 @@ pub(super) struct Served {
     pub(super) cpu: f64,
     /// CPU time for each request, of the Redis.
     pub(super) redis: f64,
+    /// The number of requests.
+    pub(super) requests: usize,
+    pub(super) wall: Duration,
 }
 
 /// Has so many callers, tasks of the runtime, ask for as long as the window is open.
@@ -81,8 +84,10 @@ where
     let (spent, redis) = (watch.stop(), server.cpu_time() - redis);
     let share = |time: Duration| micros(time) / latencies.len() as f64;
     let (cpu, redis) = (share(spent.cpu), share(redis));
+    let requests = latencies.len();
     let spread = Spread::of(latencies);
-    Served { p50: micros(spread.p50), p99: micros(spread.p99), cpu, redis }
+    let (p50, p99) = (micros(spread.p50), micros(spread.p99));
+    Served { p50, p99, cpu, redis, requests, wall: spent.wall }
 }
 
 /// Nanoseconds for one of many runs, made one after the other for about as long as the window is open.

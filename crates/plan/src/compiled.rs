@@ -85,6 +85,8 @@ pub struct PlanNode {
     pub made: Vec<MadeColumn>,
     /// Whether it was added behind the one node that it is the region of.
     pub alone: bool,
+    /// Whether it reads for the node of the same id, with rows that are there before those of that node.
+    pub early: bool,
     /// The facts that no request needs.
     pub about: About,
 }
@@ -293,6 +295,9 @@ impl Compiled {
             ops.join(" > ")
         };
         match &self.stages[stage.index()].what {
+            What::Wait(node) if self.nodes[*node].early => {
+                format!("{}, read early ({})", ids(&[*node]), ops(&[*node]))
+            }
             What::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
             What::Chain(nodes) if nodes.len() > 3 => {
                 let ends = [nodes[0], nodes[nodes.len() - 1]];

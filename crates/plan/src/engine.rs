@@ -131,18 +131,38 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Finds the settings that no engine can work with.
+    fn check(&self) -> Result<(), Problem> {
+        let endpoints = self.registries.endpoints.iter();
+        if self.sources.len() != endpoints.len() {
+            let what = format!("there are {} sources for {} endpoints", self.sources.len(), endpoints.len());
+            return Err(Problem::new("sources", what).help("give one source per endpoint, in their order"));
+        }
+        for (endpoint, source) in endpoints.zip(&self.sources) {
+            if source.max_inflight() == Some(0) {
+                let place = format!("endpoint `{}`, max_inflight", endpoint.name);
+                return Err(Problem::new(place, "must be at least 1"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Engine {
     /// An engine on the machine's clock and threads of its own.
     pub fn load(config: Config) -> Result<Engine, Error> {
+        config.check().map_err(Error::Config)?;
         let runs = engine::Engine::new(&config.runs).map_err(Error::Setting)?;
         Ok(Engine::on(runs, config))
     }
 
-    /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock.
+    /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock. Panics if the config
+    /// is one that [`load`](Engine::load) refuses.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
         let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, stale_bytes } =
             config;
-        assert_eq!(sources.len(), registries.endpoints.iter().len(), "a source an endpoint");
+        assert_eq!(sources.len(), registries.endpoints.iter().len(), "one source per endpoint");
         let limits = Limits::new(Arc::clone(runs.clock()));
         let limit_of = registries.endpoints.iter().zip(&sources).map(|(endpoint, source)| {
             let allowance = Allowance {
@@ -178,13 +198,22 @@ impl Engine {
         }))
     }
 
-    /// The plan called `name` in the folder, compiled the first time it is asked for.
+    /// The plan called `name` in the folder, compiled the first time it is asked for. It reads a file and compiles on the
+    /// calling thread: a service loads its plans before it serves, or off its async workers.
     pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         if let Some(plan) = self.lock().get(name) {
             return Ok(plan.clone());
         }
         let plan = self.load_plan(name)?;
         Ok(self.lock().entry(name.to_owned()).or_insert(plan).clone())
+    }
+
+    /// Compiles the plan called `name` in the folder once more. Requests under way end with the plan that they began with.
+    /// Counts, learned durations of admission and remembered replies stay.
+    pub fn reload(&self, name: &str) -> Result<Plan, Error> {
+        let plan = self.load_plan(name)?;
+        self.lock().insert(name.to_owned(), plan.clone());
+        Ok(plan)
     }
 
     fn load_plan(&self, name: &str) -> Result<Plan, Error> {

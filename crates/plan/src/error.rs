@@ -9,10 +9,10 @@ use anabranch_engine::admission::Refused;
 use anabranch_engine::config::ZeroSetting;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_engine::{Failure, NodeId, Stopped};
-use anabranch_text::Problems;
+use anabranch_text::{Problem, Problems};
 
 use crate::bounds::OverBudget;
-use crate::compiled::{Compiled, What, short};
+use crate::compiled::{Compiled, What};
 use crate::expr;
 use crate::run::Fault;
 use crate::source;
@@ -34,6 +34,9 @@ pub enum Error {
         #[source]
         cause: Option<Arc<std::io::Error>>,
     },
+    /// A config that no engine can work with.
+    #[error("{0}")]
+    Config(Problem),
     /// A setting that no engine can work with.
     #[error(transparent)]
     Setting(ZeroSetting),
@@ -120,7 +123,7 @@ impl Error {
                     Failure::Abandoned => (None, Failure::Abandoned),
                 };
                 let node = &plan.nodes[number.unwrap_or_else(|| plan.first_node(stage.index()))];
-                let (id, op) = (node.id.clone(), short(node.op.spec().name).to_owned());
+                let (id, op) = (node.id.clone(), node.op.spec().name.to_owned());
                 Error::Node { node: id, op, failure: Box::new(failure) }
             }
             Stopped::Deadline { late } => Error::Deadline { late: names(late) },

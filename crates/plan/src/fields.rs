@@ -15,7 +15,7 @@ pub(crate) struct Fields<'a, 'p> {
 
 /// A type that a field may have.
 pub(crate) trait Field<'a>: Sized {
-    /// What it is called in messages.
+    /// Its name in messages.
     const WHAT: &'static str;
 
     /// The value as this type, if it is one.

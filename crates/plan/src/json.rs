@@ -3,9 +3,12 @@
 use std::fmt;
 
 use anabranch_text::quote;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+
+use crate::expr;
 
 /// Why a text is no JSON, or not the JSON we take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +18,18 @@ pub(crate) struct SyntaxError {
     pub(crate) what: String,
 }
 
+/// The deepest nesting of lists and objects, so that reading them cannot overflow the stack. The deepest expression and
+/// the tables around it fit in.
+const DEEPEST: usize = expr::DEEPEST + 44;
+
 /// Reads one JSON value. Unlike `serde_json`, which keeps the last, it refuses two fields of the same name.
 pub(crate) fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict::deserialize(&mut reader).and_then(|Strict(value)| reader.end().map(|()| value));
-    value.map_err(|error| {
+    if let Some((line, column)) = too_deep(text) {
+        let most = expr::DEEPEST;
+        let what = format!("nested deeper than {DEEPEST} levels; an expression may have {most} of them");
+        return Err(SyntaxError { line, column, what });
+    }
+    read(text, 0).map_err(|error| {
         let whole = error.to_string();
         let suffix = format!(" at line {} column {}", error.line(), error.column());
         let what = whole.strip_suffix(&suffix).unwrap_or(&whole).to_owned();
@@ -27,17 +37,65 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     })
 }
 
-struct Strict(Value);
+/// Reads a value that is nested so deep.
+fn read(text: &[u8], depth: usize) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = Strict { depth }.deserialize(&mut reader)?;
+    reader.end().map(|()| value)
+}
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Strict, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Strict)
+/// The line and column of the bracket that is one too deep.
+fn too_deep(text: &[u8]) -> Option<(usize, usize)> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' if depth == DEEPEST => {
+                let before = &text[..at];
+                let line_start =
+                    before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+                let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+                return Some((line, at - line_start + 1));
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The levels that one reader of `serde_json` goes down; its own limit is 128.
+const LEVELS: usize = 100;
+
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn below(self) -> Strict {
+        Strict { depth: self.depth + 1 }
     }
 }
 
-struct StrictVisitor;
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
 
-impl<'de> Visitor<'de> for StrictVisitor {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth % LEVELS < LEVELS - 1 {
+            return deserializer.deserialize_any(self);
+        }
+        // Another reader goes on, as its limit is counted from where it begins.
+        let below = <&RawValue>::deserialize(deserializer)?;
+        read(below.get().as_bytes(), self.depth + 1).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +128,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self.below())? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -82,8 +140,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
             if map.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("field {} is there twice", quote(&name))));
             }
-            let Strict(value) = fields.next_value()?;
-            map.insert(name, value);
+            map.insert(name, fields.next_value_seed(self.below())?);
         }
         Ok(Value::Object(map))
     }
@@ -154,4 +211,33 @@ pub(crate) fn digest(value: &Value) -> String {
         write!(hex, "{byte:02x}").expect("a string takes all that is written");
     }
     hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bracket_that_is_one_too_deep_has_a_place() {
+        let deep = |levels: usize| format!("{}1{}", "[\n".repeat(levels), "]".repeat(levels));
+        let mut inner = &parse(deep(DEEPEST).as_bytes()).unwrap();
+        for _ in 0..DEEPEST {
+            inner = &inner[0];
+        }
+        assert_eq!(*inner, Value::from(1));
+        let error = parse(deep(DEEPEST + 1).as_bytes()).unwrap_err();
+        assert_eq!((error.line, error.column), (DEEPEST + 1, 1));
+        assert_eq!(error.what, "nested deeper than 300 levels; an expression may have 256 of them");
+    }
+
+    #[test]
+    fn brackets_in_strings_are_not_nested() {
+        let text = format!(r#"{{"a": "\"{}"}}"#, "[{".repeat(1_000));
+        assert!(parse(text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_million_brackets_are_refused() {
+        assert!(parse("[".repeat(1_000_000).as_bytes()).is_err());
+    }
 }

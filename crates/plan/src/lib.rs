@@ -1,17 +1,48 @@
 //! Ranking plans: rows from sources, expressions, filters and sorts, answered in time.
 //!
-//! [`Setup`] says where registries, plans and rows come from; an [`Engine`] compiles plans; a [`Plan`] answers requests.
-//! Ops of your own are added beside the ones that come along:
+//! A [`Project`] names the registry, the plans and the stores. [`Setup`] makes the parts of an [`Engine`] from it, the
+//! engine compiles plans, and a [`Plan`] answers any number of requests at once:
+//!
+//! ```
+//! use anabranch_plan::{Engine, Project, Request, Setup};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/shop");
+//! // Load the project: the nearest anabranch.toml, in this folder or above.
+//! let project = Project::find(folder.as_ref())?;
+//! let (config, warnings) = Setup { project, ..Setup::default() }.config()?;
+//! assert!(warnings.is_empty());
+//! let engine = Engine::load(config)?;
+//!
+//! // Run a plan: `plans/cheapest.plan.json`. Plans in TypeScript are compiled to JSON by `anabranch-plan-ts`.
+//! let plan = engine.plan("cheapest")?;
+//! let request = Request::parse(r#"{"user_id": 1, "param_overrides": {"budget": 30}}"#, engine.registries())?;
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let answer = plan.run(request).await?;
+//!
+//! // Read the rows, best first, and the ledger of the parts that are degraded.
+//! let price = engine.registries().keys.named("price").expect("the registry has it").key;
+//! let rows: Vec<_> = answer.candidates().map(|row| (row.id, row.get(price))).collect();
+//! assert_eq!(format!("{rows:?}"), "[(103, Some(Float(8.5))), (101, Some(Float(25.0)))]");
+//! assert!(answer.ledger.is_empty());
+//! # Ok::<(), anabranch_plan::Error>(())
+//! # })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Ops of your own are added beside the built-in ones:
 //!
 //! ```
 //! use anabranch_plan::*;
 //!
-//! /// `mine::reverse`: the rows the other way round.
+//! /// `mine::reverse`: the rows in reverse order.
 //! struct Reverse;
 //!
 //! static SPEC: Spec = Spec {
 //!     name: "mine::reverse",
-//!     doc: "The rows the other way round.",
+//!     doc: "The rows in reverse order.",
 //!     inputs: 1,
 //!     params: &[],
 //!     writes: Effect::Keys(&[]),
@@ -27,7 +58,7 @@
 //!
 //!     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
 //!         let schema = node.input(0).clone();
-//!         // About two nanoseconds a row; offloaded when that adds up.
+//!         // About two nanoseconds per row; offloaded to a thread pool when that adds up.
 //!         Some(Planned::new(schema, [Takes::passing([])], |_, _| Form::compute(2.0, |inputs, _, _| {
 //!             let rows = inputs[0].as_ref().expect("it needs its input");
 //!             Ok(rows.with_active(rows.iter().rev().map(|row| row as u32).collect::<Vec<_>>()))
@@ -53,7 +84,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: the modules as listed.
+//! ARCHITECTURE.md walks through loading and one request, file by file. Those who look into requests from outside
+//! ([`inspect`]) use the crate `anabranch-plan-inspect`.
 
 mod json;
 mod toml_text;
@@ -80,7 +112,8 @@ mod capture_settings;
 mod project;
 mod compiled;
 mod planner;
-mod degrade;
+mod stand_in;
+mod watch;
 mod run;
 mod metrics;
 mod admission;
@@ -112,10 +145,10 @@ pub use project::{
 };
 pub use registry::{
     BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
-    ParamEntry, Params, Payload, PayloadType, Registries, Status,
+    ParamEntry, Params, Payload, PayloadType, Registries, Shape, Status,
 };
 pub use request::{Request, RequestError, UserId};
 pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
 pub use source::Sources;
-pub use value::{Scalar, Values};
+pub use value::{List, Scalar, Values};

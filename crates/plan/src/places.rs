@@ -185,7 +185,7 @@ fn path(text: &str) -> impl Iterator<Item = &str> {
 /// let text = "{\n  \"nodes\": [\n    {\"node_id\": \"top\", \"params\": {\"by\": \"score\"}}\n  ]\n}";
 /// let problems = Problem::new("node `top` (core::topk), by", "there is no key `score`").into();
 /// let placed = with_lines("feed.plan.json", text, problems);
-/// assert_eq!(placed.errors[0].place, "feed.plan.json:3:36");
+/// assert_eq!(placed.errors[0].place, "feed.plan.json:3:35");
 /// ```
 pub fn with_lines(file: &str, text: &str, problems: Problems) -> Problems {
     let Some(source) = SourceText::read(Format::Json, text) else { return problems };

@@ -1,4 +1,4 @@
-//! `anabranch.toml`: where a project keeps its registries and plans, and what its endpoints are.
+//! `anabranch.toml`: the folders of a project's registry and plans, and the stores behind its endpoints.
 //!
 //! ```toml
 //! [plan]
@@ -38,7 +38,7 @@ use crate::registry::{self, BoundsSettings};
 use crate::source::Hedge;
 use crate::{places, toml_text};
 
-/// What the file is called.
+/// The name of the file.
 const FILE: &str = "anabranch.toml";
 
 const REDIS_SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis-cluster://", "rediss-cluster://"];
@@ -46,7 +46,7 @@ const REDIS_SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis-cluster://", "
 /// A project's settings. Paths are relative to where the program runs, or absolute, never relative to the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Project {
-    /// The file that says so.
+    /// The file.
     pub file: PathBuf,
     /// The folder of the registries.
     pub registry: PathBuf,
@@ -54,15 +54,15 @@ pub struct Project {
     pub plans: PathBuf,
     /// The environment, if one is named.
     pub env: Option<String>,
-    /// What some of the endpoints are; others are what the registry says.
+    /// Settings of endpoints; the others are as the registry describes them.
     pub endpoints: Vec<EndpointSettings>,
-    /// Whether requests are refused that would miss their deadline under the load there is.
+    /// True if requests are refused that would miss their deadline under the current load.
     pub admission: bool,
     /// The most rows and bytes of one request, if not those of the registry.
     pub bounds: BoundsSettings,
     /// Folders that plans may name files in, beside the folder of the project.
     pub files: Vec<PathBuf>,
-    /// Whether plans may use the ops for tests, `test::*`.
+    /// Whether plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
     pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,
@@ -70,12 +70,12 @@ pub struct Project {
     pub captures: Option<CaptureSettings>,
 }
 
-/// What an endpoint is.
+/// The settings of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointSettings {
     /// Its id, or its name for people.
     pub endpoint: String,
-    /// What rows come from.
+    /// The store.
     pub source: SourceSettings,
     /// Trips in flight at a time.
     pub max_inflight: Option<u32>,
@@ -85,9 +85,11 @@ pub struct EndpointSettings {
     pub request_timeout: Option<Duration>,
     /// When a late read is sent a second time, if that is done.
     pub hedge: Option<Hedge>,
+    /// Whether a value that cannot be read, or a key of another type, fails the read instead of being null.
+    pub strict_values: bool,
 }
 
-/// What rows come from.
+/// The store of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceSettings {
     /// Memory, filled from files.
@@ -101,7 +103,7 @@ pub enum SourceSettings {
     Redis {
         /// Where, if not where the registry says.
         url: Option<Url>,
-        /// Whether it is a Cluster.
+        /// True for a Redis Cluster.
         cluster: bool,
         /// Connections that all requests share.
         connections: Option<u32>,
@@ -164,16 +166,16 @@ impl DataFile {
     }
 }
 
-/// How a memory source misbehaves.
+/// The faults of a memory source, for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultSettings {
-    /// For keys that start so.
+    /// The beginning of the keys that are meant.
     pub prefix: String,
     /// Before each reply.
     pub delay: Duration,
-    /// Each so many-th trip fails; 0 for none.
+    /// Every N-th trip fails; 0 for none.
     pub fail_every: u32,
-    /// After so many trips none comes back.
+    /// Trips after the first N never come back.
     pub stall_after: Option<u32>,
 }
 
@@ -182,7 +184,7 @@ pub struct FaultSettings {
 pub struct EngineSettings {
     /// Threads for CPU work.
     pub cpu_threads: Option<u32>,
-    /// CPU work up to this long is done in place.
+    /// CPU work that is expected to take longer leaves for the pool.
     pub inline_threshold: Option<Duration>,
 }
 
@@ -341,13 +343,22 @@ impl Reader<'_> {
         let [connect_timeout, request_timeout] = ["connect_timeout_ms", "request_timeout_ms"]
             .map(|name| at_least_one(&mut fields, name).map(|ms| Duration::from_millis(ms.into())));
         let hedge = hedge(&mut fields);
+        let strict_values = fields.optional("strict_values").unwrap_or(false);
         // Without a source, which fields there are is not known.
         if source.is_some() {
             fields.finish();
         }
         let endpoint = id.to_owned();
         let source = source?;
-        Some(EndpointSettings { endpoint, source, max_inflight, connect_timeout, request_timeout, hedge })
+        Some(EndpointSettings {
+            endpoint,
+            source,
+            max_inflight,
+            connect_timeout,
+            request_timeout,
+            hedge,
+            strict_values,
+        })
     }
 
     fn data(&self, fields: &mut Fields<'_, '_>) -> Vec<DataFile> {
@@ -375,7 +386,7 @@ impl Reader<'_> {
         files
     }
 
-    /// What is wrong is told without the url: it may hold a password.
+    /// Messages do not show the URL: it may hold a password.
     fn url(&self, fields: &mut Fields<'_, '_>, schemes: &[&str]) -> Option<Url> {
         let text: &str = fields.optional("url")?;
         let url = self.with_secrets(text).and_then(|url| {

@@ -170,7 +170,9 @@ fn describe(page: &mut String, spec: &Spec) {
         .filter(|param| param.required)
         .map(|param| (param.name.to_owned(), sample(spec, param)))
         .collect();
-    let node = serde_json::json!({"node_id": "example", "op": spec.name, "inputs": inputs, "params": params});
+    let (inputs, params) = (serde_json::json!(inputs), serde_json::Value::Object(params));
+    let node =
+        format!(r#"{{"node_id": "example", "op": "{}", "inputs": {inputs}, "params": {params}}}"#, spec.name);
     let gap = if spec.params.is_empty() { "" } else { "\n" };
     writeln!(page, "{gap}```json\n{node}\n```").expect("a string takes all text");
 }

@@ -13,12 +13,11 @@ use anabranch_rows::Rows;
 
 use crate::call::Call;
 use crate::compiled::{Compiled, Home, Region, StandIn, What};
-use crate::degrade::{Instead, Late, Watch, fill, in_range};
-use crate::document::StaleTerms;
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
-use crate::source::StaleUse;
+use crate::stand_in::{Instead, in_range, stand_in};
+use crate::watch::{Late, Watch};
 
 /// The values of a request's stages.
 pub(crate) struct Work<'a> {
@@ -268,7 +267,7 @@ impl Work<'_> {
                 return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
         }
-        match self.stand_in(region, given.as_ref(), &Inputs::new()) {
+        match stand_in(plan, region, self.call, given.as_ref(), &Inputs::new()) {
             Some(instead) => Ok(self.settle(region, instead)),
             None => Err(Fault { node: *node, cause: self.too_late(region) }),
         }
@@ -279,7 +278,7 @@ impl Work<'_> {
         let plan = self.plan;
         let inputs = self.inputs(stage);
         let given = plan.regions[region].given.and_then(|at| inputs[at].as_ref());
-        let instead = self.stand_in(region, given, &inputs)?;
+        let instead = stand_in(plan, region, self.call, given, &inputs)?;
         let watch = self.watch.as_mut()?;
         let late = watch.failed(plan, stage, failure, self.call.clock.now());
         watch.lose(region, late);
@@ -298,37 +297,6 @@ impl Work<'_> {
             }
         }
         instead.rows
-    }
-
-    /// The first fallback of a region that fits. `given` are the rows that the region was given, `inputs` those of its
-    /// one stage.
-    fn stand_in(&self, region: usize, given: Option<&Rows>, inputs: &Inputs) -> Option<Instead> {
-        let Region { node: number, stand_ins, .. } = &self.plan.regions[region];
-        let node = &self.plan.nodes[*number];
-        let made = |stand_in: &StandIn| match stand_in {
-            StandIn::Empty(rows) => Some((rows.clone(), None)),
-            StandIn::Fill { columns, .. } => {
-                let bare = node.bare.map(|bare| bare(self.call));
-                Some((fill(bare.as_ref().or(given)?, columns), None))
-            }
-            StandIn::Stale(terms) => self.stale(*number, *terms, inputs.clone()),
-            StandIn::Node(_) => None,
-        };
-        stand_ins.iter().find_map(|stand_in| {
-            let (rows, stale) = made(stand_in)?;
-            let fits = in_range(&rows, &node.ranges);
-            fits.then(|| Instead { rows, name: stand_in.name(), stale })
-        })
-    }
-
-    /// The rows of a node made of earlier replies of its source.
-    fn stale(&self, number: usize, terms: StaleTerms, inputs: Inputs) -> Option<(Rows, Option<StaleUse>)> {
-        let Form::Wait(form) = &self.plan.nodes[number].form else { return None };
-        let call = Arc::new(self.call.stale(terms));
-        match Arc::clone(form).start(inputs, &call) {
-            Started::Ready(Ok(rows)) => Some((rows, call.stale_use())),
-            Started::Ready(Err(_)) | Started::Later(_) => None,
-        }
     }
 
     /// Whether a region's rows did not come.
@@ -385,7 +353,7 @@ fn cost(plan: &Compiled, nodes: &[usize], inputs: &Inputs, call: &Call) -> Durat
     for node in nodes {
         let node = &plan.nodes[*node];
         let Form::Compute(form) = &node.form else { unreachable!("chains compute") };
-        cost += form.cost(rows) + form.cost_to_extend(to_extend);
+        cost += form.setup(call) + form.cost(rows) + form.cost_to_extend(to_extend);
         rows = form.makes(rows);
         rows = node.demand.rows.map_or(rows, |asked| rows.min(asked as usize));
     }

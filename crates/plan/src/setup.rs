@@ -19,7 +19,7 @@ use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisCon
 /// How places in the project's file begin until they have their line.
 const PROJECT: &str = "anabranch.toml";
 
-/// Where the parts of an engine come from. What is left open comes from the project, if there is one.
+/// The parts of an engine. Fields that are left open come from the project, if there is one.
 ///
 /// ```
 /// # fn main() -> Result<(), anabranch_plan::Problems> {
@@ -43,7 +43,9 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
-    /// Where rows come from.
+    /// Permission for the ops for tests, `test::sleep` and `test::busy_cpu`, beside what the project says.
+    pub test_ops: bool,
+    /// The source of rows.
     pub rows: RowsFrom,
     /// Threads for CPU work.
     pub cpu_threads: Option<usize>,
@@ -51,7 +53,7 @@ pub struct Setup {
     pub inline_threshold: Option<Duration>,
 }
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowsFrom {
     /// From the project's settings of each endpoint, or else the registry's; without a project there are no rows.
@@ -68,9 +70,9 @@ pub enum RowsFrom {
 }
 
 impl Setup {
-    /// The config of an engine, and what is odd about it.
+    /// The config of an engine, and warnings about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
-        let Setup { project, registry, env, plans, rows, cpu_threads, inline_threshold } = self;
+        let Setup { project, registry, env, plans, test_ops, rows, cpu_threads, inline_threshold } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
@@ -78,6 +80,9 @@ impl Setup {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let sources = sources(&rows, project.as_ref(), &registries, &clock)?;
         let mut config = Config::new(registries, sources);
+        if !test_ops && !project.as_ref().is_some_and(|project| project.test_ops) {
+            config.ops = config.ops.without_test_ops();
+        }
         if let Some(project) = &project {
             config.registries.limits.bounds = project.bounds.over(config.registries.limits.bounds);
             config.files.extend(project.file.parent().map(Path::to_owned));
@@ -166,7 +171,7 @@ fn with_policy(config: RedisConfig, endpoint: &Endpoint) -> RedisConfig {
     }
 }
 
-/// What the project says the endpoints are, or else the registry.
+/// The sources that the project declares, or else the registry.
 fn of_project(
     project: &Project,
     registries: &Registries,
@@ -239,6 +244,7 @@ fn set(
                 Some(trips) => memory.with_max_inflight(trips),
                 None => memory,
             };
+            let memory = if settings.strict_values { memory.with_strict_values() } else { memory };
             Ok(Arc::new(match settings.hedge {
                 Some(hedge) => memory.with_hedge(hedge),
                 None => memory,
@@ -253,6 +259,7 @@ fn set(
             };
             config = with_policy(config, &endpoint);
             config.cluster |= cluster;
+            config.strict_values = settings.strict_values;
             config.hedge = settings.hedge;
             config.connections = connections.map_or(config.connections, |count| count as usize);
             config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
@@ -275,6 +282,7 @@ fn set(
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
             config.hedge = settings.hedge;
+            config.strict_values = settings.strict_values;
             if let Some(url) = url {
                 if url.as_str().starts_with("https://") {
                     let what = "an HTTP endpoint is reached without encryption";

@@ -115,6 +115,11 @@ impl Sim {
         Arc::new(SimClock(Arc::clone(&self.world)))
     }
 
+    /// Spawns tasks of this simulation.
+    pub fn tasks(&self) -> Arc<dyn Tasks> {
+        Arc::new(SimTasks(Arc::clone(&self.world)))
+    }
+
     /// Runs `future` to its end, moving time as needed.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);

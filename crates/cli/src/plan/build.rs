@@ -53,16 +53,16 @@ pub(crate) struct Build {
     force: bool,
 }
 
-/// What became of one plan.
+/// The result of one plan.
 pub(super) struct Done {
     /// All files it depends on.
     pub(super) files: Vec<SourceFile>,
-    /// What is odd about it.
+    /// Its warnings.
     warnings: Vec<Problem>,
     fate: Fate,
 }
 
-/// What became of a plan's JSON.
+/// The state of a plan's JSON.
 enum Fate {
     Written,
     Unchanged,
@@ -231,7 +231,7 @@ impl Done {
     }
 }
 
-/// Whether a compiler made it: ours, or rankd's.
+/// True if a compiler made it: ours, or rankd's.
 fn is_built(text: &str) -> bool {
     let plan: Option<Value> = serde_json::from_str(text).ok();
     plan.is_some_and(|plan| plan.pointer("/built_by/tool").is_some())

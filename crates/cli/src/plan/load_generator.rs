@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
-/// What to ask, how often, how much at once.
+/// The requests to send, their number and their rate.
 pub(super) struct Load {
     pub(super) plan: Plan,
     /// Captures some of the requests.
@@ -40,7 +40,7 @@ pub(super) enum Until {
     Elapsed(Duration),
 }
 
-/// What became of the requests.
+/// The results of the requests.
 pub(super) struct Outcome {
     /// In nanoseconds, of those that were answered.
     pub(super) latencies: Histogram<u64>,
@@ -273,7 +273,7 @@ impl Outcome {
     }
 }
 
-/// What an error is counted as.
+/// The kind under which an error is counted.
 fn kind(error: &Error) -> &'static str {
     match error {
         Error::Refused(Refused::DeadlinePassed { .. }) => "deadline",
@@ -303,7 +303,7 @@ fn kind(error: &Error) -> &'static str {
             Failure::Deadline => "deadline",
             Failure::Abandoned => "shutdown",
         },
-        Error::Plan(_) | Error::NoPlan { .. } | Error::Setting(_) => "plan",
+        Error::Plan(_) | Error::NoPlan { .. } | Error::Setting(_) | Error::Config(_) => "plan",
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// What a name on the command line means.
+/// The meaning of a name on the command line.
 enum Found {
     /// A file to compile.
     Source(PathBuf),

@@ -31,7 +31,7 @@ pub(crate) use run::{ledger, table};
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
 
-/// What to do with plans.
+/// The subcommands of `anabranch plan`.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Answers one request: reads it from stdin, writes the answer as one line of JSON.

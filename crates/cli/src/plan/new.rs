@@ -30,6 +30,8 @@ const PROJECT: [(&str, &str); 5] = [
 ];
 /// A plan for such a project.
 const FEED: &str = include_str!("scaffold/feed.plan.ts");
+const REQUEST: &str = r#"{"user_id": 1}"#;
+const REQUEST_WITH_ROWS: &str = r#"{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}"#;
 /// A plan that builds whatever the registry holds.
 const ROWS: &str = include_str!("scaffold/rows.plan.ts");
 const TSCONFIG: &str = include_str!("scaffold/tsconfig.json");
@@ -47,7 +49,7 @@ pub(crate) struct New {
 impl New {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match project_args::nearest_project()? {
-            Some(project) => self.within(project, ROWS),
+            Some(project) => self.within(project, ROWS, REQUEST_WITH_ROWS),
             None => {
                 self.check_name(&Limits::default())?;
                 free(Path::new(PLANS), &self.name)?;
@@ -56,13 +58,13 @@ impl New {
                     write(Path::new(file), text)?;
                 }
                 let project = Project::find(Path::new(""))?.expect("its file was just written");
-                self.within(project, FEED)
+                self.within(project, FEED, REQUEST)
             }
         }
     }
 
     /// Writes a plan into a project.
-    fn within(&self, project: Project, plan: &str) -> Result<(), Failure> {
+    fn within(&self, project: Project, plan: &str, request: &str) -> Result<(), Failure> {
         let setup = Setup { project: Some(project), rows: RowsFrom::Nowhere, ..Setup::default() };
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);
@@ -79,8 +81,8 @@ impl New {
             }
         }
         out::note(&format!(
-            "next:\n  anabranch plan run {} --request '{{\"user_id\": 1}}' --table\n  anabranch plan types   (after \
-             a change of the registry, so that editors know of it)",
+            "next:\n  anabranch plan run {} --request '{request}' --table\n  anabranch plan types   (after a change of \
+             the registry, for editors)",
             self.name
         ));
         Ok(())

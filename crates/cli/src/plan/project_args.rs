@@ -23,12 +23,12 @@ pub(crate) struct ProjectArgs {
     /// The environment, which chooses endpoints.ENV.toml. Without --data and --redis, rows come from those endpoints.
     #[arg(long, value_name = "NAME")]
     env: Option<String>,
-    /// RowsUse from this file (.json, .csv, .parquet), held in memory; may be given several times. Tables need the
-    /// key of a row: `users.csv=user:{id}`.
-    #[arg(long, value_name = "FILE[=KEY]", value_parser = data_file)]
+    /// Rows from this file (.json, .csv, .parquet), held in memory; may be given several times. Tables need a
+    /// pattern for the keys of their rows: `users.csv=user:{id}`.
+    #[arg(long, value_name = "FILE[=PATTERN]", value_parser = data_file)]
     data: Vec<DataFile>,
-    /// RowsUse from this Redis, whatever the registry says: HOST:PORT, or a redis://, rediss://, redis-cluster://
-    /// or rediss-cluster:// URL.
+    /// Rows from this Redis, for all Redis endpoints of the registry: HOST:PORT, or a redis://, rediss://,
+    /// redis-cluster:// or rediss-cluster:// URL.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "data")]
     redis: Option<String>,
     /// The folder of NAME.plan.ts and NAME.plan.json files.
@@ -37,6 +37,9 @@ pub(crate) struct ProjectArgs {
     /// The project file; without this option, the nearest anabranch.toml in this folder or above.
     #[arg(long, value_name = "FILE")]
     project: Option<PathBuf>,
+    /// Allow the ops for tests (test::sleep, test::busy_cpu), as `test_ops = true` in the project file does.
+    #[arg(long)]
+    test_ops: bool,
 }
 
 /// `FILE` or `FILE=PATTERN`.
@@ -62,6 +65,7 @@ impl ProjectArgs {
             registry: self.registry.clone(),
             env: self.env.clone(),
             plans: self.plans.clone(),
+            test_ops: self.test_ops,
             rows: self.rows(rows),
             cpu_threads: threads.and_then(Threads::cpu_threads),
             inline_threshold: threads.and_then(|threads| threads.inline_threshold),
@@ -90,6 +94,7 @@ impl ProjectArgs {
             registry: self.registry.clone(),
             env: self.env.clone(),
             plans: self.plans.clone(),
+            test_ops: self.test_ops,
             rows: RowsFrom::Nowhere,
             ..Setup::default()
         };

@@ -8,7 +8,7 @@ use anabranch_plan::{Registries, Request, RequestError};
 use crate::failure::Failure;
 use crate::out;
 
-/// What a request read from stdin may have at most; a plan's requests are far smaller.
+/// The most bytes of a request on stdin; real requests are far smaller.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The text of the request.
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &[u8], registries: &Registries) -> Result<Request, Fai
     }
 }
 
-/// Requests from a file, one a line; empty lines do not count.
+/// Requests from a file, one per line; empty lines are skipped.
 pub(super) fn lines(file: &str, text: &str, registries: &Registries) -> Result<Vec<Request>, Failure> {
     let mut requests = Vec::new();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {

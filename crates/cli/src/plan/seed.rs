@@ -15,9 +15,9 @@ use crate::wait;
 /// Fills a Redis.
 #[derive(Args)]
 pub(crate) struct Seed {
-    /// What to write: .json, .csv or .parquet; may be given several times. Tables need the key of a row:
+    /// A file to write: .json, .csv or .parquet; may be given several times. Tables need a pattern for their keys:
     /// `users.csv=user:{id}`.
-    #[arg(long, value_name = "FILE[=KEY]", required = true, value_parser = data_file)]
+    #[arg(long, value_name = "FILE[=PATTERN]", required = true, value_parser = data_file)]
     data: Vec<DataFile>,
     /// The Redis: HOST:PORT, or a redis://, rediss://, redis-cluster:// or rediss-cluster:// URL. What its keys
     /// of the same name hold is replaced.

@@ -18,7 +18,7 @@ The file declares keys, parameters, endpoints and ops, so that editors complete 
 
 Exit codes: 0 fine; 1 stale or failed (stderr says why); 2 wrong usage.";
 
-/// What the declarations are called, in the plan folder.
+/// The name of the declarations in the plan folder.
 pub(super) const FILE: &str = "anabranch.d.ts";
 
 /// Declares what plans may use.

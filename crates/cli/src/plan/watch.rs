@@ -85,12 +85,12 @@ async fn watch(
 }
 
 impl Watched {
-    /// Whether something that a source was built of changed since, or it was never built.
+    /// True if a file that a source was built from changed since, or the source was never built.
     fn is_due(&self, source: &Path) -> bool {
         self.0.get(source).is_none_or(|files| changed(files))
     }
 
-    /// Whether there is such a source, or one that is gone.
+    /// True if there is such a source, or one that is gone.
     fn is_any_due(&self, build: &Build, engine: &Engine) -> bool {
         match build.sources(engine) {
             Ok(sources) => sources.len() < self.0.len() || sources.iter().any(|source| self.is_due(source)),

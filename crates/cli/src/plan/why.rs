@@ -31,7 +31,7 @@ first digits, at least 4.
 
 Exit codes: 0 explained, whether or not the row is in the answer; 1 refused or failed; 2 wrong usage.";
 
-/// What a capture has by itself.
+/// The options that a capture replaces.
 const OF_A_REQUEST: [&str; 11] = [
     "registry",
     "env",
@@ -46,7 +46,7 @@ const OF_A_REQUEST: [&str; 11] = [
     "sequential",
 ];
 
-/// Says why a row is in the answer to a request, or is not.
+/// Explains why a row is in the answer to a request, or is not.
 #[derive(Args)]
 pub(crate) struct Why {
     /// A plan file, or the name of a plan in the plan folder; with --store, a capture.

@@ -167,6 +167,8 @@ fn numbers_out_of_range_are_wrong_values() {
         error: invalid value '-1' for '--rate <R>': a rate is a number of requests per second, from 0.00001 to 1000000000
         error: invalid value '-1s' for '--duration <TIME>': a duration is a number and a unit: 50us, 1.5ms, 2s, 5m, 24h, or 0
         error: invalid value '0' for '--duration <TIME>': no time at all
+        error: invalid value '1e-300' for '--rate <R>': a rate is a number of requests per second, from 0.00001 to 1000000000
+        error: invalid value '1e19s' for '--duration <TIME>': a load lasts at most a year
         error: invalid value '-1' for '--warmup <N>': must be a whole number from 0
         error: invalid value '0' for '--deadline-ms <N>': must be a whole number from 1 to 86400000
         error: invalid value '-2' for '--cpu-threads <N>': -2 is not in 1..=65535"#]]

@@ -69,13 +69,13 @@ fn a_captured_request_is_answered_again() {
     expect![[r#"
         stderr: error: 0000000000000000000000000000000000000000000000000000000000000000 is no capture of this store
         exit 1
-        stderr: error: invalid value 'abc' for '<ADDRESS>': an address has 64 hex digits, this has 3
+        stderr: error: invalid value 'abc' for '<ADDRESS>': expected the address of a capture: 64 hex digits, or at least its first 4; `anabranch plan captures` lists them
         stderr:
         stderr: For more information, try '--help'.
         exit 2
-        stderr: error: there is no store in nowhere
+        stderr: error: there is no capture store in nowhere; `anabranch plan capture` creates one
         exit 1
-        stderr: error: there is no store in registry
+        stderr: error: there is no capture store in registry; `anabranch plan capture` creates one
         exit 1
         set     captures
         ------  --------
@@ -136,7 +136,13 @@ fn a_difference_names_requests_and_rows() {
     let said = with_store(&store, &["plan", "diff", "feed", &fresher, "--captures", "day", "--top", "5"]);
     let lines: Vec<&str> =
         said.stdout.lines().skip_while(|line| !line.starts_with("requests")).take(5).collect();
-    expect![""].assert_eq(&lines.join("\n").replace(&capture[..12], "ADDRESS"));
+    expect![[r#"
+        requests that changed most
+          capture ADDRESS, user 1
+            entered: 2103
+            left: 5602
+            moved: 1904 from 3 to 4, 1301 from 4 to 5"#]]
+    .assert_eq(&lines.join("\n").replace(&capture[..12], "ADDRESS"));
     let said = with_store(&store, &["plan", "diff", "feed", &fresher, "--captures", "day", "--json"]);
     let found: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!(found["examples"][0]["capture"], json!(capture));
@@ -178,8 +184,8 @@ fn a_capture_says_why_and_what_its_nodes_made() {
     }
     told += &anabranch(&["plan", "why", &address, "1"], "").shown().replace(&address, "ADDRESS");
     expect![[r#"
-        stderr: error: feed: with --store, a capture: an address has 64 hex digits, this has 4
-        exit 2
+        stderr: error: no capture has an address that begins with feed
+        exit 1
         stderr: error: the argument '--request <JSON>' cannot be used with '--store <DIR>'
         stderr:
         stderr: Usage: anabranch plan why --request <JSON> <FILE|NAME|ADDRESS> <ROW>
@@ -209,7 +215,7 @@ fn a_capture_says_why_and_what_its_nodes_made() {
         2902     15          6      29  3.5326      2.7726  rivers   Where the delta begins
         stderr: page: 10 rows
         exit 0
-        stderr: error: ADDRESS: for a capture, say where it is: --store DIR
+        stderr: error: ADDRESS is the address of a capture; give the folder of its store: --store DIR
         exit 2
     "#]].assert_eq(&told);
     let json = with_store(&store, &["plan", "replay", &address, "--node", "page", "--json"]);
@@ -238,7 +244,7 @@ fn a_failed_request_fails_the_same_again() {
     }
     expect![[r#"
         stderr: error: capture ADDRESS has no answer: the request failed when it was captured
-        stderr:   because: node `followed` (follow): ep_0001 answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)
+        stderr:   because: node `followed` (follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)
         exit 1
         id
         --
@@ -248,7 +254,7 @@ fn a_failed_request_fails_the_same_again() {
         stderr: error: node `followed` has no rows for this request: it failed, was not got to or given up with its region, an `if` went the other way, or it is a fallback that was not needed
         exit 1
     "#]].assert_eq(&told);
-    expect![[r#"error: node `followed` (follow): ep_0001 answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)"#]].assert_eq(&error(&again));
+    expect![[r#"error: node `followed` (follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)"#]].assert_eq(&error(&again));
 }
 
 #[test]
@@ -265,12 +271,12 @@ fn plans_are_compared_on_captures() {
     expect![[r#"
         8 captures compared, 0 not comparable
         top 10: changed for 0.0% of the requests
-        a request: 0.00 rows entered, 0.00 left
-        a row that stays moves 0.00 places
-        its `score` shifts by 0.0000, at most 0.0000
+        per request: 0.00 rows entered, 0.00 rows left
+        rows in both answers: moved by 0.00 places on average
+        their `score`: changed by 0.0000 on average, by 0.0000 at most
         as captured feed
         ---
-        trips a request 6.00 6.00
+        trips per request 6.00 6.00
         waits p50, ms ...
         waits p99, ms ...
         exit 0
@@ -283,12 +289,12 @@ fn plans_are_compared_on_captures() {
     expect![[r#"
         8 captures compared, 0 not comparable
         top 5: changed for 100.0% of the requests
-        a request: 1.75 rows entered, 1.75 left
-        a row that stays moves 0.69 places
-        its `score` shifts by 0.6346, at most 0.7500
+        per request: 1.75 rows entered, 1.75 rows left
+        rows in both answers: moved by 0.69 places on average
+        their `score`: changed by 0.6346 on average, by 0.7500 at most
         feed fresher
         ---
-        trips a request 6.00 6.00
+        trips per request 6.00 6.00
         waits p50, ms ...
         waits p99, ms ...
         exit 0
@@ -299,7 +305,7 @@ fn plans_are_compared_on_captures() {
     });
     expect![[r#"
         0 captures compared, 8 not comparable
-        8: the second plan: node `details` reads what was not captured: ep_0001, `HMGET article:{id}`
+        8: the second plan: node `details` reads what was not captured: redis_default, `HMGET article:{id}`
         stderr: error: none of the captures could be compared
         exit 1
     "#]]

@@ -122,14 +122,16 @@ fn info_of_a_plan_that_is_not_there() {
 fn ops_have_parameters_and_docs() {
     expect![[r#"
         core::take (1 input)
-          Keeps the first rows.
-            count        int from 1: how many
+          Keeps the first rows, after those that it skips.
+            count        int from 1: how many rows to keep
+            offset       int from 0, optional: how many rows to skip; 0 if not given
 
         core::topk (1 input)
-          The first rows of those sorted by a column; equal rows keep their order, nulls are last either way.
-            by           key: the column to sort by
-            count        int from 1: how many
-            order        one of asc, desc, optional: which way; `desc` if not given
+          The first rows of those sorted by one or several columns, after those that it skips. Rows that are equal in all columns keep their order; nulls are last either way.
+            by           key or list of keys: the column to sort by, or several, each with its order
+            count        int from 1: how many rows to keep
+            offset       int from 0, optional: how many rows to skip; 0 if not given
+            order        one of asc, desc, optional: which way, for columns that do not say; `desc` if not given
 
         core::timeout (1 input)
           The rows of its input, or what its `fallback` says if the nodes that run for them alone are not done in time.
@@ -139,7 +141,7 @@ fn ops_have_parameters_and_docs() {
     let said = anabranch(&["plan", "ops", "--json"], "");
     let ops: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     let ops: Vec<&str> = ops.as_array().unwrap().iter().map(|op| op["op"].as_str().unwrap()).collect();
-    expect!["core::viewer core::follow core::recommendation core::media core::lookup core::fanout core::vm core::filter core::sort core::take core::concat core::topk core::union core::dedupe core::group_limit core::join core::model core::boost core::fill core::if core::timeout test::sleep test::fixed_source test::busy_cpu"].assert_eq(&ops.join(" "));
+    expect!["core::candidates core::viewer core::follow core::recommendation core::media core::lookup core::fanout core::vm core::filter core::sort core::take core::select core::concat core::topk core::union core::dedupe core::group_limit core::join core::model core::boost core::fill core::if core::timeout test::sleep test::fixed_source test::busy_cpu"].assert_eq(&ops.join(" "));
 }
 
 #[test]

@@ -78,28 +78,28 @@ fn data_files() {
         data,
         &files,
         &expect![[r#"
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, data, FOLDER/missing.json: cannot be read: No such file or directory (os error 2)
-        stderr:   7 | data = [
-        stderr:     | ^^^^^^^^
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, data, FOLDER/users.csv: a table needs a pattern for the keys of its rows
-        stderr:   7 | data = [
-        stderr:     | ^^^^^^^^
-        stderr:   help: write the pattern behind the file: `users.csv=user:{id}`
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, data, FOLDER/users.csv, pattern `user:{ident}`: the table has no column `ident`; it has id, country
-        stderr:   7 | data = [
-        stderr:     | ^^^^^^^^
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, data, FOLDER/open.csv, line 2: a quoted cell has no closing quote
-        stderr:   7 | data = [
-        stderr:     | ^^^^^^^^
-        stderr:   help: close it with `"`, or write `""` for a quote inside of a cell
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, data, FOLDER/odd.txt: files that end in `.txt` are not read
-        stderr:   7 | data = [
-        stderr:     | ^^^^^^^^
-        stderr:   help: use a .json, .csv or .parquet file
-        stderr: FOLDER/anabranch.toml: refused, 5 errors
-        stderr: rows: fine
-        exit 1
-    "#]],
+            stderr: error: FOLDER/anabranch.toml:8:3: plan.endpoints.redis_default, data[0], FOLDER/missing.json: cannot be read: No such file or directory (os error 2)
+            stderr:   8 |   'missing.json',
+            stderr:     |   ^^^^^^^^^^^^^^
+            stderr: error: FOLDER/anabranch.toml:9:3: plan.endpoints.redis_default, data[1], FOLDER/users.csv: a table needs a pattern for the keys of its rows
+            stderr:   9 |   'users.csv',
+            stderr:     |   ^^^^^^^^^^^
+            stderr:   help: write the pattern behind the file: `users.csv=user:{id}`
+            stderr: error: FOLDER/anabranch.toml:10:3: plan.endpoints.redis_default, data[2], FOLDER/users.csv, pattern `user:{ident}`: the table has no column `ident`; it has id, country
+            stderr:   10 |   'users.csv=user:{ident}',
+            stderr:      |   ^^^^^^^^^^^^^^^^^^^^^^^^
+            stderr: error: FOLDER/anabranch.toml:11:3: plan.endpoints.redis_default, data[3], FOLDER/open.csv, line 2: a quoted cell has no closing quote
+            stderr:   11 |   'open.csv=user:{id}',
+            stderr:      |   ^^^^^^^^^^^^^^^^^^^^
+            stderr:   help: close it with `"`, or write `""` for a quote inside of a cell
+            stderr: error: FOLDER/anabranch.toml:12:3: plan.endpoints.redis_default, data[4], FOLDER/odd.txt: files that end in `.txt` are not read
+            stderr:   12 |   { file = 'odd.txt' },
+            stderr:      |   ^^^^^^^^^^^^^^^^^^^^
+            stderr:   help: use a .json, .csv or .parquet file
+            stderr: FOLDER/anabranch.toml: refused, 5 errors
+            stderr: rows: fine
+            exit 1
+        "#]],
     );
 }
 
@@ -111,39 +111,43 @@ fn addresses() {
         &with_url("reddis://cache:6379"),
         &[],
         &expect![[r#"
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: must start with redis://, rediss://, redis-cluster://, rediss-cluster://
-        stderr:   7 | url = 'reddis://cache:6379'
-        stderr:     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        exit 1
-    "#]],
+            stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: must start with redis://, rediss://, redis-cluster://, rediss-cluster://
+            exit 1
+        "#]],
     );
     check(
         "check_url_port",
         &with_url("redis://cache:port"),
         &[],
         &expect![[r#"
+            stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: `port` in `cache:port` is no port
+            stderr: FOLDER/anabranch.toml: refused, 1 error
+            stderr: rows: fine
+            exit 1
+        "#]],
+    );
+    check(
+        "check_url_secret",
+        &with_url("redis://me:hunter2@cache:port"),
+        &[],
+        &expect![[r#"
         stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: `port` in `cache:port` is no port
-        stderr:   7 | url = 'redis://cache:port'
-        stderr:     | ^^^^^^^^^^^^^^^^^^^^^^^^^^
         stderr: FOLDER/anabranch.toml: refused, 1 error
         stderr: rows: fine
         exit 1
     "#]],
     );
-    check("check_url_secret", &with_url("redis://me:hunter2@cache:port"), &[], &expect![""]);
     let http = "[plan.endpoints.redis_default]\nsource = 'http'\nurl = 'http://a b/'\n";
     check(
         "check_url_http",
         http,
         &[],
         &expect![[r#"
-        stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: is not a URL that can be reached: invalid uri character
-        stderr:   7 | url = 'http://a b/'
-        stderr:     | ^^^^^^^^^^^^^^^^^^^
-        stderr: FOLDER/anabranch.toml: refused, 1 error
-        stderr: rows: fine
-        exit 1
-    "#]],
+            stderr: error: FOLDER/anabranch.toml:7:1: plan.endpoints.redis_default, url: is not a URL that can be reached: invalid uri character
+            stderr: FOLDER/anabranch.toml: refused, 1 error
+            stderr: rows: fine
+            exit 1
+        "#]],
     );
 }
 
@@ -249,7 +253,7 @@ fn tables_with_a_pattern_behind_their_name() {
         id  country
         --  -------
          1  NO
-        stderr: rows: 1 row for request 881527f0-b951-408e-88c2-9aef4325f4d8, 1 trip, 1 command
+        stderr: rows: 1 row for request r, 1 trip, 1 command
         exit 0
     "#]]
     .assert_eq(&said.shown_from(&folder));

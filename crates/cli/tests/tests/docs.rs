@@ -37,7 +37,11 @@ fn check(page: &str) {
     if written != text && std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&file, &written).unwrap();
     }
-    assert_eq!(written, text, "{page}: run with UPDATE_EXPECT=1 to write what the commands say");
+    let other = written.lines().zip(text.lines()).find(|(written, text)| written != text);
+    assert!(
+        written == text,
+        "{page}: UPDATE_EXPECT=1 writes what the commands say; the first difference: {other:?}"
+    );
 }
 
 /// The block with what its commands say, where that is not what it shows.

@@ -20,15 +20,15 @@ fn gates_are_shown() {
 
         nodes
           viewer         core::viewer
-              unasked   country string
+              unread    country string
           followed       core::follow         <- viewer
               reads     redis_default: LRANGE follow:{id} 0 4
-              unasked   country string
+              unread    country string
           suggested      core::recommendation <- viewer
               timeout   40ms
               fallback  empty
               reads     redis_default: LRANGE recommendation:{id} 0 4
-              unasked   country string
+              unread    country string
           both           core::union          <- followed, suggested
           people         core::if             <- followed, both
               says      pred_id: $explore == true
@@ -48,7 +48,7 @@ fn gates_are_shown() {
           5  wait     posts (media)  1 trip
           6  compute  page (take)
 
-        longest way, 2 trips: followed (follow) -> posts (media)
+        longest path, 2 trips: followed (follow) -> posts (media)
         exit 0
     "#]]
     .assert_eq(&in_folder(&examples(), &["plan", "explain", "home", "--inline-threshold", "0"], "").shown());

@@ -49,37 +49,39 @@ fn help_of_a_verb_lists_its_options() {
           <FILE|NAME>  A plan file, or the name of a plan in the plan folder
 
         Options:
-              --registry <DIR>           The folder with the registries: keys.toml, params.toml,
-                                         endpoints.ENV.toml, ...
-              --env <NAME>               The environment: which endpoints.ENV.toml to use. Given by itself,
-                                         rows come from the endpoints there
-              --data <FILE[=KEY]>        Rows from this file (.json, .csv, .parquet), held in memory; may be
-                                         given several times. Tables need the key of a row:
-                                         `users.csv=user:{id}`
-              --redis <ADDRESS>          Rows from this Redis, whatever the registry says: HOST:PORT, or a
-                                         redis://, rediss://, redis-cluster:// or rediss-cluster:// URL
+              --registry <DIR>           The registry folder: keys.toml, params.toml, endpoints.ENV.toml,
+                                         ...
+              --env <NAME>               The environment, which chooses endpoints.ENV.toml. Without --data
+                                         and --redis, rows come from those endpoints
+              --data <FILE[=PATTERN]>    Rows from this file (.json, .csv, .parquet), held in memory; may be
+                                         given several times. Tables need a pattern for the keys of their
+                                         rows: `users.csv=user:{id}`
+              --redis <ADDRESS>          Rows from this Redis, for all Redis endpoints of the registry:
+                                         HOST:PORT, or a redis://, rediss://, redis-cluster:// or
+                                         rediss-cluster:// URL
               --plans <DIR>              The folder of NAME.plan.ts and NAME.plan.json files
               --project <FILE>           The project file; without this option, the nearest anabranch.toml
                                          in this folder or above
               --request <JSON>           The request, instead of stdin
-              --cpu-threads <N>          Threads for computing that is too large to be done in place; one a
-                                         core if not given
-              --inline-threshold <TIME>  Computing that is expected to take longer than this leaves for
-                                         those threads: 50us, 1ms, 0
-              --sequential               One node at a time, for comparison
+              --cpu-threads <N>          Threads for CPU work that is too large to run in place; by default
+                                         one per core
+              --inline-threshold <TIME>  CPU work that is expected to take longer than this runs on those
+                                         threads: 50us, 1ms, 0
+              --sequential               Runs one node at a time, for comparison
               --deadline-ms <N>          How long the answer may take; if not given, what the plan says
-              --node-timeout-ms <N>      How long each node may take, beside what the plan says
+              --node-timeout-ms <N>      A timeout for every node, in addition to those of the plan
               --trace <FILE>             Writes a timeline of the run; the ending says which kind: .html,
                                          .svg, or .json for Perfetto
-              --table                    The answer as a table for people
+              --table                    Writes the answer as a table
+              --by-output                One list of rows per output of the plan, by its name
               --log <FORMAT>             Log lines on stderr: text or json, a level (off, error, warn, info,
                                          debug), or both: json,debug. The level is warn if not given, and
                                          info for `serve` [env: ANABRANCH_LOG] [default: text]
           -h, --help                     Print help
 
-        stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one
-        line, or, when the request is refused, {"error", "detail"}. What is wrong with the plan, or went
-        wrong while it ran, is on stderr.
+        stdout: {"request_id", "engine_request_id", "candidates": [{"id", "fields"}], "ledger"} on one line,
+        or {"error", "detail"} if the request is refused. Problems of the plan, and errors while it runs, go
+        to stderr.
 
           anabranch plan run feed.plan.json --registry DIR --data DATA.json < request.json
           anabranch plan run feed --request '{"user_id": 1}' --table --trace feed.html
@@ -124,9 +126,9 @@ fn wrong_usage_is_exit_code_2() {
     check(
         &["plan", "run", "feed", "--data", "data.json", "--redis", "localhost:1"],
         expect![[r#"
-            stderr: error: the argument '--data <FILE[=KEY]>' cannot be used with '--redis <ADDRESS>'
+            stderr: error: the argument '--data <FILE[=PATTERN]>' cannot be used with '--redis <ADDRESS>'
             stderr:
-            stderr: Usage: anabranch plan run --data <FILE[=KEY]> <FILE|NAME>
+            stderr: Usage: anabranch plan run --data <FILE[=PATTERN]> <FILE|NAME>
             stderr:
             stderr: For more information, try '--help'.
             exit 2

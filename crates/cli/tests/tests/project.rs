@@ -59,11 +59,11 @@ fn an_endpoint_may_be_told_to_fail() {
     let said = timeless(&run("failing", failing).stderr);
     expect![[r#"
         new_faces: 0 rows for request r, 2 trips, 2 commands
-        not as it should be:
+        degraded:
         node reason fallback rows waited detail
 
-        suggested error empty 0 TIME no connection to ep_0001: trip 4 was told to fail
-        friends error empty 0 TIME no connection to ep_0001: trip 2 was told to fail"#]]
+        suggested error empty 0 TIME no connection to redis_default: trip 4 was told to fail
+        friends error empty 0 TIME no connection to redis_default: trip 2 was told to fail"#]]
     .assert_eq(&said.lines().map(narrow).collect::<Vec<_>>().join("\n"));
 }
 
@@ -73,7 +73,10 @@ fn what_is_wrong_has_its_place() {
         "unknown",
         "[plan.endpoints.redis_defalt]\nsource = 'memory'",
         &expect![[r#"
-            error: FOLDER/anabranch.toml, plan.endpoints.redis_defalt: the registry has no such endpoint (did you mean `redis_default`?)
+            error: FOLDER/anabranch.toml:4:17: plan.endpoints.redis_defalt: the registry has no such endpoint
+              4 | [plan.endpoints.redis_defalt]
+                |                 ^^^^^^^^^^^^^
+              help: did you mean `redis_default`?
             exit 1
         "#]],
     );
@@ -81,8 +84,12 @@ fn what_is_wrong_has_its_place() {
         "no_data",
         "[plan.endpoints.redis_default]\nsource = 'memory'\ndata = ['none.json', 'a.txt']",
         &expect![[r#"
-            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, FOLDER/none.json: cannot be read: No such file or directory (os error 2)
-            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, FOLDER/a.txt: cannot be read: No such file or directory (os error 2)
+            error: FOLDER/anabranch.toml:6:9: plan.endpoints.redis_default, data[0], FOLDER/none.json: cannot be read: No such file or directory (os error 2)
+              6 | data = ['none.json', 'a.txt']
+                |         ^^^^^^^^^^^
+            error: FOLDER/anabranch.toml:6:22: plan.endpoints.redis_default, data[1], FOLDER/a.txt: cannot be read: No such file or directory (os error 2)
+              6 | data = ['none.json', 'a.txt']
+                |                      ^^^^^^^
             2 errors
             exit 1
         "#]],
@@ -91,7 +98,10 @@ fn what_is_wrong_has_its_place() {
         "unencrypted",
         "[plan.endpoints.redis_default]\nsource = 'redis'\nauthorities = 'anabranch.toml'",
         &expect![[r#"
-            error: FOLDER/anabranch.toml, plan.endpoints.redis_default, authorities: certificates are named, but the connection is not encrypted (write rediss:// in `url`)
+            error: FOLDER/anabranch.toml:6:1: plan.endpoints.redis_default, authorities: certificates are named, but the connection is not encrypted
+              6 | authorities = 'anabranch.toml'
+                | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+              help: write rediss:// in `url`
             exit 1
         "#]],
     );
@@ -99,16 +109,16 @@ fn what_is_wrong_has_its_place() {
         "no_url",
         "[plan.endpoints.redis_default]\nsource = 'redis'\nurl = 'redis://host:none'",
         &expect![[r#"
-        error: FOLDER/anabranch.toml, plan.endpoints.redis_default, url: `none` in `host:none` is no port
-        exit 1
-    "#]],
+            error: FOLDER/anabranch.toml:6:1: plan.endpoints.redis_default, url: `none` in `host:none` is no port
+            exit 1
+        "#]],
     );
     check(
         "encrypted",
         "[plan.endpoints.redis_default]\nsource = 'http'\nurl = 'https://host'",
         &expect![[r#"
-        error: FOLDER/anabranch.toml, plan.endpoints.redis_default, url: an HTTP endpoint is reached without encryption (write http://, or put a proxy in between)
-        exit 1
-    "#]],
+            error: FOLDER/anabranch.toml:6:1: plan.endpoints.redis_default, url: an HTTP endpoint is reached without encryption (write http://, or put a proxy in between)
+            exit 1
+        "#]],
     );
 }

@@ -18,7 +18,16 @@ fn golden_answers() {
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(path("golden.json")).unwrap()).unwrap();
     for case in golden.as_array().unwrap() {
         let plan = path(&format!("plans/{}.plan.json", case["plan"].as_str().unwrap()));
-        let args = ["plan", "run", &plan, "--registry", &path("registry"), "--data", &path("data.json")];
+        let args = [
+            "plan",
+            "run",
+            &plan,
+            "--registry",
+            &path("registry"),
+            "--data",
+            &path("data.json"),
+            "--test-ops",
+        ];
         let said = in_folder(&scratch("golden"), &args, &case["request"].to_string());
         assert_eq!(Value::from(said.ids()), case["ids"], "{plan}");
         if let Some(scores) = case.get("final_score") {
@@ -36,7 +45,8 @@ fn every_rejected_file_is_refused_with_its_place() {
     let registry = rankd.join("registry");
     for entry in std::fs::read_dir(rankd.join("rejected")).unwrap() {
         let file = entry.unwrap().path();
-        let args = ["plan", "check", file.to_str().unwrap(), "--registry", registry.to_str().unwrap()];
+        let args =
+            ["plan", "check", file.to_str().unwrap(), "--registry", registry.to_str().unwrap(), "--test-ops"];
         let said = in_folder(&scratch("rejected"), &args, "");
         assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{}", said.shown());
         let text = std::fs::read_to_string(&file).unwrap();
@@ -55,7 +65,8 @@ fn what_they_measure_with_loads() {
     let registry = rankd.join("registry");
     for entry in std::fs::read_dir(rankd.join("perf")).unwrap() {
         let file = entry.unwrap().path();
-        let args = ["plan", "check", file.to_str().unwrap(), "--registry", registry.to_str().unwrap()];
+        let args =
+            ["plan", "check", file.to_str().unwrap(), "--registry", registry.to_str().unwrap(), "--test-ops"];
         let said = in_folder(&scratch("perf"), &args, "");
         assert_eq!(said.code, 0, "{}", said.shown());
     }

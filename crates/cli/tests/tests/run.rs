@@ -174,7 +174,7 @@ fn without_rows_there_is_a_warning() {
     expect![[r#"
         id
         --
-        stderr: warning: rows: nothing says where they come from, so there are none (give --data FILE, --redis ADDRESS or --env NAME)
+        stderr: warning: rows: no option and no project file says where they come from, so every store is empty (give --data FILE, --redis ADDRESS or --env NAME)
         stderr: new_faces: 0 rows for request r1, 1 trip, 1 command
         exit 0
     "#]].assert_eq(&in_folder(&scratch("no_rows"), &args, REQUEST).shown());

@@ -46,19 +46,19 @@ fn a_plan_where_there_is_no_project() {
         &folder,
         &["plan", "new", "feed"],
         &expect![[r#"
-        stderr: wrote anabranch.toml
-        stderr: wrote registry/keys.toml
-        stderr: wrote registry/params.toml
-        stderr: wrote registry/endpoints.dev.toml
-        stderr: wrote data.json
-        stderr: wrote plans/feed.plan.ts
-        stderr: wrote plans/anabranch.d.ts
-        stderr: wrote plans/tsconfig.json
-        stderr: next:
-        stderr:   anabranch plan run feed --request '{"user_id": 1}' --table
-        stderr:   anabranch plan types   (after a change of the registry, so that editors know of it)
-        exit 0
-    "#]],
+            stderr: wrote anabranch.toml
+            stderr: wrote registry/keys.toml
+            stderr: wrote registry/params.toml
+            stderr: wrote registry/endpoints.dev.toml
+            stderr: wrote data.json
+            stderr: wrote plans/feed.plan.ts
+            stderr: wrote plans/anabranch.d.ts
+            stderr: wrote plans/tsconfig.json
+            stderr: next:
+            stderr:   anabranch plan run feed --request '{"user_id": 1}' --table
+            stderr:   anabranch plan types   (after a change of the registry, for editors)
+            exit 0
+        "#]],
     );
     assert!(read(&folder.join("plans/feed.plan.ts")).contains("  name: \"feed\",\n"));
     assert_eq!(tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &["--project", "plans"]), Vec::<String>::new());
@@ -104,13 +104,13 @@ fn a_plan_in_a_project() {
         &folder.join("plans"),
         &["plan", "new", "first"],
         &expect![[r#"
-        stderr: wrote FOLDER/first.plan.ts
-        stderr: wrote FOLDER/anabranch.d.ts
-        stderr: next:
-        stderr:   anabranch plan run first --request '{"user_id": 1}' --table
-        stderr:   anabranch plan types   (after a change of the registry, so that editors know of it)
-        exit 0
-    "#]],
+            stderr: wrote FOLDER/first.plan.ts
+            stderr: wrote FOLDER/anabranch.d.ts
+            stderr: next:
+            stderr:   anabranch plan run first --request '{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}' --table
+            stderr:   anabranch plan types   (after a change of the registry, for editors)
+            exit 0
+        "#]],
     );
     assert!(read(&settings).starts_with("{\"compilerOptions\""));
     assert_eq!(tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &["--project", "plans"]), Vec::<String>::new());
@@ -135,9 +135,9 @@ fn nothing_is_replaced() {
         &folder,
         &["plan", "new", "../feed"],
         &expect![[r#"
-        stderr: error: `../feed` cannot be a plan's name; it must match ^[A-Za-z0-9_]+$
-        exit 1
-    "#]],
+            stderr: error: `../feed` cannot be a plan's name; it must match ^[A-Za-z0-9_][A-Za-z0-9_-]*$
+            exit 1
+        "#]],
     );
     std::fs::write(folder.join("data.json"), "{}").unwrap();
     check(

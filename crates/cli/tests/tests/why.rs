@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use crate::binary::anabranch;
+use crate::binary::{anabranch, scratch};
 
 const VIEWER: &str = r#"{"user_id": 1}"#;
 
@@ -282,9 +282,9 @@ fn a_request_that_is_refused() {
         &["feed", "1"],
         r#"{"user_id": 0}"#,
         &expect![[r#"
-        {"error":"Invalid request","detail":"`user_id` must be a whole number from 1 to 4294967295, or a string of one, not 0"}
-        exit 1
-    "#]],
+            {"error":"Invalid request","detail":"`user_id` must be a whole number from 1 to 9223372036854775807, or a string of at most 256 bytes, not 0"}
+            exit 1
+        "#]],
     );
     check(
         &["feed", "one"],
@@ -296,4 +296,25 @@ fn a_request_that_is_refused() {
         exit 2
     "#]],
     );
+}
+
+/// A request can turn a parameter; the column it cannot.
+#[test]
+fn the_advice_names_the_parameter_that_can_be_turned() {
+    let folder = scratch("why_parameter");
+    let plan = r#"{"schema_version": 1, "plan_name": "liked", "outputs": ["liked"], "nodes": [
+        {"node_id": "viewer", "op": "core::viewer", "inputs": [], "params": {"endpoint": "redis_default"}},
+        {"node_id": "followed", "op": "core::follow", "inputs": ["viewer"], "params": {"endpoint": "redis_default", "fanout": 9}},
+        {"node_id": "posts", "op": "core::media", "inputs": ["followed"], "params": {"endpoint": "redis_default", "fanout": 9}},
+        {"node_id": "details", "op": "core::lookup", "inputs": ["posts"],
+         "params": {"endpoint": "redis_default", "key": "post:{id}", "fields": ["likes"]}},
+        {"node_id": "liked", "op": "core::filter", "inputs": ["details"], "params": {"pred_id": "p"}}],
+        "pred_table": {"p": {"op": "cmp", "cmp": ">=", "a": {"op": "key_ref", "key": "likes"},
+                             "b": {"op": "param_ref", "param": "weight"}}}}"#;
+    let file = folder.join("liked.plan.json");
+    std::fs::write(&file, plan).unwrap();
+    let request = r#"{"user_id": 1, "param_overrides": {"weight": 1000000}}"#;
+    let said = anabranch(&["plan", "why", file.to_str().unwrap(), "5603", "--request", request], "");
+    let advice = said.stdout.lines().find(|line| line.contains("it would have stayed")).unwrap_or_default();
+    expect!["  it would have stayed with likes >= 1000000 (it is 6), or with $weight <= 6"].assert_eq(advice);
 }

@@ -80,7 +80,7 @@ impl Replayer {
 fn numbered(plan: &Compiled, id: &str) -> Result<usize, Error> {
     let is = |node: &PlanNode| node.id == id || node.about.also.iter().any(|also| also == id);
     let known = || plan.nodes.iter().filter(|node| !node.alone).map(|node| node.id.clone()).collect();
-    plan.nodes.iter().position(is).ok_or_else(|| Error::NoNode {
+    plan.nodes.iter().rposition(is).ok_or_else(|| Error::NoNode {
         plan: plan.name.clone(),
         node: id.to_owned(),
         known: known(),

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
-use anabranch_rows::{Cell, Column, Key, Rows};
+use anabranch_rows::{Cell, Column, Key, Kind, Rows};
 
 use anabranch_plan::Answer;
 use anabranch_plan::{KeyKind, Registries};
-use anabranch_plan::{Scalar, Values};
+use anabranch_plan::{List, Scalar, Values};
 
 /// What is masked, and how.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +69,8 @@ impl Masks {
         for &at in &self.params {
             let value = masked[at].take();
             masked[at] = value.map(|value| self.scalar(&value, &mut Behind::default()));
+            let list = masked.list(at).map(|list| self.list(list));
+            masked.set_list(at, list.map(Arc::new));
         }
         masked
     }
@@ -79,6 +82,18 @@ impl Masks {
             masked = masked.with_column(*key, self.column(column, behind));
         }
         masked
+    }
+
+    fn list(&self, list: &List) -> List {
+        let (mut ints, mut texts) = (Vec::new(), Vec::new());
+        for item in list.items() {
+            match self.scalar(&item, &mut Behind::default()) {
+                Scalar::Int(value) => ints.push(value),
+                Scalar::Text(value) => texts.push(value),
+                Scalar::Float(_) | Scalar::Bool(_) => unreachable!("lists are of integers or strings"),
+            }
+        }
+        if list.kind() == Kind::Text { List::texts(texts) } else { List::ints(ints) }
     }
 
     /// A column, masked; what is behind it is noted.

@@ -1,6 +1,7 @@
 //! The small parts of a capture as canonical values: what it is made of, who asked, how it ended.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anabranch_content::{Address, Value};
 use anabranch_rows::{Batch, Column, Key, Rows};
@@ -12,7 +13,8 @@ use anabranch_plan::Answer;
 use anabranch_plan::LedgerEntry;
 use anabranch_plan::source::Data;
 use anabranch_plan::{Error as PlanError, OpError};
-use anabranch_plan::{KeyKind, Keys, Registries, Request, Scalar, UserId};
+use anabranch_plan::{KeyKind, Keys, List, Registries, Request, Scalar, Shape, UserId};
+use anabranch_rows::Kind;
 
 /// The version of all of these.
 const VERSION: i64 = 1;
@@ -166,12 +168,10 @@ impl Outcome {
 /// A request; its parameters go by their names, nulls too: what is not there, nobody knew of.
 pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<u8> {
     let set = registries.params.iter().zip(request.params()).map(|(entry, value)| {
-        let value = match value {
-            None => Value::Null,
-            Some(Scalar::Int(value)) => Value::Int(*value),
-            Some(Scalar::Float(value)) => Value::Float(*value),
-            Some(Scalar::Bool(value)) => Value::Bool(*value),
-            Some(Scalar::Text(value)) => Value::Text(value.to_string()),
+        let value = match (request.params().list(entry.index), value) {
+            (Some(list), _) => Value::List(list.items().map(|item| encode_scalar(&item)).collect()),
+            (None, Some(value)) => encode_scalar(value),
+            (None, None) => Value::Null,
         };
         (entry.name.clone(), value)
     });
@@ -186,7 +186,29 @@ pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<
         ("params", Value::Map(set.collect())),
     ];
     fields.extend(request.candidates().map(|rows| ("candidates", candidates(rows, &registries.keys))));
+    // A plan that asks for the time is replayed at the same one.
+    fields.extend(request.params().known_now().map(|now| ("now", Value::Float(now))));
     encode(fields)
+}
+
+fn encode_scalar(value: &Scalar) -> Value {
+    match value {
+        Scalar::Int(value) => Value::Int(*value),
+        Scalar::Float(value) => Value::Float(*value),
+        Scalar::Bool(value) => Value::Bool(*value),
+        Scalar::Text(value) => Value::Text(value.to_string()),
+    }
+}
+
+/// A list of one kind of values; `None` if it is not one.
+fn decode_list(values: &[Value], kind: Kind) -> Option<List> {
+    let int = |value: &Value| if let Value::Int(value) = value { Some(*value) } else { None };
+    let text =
+        |value: &Value| if let Value::Text(value) = value { Some(value.as_str().into()) } else { None };
+    match kind {
+        Kind::Text => Some(List::texts(values.iter().map(text).collect::<Option<Vec<_>>>()?)),
+        _ => Some(List::ints(values.iter().map(int).collect::<Option<Vec<_>>>()?)),
+    }
 }
 
 /// The request. So that other plans may be asked, parameters that these registries do not have are left out, and those
@@ -203,9 +225,25 @@ pub(super) fn decode_request(bytes: &[u8], registries: &Registries) -> Result<Re
     request.request_id = map.text_or_null("request_id")?;
     request.plan = map.text_or_null("plan")?;
     let Value::Map(params) = map.take("params")? else { return Err(wrong("params")) };
-    map.end()?;
     let mut set = request.params().clone();
+    match map.0.remove("now") {
+        None => {}
+        Some(Value::Float(now)) => set.set_now(now),
+        Some(_) => return Err(wrong("now")),
+    }
+    map.end()?;
     for entry in registries.params.iter() {
+        if entry.shape == Shape::List {
+            let list = match params.get(&entry.name) {
+                None | Some(Value::Null) => continue,
+                Some(Value::List(values)) => decode_list(values, entry.kind),
+                Some(_) => None,
+            };
+            let no_list =
+                || Unreadable::Broken(format!("its parameter `{}` is no {}", entry.name, entry.type_name()));
+            set.set_list(entry.index, Some(Arc::new(list.ok_or_else(no_list)?)));
+            continue;
+        }
         let value = match params.get(&entry.name) {
             None => continue,
             Some(Value::Null) => None,

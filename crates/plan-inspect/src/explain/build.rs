@@ -10,7 +10,8 @@ use anabranch_plan::source::{self, Part, Pattern, Reader};
 use anabranch_plan::{EndpointKind, Registries};
 
 pub(super) fn explain(plan: &Compiled, inline_threshold: Duration) -> Explanation {
-    let nodes = plan.nodes.iter().map(|node| explain_node(plan, node)).collect();
+    let shown = plan.nodes.iter().filter(|node| !node.early);
+    let nodes = shown.map(|node| explain_node(plan, node)).collect();
     let mut stages: Vec<Stage> = (0..plan.stages.len()).map(|stage| explain_stage(plan, stage)).collect();
     let inputs = |stage: &Stage| stage.after.iter().map(|after| after.stage).collect();
     let order = Dag::sort(&stages.iter().map(inputs).collect::<Vec<_>>(), |_| {});
@@ -47,17 +48,21 @@ fn explain_node(plan: &Compiled, node: &PlanNode) -> Node {
         kind: kind.to_string(),
         asked: node.demand.keys.has(key),
     };
+    let early = node.inputs.iter().map(|input| &plan.nodes[*input]).find(|input| input.early);
+    let reader = early.unwrap_or(node);
+    let inputs = node.inputs.iter().map(|input| &plan.nodes[*input]).filter(|input| !input.early);
     Node {
         id: node.id.clone(),
         op: node.op.spec().name.to_owned(),
         trace: node.about.trace.clone(),
         settings: node.about.settings.clone(),
-        guard: node.about.guard.clone(),
+        guard: reader.about.guard.clone(),
         stands_for: node.about.also.clone(),
-        inputs: node.inputs.iter().map(|input| plan.nodes[*input].id.clone()).collect(),
+        inputs: inputs.map(|input| input.id.clone()).collect(),
+        reads_with: early.map(|early| plan.nodes[early.inputs[0]].id.clone()),
         columns: node.about.schema.iter().map(column).collect(),
         first_rows: node.demand.rows,
-        reads: node.about.reads.iter().map(|reader| explain_read(registries, reader)).collect(),
+        reads: reader.about.reads.iter().map(|reader| explain_read(registries, reader)).collect(),
     }
 }
 

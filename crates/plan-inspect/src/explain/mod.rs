@@ -57,6 +57,10 @@ pub struct Node {
     pub stands_for: Vec<String>,
     /// The nodes whose rows it takes, in order.
     pub inputs: Vec<String>,
+    /// The node whose rows its keys are made of, if these are there before its own: it reads side by side with the nodes
+    /// between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_with: Option<String>,
     /// The columns of its output, ids aside.
     pub columns: Vec<Column>,
     /// If only the first rows are asked of it: how many.

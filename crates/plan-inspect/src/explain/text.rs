@@ -76,6 +76,9 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
         detail(name, std::slice::from_ref(value), "");
     }
     detail("equal to", &node.stands_for, ", ");
+    if let Some(with) = &node.reads_with {
+        detail("early", &[format!("reads with the rows of {with}")], "");
+    }
     for read in &node.reads {
         let shared = if read.shared { " (shared)" } else { "" };
         detail("reads", &[format!("{}: {}{shared}", read.endpoint_name, read.command)], "");

@@ -61,7 +61,8 @@ impl<'t> Trail<'t> {
             kept: vec![HashSet::new(); count],
             takers: vec![Vec::new(); count],
         };
-        for node in 0..count {
+        // Rows come through the node that an early one reads for.
+        for node in (0..count).filter(|node| !table.node(*node).early) {
             let Some(rows) = table.rows(node) else { continue };
             for (at, input) in table.node(node).inputs.iter().enumerate() {
                 trail.takers[*input].push((node, at));

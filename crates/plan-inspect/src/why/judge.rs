@@ -164,9 +164,9 @@ pub(super) fn reads_of_pred(pred: &Pred) -> Vec<Expr> {
 
 fn expr_reads(expr: &Expr, reads: &mut Vec<Expr>) {
     match expr {
-        Expr::Const(_) | Expr::Null => {}
+        Expr::Const(_) | Expr::Null | Expr::Now => {}
         Expr::Key(_) | Expr::Param(_) => reads.push(expr.clone()),
-        Expr::Unary(_, x) => expr_reads(x, reads),
+        Expr::Unary(_, x) | Expr::Hash(_, x) => expr_reads(x, reads),
         Expr::Binary(_, a, b) => [a, b].into_iter().for_each(|part| expr_reads(part, reads)),
         Expr::Clamp(parts) => parts.iter().for_each(|part| expr_reads(part, reads)),
         Expr::If(cond, then, other) => {
@@ -182,7 +182,7 @@ fn pred_reads(pred: &Pred, reads: &mut Vec<Expr>) {
         Pred::And(a, b) | Pred::Or(a, b) => [a, b].into_iter().for_each(|part| pred_reads(part, reads)),
         Pred::Not(x) => pred_reads(x, reads),
         Pred::Compare(_, a, b) => [a, b].into_iter().for_each(|part| expr_reads(part, reads)),
-        Pred::In(x, _) | Pred::IsNull(x) | Pred::NotNull(x) => expr_reads(x, reads),
+        Pred::In(x, _) | Pred::InParam(x, _) | Pred::IsNull(x) | Pred::NotNull(x) => expr_reads(x, reads),
         Pred::Regex { text, pattern, .. } => {
             expr_reads(text, reads);
             if let Pattern::Param(name) = pattern {

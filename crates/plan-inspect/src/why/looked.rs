@@ -8,7 +8,10 @@ use anabranch_plan::source::Read;
 
 /// The nodes that bring rows.
 pub(super) fn all(table: &Table<'_>, row: i64) -> Vec<Looked> {
-    let brings = |node: &usize| !table.node(*node).about.carries.contains(&true);
+    let brings = |node: &usize| {
+        let node = table.node(*node);
+        !node.early && !node.about.carries.contains(&true)
+    };
     (0..table.plan.nodes.len()).filter(brings).filter_map(|node| looked(table, node, row)).collect()
 }
 

@@ -24,7 +24,8 @@ pub(super) fn tell(table: &Table<'_>, answer: &Answer, row: i64) -> Why {
         Some(Ending::Dropped { node, .. }) => Verdict::Dropped { node: table.id(*node) },
         Some(Ending::Used { by }) => Verdict::Used { by: by.iter().map(|node| table.id(*node)).collect() },
     };
-    let idle = (0..table.plan.nodes.len()).filter(|node| table.rows(*node).is_none());
+    let idle =
+        (0..table.plan.nodes.len()).filter(|node| table.rows(*node).is_none() && !table.node(*node).early);
     Why {
         plan: table.plan.name.clone(),
         row,

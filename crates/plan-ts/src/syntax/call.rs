@@ -12,8 +12,10 @@ use super::walk::Walk;
 use crate::job::At;
 
 /// Functions that make expressions.
-const FUNCTIONS: [&str; 11] =
-    ["coalesce", "regex", "min", "max", "abs", "log", "exp", "pow", "clamp", "lower", "upper"];
+const FUNCTIONS: [&str; 18] = [
+    "coalesce", "regex", "min", "max", "abs", "log", "exp", "pow", "clamp", "lower", "upper", "floor",
+    "ceil", "round", "mod", "now", "hash", "length",
+];
 
 /// A call that tells where it is.
 enum Told {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_plan::{Endpoint, KeyEntry, KeyKind, Kind, ParamEntry, Registries, Scalar, Status};
+use anabranch_plan::{Endpoint, KeyEntry, KeyKind, Kind, ParamEntry, Registries, Scalar, Shape, Status};
 
 use super::page::{Page, member, one_of, sentence};
 
@@ -47,9 +47,13 @@ fn param(page: &mut Page, entry: &ParamEntry) {
         Some(value) => format!("{value} if not set"),
         None => "null if not set".to_owned(),
     };
-    let facts = format!("`{}`, {unset}", entry.kind);
+    let facts = format!("`{}`, {unset}", entry.type_name());
     page.doc(&[sentence(&entry.doc), sentence(&facts)], &deprecated(entry.status, ""));
-    page.line(&format!("readonly {}: Param<{}>;", member(&entry.name), scalar(entry.kind)));
+    let declared = match entry.shape {
+        Shape::One => "Param",
+        Shape::List => "ListParam",
+    };
+    page.line(&format!("readonly {}: {declared}<{}>;", member(&entry.name), scalar(entry.kind)));
 }
 
 fn endpoints(page: &mut Page, kind: &str, endpoints: &[&Endpoint]) {

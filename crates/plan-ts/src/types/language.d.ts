@@ -15,6 +15,12 @@ declare namespace Anabranch {
   type SortKeys = AnyKey | readonly (AnyKey | { readonly key: AnyKey; readonly order?: "asc" | "desc" })[];
   /** A parameter of the request, `P.name`. */
   type Param<T extends Scalar = Scalar> = T & { readonly [role]: "parameter" | "value" };
+  /** A parameter of the request that is a list, `P.name`: ask for its items with `x in P.name` or `P.name.includes(x)`. */
+  interface ListParam<T extends number | string = number | string> {
+    readonly [role]: "list";
+    /** Whether `x` is one of its items; false if either is null. */
+    includes(x: T | null): Pred;
+  }
   /** What is computed for each row. Parameters of functions need not say so: `number`, `string`, `boolean` will do. */
   type Expr<T extends Scalar = Scalar> = T & { readonly [role]: "expression" | "value" };
   /** What holds for a row or does not. Parameters of functions need not say so: `boolean` will do. */
@@ -115,6 +121,20 @@ declare namespace Anabranch {
   function pow(a: number | null, b: number | null): Expr<number>;
   /** `x`, but at least `lo` and at most `hi`. */
   function clamp(x: number | null, lo: number | null, hi: number | null): Expr<number>;
+  /** The greatest whole number that is not above `x`. */
+  function floor(x: number | null): Expr<number>;
+  /** The least whole number that is not below `x`. */
+  function ceil(x: number | null): Expr<number>;
+  /** The nearest whole number; halves go away from 0. */
+  function round(x: number | null): Expr<number>;
+  /** The remainder of `a / b`, as `a % b`: it has the sign of `a`, and is null if `b` is 0. */
+  function mod(a: number | null, b: number | null): Expr<number>;
+  /** The time of the request, in seconds since 1970. */
+  function now(): Expr<number>;
+  /** A whole number from 0 to 2^53 - 1 that looks random: always the same for a seed and a value. */
+  function hash(seed: Plain<number>, x: number | string | null): Expr<number>;
+  /** The number of characters of a string. */
+  function length(x: string | null): Expr<number>;
   /** In lower case. */
   function lower(x: string | null): Expr<string>;
   /** In upper case. */
@@ -147,6 +167,13 @@ declare namespace Anabranch {
     max: typeof max;
     coalesce: typeof coalesce;
     clamp: typeof clamp;
+    floor: typeof floor;
+    ceil: typeof ceil;
+    round: typeof round;
+    mod: typeof mod;
+    now: typeof now;
+    hash: typeof hash;
+    length: typeof length;
     lower: typeof lower;
     upper: typeof upper;
     /** `pred ? a : b` */
@@ -170,8 +197,8 @@ declare namespace Anabranch {
     cmp(op: Comparison, a: string | null, b: string | null): Pred;
     cmp(op: Comparison, a: boolean | null, b: boolean | null): Pred;
     /** Whether `x` is one of these: `x in [1, 2]`, `[1, 2].includes(x)`. */
-    in(x: number | null, list: readonly Plain<number>[]): Pred;
-    in(x: string | null, list: readonly Plain<string>[]): Pred;
+    in(x: number | null, list: readonly Plain<number>[] | ListParam<number>): Pred;
+    in(x: string | null, list: readonly Plain<string>[] | ListParam<string>): Pred;
     /** `x == null` */
     isNull(x: Scalar | null): Pred;
     /** `x != null` */

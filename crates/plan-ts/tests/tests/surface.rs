@@ -37,6 +37,13 @@ fn natural_expressions() {
     );
     check_expr("clamp(Key.age_hours, 0, 48)", expect!["clamp(#1002, 0, 48)"]);
     check_expr("Key.age_hours < 24 ? Key.likes : Key.likes / 2", expect!["if(#1002 < 24, #1001, #1001 / 2)"]);
+    check_expr(
+        "floor(Key.likes / 2) + ceil(P.weight) + round(0.5 * Key.likes) + length(Key.title)",
+        expect!["floor(#1001 / 2) + ceil($4) + round(0.5 * #1001) + length(#3003)"],
+    );
+    check_expr("hash(7, Key.id) % 100 + mod(Key.likes, 3)", expect!["hash(7, #1) % 100 + #1001 % 3"]);
+    check_expr("now() - Key.age_hours * 3600", expect!["now() - #1002 * 3600"]);
+    check_expr("Key.likes + floor(2.5) + round(-2.5) + length('né')", expect!["#1001 + 2 + (-3) + 2"]);
     check_expr("P.weight ?? 0.5", expect!["coalesce($4, 0.5)"]);
     check_expr("P.explore ? 1 : 0", expect!["if($3 == true, 1, 0)"]);
     check_expr("5", expect!["5"]);

@@ -228,7 +228,14 @@ impl ArgReader<'_, '_, '_> {
     }
 
     fn wrong(&mut self, spec: &ParamSpec, value: &Value) {
-        self.error(spec.name, format!("must be {}, not {}", describe(spec.kind), show(value)));
+        // The widths of fan-outs, whose limit the registry sets.
+        let kind = match spec.kind {
+            ParamKind::Int(least, most) if most == i64::from(u32::MAX) => {
+                ParamKind::Int(least, self.registries.limits.max_fanout.into())
+            }
+            kind => kind,
+        };
+        self.error(spec.name, format!("must be {}, not {}", describe(kind), show(value)));
     }
 }
 

@@ -69,6 +69,22 @@ pub struct Range {
     pub most: f64,
 }
 
+impl Range {
+    /// Whether a scalar is a number in the range.
+    pub(crate) fn has(&self, value: &Scalar) -> bool {
+        match value {
+            Scalar::Int(value) => self.holds(*value as f64),
+            Scalar::Float(value) => self.holds(*value),
+            Scalar::Bool(_) | Scalar::Text(_) => false,
+        }
+    }
+
+    /// Whether a number is in the range.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+}
+
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.least, self.most)

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::{DocumentNode, Fallback, Reader, args, capabilities, empty, guard};
 use crate::fields::Fields;
 use crate::json::show;
-use crate::op::Spec;
+use crate::op::{Ops, Spec};
 use crate::ops::REGION;
 
 impl Reader<'_> {
@@ -88,7 +88,12 @@ impl Reader<'_> {
 
     fn spec(&self, op: &str, fields: &mut Fields<'_, '_>) -> Option<&Spec> {
         let found = self.ops.get(op).map(|op| op.spec());
-        if found.is_none() {
+        if found.is_none() && Ops::builtin().get(op).is_some() {
+            let what = format!("op `{op}` is for tests, and the project does not allow these");
+            let help =
+                "`test_ops = true` under [plan] of anabranch.toml, or the option --test-ops, allows them";
+            fields.problems.error(Problem::new(fields.place("op"), what).help(help));
+        } else if found.is_none() {
             let what = format!("there is no op {}", quote(op));
             let problem = Problem::new(fields.place("op"), what);
             let known = self.ops.iter().map(|op| op.spec().name);

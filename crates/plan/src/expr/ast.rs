@@ -21,6 +21,10 @@ pub enum Expr {
     Clamp(Box<[Expr; 3]>),
     /// One of two, by a predicate.
     If(Box<Pred>, Box<Expr>, Box<Expr>),
+    /// The time of the request, in seconds since 1970.
+    Now,
+    /// A whole number from 0 to 2^53 - 1 that depends on the seed and the value and looks random.
+    Hash(i64, Box<Expr>),
 }
 
 /// A predicate as a plan writes it, not yet checked.
@@ -38,6 +42,8 @@ pub enum Pred {
     Compare(Compare, Box<Expr>, Box<Expr>),
     /// Whether a value is one of a list: all numbers, or all strings.
     In(Box<Expr>, Vec<Scalar>),
+    /// Whether a value is one of the list that a request parameter is.
+    InParam(Box<Expr>, Name),
     /// Whether it is null.
     IsNull(Box<Expr>),
     /// Whether it is not null.
@@ -82,6 +88,14 @@ pub enum Unary {
     Log,
     /// e to the power of it.
     Exp,
+    /// The greatest whole number that is not above it.
+    Floor,
+    /// The least whole number that is not below it.
+    Ceil,
+    /// The nearest whole number; halves go away from 0.
+    Round,
+    /// The number of characters of a string.
+    Length,
     /// In lower case.
     Lower,
     /// In upper case.
@@ -99,6 +113,8 @@ pub enum Binary {
     Mul,
     /// `a / b`; null if b is 0.
     Div,
+    /// The remainder of `a / b`, with the sign of `a`; null if b is 0.
+    Mod,
     /// The lesser.
     Min,
     /// The greater.
@@ -155,11 +171,15 @@ impl Compare {
 }
 
 impl Unary {
-    pub(super) const ALL: [(&'static str, Unary); 6] = [
+    pub(super) const ALL: [(&'static str, Unary); 10] = [
         ("neg", Unary::Neg),
         ("abs", Unary::Abs),
         ("log", Unary::Log),
         ("exp", Unary::Exp),
+        ("floor", Unary::Floor),
+        ("ceil", Unary::Ceil),
+        ("round", Unary::Round),
+        ("length", Unary::Length),
         ("lower", Unary::Lower),
         ("upper", Unary::Upper),
     ];
@@ -171,11 +191,12 @@ impl Unary {
 }
 
 impl Binary {
-    pub(super) const ALL: [(&'static str, Binary); 8] = [
+    pub(super) const ALL: [(&'static str, Binary); 9] = [
         ("add", Binary::Add),
         ("sub", Binary::Sub),
         ("mul", Binary::Mul),
         ("div", Binary::Div),
+        ("mod", Binary::Mod),
         ("min", Binary::Min),
         ("max", Binary::Max),
         ("pow", Binary::Pow),

@@ -8,7 +8,7 @@ use super::ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 use super::graph::{At, Graph, Node};
 use super::pattern::{Matcher, Source};
 use super::set::Set;
-use crate::registry::{KeyKind, ParamEntry, Status};
+use crate::registry::{KeyKind, ParamEntry, Shape, Status};
 use crate::value::Scalar;
 
 /// Turns checked expressions into nodes of a graph.
@@ -52,12 +52,29 @@ impl<'a> Checker<'a> {
             Expr::Key(name) => self.key(name),
             Expr::Param(name) => {
                 let entry = self.param(name)?;
+                if entry.shape == Shape::List {
+                    let what = format!("parameter {} (`{}`) is a list", entry.id, entry.name);
+                    return self.error(what, Some(format!("ask for its items: `x in ${}`", entry.name)));
+                }
                 let at = self.graph.add(Node::Param(entry.index, entry.kind));
                 Some(Typed { at, kind: Some(entry.kind) })
             }
             Expr::Unary(op @ (Unary::Lower | Unary::Upper), x) => {
                 let x = self.text(x, "x", op.name())?;
                 Some(Typed { at: self.graph.add(Node::Unary(*op, x)), kind: Some(Kind::Text) })
+            }
+            Expr::Unary(Unary::Length, x) => {
+                let x = self.text(x, "x", "length")?;
+                Some(Typed { at: self.graph.add(Node::Unary(Unary::Length, x)), kind: Some(Kind::Int) })
+            }
+            Expr::Now => Some(float(self.graph.add(Node::Now))),
+            Expr::Hash(seed, x) => {
+                let x = self.below("x", |c| c.expr(x))?;
+                if x.kind == Some(Kind::Bool) {
+                    let what = "`hash` takes numbers and strings, not a bool".to_owned();
+                    return self.below("x", |c| c.error(what, None));
+                }
+                Some(Typed { at: self.graph.add(Node::Hash(*seed, x.at)), kind: Some(Kind::Int) })
             }
             Expr::Unary(op, x) => {
                 let x = self.number(x, "x", op.name())?;
@@ -100,6 +117,7 @@ impl<'a> Checker<'a> {
             }
             Pred::Compare(op, a, b) => self.compare(*op, a, b),
             Pred::In(value, list) => self.one_of(value, list),
+            Pred::InParam(value, list) => self.one_of_param(value, list),
             Pred::IsNull(x) => {
                 let x = self.below("x", |c| c.expr(x))?;
                 Some(self.graph.add(Node::IsNull(x.at)))
@@ -284,13 +302,34 @@ impl<'a> Checker<'a> {
         Some(self.graph.add_in(value.at, Set::new(list, kind)))
     }
 
+    fn one_of_param(&mut self, value: &Expr, list: &Name) -> Option<At> {
+        let value = self.below("lhs", |c| c.expr(value));
+        let entry = self.below("list", |c| {
+            let entry = c.param(list)?;
+            if entry.shape == Shape::List {
+                return Some(entry);
+            }
+            let what =
+                format!("parameter {} (`{}`) is {}, not a list", entry.id, entry.name, one(entry.kind));
+            c.error(what, Some("lists have the type int_list or string_list in params.toml".to_owned()))
+        });
+        let (value, entry) = (value?, entry?);
+        let kind = value.kind.unwrap_or(entry.kind);
+        if kind != entry.kind && (kind, entry.kind) != (Kind::Float, Kind::Int) {
+            let items = if entry.kind == Kind::Text { "strings" } else { "integers" };
+            return self.error(format!("{} is looked up in a list of {items}", one(kind)), None);
+        }
+        Some(self.graph.add(Node::InParam(value.at, entry.index, kind)))
+    }
+
     fn pattern(&mut self, pattern: &Pattern, ignore_case: bool) -> Option<Matcher> {
         let source = match pattern {
             Pattern::Literal(pattern) => Source::Literal(pattern.clone()),
             Pattern::Param(name) => {
                 let entry = self.param(name)?;
-                if entry.kind != Kind::Text {
-                    let what = format!("parameter {} (`{}`) is {}", entry.id, entry.name, one(entry.kind));
+                if entry.kind != Kind::Text || entry.shape == Shape::List {
+                    let is = if entry.shape == Shape::List { "a list" } else { one(entry.kind) };
+                    let what = format!("parameter {} (`{}`) is {is}", entry.id, entry.name);
                     return self.error(what, Some("a pattern is a string".to_owned()));
                 }
                 Source::Param(entry.index, entry.name.clone())
@@ -298,12 +337,7 @@ impl<'a> Checker<'a> {
         };
         match Matcher::new(source, ignore_case) {
             Ok(matcher) => Some(matcher),
-            Err(cause) => {
-                // All but the last line shows the pattern.
-                let cause = cause.to_string();
-                let cause = cause.lines().last().unwrap_or_default();
-                self.error(format!("not a regex: {}", cause.trim_start_matches("error: ")), None)
-            }
+            Err(cause) => self.error(format!("not a regex: {cause}"), None),
         }
     }
 

@@ -1,25 +1,30 @@
 //! A compiled expression or predicate: nodes in the order they are computed.
 
+use std::time::Duration;
+
 use anabranch_rows::{Key, Kind};
 
 use super::ast::{Binary, Unary};
 use super::graph::{At, Finished, Graph, Node, Tests};
 use super::kernels::{PASS, fetch_cost};
 use super::set::{SCANNED, Set};
+use crate::value::Values;
 
-/// What [`Frame`](super::frame::Frame) evaluates.
+/// The code that [`Frame`](super::frame::Frame) evaluates.
 #[derive(Debug)]
 pub(super) struct Code {
     /// Nodes after those they use; the last is the result.
     pub(super) nodes: Box<[Node]>,
-    /// What their values are; null is of any kind.
+    /// The kinds of their values; null is of any kind.
     pub(super) kinds: Box<[Option<Kind>]>,
     pub(super) tests: Tests,
     /// The columns it reads, ascending.
     pub(super) keys: Box<[Key]>,
-    /// Nanoseconds a row.
+    /// Nanoseconds per row.
     pub(super) cost: f64,
     pub(super) has_text: bool,
+    /// Whether a request may bring something that takes time before the first row.
+    pub(super) has_setup: bool,
 }
 
 impl Code {
@@ -28,7 +33,9 @@ impl Code {
         let mut keys: Vec<Key> = nodes.iter().filter_map(column).collect();
         keys.sort_unstable();
         let has_text = kinds.contains(&Some(Kind::Text));
-        let mut code = Code { nodes, kinds, tests, keys: keys.into(), cost: 0.0, has_text };
+        let has_setup =
+            !tests.patterns.is_empty() || nodes.iter().any(|node| matches!(node, Node::InParam(..)));
+        let mut code = Code { nodes, kinds, tests, keys: keys.into(), cost: 0.0, has_text, has_setup };
         code.cost = code.estimate();
         code
     }
@@ -36,6 +43,16 @@ impl Code {
     /// The result's place.
     pub(super) fn root(&self) -> At {
         self.nodes.len() - 1
+    }
+
+    /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.
+    pub(super) fn setup(&self, params: &Values) -> Duration {
+        let patterns: Duration = self.tests.patterns.iter().map(|pattern| pattern.compile_time(params)).sum();
+        let lists = self.nodes.iter().filter_map(|node| match node {
+            Node::InParam(_, place, kind) => Some(params.list(*place)?.index_time(*kind)),
+            _ => None,
+        });
+        patterns + lists.sum::<Duration>()
     }
 
     fn estimate(&self) -> f64 {
@@ -52,16 +69,18 @@ impl Code {
 
     fn node_cost(&self, at: At, node: &Node) -> f64 {
         match node {
-            Node::Null | Node::Const(_) | Node::Param(..) => 0.0,
+            Node::Null | Node::Const(_) | Node::Param(..) | Node::Now => 0.0,
             Node::Column(_, kind) => fetch_cost(*kind),
             Node::Unary(op, _) => match op {
                 Unary::Neg | Unary::Abs => PASS,
                 Unary::Log | Unary::Exp => 5.0,
-                Unary::Lower | Unary::Upper => 2.0,
+                Unary::Floor | Unary::Ceil | Unary::Round => 2.0,
+                Unary::Length | Unary::Lower | Unary::Upper => 2.0,
             },
             Node::Binary(op, ..) => match op {
                 Binary::Pow => 14.0,
                 Binary::Div => 3.0 * PASS,
+                Binary::Mod => 10.0,
                 _ => PASS,
             },
             Node::ToFloat(_) => PASS,
@@ -81,7 +100,9 @@ impl Code {
                 set if set.len() <= SCANNED => 2.0,
                 _ => 4.0,
             },
-            // Once a dictionary entry: rows share entries, how many is not known here.
+            Node::InParam(..) => 4.0,
+            Node::Hash(..) => 3.0,
+            // Once per dictionary entry: rows share entries, how many is not known here.
             Node::Regex(..) => 4.0,
         }
     }

@@ -68,6 +68,7 @@ impl Names<'_> {
                     Binary::Sub => ("-", SUM),
                     Binary::Mul => ("*", PRODUCT),
                     Binary::Div => ("/", PRODUCT),
+                    Binary::Mod => ("%", PRODUCT),
                     _ => return self.call(f, op.name(), &[a, b]),
                 };
                 parenthesised(f, own < around, |f| {
@@ -75,6 +76,12 @@ impl Names<'_> {
                     write!(f, " {symbol} ")?;
                     self.expr(f, b, own + 1)
                 })
+            }
+            Expr::Now => f.write_str("now()"),
+            Expr::Hash(seed, x) => {
+                write!(f, "hash({seed}, ")?;
+                self.expr(f, x, LOOSEST)?;
+                f.write_str(")")
             }
             Expr::Clamp(parts) => {
                 let [x, low, high] = &**parts;
@@ -127,6 +134,11 @@ impl Names<'_> {
                     scalar(f, item, LOOSEST)?;
                 }
                 f.write_str("]")
+            }),
+            Pred::InParam(value, param) => parenthesised(f, NOT <= around, |f| {
+                self.expr(f, value, SUM)?;
+                f.write_str(" in ")?;
+                self.param(f, param)
             }),
             Pred::IsNull(x) => self.call(f, "is_null", &[x]),
             Pred::NotNull(x) => self.call(f, "not_null", &[x]),

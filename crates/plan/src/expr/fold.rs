@@ -1,21 +1,21 @@
-//! What a node comes down to when some of what it uses is known: constants at load, parameters in a request.
+//! Nodes simplified when some of their operands are known: constants at load, parameters in a request.
 
 use anabranch_rows::Kind;
 
 use super::Error;
-use super::ast::Binary;
+use super::ast::{Binary, Unary};
 use super::graph::{At, Literal, Node, Tests};
-use super::scalar;
+use super::{hash, scalar};
 use crate::value::{Scalar, Values};
 
-/// What is known of a node.
+/// The knowledge about a node.
 #[derive(Clone, Copy)]
 pub(super) enum Known<'a> {
     /// Null for all rows.
     Null,
     /// This value for all rows.
     Value(&'a Scalar),
-    /// It has no value: a request's pattern is none.
+    /// It has no value: a request's pattern cannot be used.
     Broken,
     /// It depends on the row.
     Varies {
@@ -24,19 +24,19 @@ pub(super) enum Known<'a> {
     },
 }
 
-/// What a node comes down to.
+/// The simplified form of a node.
 pub(super) enum Outcome {
     /// A value for all rows, or null.
     Value(Option<Scalar>),
     /// Another node.
     Same(At),
-    /// Nothing: a request's pattern is none, as in the node it uses or for this reason.
+    /// No value: a request's pattern cannot be used, as in its operand or for this reason.
     Broken(Option<Box<Error>>),
     /// Itself.
     Keep,
 }
 
-/// What `node` comes down to. What is decided without looking at an operand stays so if that operand is broken.
+/// The simplified form of `node`. A result that does not depend on an operand stays valid if that operand is broken.
 pub(super) fn simplify<'a>(
     node: &Node,
     known: impl Fn(At) -> Known<'a>,
@@ -57,7 +57,11 @@ pub(super) fn simplify<'a>(
             None => Outcome::Keep,
         },
         Node::Column(..) => Outcome::Keep,
-        Node::ToFloat(a) | Node::Unary(_, a) => function(node, known(*a)),
+        Node::Now => match params {
+            Some(params) => Outcome::Value(Some(Scalar::Float(params.now()))),
+            None => Outcome::Keep,
+        },
+        Node::ToFloat(a) | Node::Unary(_, a) | Node::Hash(_, a) => function(node, known(*a)),
         Node::Binary(op, a, b) => arithmetic(*op, known(*a), known(*b)),
         Node::IsNull(a) => match known(*a) {
             Known::Null => truth(true),
@@ -79,10 +83,16 @@ pub(super) fn simplify<'a>(
             Known::Value(value) => truth(tests.sets[*set].has(value)),
             _ => Outcome::Keep,
         },
+        Node::InParam(a, place, kind) => match (known(*a), params.map(|params| params.list(*place))) {
+            (Known::Null, _) | (_, Some(None)) => truth(false),
+            (_, Some(Some(list))) if list.is_empty() => truth(false),
+            (Known::Value(value), Some(Some(list))) => truth(list.set(*kind).has(value)),
+            _ => Outcome::Keep,
+        },
         Node::Regex(a, pattern) => match known(*a) {
             Known::Null => truth(false),
             Known::Value(Scalar::Text(text)) => match tests.patterns[*pattern].regex(params) {
-                Some(Ok(regex)) => truth(regex.is_match(text)),
+                Some(Ok(regex)) => truth(regex.is_match(text.as_bytes())),
                 Some(Err(error)) => Outcome::Broken(Some(Box::new(error))),
                 None => Outcome::Keep,
             },
@@ -136,6 +146,12 @@ fn function(node: &Node, operand: Known<'_>) -> Outcome {
         _ => return Outcome::Keep,
     };
     Outcome::Value(match (node, value) {
+        (Node::Unary(Unary::Length, _), Scalar::Text(text)) => Some(Scalar::Int(scalar::length(text))),
+        (Node::Hash(seed, _), value) => Some(Scalar::Int(match value {
+            Scalar::Text(text) => hash::text(*seed, text),
+            Scalar::Int(int) => hash::int(*seed, *int),
+            value => hash::float(*seed, scalar::float(value)),
+        })),
         (Node::Unary(op, _), Scalar::Text(text)) => Some(Scalar::Text(scalar::case(*op, text))),
         (Node::Unary(op, _), value) => scalar::unary(*op, scalar::float(value)).map(Scalar::Float),
         (_, value) => Some(Scalar::Float(scalar::float(value))),
@@ -148,7 +164,9 @@ fn arithmetic(op: Binary, a: Known<'_>, b: Known<'_>) -> Outcome {
         (Known::Value(a), Known::Value(b)) => {
             Outcome::Value(scalar::binary(op, scalar::float(a), scalar::float(b)).map(Scalar::Float))
         }
-        (_, Known::Value(b)) if op == Binary::Div && scalar::float(b) == 0.0 => Outcome::Value(None),
+        (_, Known::Value(b)) if matches!(op, Binary::Div | Binary::Mod) && scalar::float(b) == 0.0 => {
+            Outcome::Value(None)
+        }
         _ => Outcome::Keep,
     }
 }

@@ -1,4 +1,4 @@
-//! One evaluation: what the nodes come down to for these rows and parameters, and room for a chunk's values.
+//! One evaluation: the nodes simplified for these rows and parameters, and memory for the values of a chunk.
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Dictionary, Key, Kind, Rows, Selection};
@@ -11,26 +11,27 @@ use super::code::Code;
 use super::fold::{Known, Outcome, simplify};
 use super::graph::{At, Node};
 use super::text::{Merged, Table, in_case};
+use super::{hash, scalar, text};
 use crate::value::{Scalar, Values};
 
 /// Rows of a chunk: few enough that the values of a few nodes stay in the nearest cache.
 pub(super) const CHUNK: usize = 512;
 /// About how much work there is between two looks at whether to stop, in nanoseconds.
-const NANOS_A_CHECK: f64 = 4_000.0;
+const NANOS_PER_CHECK: f64 = 4_000.0;
 
-/// What a node is in this evaluation.
+/// The role of a node in this evaluation.
 pub(super) enum State<'a> {
-    /// Nobody needs it.
+    /// No other node needs it.
     Idle,
     /// The same for all rows.
     Known(Option<Scalar>),
-    /// A request's pattern is none.
+    /// A request's pattern cannot be used.
     Broken(Box<Error>),
     /// The same as another.
     Same(At),
     /// The codes of another, with another dictionary.
     Case(At),
-    /// A column. The slot is used when its rows are not in a row.
+    /// A column. The slot is used when its rows are not consecutive.
     Leaf(Leaf<'a>, usize),
     /// Computed by chunks, in this slot.
     Step(usize),
@@ -61,12 +62,14 @@ pub(super) enum Valid {
     Mask(At),
 }
 
-/// What strings mean in this evaluation, by node.
+/// The dictionaries and tables of strings in this evaluation, by node.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) dictionaries: Vec<Option<Merged>>,
     pub(super) tables: Vec<Option<Table>>,
-    /// How many dictionary entries were tested.
+    /// Integers by code, for functions from strings to integers.
+    pub(super) ints: Vec<Option<Box<[i64]>>>,
+    /// The number of dictionary entries that were tested.
     pub(super) tested: usize,
 }
 
@@ -84,6 +87,7 @@ pub(super) struct Window {
 pub(super) struct Frame<'a> {
     pub(super) code: &'a Code,
     pub(super) rows: &'a Rows,
+    pub(super) params: &'a Values,
     /// The active rows, unless they are the first ones in their order.
     pub(super) list: Option<&'a [u32]>,
     pub(super) window: Window,
@@ -93,14 +97,14 @@ pub(super) struct Frame<'a> {
     pub(super) floats: SmallVec<[f64; 32]>,
     pub(super) ints: Vec<i64>,
     pub(super) codes: Vec<i32>,
-    /// Two a node: which rows have a value; and what it is, for truth values.
+    /// Two per node: the rows that have a value; and the value itself, for truth values.
     pub(super) masks: SmallVec<[u64; 32]>,
 }
 
 impl<'a> Frame<'a> {
     /// An evaluation that is not prepared yet. It is large: it is filled where it is, not moved.
     #[inline(always)]
-    pub(super) fn new(code: &'a Code, rows: &'a Rows) -> Frame<'a> {
+    pub(super) fn new(code: &'a Code, rows: &'a Rows, params: &'a Values) -> Frame<'a> {
         let list = match rows.selection() {
             Selection::First(_) => None,
             Selection::List(list) => Some(&list[..]),
@@ -109,6 +113,7 @@ impl<'a> Frame<'a> {
         Frame {
             code,
             rows,
+            params,
             list,
             window: Window { start: 0, len: 0, stride, words: stride.div_ceil(64) },
             states: SmallVec::new(),
@@ -121,16 +126,16 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// What can be said before the first chunk.
-    pub(super) fn prepare(&mut self, params: &Values, check: &Check<'_>) -> Result<(), Error> {
-        self.resolve(params);
+    /// Everything that is known before the first chunk.
+    pub(super) fn prepare(&mut self, check: &Check<'_>) -> Result<(), Error> {
+        self.resolve();
         if let State::Broken(error) = &self.states[self.code.root()] {
             return Err((**error).clone());
         }
         if self.known().is_none() {
             self.drop_unneeded();
             if self.code.has_text {
-                self.prepare_texts(params, check)?;
+                self.prepare_texts(check)?;
             }
             self.make_room();
         }
@@ -152,7 +157,7 @@ impl<'a> Frame<'a> {
         mut done: impl FnMut(&Frame<'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let rows = self.rows.len();
-        let between = (NANOS_A_CHECK / (self.code.cost + 0.1) / CHUNK as f64).clamp(1.0, 16.0) as usize;
+        let between = (NANOS_PER_CHECK / (self.code.cost + 0.1) / CHUNK as f64).clamp(1.0, 16.0) as usize;
         for (at, start) in (0..rows).step_by(CHUNK).enumerate() {
             if at > 0 && at % between == 0 && check.should_stop() {
                 return Err(Error::Stopped);
@@ -165,19 +170,19 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// What each node comes down to.
-    fn resolve(&mut self, params: &Values) {
+    /// Simplifies each node.
+    fn resolve(&mut self) {
         self.states.reserve_exact(self.code.nodes.len());
         for node in &self.code.nodes {
             let state = match node {
                 Node::Column(key, kind) => leaf(self.rows, *key, *kind),
-                node => self.simplified(node, params),
+                node => self.simplified(node),
             };
             self.states.push(state);
         }
     }
 
-    fn simplified(&self, node: &Node, params: &Values) -> State<'a> {
+    fn simplified(&self, node: &Node) -> State<'a> {
         let known = |at: At| match &self.states[self.find(at)] {
             State::Known(Some(value)) => Known::Value(value),
             State::Known(None) => Known::Null,
@@ -185,7 +190,7 @@ impl<'a> Frame<'a> {
             State::Leaf(Leaf { nulls: None, .. }, _) => Known::Varies { never_null: true },
             _ => Known::Varies { never_null: false },
         };
-        match simplify(node, known, &self.code.tests, Some(params)) {
+        match simplify(node, known, &self.code.tests, Some(self.params)) {
             Outcome::Value(value) => State::Known(value),
             Outcome::Same(at) => match &self.states[self.find(at)] {
                 State::Known(value) => State::Known(value.clone()),
@@ -227,15 +232,17 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn prepare_texts(&mut self, params: &Values, check: &Check<'_>) -> Result<(), Error> {
+    fn prepare_texts(&mut self, check: &Check<'_>) -> Result<(), Error> {
         let count = self.states.len();
         self.texts.dictionaries.resize_with(count, || None);
         self.texts.tables.resize_with(count, || None);
+        self.texts.ints.resize_with(count, || None);
         for at in 0..count {
             let dictionary = self.dictionary(at);
             self.texts.dictionaries[at] = dictionary;
             if matches!(self.states[at], State::Step(_)) {
-                self.texts.tables[at] = self.table(at, params, check)?;
+                self.texts.tables[at] = self.table(at, check)?;
+                self.texts.ints[at] = self.ints_by_code(at, check)?;
             }
         }
         Ok(())
@@ -247,7 +254,7 @@ impl<'a> Frame<'a> {
             return None;
         }
         let of = |at: At| match &self.states[self.find(at)] {
-            State::Known(Some(Scalar::Text(text))) => Some(Dictionary::new([text])),
+            State::Known(Some(Scalar::Text(entry))) => Some(Dictionary::new([entry])),
             _ => self.texts.dictionaries[at].as_ref().map(|merged| merged.dictionary.clone()),
         };
         let plain = |dictionary: Dictionary| Some(Merged { dictionary, offset: 0 });
@@ -267,8 +274,8 @@ impl<'a> Frame<'a> {
     }
 
     /// For a test of strings that vary against something that does not: which codes pass.
-    fn table(&mut self, at: At, params: &Values, check: &Check<'_>) -> Result<Option<Table>, Error> {
-        let code = self.code;
+    fn table(&mut self, at: At, check: &Check<'_>) -> Result<Option<Table>, Error> {
+        let (code, params) = (self.code, self.params);
         let known = |at: At| match &self.states[self.find(at)] {
             State::Known(Some(Scalar::Text(text))) => Some(text.clone()),
             _ => None,
@@ -281,12 +288,17 @@ impl<'a> Frame<'a> {
                 tested = entries.len();
                 Table::new(entries, check, |entry| code.tests.sets[set].has_text(entry))
             }),
+            Node::InParam(a, place, Kind::Text) => of(a).map(|entries| {
+                tested = entries.len();
+                let set = params.list(place).expect("a null list decides at once").set(Kind::Text);
+                Table::new(entries, check, |entry| set.has_text(entry))
+            }),
             Node::Regex(a, pattern) => {
                 let regex =
                     code.tests.patterns[pattern].regex(Some(params)).expect("there are parameters")?;
                 of(a).map(|entries| {
                     tested = entries.len();
-                    Table::new(entries, check, |entry| regex.is_match(entry))
+                    Table::new(entries, check, |entry| regex.is_match(entry.as_bytes()))
                 })
             }
             Node::Compare(op, a, b) if code.kinds[a] == Some(Kind::Text) => {
@@ -297,7 +309,7 @@ impl<'a> Frame<'a> {
                 };
                 of(varies).map(|entries| {
                     tested = entries.len();
-                    let passes = |entry: &str| super::scalar::ordered(op, Some(entry.cmp(&*with)));
+                    let passes = |entry: &str| scalar::ordered(op, Some(entry.cmp(&*with)));
                     Table::new(entries, check, passes)
                 })
             }
@@ -305,6 +317,22 @@ impl<'a> Frame<'a> {
         };
         self.texts.tested += tested;
         table.transpose()
+    }
+
+    /// For a function from strings to integers: its value per code.
+    fn ints_by_code(&mut self, at: At, check: &Check<'_>) -> Result<Option<Box<[i64]>>, Error> {
+        let (of, seed) = match &self.code.nodes[at] {
+            Node::Unary(Unary::Length, of) => (*of, None),
+            Node::Hash(seed, of) if self.code.kinds[*of] == Some(Kind::Text) => (*of, Some(*seed)),
+            _ => return Ok(None),
+        };
+        let Some(merged) = &self.texts.dictionaries[of] else { return Ok(None) };
+        self.texts.tested += merged.dictionary.len();
+        let ints = match seed {
+            None => text::ints(&merged.dictionary, check, scalar::length),
+            Some(seed) => text::ints(&merged.dictionary, check, |entry| hash::text(seed, entry)),
+        };
+        ints.map(Some)
     }
 
     /// Slots for what is computed, by kind.

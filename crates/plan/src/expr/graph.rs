@@ -1,4 +1,4 @@
-//! Checked expressions as nodes, equal ones only once, what can be computed at load computed.
+//! Checked expressions as nodes: equal ones only once, constants computed at load.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::value::Scalar;
 /// The place of a node. Nodes come after the nodes they use.
 pub(super) type At = usize;
 
-/// A value a row, computed from those of other nodes.
+/// One value per row, computed from those of other nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Node {
     /// Null.
@@ -48,8 +48,14 @@ pub(super) enum Node {
     Compare(Compare, At, At),
     /// Whether it is in the set at this place; false if null.
     In(At, usize),
+    /// Whether it, of this kind, is in the list that the parameter at this place is; false if either is null.
+    InParam(At, usize, Kind),
     /// Whether the regex at this place is found in it; false if null.
     Regex(At, usize),
+    /// The time of the request.
+    Now,
+    /// The hash, with this seed, of a number or a string.
+    Hash(i64, At),
 }
 
 /// A constant; the same only if its bits are.
@@ -82,9 +88,13 @@ impl Node {
     /// The nodes it uses.
     pub(super) fn uses(&self) -> impl Iterator<Item = At> + use<> {
         let uses = match *self {
-            Node::Null | Node::Const(_) | Node::Param(..) | Node::Column(..) => [None, None, None],
+            Node::Null | Node::Const(_) | Node::Param(..) | Node::Column(..) | Node::Now => {
+                [None, None, None]
+            }
             Node::ToFloat(a) | Node::Unary(_, a) | Node::Not(a) | Node::IsNull(a) => [Some(a), None, None],
-            Node::In(a, _) | Node::Regex(a, _) => [Some(a), None, None],
+            Node::In(a, _) | Node::InParam(a, ..) | Node::Regex(a, _) | Node::Hash(_, a) => {
+                [Some(a), None, None]
+            }
             Node::Binary(_, a, b) | Node::Coalesce(a, b) | Node::And(a, b) | Node::Or(a, b) => {
                 [Some(a), Some(b), None]
             }
@@ -96,9 +106,9 @@ impl Node {
 
     fn renumber(&mut self, new: &[At]) {
         match self {
-            Node::Null | Node::Const(_) | Node::Param(..) | Node::Column(..) => {}
+            Node::Null | Node::Const(_) | Node::Param(..) | Node::Column(..) | Node::Now => {}
             Node::ToFloat(a) | Node::Unary(_, a) | Node::Not(a) | Node::IsNull(a) => *a = new[*a],
-            Node::In(a, _) | Node::Regex(a, _) => *a = new[*a],
+            Node::In(a, _) | Node::InParam(a, ..) | Node::Regex(a, _) | Node::Hash(_, a) => *a = new[*a],
             Node::Binary(_, a, b) | Node::Coalesce(a, b) | Node::And(a, b) | Node::Or(a, b) => {
                 (*a, *b) = (new[*a], new[*b]);
             }
@@ -108,7 +118,7 @@ impl Node {
     }
 }
 
-/// What nodes look things up in.
+/// The sets and patterns that nodes test with.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
     pub(super) sets: Vec<Set>,
@@ -128,7 +138,7 @@ pub(super) struct Graph {
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) nodes: Box<[Node]>,
-    /// What their values are; null is of any kind.
+    /// The kinds of their values; null is of any kind.
     pub(super) kinds: Box<[Option<Kind>]>,
     pub(super) tests: Tests,
 }
@@ -200,7 +210,7 @@ impl Graph {
             Node::Column(key, _) => key == Key::ID,
             Node::ToFloat(a) => self.never_null(a),
             Node::Coalesce(_, b) => self.never_null(b),
-            Node::Const(_) => true,
+            Node::Const(_) | Node::Now => true,
             _ => false,
         }
     }
@@ -212,10 +222,12 @@ impl Graph {
             Node::Param(_, kind) | Node::Column(_, kind) => Some(*kind),
             Node::ToFloat(_) | Node::Binary(..) => Some(Kind::Float),
             Node::Unary(Unary::Lower | Unary::Upper, _) => Some(Kind::Text),
+            Node::Unary(Unary::Length, _) | Node::Hash(..) => Some(Kind::Int),
+            Node::Now => Some(Kind::Float),
             Node::Unary(..) => Some(Kind::Float),
             Node::Coalesce(a, b) | Node::If(_, a, b) => self.kinds[*a].or(self.kinds[*b]),
             Node::And(..) | Node::Or(..) | Node::Not(_) | Node::IsNull(_) => Some(Kind::Bool),
-            Node::Compare(..) | Node::In(..) | Node::Regex(..) => Some(Kind::Bool),
+            Node::Compare(..) | Node::In(..) | Node::InParam(..) | Node::Regex(..) => Some(Kind::Bool),
         }
     }
 

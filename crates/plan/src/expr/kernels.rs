@@ -36,7 +36,7 @@ pub(super) fn zip<T: Copy, R>(a: View<'_, T>, b: View<'_, T>, out: &mut [R], fun
     }
 }
 
-/// A bit a row: whether its value passes.
+/// One bit per row: set if its value passes.
 #[inline(always)]
 pub(super) fn test<T: Copy>(values: &[T], out: &mut [u64], passes: impl Fn(T) -> bool) {
     for (word, values) in out.iter_mut().zip(values.chunks(64)) {
@@ -48,7 +48,7 @@ pub(super) fn test<T: Copy>(values: &[T], out: &mut [u64], passes: impl Fn(T) ->
     }
 }
 
-/// A bit a row: whether its two values pass.
+/// One bit per row: set if its two values pass.
 #[inline(always)]
 pub(super) fn test_two<A: Copy, B: Copy>(a: &[A], b: &[B], out: &mut [u64], passes: impl Fn(A, B) -> bool) {
     for ((word, a), b) in out.iter_mut().zip(a.chunks(64)).zip(b.chunks(64)) {
@@ -170,7 +170,7 @@ pub(super) fn any_not_finite(values: &[f64]) -> bool {
     any
 }
 
-/// About how long these loops take a row, in nanoseconds.
+/// About how long these loops take per row, in nanoseconds.
 pub(super) const PASS: f64 = 0.3;
 
 /// About how long it takes to fetch a value of a row that is not the next one, in nanoseconds.

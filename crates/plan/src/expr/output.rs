@@ -20,7 +20,7 @@ pub(super) struct Values<'a, T> {
     rows: &'a Rows,
     list: Option<&'a [u32]>,
     values: Vec<T>,
-    /// How many active rows have come.
+    /// The number of active rows that have come.
     done: usize,
 }
 

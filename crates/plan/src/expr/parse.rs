@@ -8,12 +8,30 @@ use serde_json::{Map, Value};
 use super::ast::{Binary, Compare, Expr, Name, Pattern, Pred, Unary};
 use crate::value::Scalar;
 
-/// How deep expressions may nest, so that walking them cannot overflow the stack.
-const MAX_DEPTH: usize = 128;
+/// The levels that an expression may have, so that walking it cannot overflow the stack.
+pub(crate) const DEEPEST: usize = 256;
 
-const LEAVES: [&str; 7] =
-    ["const_number", "const_null", "const_string", "const_bool", "key_ref", "param_ref", "clamp"];
+/// The ops of expressions that are neither unary nor binary.
+const OTHERS: [&str; 10] = [
+    "const_number",
+    "const_null",
+    "const_string",
+    "const_bool",
+    "key_ref",
+    "param_ref",
+    "clamp",
+    "if",
+    "now",
+    "hash",
+];
+/// The ops of predicates.
 const PREDS: [&str; 9] = ["const_bool", "and", "or", "not", "cmp", "in", "is_null", "not_null", "regex"];
+
+/// The names of all ops of expressions and of predicates, as plan JSON has them.
+pub fn op_names() -> impl Iterator<Item = &'static str> {
+    let unary = Unary::ALL.iter().map(|(name, _)| *name);
+    unary.chain(Binary::ALL.iter().map(|(name, _)| *name)).chain(OTHERS).chain(PREDS)
+}
 
 impl Expr {
     /// Reads an entry of `expr_table`. Everything wrong is noted with its place, `place` and the path below it.
@@ -31,7 +49,11 @@ impl Pred {
 
 struct Reader<'p> {
     path: String,
+    /// The length of the path of the whole expression.
+    root: usize,
     depth: usize,
+    /// Whether that was told.
+    too_deep: bool,
     problems: &'p mut Problems,
 }
 
@@ -46,7 +68,8 @@ impl<'p> Reader<'p> {
         read: impl FnOnce(&mut Reader<'p>, &Value) -> Option<T>,
     ) -> Option<T> {
         let before = problems.errors.len();
-        let mut reader = Reader { path: place.to_owned(), depth: 0, problems };
+        let mut reader =
+            Reader { path: place.to_owned(), root: place.len(), depth: 0, too_deep: false, problems };
         let value = read(&mut reader, json);
         value.filter(|_| reader.problems.errors.len() == before)
     }
@@ -101,10 +124,20 @@ impl<'p> Reader<'p> {
                 let (then, other) = (self.boxed(fields, "then"), self.boxed(fields, "else"));
                 Some(Expr::If(Box::new(cond?), then?, other?))
             }
+            "now" => {
+                self.only(fields, &[]);
+                Some(Expr::Now)
+            }
+            "hash" => {
+                self.only(fields, &["seed", "x"]);
+                let seed = self.value(fields, "seed", "a whole number of 64 bits", Value::as_i64);
+                let x = self.boxed(fields, "x");
+                Some(Expr::Hash(seed?, x?))
+            }
             other => {
                 let known = Unary::ALL.iter().map(|(name, _)| *name);
                 let known = known.chain(Binary::ALL.iter().map(|(name, _)| *name));
-                self.unknown_op("expression", other, known.chain(LEAVES).chain(["if"]));
+                self.unknown_op("expression", other, known.chain(OTHERS));
                 None
             }
         }
@@ -135,7 +168,12 @@ impl<'p> Reader<'p> {
             }
             "in" => {
                 self.only(fields, &["lhs", "list"]);
-                let (value, list) = (self.boxed(fields, "lhs"), self.list(fields));
+                let value = self.boxed(fields, "lhs");
+                if fields.get("list").is_some_and(Value::is_object) {
+                    let param = self.part(fields, "list", Self::list_param);
+                    return Some(Pred::InParam(value?, param?));
+                }
+                let list = self.list(fields);
                 Some(Pred::In(value?, list?))
             }
             "is_null" | "not_null" => {
@@ -162,8 +200,16 @@ impl<'p> Reader<'p> {
             self.error(format!("{what} is an object, not {}", shown(json)));
             return None;
         };
-        if self.depth > MAX_DEPTH {
-            self.error(format!("nested deeper than {MAX_DEPTH}"));
+        if self.depth >= DEEPEST && self.too_deep {
+            return None;
+        }
+        if self.depth >= DEEPEST {
+            self.too_deep = true;
+            // The path would be as long as the nesting is deep.
+            let root = self.path[..self.root].to_owned();
+            let help = "compute a part of it in a column of its own first";
+            let what = format!("an expression may be nested {DEEPEST} levels deep; this one is deeper");
+            self.problems.error(Problem::new(root, what).help(help));
             return None;
         }
         let op = self.value(fields, "op", "a string", Value::as_str)?;
@@ -261,7 +307,7 @@ impl<'p> Reader<'p> {
         let symbol = self.value(fields, "cmp", "an operator", Value::as_str)?;
         let compare = Compare::ALL.into_iter().find(|compare| compare.symbol() == symbol);
         if compare.is_none() {
-            let what = format!("unknown operator `{symbol}`");
+            let what = format!("unknown operator {}", quote(symbol));
             let problem = Problem::new(format!("{}.cmp", self.path), what).help("one of == != < <= > >=");
             self.problems.error(problem);
         }
@@ -270,7 +316,7 @@ impl<'p> Reader<'p> {
 
     /// The items of `in`: all numbers, or all strings.
     fn list(&mut self, fields: &Fields) -> Option<Vec<Scalar>> {
-        let items = self.value(fields, "list", "a list", Value::as_array)?;
+        let items = self.value(fields, "list", "a list or a `param_ref`", Value::as_array)?;
         let expected = match items.first() {
             Some(Value::String(_)) => "a string, as the first item",
             Some(Value::Number(_)) => "a number, as the first item",
@@ -288,6 +334,17 @@ impl<'p> Reader<'p> {
             return None;
         }
         Some(items.iter().filter_map(item).collect())
+    }
+
+    /// A parameter that is the list of `in`.
+    fn list_param(&mut self, json: &Value) -> Option<Name> {
+        let (op, fields) = self.op(json, "the list of `in`")?;
+        if op != "param_ref" {
+            self.error(format!("the list of `in` is a JSON list or a `param_ref`, not {}", quote(op)));
+            return None;
+        }
+        self.only(fields, &["param_id", "param"]);
+        self.name(fields, "param_id", "param")
     }
 
     fn regex_text(&mut self, fields: &Fields) -> Option<Expr> {
@@ -318,7 +375,7 @@ impl<'p> Reader<'p> {
                 self.name(fields, "param_id", "param").map(Pattern::Param)
             }
             other => {
-                let what = format!("must be `literal` or `param`, not `{other}`");
+                let what = format!("must be `literal` or `param`, not {}", quote(other));
                 self.problems.error(Problem::new(format!("{}.kind", self.path), what));
                 None
             }

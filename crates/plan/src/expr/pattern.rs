@@ -1,16 +1,75 @@
 //! Regexes: compiled at load, or when a request first brings the pattern.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::Error;
+use super::re2::translate;
 use crate::value::{Scalar, Values};
 
-/// The largest compiled regex, in bytes, so that a request cannot ask for gigabytes.
-const SIZE_LIMIT: usize = 1 << 20;
-/// How many patterns of requests are kept.
+/// The patterns of requests that each predicate keeps compiled. Each takes at most four times
+/// [`Limits::REQUEST`]'s `compiled` bytes, so that all of them together take at most 16 MiB.
 const KEPT: usize = 16;
+
+/// A reason why a text is not a regex, or not one that is compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It does not follow the syntax.
+    #[error("{what} (character {at} of the pattern)")]
+    Syntax {
+        /// The character that the mistake begins at, from 1.
+        at: usize,
+        /// The mistake.
+        what: String,
+    },
+    /// It is longer than the bound.
+    #[error("the pattern has {bytes} bytes; it may have {most}")]
+    Long {
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        most: usize,
+    },
+    /// It has more classes of Unicode characters than the bound.
+    #[error(
+        "the pattern has {count} classes that hold more than ASCII, as `\\pL` and `[^a]` do; it may have {most}"
+    )]
+    Wide {
+        /// How many it has.
+        count: usize,
+        /// The bound.
+        most: usize,
+    },
+    /// Its compiled form is larger than the bound.
+    #[error("the compiled pattern takes more than {most} bytes; repeat or list less")]
+    Large {
+        /// The bound.
+        most: usize,
+    },
+}
+
+/// Bounds on a pattern. Compiling cannot be interrupted, so that they also bound the time it takes.
+struct Limits {
+    /// Bytes of the pattern.
+    bytes: usize,
+    /// Classes that hold more than ASCII.
+    wide_classes: usize,
+    /// Bytes of the compiled form.
+    compiled: usize,
+}
+
+impl Limits {
+    /// A pattern that a plan brings: compiled once, when the plan is loaded.
+    const PLAN: Limits = Limits { bytes: 32 << 10, wide_classes: 1_000, compiled: 1 << 20 };
+    /// A pattern that a request brings.
+    const REQUEST: Limits = Limits { bytes: 1 << 10, wide_classes: 16, compiled: 256 << 10 };
+}
+
+/// About how long compiling a request's pattern takes: a part that every pattern has, and one per byte.
+const COMPILE: Duration = Duration::from_micros(200);
+const COMPILE_BYTE: Duration = Duration::from_micros(2);
 
 /// A regex of a predicate.
 #[derive(Debug)]
@@ -37,9 +96,11 @@ enum Compiled {
 }
 
 impl Matcher {
-    pub(super) fn new(source: Source, ignore_case: bool) -> Result<Matcher, regex::Error> {
+    pub(super) fn new(source: Source, ignore_case: bool) -> Result<Matcher, PatternError> {
         let compiled = match &source {
-            Source::Literal(pattern) => Compiled::Once(Arc::new(compile(pattern, ignore_case)?)),
+            Source::Literal(pattern) => {
+                Compiled::Once(Arc::new(compile(pattern, ignore_case, &Limits::PLAN)?))
+            }
             Source::Param(..) => Compiled::Latest(Mutex::default()),
         };
         Ok(Matcher { source, ignore_case, compiled })
@@ -47,15 +108,33 @@ impl Matcher {
 
     /// The regex for a request with these parameters; `None` if it takes parameters and there are none yet.
     pub(super) fn regex(&self, params: Option<&Values>) -> Option<Result<Arc<Regex>, Error>> {
-        let kept = match &self.compiled {
-            Compiled::Once(regex) => return Some(Ok(Arc::clone(regex))),
-            Compiled::Latest(kept) => kept,
+        let (kept, index, param) = match (&self.compiled, &self.source) {
+            (Compiled::Once(regex), _) => return Some(Ok(Arc::clone(regex))),
+            (Compiled::Latest(kept), Source::Param(index, param)) => (kept, index, param),
+            (Compiled::Latest(_), Source::Literal(_)) => unreachable!("literals are compiled at load"),
         };
-        let Source::Param(index, param) = &self.source else { unreachable!("literals are compiled at load") };
         Some(match &params?[*index] {
             Some(Scalar::Text(pattern)) => self.latest(kept, pattern, param),
             _ => Err(Error::NoPattern { param: param.clone() }),
         })
+    }
+
+    /// About how long a request with these parameters has to wait for its pattern to be compiled.
+    pub(super) fn compile_time(&self, params: &Values) -> Duration {
+        let (Compiled::Latest(kept), Source::Param(index, _)) = (&self.compiled, &self.source) else {
+            return Duration::ZERO;
+        };
+        match &params[*index] {
+            Some(Scalar::Text(pattern)) if pattern.len() <= Limits::REQUEST.bytes => {
+                let kept = kept.lock().expect("nothing panics while it is held");
+                match kept.iter().any(|(other, _)| other == pattern) {
+                    true => Duration::ZERO,
+                    false => COMPILE + COMPILE_BYTE * pattern.len() as u32,
+                }
+            }
+            // Refused at once.
+            _ => Duration::ZERO,
+        }
     }
 
     fn latest(
@@ -72,7 +151,7 @@ impl Matcher {
                 return Ok(Arc::clone(&kept[0].1));
             }
         }
-        let regex = compile(pattern, self.ignore_case)
+        let regex = compile(pattern, self.ignore_case, &Limits::REQUEST)
             .map_err(|cause| Error::BadPattern { param: param.to_owned(), cause })?;
         let regex = Arc::new(regex);
         let mut kept = lock();
@@ -82,8 +161,28 @@ impl Matcher {
     }
 }
 
-fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).case_insensitive(ignore_case).size_limit(SIZE_LIMIT).build()
+fn compile(pattern: &str, ignore_case: bool, limits: &Limits) -> Result<Regex, PatternError> {
+    if pattern.len() > limits.bytes {
+        return Err(PatternError::Long { bytes: pattern.len(), most: limits.bytes });
+    }
+    let translated = translate(pattern)?;
+    if translated.wide_classes > limits.wide_classes {
+        return Err(PatternError::Wide { count: translated.wide_classes, most: limits.wide_classes });
+    }
+    let built = RegexBuilder::new(&translated.pattern)
+        .case_insensitive(ignore_case)
+        .size_limit(limits.compiled)
+        .dfa_size_limit(limits.compiled)
+        .build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => PatternError::Large { most: limits.compiled },
+        error => {
+            // All but the last line shows the translated pattern, which its author does not know.
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            PatternError::Syntax { at: 1, what: last.trim_start_matches("error: ").to_owned() }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -91,7 +190,7 @@ mod tests {
     use super::*;
 
     fn param(pattern: &str) -> Values {
-        Box::new([Some(Scalar::Text(Arc::from(pattern)))])
+        [Some(Scalar::Text(Arc::from(pattern)))].into()
     }
 
     #[test]
@@ -114,6 +213,34 @@ mod tests {
     #[test]
     fn a_huge_regex_is_refused() {
         let huge = Matcher::new(Source::Literal("(((a{1000}){1000}){1000})".to_owned()), false);
-        assert!(matches!(huge, Err(regex::Error::CompiledTooBig(_))), "{huge:?}");
+        assert!(matches!(huge, Err(PatternError::Large { .. })), "{huge:?}");
+    }
+
+    /// What compiling takes cannot be interrupted, so that no pattern may take long.
+    #[test]
+    fn what_a_request_may_ask_for_is_bounded_before_it_is_compiled() {
+        let error = |pattern: &str| match compile(pattern, true, &Limits::REQUEST) {
+            Ok(_) => "compiled".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(error(&"\\pL".repeat(20_000)), "the pattern has 60000 bytes; it may have 1024");
+        assert!(error(&"\\pL".repeat(17)).contains("17 classes"), "{}", error(&"\\pL".repeat(17)));
+        assert!(error(&"[^a]".repeat(17)).contains("17 classes"));
+        assert!(error(&"\\W".repeat(17)).contains("17 classes"));
+        assert_eq!(error(&"a".repeat(1024)), "compiled");
+        assert_eq!(
+            error("(.{1000}){1000}"),
+            "the compiled pattern takes more than 262144 bytes; repeat or list less"
+        );
+    }
+
+    #[test]
+    fn only_a_pattern_that_is_not_kept_takes_time() {
+        let matcher = Matcher::new(Source::Param(0, "pattern".to_owned()), false).unwrap();
+        let values = param("a+");
+        assert!(matcher.compile_time(&values) >= COMPILE);
+        matcher.regex(Some(&values)).unwrap().unwrap();
+        assert_eq!(matcher.compile_time(&values), Duration::ZERO);
+        assert_eq!(matcher.compile_time(&param(&"a".repeat(5_000))), Duration::ZERO, "refused at once");
     }
 }

@@ -1,4 +1,6 @@
-//! Compiled expressions and predicates: what the rest of the crate calls.
+//! Compiled expressions and predicates: the interface for the rest of the crate.
+
+use std::time::Duration;
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Key, Kind, Rows, Text};
@@ -11,10 +13,10 @@ use super::ast::{Expr, Pred};
 use super::check::Checker;
 use super::code::Code;
 use super::frame::Frame;
-use super::graph::At;
+use super::graph::{At, Literal, Node};
 use super::output::{self, Nulls};
 use super::select::Selection;
-use super::{Error, Scope};
+use super::{Error, Scope, scalar};
 use crate::value::{Scalar, Values};
 
 /// A compiled expression: immutable, shared by all requests.
@@ -33,9 +35,18 @@ impl Program {
         Some(Program { code })
     }
 
-    /// What its values are; `None` if they are all null.
+    /// The kind of its values; `None` if they are all null.
     pub fn kind(&self) -> Option<Kind> {
         self.code.kinds[self.code.root()]
+    }
+
+    /// Whether it has constants that a float column would not hold exactly.
+    pub(crate) fn may_round(&self) -> bool {
+        self.kind() == Some(Kind::Int)
+            && self.code.nodes.iter().any(|node| match node {
+                Node::Const(Literal(Scalar::Int(int))) => scalar::exact_float(*int).is_none(),
+                _ => false,
+            })
     }
 
     /// The columns it reads, ascending; [`Key::ID`] among them when it reads ids.
@@ -43,9 +54,19 @@ impl Program {
         &self.code.keys
     }
 
-    /// About how long it takes a row, in nanoseconds.
+    /// About how long it takes per row, in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.code.cost
+    }
+
+    /// Whether a request may bring something that takes time before the first row.
+    pub(crate) fn has_setup(&self) -> bool {
+        self.code.has_setup
+    }
+
+    /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.
+    pub fn setup(&self, params: &Values) -> Duration {
+        self.code.setup(params)
     }
 
     /// A column with the values of the active rows, and null in the others, of kind `kind`
@@ -66,8 +87,8 @@ impl Program {
         if rows.is_empty() {
             return Ok(output::same(rows, None, kind));
         }
-        let mut frame = Frame::new(&self.code, rows);
-        frame.prepare(params, check)?;
+        let mut frame = Frame::new(&self.code, rows, params);
+        frame.prepare(check)?;
         if let Some(value) = frame.known() {
             return constant(rows, value.as_ref(), kind);
         }
@@ -165,9 +186,19 @@ impl Filter {
         &self.code.keys
     }
 
-    /// About how long it takes a row, in nanoseconds.
+    /// About how long it takes per row, in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.code.cost
+    }
+
+    /// Whether a request may bring something that takes time before the first row.
+    pub(crate) fn has_setup(&self) -> bool {
+        self.code.has_setup
+    }
+
+    /// About how long it takes before the first row: patterns to compile and lists to index that this request brings.
+    pub fn setup(&self, params: &Values) -> Duration {
+        self.code.setup(params)
     }
 
     /// The active rows for which it holds, in order.
@@ -180,8 +211,8 @@ impl Filter {
         if rows.is_empty() {
             return Ok(ScalarBuffer::from(Vec::new()));
         }
-        let mut frame = Frame::new(&self.code, rows);
-        frame.prepare(params, check)?;
+        let mut frame = Frame::new(&self.code, rows, params);
+        frame.prepare(check)?;
         if let Some(value) = frame.known() {
             let all = rows.iter().map(|row| row as u32);
             return Ok(ScalarBuffer::from(if is_true(value) { all.collect() } else { Vec::new() }));
@@ -199,8 +230,8 @@ impl Filter {
     pub fn holds(&self, params: &Values) -> Result<bool, Error> {
         assert!(self.code.keys.is_empty(), "a predicate that reads columns holds for rows");
         let rows = Rows::empty();
-        let mut frame = Frame::new(&self.code, &rows);
-        frame.prepare(params, &Check::never())?;
+        let mut frame = Frame::new(&self.code, &rows, params);
+        frame.prepare(&Check::never())?;
         Ok(frame.known().is_some_and(is_true))
     }
 }
@@ -218,7 +249,7 @@ mod tests {
 
     use super::*;
     use crate::expr::ast::{Compare, Unary};
-    use crate::expr::graph::{Graph, Node};
+    use crate::expr::graph::Graph;
     use crate::expr::pattern::{Matcher, Source};
     use crate::expr::set::Set;
 
@@ -237,8 +268,8 @@ mod tests {
         let root = build(&mut graph, column);
         let code = Code::new(graph, root);
         let (rows, params, check) = (rows(), Values::default(), Check::never());
-        let mut frame = Frame::new(&code, &rows);
-        frame.prepare(&params, &check).unwrap();
+        let mut frame = Frame::new(&code, &rows, &params);
+        frame.prepare(&check).unwrap();
         frame.run(&check, |_| Ok(())).unwrap();
         frame.texts.tested
     }

@@ -1,4 +1,4 @@
-//! What the functions mean, for single values. The kernels are these, for many rows.
+//! The functions for single values. The kernels are the same functions for many rows.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,8 +25,16 @@ pub(super) fn unary(op: Unary, x: f64) -> Option<f64> {
         Unary::Abs => Some(x.abs()),
         Unary::Exp => Some(x.exp()),
         Unary::Log => (x > 0.0).then(|| x.ln()),
-        Unary::Lower | Unary::Upper => unreachable!("a function of strings"),
+        Unary::Floor => Some(x.floor()),
+        Unary::Ceil => Some(x.ceil()),
+        Unary::Round => Some(x.round()),
+        Unary::Length | Unary::Lower | Unary::Upper => unreachable!("a function of strings"),
     }
+}
+
+/// The number of characters of a string.
+pub(super) fn length(text: &str) -> i64 {
+    text.chars().count() as i64
 }
 
 /// A function of two numbers, null where it is undefined.
@@ -36,6 +44,7 @@ pub(super) fn binary(op: Binary, a: f64, b: f64) -> Option<f64> {
         Binary::Sub => Some(a - b),
         Binary::Mul => Some(a * b),
         Binary::Div => (b != 0.0).then(|| a / b),
+        Binary::Mod => Some(a % b).filter(|rest| !rest.is_nan()),
         Binary::Min => Some(min(a, b)),
         Binary::Max => Some(max(a, b)),
         Binary::Pow => Some(a.powf(b)).filter(|power| !power.is_nan()),

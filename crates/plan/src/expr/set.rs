@@ -1,4 +1,4 @@
-//! The list of an `in`, as what it is looked up with.
+//! The list of an `in`, indexed for lookups.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) const SCANNED: usize = 8;
 
 /// Distinct items, of the kind of what is looked up.
 #[derive(Debug, PartialEq)]
-pub(super) enum Set {
+pub(crate) enum Set {
     /// Integers, sorted.
     Ints(Box<[i64]>, Index),
     /// Floats, sorted; no negative zero.
@@ -27,29 +27,39 @@ type Index = Option<HashSet<u64>>;
 
 impl Set {
     /// The items that a value of `kind` can be equal to. The items are of one kind, text or numbers.
-    pub(super) fn new(items: &[Scalar], kind: Kind) -> Set {
+    pub(crate) fn new(items: &[Scalar], kind: Kind) -> Set {
         match kind {
-            Kind::Int => {
-                let mut ints: Vec<i64> = items.iter().filter_map(as_int).collect();
-                ints.sort_unstable();
-                ints.dedup();
-                let index = index(ints.iter().map(|int| *int as u64));
-                Set::Ints(ints.into(), index)
-            }
-            Kind::Float => {
-                let mut floats: Vec<f64> = items.iter().filter_map(as_float).collect();
-                floats.sort_unstable_by(f64::total_cmp);
-                floats.dedup();
-                let index = index(floats.iter().map(|float| float.to_bits()));
-                Set::Floats(floats.into(), index)
-            }
-            Kind::Text | Kind::Bool => {
-                let mut texts: Vec<Arc<str>> = items.iter().filter_map(as_text).collect();
-                texts.sort_unstable();
-                texts.dedup();
-                Set::Texts(texts.into())
-            }
+            Kind::Int => Set::ints(items.iter().filter_map(as_int).collect()),
+            Kind::Float => Set::floats(items.iter().filter_map(as_float).collect()),
+            Kind::Text | Kind::Bool => Set::texts(items.iter().filter_map(as_text).collect()),
         }
+    }
+
+    /// Integers.
+    pub(crate) fn ints(mut ints: Vec<i64>) -> Set {
+        ints.sort_unstable();
+        ints.dedup();
+        let index = index(ints.iter().map(|int| *int as u64));
+        Set::Ints(ints.into(), index)
+    }
+
+    /// Strings.
+    pub(crate) fn texts(mut texts: Vec<Arc<str>>) -> Set {
+        texts.sort_unstable();
+        texts.dedup();
+        Set::Texts(texts.into())
+    }
+
+    /// Integers that floats are looked up among: those that a float can be.
+    pub(crate) fn floats_of_ints(ints: &[i64]) -> Set {
+        Set::floats(ints.iter().filter_map(|int| exact_float(*int)).collect())
+    }
+
+    fn floats(mut floats: Vec<f64>) -> Set {
+        floats.sort_unstable_by(f64::total_cmp);
+        floats.dedup();
+        let index = index(floats.iter().map(|float| float.to_bits()));
+        Set::Floats(floats.into(), index)
     }
 
     /// Whether nothing is in it.

@@ -1,4 +1,4 @@
-//! What each node does with a chunk: numbers, and picking one of two.
+//! The work of each node on a chunk: numbers, and choosing one of two.
 
 use anabranch_rows::Kind;
 
@@ -6,9 +6,9 @@ use super::ast::{Binary, Unary};
 use super::frame::{Buffer, Frame, Leaf, State, Valid, Window};
 use super::graph::{At, Node};
 use super::kernels::{self, View};
-use super::scalar;
 use super::truth::step_truth;
 use super::views::{Before, Own};
+use super::{hash, scalar};
 
 impl Frame<'_> {
     /// Computes the chunk at the window.
@@ -26,6 +26,7 @@ impl Frame<'_> {
     pub(super) fn views(&self) -> Before<'_> {
         Before {
             code: self.code,
+            params: self.params,
             states: &self.states,
             valids: &self.valids,
             gathered: self.list.is_some(),
@@ -65,6 +66,7 @@ impl Frame<'_> {
         let (masks, own) = window.split_masks(&mut self.masks, at);
         let mut before = Before {
             code: self.code,
+            params: self.params,
             states: &self.states,
             valids: &self.valids,
             gathered: self.list.is_some(),
@@ -83,8 +85,8 @@ impl Frame<'_> {
             }
             Some(Kind::Int) => {
                 let (ints, out) = window.split(&mut self.ints, slot);
-                before.ints = ints;
-                pick(node, &before, own, Before::ints, out)
+                (before.ints, before.floats, before.codes) = (ints, &self.floats, &self.codes);
+                step_int(node, &before, own, out)
             }
             Some(Kind::Text) => {
                 let (codes, out) = window.split(&mut self.codes, slot);
@@ -117,7 +119,10 @@ fn step_float(node: &Node, before: &Before<'_>, mut own: Own<'_>, out: &mut [f64
                     kernels::test(values, own.truth, |x| x > 0.0);
                     return own.restrict(before, valid);
                 }
-                Unary::Lower | Unary::Upper => unreachable!("functions of strings"),
+                Unary::Floor => kernels::map(values, out, f64::floor),
+                Unary::Ceil => kernels::map(values, out, f64::ceil),
+                Unary::Round => kernels::map(values, out, f64::round),
+                Unary::Length | Unary::Lower | Unary::Upper => unreachable!("functions of strings"),
             }
             valid
         }
@@ -127,7 +132,7 @@ fn step_float(node: &Node, before: &Before<'_>, mut own: Own<'_>, out: &mut [f64
             let valid = own.both(before, before.valid(*a), before.valid(*b));
             match (op, right) {
                 (Binary::Div, View::Each(right)) => kernels::test(right, own.truth, |b| b != 0.0),
-                (Binary::Pow, _) => kernels::test(out, own.truth, |power| !power.is_nan()),
+                (Binary::Pow | Binary::Mod, _) => kernels::test(out, own.truth, |value| !value.is_nan()),
                 _ => return valid,
             }
             own.restrict(before, valid)
@@ -136,12 +141,36 @@ fn step_float(node: &Node, before: &Before<'_>, mut own: Own<'_>, out: &mut [f64
     }
 }
 
+fn step_int(node: &Node, before: &Before<'_>, own: Own<'_>, out: &mut [i64]) -> Valid {
+    let of = match node {
+        Node::Unary(Unary::Length, of) => *of,
+        Node::Hash(seed, of) => {
+            match before.code.kinds[*of] {
+                Some(Kind::Int) => kernels::map(each(before.ints(*of)), out, |int| hash::int(*seed, int)),
+                Some(Kind::Float) => {
+                    kernels::map(each(before.floats(*of)), out, |float| hash::float(*seed, float));
+                }
+                _ => {}
+            }
+            *of
+        }
+        node => return pick(node, before, own, Before::ints, out),
+    };
+    if let Some(values) = &before.texts.ints.get(own.at).and_then(Option::as_ref) {
+        // Codes of null rows mean nothing.
+        let value = |code: i32| values.get(code as usize).copied().unwrap_or_default();
+        kernels::map(each(before.codes(of)), out, value);
+    }
+    before.valid(of)
+}
+
 fn binary(op: Binary, a: View<'_, f64>, b: View<'_, f64>, out: &mut [f64]) {
     match op {
         Binary::Add => kernels::zip(a, b, out, |a, b| a + b),
         Binary::Sub => kernels::zip(a, b, out, |a, b| a - b),
         Binary::Mul => kernels::zip(a, b, out, |a, b| a * b),
         Binary::Div => kernels::zip(a, b, out, |a, b| a / b),
+        Binary::Mod => kernels::zip(a, b, out, |a, b| a % b),
         Binary::Min => kernels::zip(a, b, out, scalar::min),
         Binary::Max => kernels::zip(a, b, out, scalar::max),
         Binary::Pow => kernels::zip(a, b, out, f64::powf),

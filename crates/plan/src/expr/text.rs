@@ -1,4 +1,4 @@
-//! Strings are looked at once a dictionary entry, and then by code.
+//! Strings are looked at once per dictionary entry, and then by code.
 
 use anabranch_engine::Check;
 use anabranch_rows::Dictionary;
@@ -7,9 +7,9 @@ use super::Error;
 use super::ast::Unary;
 
 /// How many entries are tested between two looks at whether to stop.
-const ENTRIES_A_CHECK: usize = 256;
+const ENTRIES_PER_CHECK: usize = 256;
 
-/// A bit a code: whether its string passes.
+/// One bit per code: set if its string passes.
 #[derive(Debug)]
 pub(super) struct Table(Box<[u64]>);
 
@@ -22,7 +22,7 @@ impl Table {
     ) -> Result<Table, Error> {
         let mut words = vec![0u64; dictionary.len().div_ceil(64)];
         for (code, entry) in dictionary.iter().enumerate() {
-            if code > 0 && code % ENTRIES_A_CHECK == 0 && check.should_stop() {
+            if code > 0 && code % ENTRIES_PER_CHECK == 0 && check.should_stop() {
                 return Err(Error::Stopped);
             }
             words[code / 64] |= u64::from(passes(entry)) << (code % 64);
@@ -36,6 +36,22 @@ impl Table {
         let code = code as usize;
         self.0.get(code / 64).is_some_and(|word| word >> (code % 64) & 1 == 1)
     }
+}
+
+/// A function of each entry, by code.
+pub(super) fn ints(
+    dictionary: &Dictionary,
+    check: &Check<'_>,
+    function: impl Fn(&str) -> i64,
+) -> Result<Box<[i64]>, Error> {
+    let mut values = Vec::with_capacity(dictionary.len());
+    for (code, entry) in dictionary.iter().enumerate() {
+        if code > 0 && code % ENTRIES_PER_CHECK == 0 && check.should_stop() {
+            return Err(Error::Stopped);
+        }
+        values.push(function(entry));
+    }
+    Ok(values.into())
 }
 
 /// A dictionary of the same codes in another case.

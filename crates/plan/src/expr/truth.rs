@@ -1,4 +1,4 @@
-//! What each node does with a chunk: predicates and truth values, 64 rows a word.
+//! The work of each node on a chunk: predicates and truth values, 64 rows per word.
 
 use anabranch_rows::Kind;
 use hashbrown::HashSet;
@@ -28,17 +28,12 @@ pub(super) fn step_truth(node: &Node, before: &Before<'_>, mut own: Own<'_>) -> 
             own.false_unless(before, before.valid(*b));
         }
         Node::In(a, set) => {
-            match &before.code.tests.sets[*set] {
-                Set::Ints(items, index) => {
-                    one_of(each(before.ints(*a)), items, index.as_ref(), |int| int as u64, own.truth);
-                }
-                Set::Floats(items, index) => {
-                    // Both zeros have the bits of the positive one.
-                    let bits = |float: f64| (float + 0.0).to_bits();
-                    one_of(each(before.floats(*a)), items, index.as_ref(), bits, own.truth);
-                }
-                Set::Texts(_) => look_up(before, own.at, *a, own.truth),
-            }
+            is_in(before, *a, &before.code.tests.sets[*set], &mut own);
+            own.false_unless(before, before.valid(*a));
+        }
+        Node::InParam(a, place, kind) => {
+            let list = before.params.list(*place).expect("a null list decides at once");
+            is_in(before, *a, list.set(*kind), &mut own);
             own.false_unless(before, before.valid(*a));
         }
         Node::Regex(a, _) => {
@@ -63,6 +58,22 @@ fn pick_truth(node: &Node, before: &Before<'_>, mut own: Own<'_>) -> Valid {
         *word |= !of(mask) & of(second);
     }
     valid
+}
+
+fn is_in(before: &Before<'_>, of: At, set: &Set, own: &mut Own<'_>) {
+    match set {
+        // Of a list of a request, nothing may be left that a value of this kind can be equal to.
+        set if set.is_empty() => own.truth.fill(0),
+        Set::Ints(items, index) => {
+            one_of(each(before.ints(of)), items, index.as_ref(), |int| int as u64, own.truth);
+        }
+        Set::Floats(items, index) => {
+            // Both zeros have the bits of the positive one.
+            let bits = |float: f64| (float + 0.0).to_bits();
+            one_of(each(before.floats(of)), items, index.as_ref(), bits, own.truth);
+        }
+        Set::Texts(_) => look_up(before, own.at, of, own.truth),
+    }
 }
 
 fn table<'v>(before: &Before<'v>, at: At) -> Option<&'v Table> {

@@ -1,4 +1,4 @@
-//! What is at hand while a node's chunk is computed: the chunks of the nodes before it, and room for its own masks.
+//! Access while a node's chunk is computed: the chunks of the nodes before it, and memory for its own masks.
 
 use anabranch_rows::Dictionary;
 
@@ -7,11 +7,12 @@ use super::frame::{Buffer, Leaf, State, Texts, Valid, Window, find};
 use super::graph::At;
 use super::kernels::{self, View};
 use super::scalar;
-use crate::value::Scalar;
+use crate::value::{Scalar, Values};
 
 /// The chunks of the nodes before this one.
 pub(super) struct Before<'v> {
     pub(super) code: &'v Code,
+    pub(super) params: &'v Values,
     pub(super) states: &'v [State<'v>],
     pub(super) valids: &'v [Valid],
     /// Whether columns were gathered into slots.
@@ -108,7 +109,7 @@ impl<'v> Before<'v> {
         }
     }
 
-    /// The truth values of a node, 64 rows a word.
+    /// The truth values of a node, 64 rows per word.
     pub(super) fn truth(&self, at: At) -> View<'v, u64> {
         let at = find(self.states, at);
         match &self.states[at] {
@@ -128,7 +129,7 @@ impl<'v> Before<'v> {
         }
     }
 
-    /// Which rows have a value at a node, 64 a word.
+    /// Which rows have a value at a node, 64 per word.
     pub(super) fn valid_words(&self, valid: Valid) -> View<'v, u64> {
         match valid {
             Valid::All => View::All(u64::MAX),

@@ -28,6 +28,11 @@ pub trait Compute: Send + Sync {
     /// About how long it takes for so many input rows.
     fn cost(&self, rows: usize) -> Duration;
 
+    /// About how long it takes before the first row, for this request: compiling its pattern, for example.
+    fn setup(&self, _call: &Call) -> Duration {
+        Duration::ZERO
+    }
+
     /// About how long it takes to copy or write so many values of columns that it adds to its first input, active rows
     /// or not (see [`Rows::values_to_extend`]).
     fn cost_to_extend(&self, _values: usize) -> Duration {
@@ -69,6 +74,18 @@ impl Form {
         Form::Compute(Arc::new(ComputeFn { nanos, run }))
     }
 
+    /// The same form, if it computes, with the time that a request makes it take before the first row.
+    #[must_use]
+    pub fn after<S>(self, setup: S) -> Form
+    where
+        S: Fn(&Call) -> Duration + Send + Sync + 'static,
+    {
+        match self {
+            Form::Compute(form) => Form::Compute(Arc::new(After { setup, form })),
+            wait => wait,
+        }
+    }
+
     /// A form that adds `columns` columns to its first input by calling `run`, which takes about `nanos` nanoseconds per
     /// active row. `run` gets the rows as [`Rows::to_extend`] gives them.
     pub fn extend<F>(nanos: f64, columns: usize, run: F) -> Form
@@ -103,6 +120,36 @@ where
 
     fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
         (self.run)(inputs, call, check)
+    }
+}
+
+struct After<S> {
+    setup: S,
+    form: Arc<dyn Compute>,
+}
+
+impl<S> Compute for After<S>
+where
+    S: Fn(&Call) -> Duration + Send + Sync,
+{
+    fn cost(&self, rows: usize) -> Duration {
+        self.form.cost(rows)
+    }
+
+    fn setup(&self, call: &Call) -> Duration {
+        (self.setup)(call) + self.form.setup(call)
+    }
+
+    fn cost_to_extend(&self, values: usize) -> Duration {
+        self.form.cost_to_extend(values)
+    }
+
+    fn makes(&self, rows: usize) -> usize {
+        self.form.makes(rows)
+    }
+
+    fn run(&self, inputs: &Inputs, call: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
+        self.form.run(inputs, call, check)
     }
 }
 

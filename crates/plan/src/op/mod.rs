@@ -233,14 +233,25 @@ impl Takes {
     }
 }
 
+/// The beginning of the names of ops for tests.
+const TEST_PREFIX: &str = "test::";
+
 /// The kinds of node there are.
 #[derive(Clone, Default)]
 pub struct Ops(Vec<Arc<dyn Op>>);
 
 impl Ops {
-    /// The ops that come along.
+    /// The ops that come along, those for tests (`test::*`) included.
     pub fn builtin() -> Ops {
         crate::ops::all()
+    }
+
+    /// The same without the ops for tests that take as much time as a plan says: `test::sleep` and `test::busy_cpu`.
+    /// `test::fixed_source` stays, since the budget of a request bounds its rows.
+    #[must_use]
+    pub fn without_test_ops(mut self) -> Ops {
+        self.0.retain(|op| !(op.spec().name.starts_with(TEST_PREFIX) && op.spec().distinct));
+        self
     }
 
     /// Adds an op, or replaces the one of the same name.

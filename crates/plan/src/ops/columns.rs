@@ -1,6 +1,6 @@
 //! Columns that ops make of other columns.
 
-use anabranch_rows::{Batch, Column, Dictionary, Kind, Rows, Text};
+use anabranch_rows::{Batch, Column, Dictionary, Key, Kind, Rows, Text};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 
@@ -29,7 +29,7 @@ pub(crate) fn constant(kind: Kind, value: Option<&Scalar>, len: usize) -> Column
 }
 
 /// The column with `values`, one an active row in their order, and null in the rows that are not active.
-pub(super) fn scattered(values: Column, rows: &Rows) -> Column {
+pub(crate) fn scattered(values: Column, rows: &Rows) -> Column {
     assert_eq!(values.len(), rows.len(), "a value an active row");
     if rows.is_dense() {
         return values;
@@ -39,6 +39,18 @@ pub(super) fn scattered(values: Column, rows: &Rows) -> Column {
         from[row] = Some(position);
     }
     values.gather_or_null(&from)
+}
+
+/// `rows` with nulls for the columns that only the other side has.
+pub(super) fn completed(rows: &Rows, missing: &[(Key, Kind)]) -> Rows {
+    if missing.is_empty() {
+        return rows.clone();
+    }
+    let rows = rows.to_extend();
+    let batch = rows.batch();
+    let nulls = missing.iter().map(|(key, kind)| (*key, Column::all_null(*kind, batch.len())));
+    let columns = batch.columns().iter().cloned().chain(nulls).collect();
+    rows.with_batch(Batch::with_columns(batch.ids().clone(), columns))
 }
 
 /// `rows` without the columns that are not in `keys`.

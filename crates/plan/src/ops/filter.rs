@@ -1,5 +1,7 @@
 //! `core::filter`: the rows for which a predicate holds.
 
+use std::sync::Arc;
+
 use super::input;
 use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes};
 
@@ -26,10 +28,16 @@ impl Op for Filter {
         let filter = node.pred("pred_id", schema)?;
         let takes = [Takes::passing(filter.keys().iter().copied())];
         let planned = Planned::new(schema.clone(), takes, move |_, _| {
-            Form::compute(filter.cost(), move |inputs, call, check| {
+            let filter = Arc::new(filter);
+            let setup = filter.has_setup().then(|| Arc::clone(&filter));
+            let form = Form::compute(filter.cost(), move |inputs, call, check| {
                 let rows = input(inputs, 0);
                 Ok(rows.with_active(filter.select(rows, &call.params, check)?))
-            })
+            });
+            match setup {
+                Some(filter) => form.after(move |call| filter.setup(&call.params)),
+                None => form,
+            }
         });
         Some(planned.by(Rule::Where("pred_id")))
     }

@@ -19,7 +19,7 @@ static SPEC: Spec = Spec {
     name: "test::fixed_source",
     doc: "Rows with the ids 1, 2, 3 and so on.",
     inputs: 0,
-    params: &[ParamSpec::optional("row_count", ParamKind::Int(1, 10_000_000), "how many; 1 if not given")],
+    params: &[ParamSpec::optional("row_count", ParamKind::Int(0, 10_000_000), "how many; 1 if not given")],
     writes: Effect::Keys(&[]),
     contract: Contract::Dense,
     mark: Mark::Inline,

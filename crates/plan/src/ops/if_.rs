@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_rows::{Key, Kind};
 
-use super::timeout::completed;
+use super::columns::completed;
 use super::{agreed, input};
 use crate::op::{
     Choice, Condition, Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned,

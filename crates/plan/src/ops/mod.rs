@@ -39,7 +39,7 @@ mod union;
 mod viewer;
 mod vm;
 
-pub(crate) use columns::{constant, fitted};
+pub(crate) use columns::{constant, fitted, scattered};
 pub(crate) use timeout::REGION;
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ pub(crate) fn all() -> Ops {
 const STRIDE: usize = 1024;
 
 /// The rows of the input at this place.
-fn input(inputs: &Inputs, at: usize) -> &Rows {
+pub(crate) fn input(inputs: &Inputs, at: usize) -> &Rows {
     inputs[at].as_ref().expect("a node runs after the inputs that it takes")
 }
 

@@ -1,7 +1,8 @@
 //! `core::timeout`: a region, all that runs only for its rows, which must be done in time or is stood in for.
 
-use anabranch_rows::{Batch, Column, Key, Kind, Rows};
+use anabranch_rows::{Key, Kind};
 
+use super::columns::completed;
 use super::{agreed, input};
 use crate::op::{
     Choice, Contract, Demand, Effect, Form, Mark, Node, Op, Planned, RowsNeeded, Sources, Spec, Takes, When,
@@ -48,16 +49,4 @@ impl Op for Timeout {
         };
         Some(Planned::new(schema, takes, build).choosing(Choice { when: When::InTime, then: 0, or }))
     }
-}
-
-/// `rows` with nulls for the columns that only the other side has.
-pub(super) fn completed(rows: &Rows, missing: &[(Key, Kind)]) -> Rows {
-    if missing.is_empty() {
-        return rows.clone();
-    }
-    let rows = rows.to_extend();
-    let batch = rows.batch();
-    let nulls = missing.iter().map(|(key, kind)| (*key, Column::all_null(*kind, batch.len())));
-    let columns = batch.columns().iter().cloned().chain(nulls).collect();
-    rows.with_batch(Batch::with_columns(batch.ids().clone(), columns))
 }

@@ -1,5 +1,7 @@
 //! `core::vm`: a column from an expression.
 
+use std::sync::Arc;
+
 use anabranch_rows::{Column, Kind, Rows};
 
 use super::input;
@@ -41,6 +43,13 @@ impl Op for Vm {
                 node.problem("out_key", what);
                 return None;
             }
+            Some(Kind::Int) if kind == Kind::Float && program.may_round() => {
+                let name = &entry.name;
+                let what = format!(
+                    "integers beyond 2^53 are rounded in the float key `{name}`; an int key keeps them"
+                );
+                node.warn("expr_id", what);
+            }
             None if !entry.nullable => {
                 node.warn("expr_id", format!("always null, but key `{}` is not nullable", entry.name));
             }
@@ -53,13 +62,19 @@ impl Op for Vm {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }
-            Form::extend(program.cost(), 1, move |rows, call, check| {
+            let program = Arc::new(program);
+            let setup = program.has_setup().then(|| Arc::clone(&program));
+            let form = Form::extend(program.cost(), 1, move |rows, call, check| {
                 let column = program.column(rows, &call.params, kind, check)?;
                 if let Some(name) = &not_null {
                     no_null(&column, rows, name)?;
                 }
                 Ok(rows.with_column(key, column))
-            })
+            });
+            match setup {
+                Some(program) => form.after(move |call| program.setup(&call.params)),
+                None => form,
+            }
         }))
     }
 }

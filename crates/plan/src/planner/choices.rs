@@ -36,6 +36,7 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
         open: Vec::new(),
         homes: vec![None; nodes.len()],
     };
+    let mut uses = uses(nodes, outputs);
     for (number, node) in nodes.iter().enumerate() {
         let Some(choice) = &node.choice else { continue };
         let is_region = matches!(choice.when, When::InTime);
@@ -49,8 +50,8 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             // The condition's own input is needed whichever side is taken.
             let shared = other.into_iter().chain(choice.on());
             let both = shared.into_iter().any(|other| node.inputs[other] == input);
-            let reached = reached_without(nodes, outputs, number, input);
-            if both || reached[input] {
+            let hanging = hanging(nodes, &mut uses, number, input);
+            if both || hanging.is_empty() {
                 if is_region && then {
                     sides.open.push(number);
                 }
@@ -58,9 +59,11 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             }
             // What chooses within a side comes before the one that it is a side of, so the first to come is the closest.
             let place = sides.list.len();
-            let hangs = |number: usize| !reached[number] && (!(node.alone && then) || number == input);
-            let hanging = sides.of.iter_mut().enumerate().filter(|(number, _)| hangs(*number));
-            hanging.for_each(|(_, side)| _ = side.get_or_insert(place));
+            for hanging in hanging {
+                if !(node.alone && then) || hanging == input {
+                    sides.of[hanging].get_or_insert(place);
+                }
+            }
             sides.list.push(Side { node: number, then, gated: !(is_region && then) });
         }
     }
@@ -97,18 +100,29 @@ impl Sides {
     }
 }
 
-/// Which nodes the outputs need if `node` did not have its input `without`.
-fn reached_without(nodes: &[PlanNode], outputs: &[usize], node: usize, without: usize) -> Vec<bool> {
-    let mut reached = vec![false; nodes.len()];
-    outputs.iter().for_each(|output| reached[*output] = true);
-    for number in (0..nodes.len()).rev() {
-        if reached[number] {
-            for input in &nodes[number].inputs {
-                if (number, *input) != (node, without) {
-                    reached[*input] = true;
-                }
+/// By node, how often it is an input or an output.
+fn uses(nodes: &[PlanNode], outputs: &[usize]) -> Vec<usize> {
+    let mut uses = vec![0; nodes.len()];
+    nodes.iter().flat_map(|node| &node.inputs).chain(outputs).for_each(|used| uses[*used] += 1);
+    uses
+}
+
+/// The nodes that no output would need if `node` did not have its input `without`. `uses` is left as it was.
+fn hanging(nodes: &[PlanNode], uses: &mut [usize], node: usize, without: usize) -> Vec<usize> {
+    let own = nodes[node].inputs.iter().filter(|input| **input == without).count();
+    uses[without] -= own;
+    let mut hanging = Vec::new();
+    let mut open = if uses[without] == 0 { vec![without] } else { Vec::new() };
+    while let Some(number) = open.pop() {
+        hanging.push(number);
+        for input in &nodes[number].inputs {
+            uses[*input] -= 1;
+            if uses[*input] == 0 {
+                open.push(*input);
             }
         }
     }
-    reached
+    hanging.iter().flat_map(|number| &nodes[*number].inputs).for_each(|input| uses[*input] += 1);
+    uses[without] += own;
+    hanging
 }

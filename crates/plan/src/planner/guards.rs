@@ -3,7 +3,7 @@
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use anabranch_text::{Problem, Problems};
 
-use super::Draft;
+use super::{Draft, order};
 use crate::compiled::{MadeColumn, StandIn};
 use crate::document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
 use crate::op::Demand;
@@ -16,25 +16,14 @@ use crate::value::Scalar;
 /// whether a node was added so.
 pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bool> {
     let count = document.nodes.len();
-    // By place: the region of a node that has one by now.
+    // By place: the region of a node that has one, or the node itself.
     let mut regions: Vec<usize> = (0..count).collect();
+    let mut fallbacks = Vec::new();
     for place in 0..count {
-        let node = &document.nodes[place];
+        let node = &mut document.nodes[place];
         let at = node.guard.fallbacks.iter().position(|fallback| matches!(fallback, Fallback::Node(_)));
         let Some(at) = at.filter(|_| node.op != REGION) else { continue };
         let Fallback::Node(other) = node.guard.fallbacks[at] else { unreachable!("just found") };
-        if needs(document, other, place) {
-            let what = format!("node `{}` needs this node itself", document.nodes[other].id);
-            problems.error(Problem::new(format!("{}, fallback", place_of(&document.nodes[place])), what));
-            continue;
-        }
-        let region = document.nodes.len();
-        regions[place] = region;
-        for node in &mut document.nodes {
-            node.inputs.iter_mut().filter(|input| **input == place).for_each(|input| *input = region);
-        }
-        document.outputs.iter_mut().filter(|output| **output == place).for_each(|output| *output = region);
-        let node = &mut document.nodes[place];
         let guard = Guard {
             timeout: None,
             fallbacks: node.guard.fallbacks.split_off(at),
@@ -43,14 +32,31 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
         let added = DocumentNode {
             id: format!("{}{ADDED}", node.id),
             op: REGION.to_owned(),
-            inputs: vec![place, regions[other]],
+            inputs: Vec::new(),
             args: Vec::new(),
             trace: None,
             guard,
             extended: false,
             sound: node.sound,
         };
+        regions[place] = document.nodes.len();
         document.nodes.push(added);
+        fallbacks.push((place, other));
+    }
+    let inputs = document.nodes.iter_mut().flat_map(|node| &mut node.inputs);
+    inputs.chain(&mut document.outputs).for_each(|input| *input = regions[*input]);
+    for (place, other) in &fallbacks {
+        document.nodes[regions[*place]].inputs = vec![*place, regions[*other]];
+    }
+    // All at once: to look for each of them would take a walk through the plan per fallback.
+    if order::inputs_first(document).len() < document.nodes.len() {
+        for (place, other) in fallbacks {
+            if needs(document, regions[other], regions[place]) {
+                let what = format!("node `{}` needs this node itself", document.nodes[other].id);
+                let place = format!("{}, fallback", place_of(&document.nodes[place]));
+                problems.error(Problem::new(place, what));
+            }
+        }
     }
     (0..document.nodes.len()).map(|place| place >= count).collect()
 }
@@ -145,21 +151,6 @@ pub(super) fn check(
 
 fn name(keys: &Keys, key: Key) -> String {
     keys.get(key).map_or_else(|| format!("key {key}"), |entry| entry.name.clone())
-}
-
-impl Range {
-    fn has(&self, value: &Scalar) -> bool {
-        match value {
-            Scalar::Int(value) => self.holds(*value as f64),
-            Scalar::Float(value) => self.holds(*value),
-            Scalar::Bool(_) | Scalar::Text(_) => false,
-        }
-    }
-
-    /// Whether a value lies in it.
-    pub(crate) fn holds(&self, value: f64) -> bool {
-        (self.least..=self.most).contains(&value)
-    }
 }
 
 /// The columns of its output that a node makes itself: those that it does not just pass on.

@@ -5,6 +5,7 @@
 
 mod order;
 mod equal;
+mod early;
 mod demand;
 mod choices;
 mod guards;
@@ -60,17 +61,35 @@ struct Draft {
     planned: Planned,
     /// By place in the document; after merging, those that stand for them.
     inputs: Vec<usize>,
+    part: Part,
+}
+
+/// The part of a node that was split in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It was not split.
+    Whole,
+    /// The reads, made with earlier rows.
+    Early,
+    /// The columns that were read, put on the node's own rows.
+    Attached,
 }
 
 /// Compiles the text of a plan. A plan comes back only when `problems` got no error.
 pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Problems) -> Option<Compiled> {
     let mut document = Document::read(text, with.ops, with.registries, problems)?;
     let added = guards::expand(&mut document, problems);
-    let document = document;
-    let order = order::inputs_first(&document);
+    let mut order = order::inputs_first(&document);
     let files = Files::new(with.files);
     let mut drafts = draft(&document, &order, with, &files, problems)?;
-    let same = equal::merge(&document, &order, &mut drafts);
+    let mut same = equal::merge(&document, &order, &mut drafts);
+    early::split(early::Plan {
+        document: &mut document,
+        order: &mut order,
+        drafts: &mut drafts,
+        same: &mut same,
+    });
+    let document = document;
     let outputs: Vec<usize> = document.outputs.iter().map(|place| same[*place]).collect();
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
@@ -90,7 +109,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         number[place] = builder.nodes.len();
         let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
         builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
-        builder.nodes[number[place]].alone = added[place];
+        builder.nodes[number[place]].alone = added.get(place).is_some_and(|added| *added);
     }
     for (place, node) in document.nodes.iter().enumerate() {
         if same[place] != place && live[same[place]] {
@@ -182,7 +201,7 @@ fn draft(
                 "an op says what it takes of each input"
             );
             let inputs = used(&planned, &node.inputs);
-            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs });
+            drafts[place] = Some(Draft { op: Arc::clone(op), planned, inputs, part: Part::Whole });
         }
     }
     if !problems.is_fine() {
@@ -262,7 +281,14 @@ impl Builder<'_> {
         // Of two inputs nobody knows which the rows would have been.
         let chooses = matches!(&draft.planned.choice, Some(Choice { when: When::Holds(_), .. }));
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes) && !chooses;
-        let carries = carries(&draft.planned);
+        let mut carries = carries(&draft.planned);
+        match draft.part {
+            Part::Whole => {}
+            // Rows come through the node itself.
+            Part::Early => carries[0] = false,
+            Part::Attached => carries[1] = false,
+        }
+        let early = draft.part == Part::Early;
         let Draft { op, planned, .. } = draft;
         let remembering = node.guard.fallbacks.iter().any(|it| matches!(it, Fallback::Stale(_)));
         self.sources.begin(self.nodes.len(), remembering);
@@ -282,6 +308,7 @@ impl Builder<'_> {
             passes,
             made,
             alone: false,
+            early,
             about: About {
                 also: Vec::new(),
                 trace: node.trace.clone(),

@@ -3,7 +3,7 @@
 use anabranch_rows::{Key, Kind};
 use anabranch_text::{Problem, Problems};
 
-use super::entries::{Feature, KeyEntry, KeyKind, Keys, ParamEntry, Params, Status};
+use super::entries::{Feature, KeyEntry, KeyKind, Keys, ParamEntry, Params, Shape, Status};
 use super::tables::{self, File, Unique};
 use crate::fields::Fields;
 use crate::json::show;
@@ -15,6 +15,15 @@ const STATUSES: [(&str, Status); 3] =
 const KINDS: [(&str, Kind); 4] =
     [("int", Kind::Int), ("float", Kind::Float), ("string", Kind::Text), ("bool", Kind::Bool)];
 
+const PARAM_TYPES: [(&str, (Kind, Shape)); 6] = [
+    ("int", (Kind::Int, Shape::One)),
+    ("float", (Kind::Float, Shape::One)),
+    ("string", (Kind::Text, Shape::One)),
+    ("bool", (Kind::Bool, Shape::One)),
+    ("int_list", (Kind::Int, Shape::List)),
+    ("string_list", (Kind::Text, Shape::List)),
+];
+
 const KEY_KINDS: [(&str, KeyKind); 5] = [
     ("int", KeyKind::Column(Kind::Int)),
     ("float", KeyKind::Column(Kind::Float)),
@@ -23,7 +32,7 @@ const KEY_KINDS: [(&str, KeyKind); 5] = [
     ("feature_bundle", KeyKind::FeatureBundle),
 ];
 
-/// What all three say of themselves.
+/// The fields that keys, parameters and features share.
 struct Common {
     name: Option<String>,
     nullable: Option<bool>,
@@ -164,20 +173,28 @@ pub(super) fn params(file: File<'_>, problems: &mut Problems) -> Params {
     let (mut numbers, mut names) = (Unique::default(), Unique::default());
     let mut entries = tables::read(file, "param", problems, |fields| {
         let id = number(fields, "param_id", &mut numbers);
-        let kind = fields.required_choice("type", &KINDS);
+        let kind = fields.required_choice("type", &PARAM_TYPES);
         let common = common(fields);
         if let Some(name) = &common.name {
             names.claim(fields, "name", name);
         }
         let default = match kind {
-            Some(kind) => default(fields, kind),
+            Some((kind, Shape::One)) => default(fields, kind),
+            Some((_, Shape::List)) => {
+                if fields.raw("default").is_some() {
+                    fields.error("default", "a list has none: it is null unless a request sets it");
+                }
+                None
+            }
             None => fields.raw("default").and(None),
         };
+        let (kind, shape) = kind.unzip();
         Some(ParamEntry {
             id: id?,
             index: 0,
             name: common.name?,
             kind: kind?,
+            shape: shape?,
             nullable: common.nullable?,
             status: common.status,
             allow_read: common.allow_read,

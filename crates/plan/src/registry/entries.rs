@@ -1,4 +1,4 @@
-//! What the registries hold.
+//! The contents of the registries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::bounds::Bounds;
 use crate::value::Scalar;
 
 /// All registries of an environment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Registries {
     /// Columns.
     pub keys: Keys,
@@ -22,7 +22,7 @@ pub struct Registries {
     pub features: Vec<Feature>,
     /// Extensions that plans may require.
     pub capabilities: Vec<Capability>,
-    /// Where rows come from.
+    /// The stores.
     pub endpoints: Endpoints,
     /// Rules for plans.
     pub limits: Limits,
@@ -39,25 +39,25 @@ pub struct KeyEntry {
     pub key: Key,
     /// Its name.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub kind: KeyKind,
-    /// Whether rows may lack it.
+    /// True if a row may have no value.
     pub nullable: bool,
-    /// Whether it may be used.
+    /// Its status.
     pub status: Status,
-    /// Whether plans may read it.
+    /// True if plans may read it.
     pub allow_read: bool,
-    /// Whether plans may write it.
+    /// True if plans may write it.
     pub allow_write: bool,
-    /// What stands for a missing value, where one is asked for.
+    /// The value that stands for a missing one.
     pub default: Option<Scalar>,
     /// The key to use instead.
     pub replaced_by: Option<Key>,
-    /// What it means.
+    /// A sentence for people.
     pub doc: String,
 }
 
-/// What a key's values are.
+/// The type of a key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// A kind that columns have.
@@ -66,14 +66,14 @@ pub enum KeyKind {
     FeatureBundle,
 }
 
-/// Whether an entry may be used.
+/// The status of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Yes.
+    /// It may be used.
     Active,
-    /// Yes, but not for long.
+    /// It may be used, with a warning.
     Deprecated,
-    /// No.
+    /// It may not be used.
     Blocked,
 }
 
@@ -111,20 +111,45 @@ pub struct ParamEntry {
     pub index: usize,
     /// Its name in requests.
     pub name: String,
-    /// What its values are.
+    /// The kind of its value, or of the items of its list.
     pub kind: Kind,
-    /// Whether a request may set it to null.
+    /// One value, or a list.
+    pub shape: Shape,
+    /// True if a request may set it to null.
     pub nullable: bool,
-    /// Whether it may be used.
+    /// Its status.
     pub status: Status,
-    /// Whether plans may read it.
+    /// True if plans may read it.
     pub allow_read: bool,
-    /// Whether requests may set it.
+    /// True if requests may set it.
     pub allow_write: bool,
-    /// Its value in requests that do not set it.
+    /// Its value in requests that do not set it; a list that is not set is null.
     pub default: Option<Scalar>,
-    /// What it means.
+    /// A sentence for people.
     pub doc: String,
+}
+
+/// The shape of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One value.
+    One,
+    /// A list of values.
+    List,
+}
+
+impl ParamEntry {
+    /// The name of its type in `params.toml`.
+    pub fn type_name(&self) -> &'static str {
+        match (self.shape, self.kind) {
+            (Shape::List, Kind::Text) => "string_list",
+            (Shape::List, _) => "int_list",
+            (Shape::One, Kind::Int) => "int",
+            (Shape::One, Kind::Float) => "float",
+            (Shape::One, Kind::Bool) => "bool",
+            (Shape::One, Kind::Text) => "string",
+        }
+    }
 }
 
 /// The registered parameters.
@@ -160,7 +185,7 @@ pub struct Feature {
     pub stage: String,
     /// Its name within the stage.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub kind: Kind,
 }
 
@@ -169,13 +194,13 @@ pub struct Feature {
 pub struct Capability {
     /// Its name in plans.
     pub id: String,
-    /// Whether plans may require it.
+    /// True if plans may require it.
     pub supported: bool,
     /// The shape of its payload; `None` allows no payload.
     pub payload: Option<Payload>,
 }
 
-/// What speaks behind an endpoint.
+/// The protocol of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndpointKind {
     /// Redis.
@@ -202,11 +227,11 @@ pub struct Endpoint {
     pub id: String,
     /// Its name for people.
     pub name: String,
-    /// What speaks there.
+    /// Its protocol.
     pub kind: EndpointKind,
-    /// Where.
+    /// The host.
     pub host: String,
-    /// Where on the host.
+    /// The port.
     pub port: u16,
     /// Trips in flight at a time.
     pub max_inflight: Option<u32>,
@@ -243,9 +268,9 @@ impl Endpoints {
 /// Rules for plans.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// What a plan's name looks like.
+    /// The pattern of plan names.
     pub plan_name: Regex,
-    /// What a node's id looks like.
+    /// The pattern of node ids.
     pub node_id: Regex,
     /// The widest fan-out.
     pub max_fanout: u32,

@@ -13,7 +13,7 @@ mod load;
 
 pub use entries::{
     Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits, ParamEntry,
-    Params, Registries, Status,
+    Params, Registries, Shape, Status,
 };
 pub use limits::BoundsSettings;
 pub(crate) use limits::bounds;

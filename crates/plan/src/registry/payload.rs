@@ -1,4 +1,4 @@
-//! What may stand in an extension: the part of JSON Schema that capabilities use.
+//! The payloads of extensions: the part of JSON Schema that capabilities use.
 
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
@@ -11,11 +11,11 @@ use crate::json::{self, show};
 pub struct Payload {
     properties: Vec<(String, Option<PayloadType>)>,
     required: Vec<String>,
-    /// Whether fields that are no property are refused.
+    /// True if only fields that are properties are allowed.
     closed: bool,
 }
 
-/// What a field of a payload may be.
+/// The type of a field of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadType {
     /// True or false.

@@ -4,6 +4,7 @@ mod candidates;
 mod user;
 
 use std::fmt;
+use std::sync::Arc;
 
 use anabranch_rows::{Kind, Rows};
 use anabranch_text::{Problems, quote, size};
@@ -11,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::json::{self, show, whole};
-use crate::registry::{ParamEntry, Params, Registries, Status};
-use crate::value::{Scalar, Values};
+use crate::registry::{ParamEntry, Params, Registries, Shape, Status};
+use crate::value::{List, Scalar, Values};
 
 pub use user::UserId;
 
@@ -96,7 +97,7 @@ impl Request {
     /// A request without parameters, for tests that need no registry.
     #[cfg(test)]
     pub(crate) fn bare(user: i64) -> Request {
-        let values = RequestValues { user: user.into(), params: Box::default(), candidates: None };
+        let values = RequestValues { user: user.into(), params: Values::default(), candidates: None };
         Request { request_id: None, plan: None, warnings: Vec::new(), values }
     }
 
@@ -148,6 +149,10 @@ impl Request {
         registries: &Registries,
     ) -> Result<(), RequestError> {
         let entry = settable(name, &registries.params).map_err(RequestError::overrides)?;
+        if entry.shape == Shape::List && value.is_some() {
+            let what = format!("`{name}` must be {}, not one value; `set_list` takes it", describe(entry));
+            return Err(RequestError::overrides(what));
+        }
         let fits = match (&value, entry.kind) {
             (None, _) => entry.nullable,
             (Some(Scalar::Float(value)), _) if !value.is_finite() => false,
@@ -162,6 +167,29 @@ impl Request {
             (Some(Scalar::Int(value)), Kind::Float) => Some(Scalar::Float(value as f64)),
             (value, _) => value,
         };
+        Ok(())
+    }
+
+    /// Sets a parameter that is a list; `None` is null.
+    pub fn set_list(
+        &mut self,
+        name: &str,
+        list: Option<List>,
+        registries: &Registries,
+    ) -> Result<(), RequestError> {
+        let entry = settable(name, &registries.params).map_err(RequestError::overrides)?;
+        let fits = match &list {
+            None => entry.nullable,
+            Some(list) => list.kind() == entry.kind && list.len() <= List::MOST_ITEMS,
+        };
+        if !fits || entry.shape != Shape::List {
+            let found = list.map_or("null".to_owned(), |list| format!("a list of {} values", list.len()));
+            return Err(RequestError::overrides(format!(
+                "`{name}` must be {}, not {found}",
+                describe(entry)
+            )));
+        }
+        self.values.params.set_list(entry.index, list.map(Arc::new));
         Ok(())
     }
 
@@ -235,10 +263,14 @@ impl Request {
     ) -> Result<(), RequestError> {
         let mut wrong = Vec::new();
         for (name, value) in overrides {
-            match settable(name, params).and_then(|entry| Ok((entry, scalar(entry, value)?))) {
-                Ok((entry, scalar)) => self.values.params[entry.index] = scalar,
-                Err(what) => wrong.push(what),
-            }
+            let entry = settable(name, params);
+            let set = entry.and_then(|entry| match entry.shape {
+                Shape::One => Ok(self.values.params[entry.index] = scalar(entry, value)?),
+                Shape::List => {
+                    Ok(self.values.params.set_list(entry.index, list(entry, value)?.map(Arc::new)))
+                }
+            });
+            wrong.extend(set.err());
         }
         if wrong.is_empty() { Ok(()) } else { Err(RequestError::overrides(wrong.join("; "))) }
     }
@@ -278,7 +310,36 @@ fn scalar(entry: &ParamEntry, value: &Value) -> Result<Option<Scalar>, String> {
     Ok(Some(scalar))
 }
 
+/// The list that a request gives a parameter.
+fn list(entry: &ParamEntry, value: &Value) -> Result<Option<List>, String> {
+    if value.is_null() && entry.nullable {
+        return Ok(None);
+    }
+    let wrong = |found: String| format!("{} must be {}, not {found}", quote(&entry.name), describe(entry));
+    let items = value.as_array().ok_or_else(|| wrong(show(value)))?;
+    if items.len() > List::MOST_ITEMS {
+        return Err(wrong(format!("a list of {}", items.len())));
+    }
+    let of_item = |at: usize| wrong(format!("{} as item {}", show(&items[at]), at + 1));
+    let each = items.iter().enumerate();
+    Ok(Some(match entry.kind {
+        Kind::Text => {
+            let text = |(at, item): (usize, &Value)| item.as_str().map(Arc::from).ok_or_else(|| of_item(at));
+            List::texts(each.map(text).collect::<Result<Vec<Arc<str>>, _>>()?)
+        }
+        _ => {
+            let int = |(at, item): (usize, &Value)| whole(item).ok_or_else(|| of_item(at));
+            List::ints(each.map(int).collect::<Result<Vec<i64>, _>>()?)
+        }
+    }))
+}
+
 fn describe(entry: &ParamEntry) -> String {
+    if entry.shape == Shape::List {
+        let items = if entry.kind == Kind::Text { "strings" } else { "ints of 64 bits" };
+        let null = if entry.nullable { " or null" } else { "" };
+        return format!("a list of at most {} {items}{null}", List::MOST_ITEMS);
+    }
     let kind = match entry.kind {
         Kind::Int => "an int of 64 bits",
         Kind::Float => "a finite float",

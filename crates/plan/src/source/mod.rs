@@ -23,6 +23,7 @@ mod values;
 mod memory;
 mod redis;
 mod http;
+pub mod decoders;
 
 pub(crate) use hedge::Hedging;
 pub use hedge::{Hedge, HedgeCounts};
@@ -30,7 +31,7 @@ pub use http::{Http, HttpConfig};
 pub use layers::{Reader, Sources};
 pub use memory::{Fault, Memory, MemoryData};
 pub use pattern::{Part, Pattern};
-pub use redis::{Redis, RedisConfig, RedisTls, seed};
+pub use redis::{Redis, RedisConfig, RedisCounts, RedisTls, seed};
 pub(crate) use remember::{StaleReads, StaleStore, StaleUse};
 pub use share::Shared;
 
@@ -236,6 +237,20 @@ pub enum Data {
     Columns(Vec<Column>),
     /// For [`Read::List`] and [`Read::Scored`].
     Lists(Lists),
+}
+
+impl Data {
+    /// Checks that there are so many rows, and that lists are as long as they say.
+    fn assert_rows(&self, rows: usize) {
+        match self {
+            Data::Columns(columns) => assert!(columns.iter().all(|column| column.len() == rows)),
+            Data::Lists(lists) => {
+                assert_eq!(lists.lens.len(), rows);
+                assert_eq!(lists.lens.iter().map(|len| *len as usize).sum::<usize>(), lists.ids.len());
+                assert!(lists.scores.as_ref().is_none_or(|scores| scores.len() == lists.ids.len()));
+            }
+        }
+    }
 }
 
 /// Lists of ids, one a key, one after the other.

@@ -170,6 +170,9 @@ fn placeholder(
     if let Some(name) = name.strip_prefix('$') {
         let param =
             params.named(name).ok_or_else(|| format!("`{{${name}}}`: there is no parameter `{name}`"))?;
+        if param.shape == registry::Shape::List {
+            return Err(format!("`{{${name}}}`: parameter `{name}` is a list, and a key takes one value"));
+        }
         return Ok(Part::Param(param.index));
     }
     let entry = keys.named(name).ok_or_else(|| format!("`{{{name}}}`: there is no key `{name}`"))?;

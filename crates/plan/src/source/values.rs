@@ -46,16 +46,21 @@ impl Values {
         self.len += 1;
     }
 
-    /// Adds a row; `false`, and nothing is added, when `text` is no value of the kind.
+    /// Adds a row; `false`, and nothing is added, when `text` is not a value of the kind.
     #[must_use]
     pub(super) fn push(&mut self, text: &str) -> bool {
+        self.push_bytes(text.as_bytes())
+    }
+
+    /// The same for bytes, which must be UTF-8.
+    #[must_use]
+    pub(super) fn push_bytes(&mut self, text: &[u8]) -> bool {
         let pushed = match &mut self.slots {
-            Slots::Int(values) => int(text).map(|value| values.push(value)),
-            Slots::Float(values) => float(text).map(|value| values.push(value)),
+            Slots::Int(values) => int_of(text).map(|value| values.push(value)),
+            Slots::Float(values) => float_of(text).map(|value| values.push(value)),
             Slots::Bool(values) => bool(text).map(|value| values.push(value)),
             Slots::Text(codes, interner) => {
-                codes.push(interner.intern(text));
-                Some(())
+                str::from_utf8(text).ok().map(|text| codes.push(interner.intern(text)))
             }
         };
         self.len += usize::from(pushed.is_some());
@@ -81,36 +86,55 @@ impl Values {
 
 /// A whole number in decimal, all of the text.
 pub(super) fn int(text: &str) -> Option<i64> {
-    if text.starts_with('+') { None } else { text.parse().ok() }
+    int_of(text.as_bytes())
+}
+
+/// The same for bytes.
+pub(super) fn int_of(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'-', digits @ ..] if digits.len() < 19 => plain_digits(digits).map(|value| -value),
+        [b'+', ..] => None,
+        _ if text.len() < 19 => plain_digits(text),
+        _ => str::from_utf8(text).ok()?.parse().ok(),
+    }
+}
+
+/// The number that 1 to 18 digits make.
+#[inline]
+pub(super) fn plain_digits(digits: &[u8]) -> Option<i64> {
+    let mut value: i64 = 0;
+    let mut others = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        others |= u8::from(digit > 9);
+        value = i64::wrapping_add(value.wrapping_mul(10), i64::from(digit));
+    }
+    (others == 0 && !digits.is_empty()).then_some(value)
 }
 
 /// A finite number, all of the text.
 pub(super) fn float(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|value: &f64| value.is_finite())
+    float_of(text.as_bytes())
 }
 
-fn bool(text: &str) -> Option<bool> {
+/// The same for bytes.
+pub(super) fn float_of(text: &[u8]) -> Option<f64> {
+    let value: f64 = str::from_utf8(text).ok()?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+fn bool(text: &[u8]) -> Option<bool> {
     match text {
-        "true" | "1" => Some(true),
-        "false" | "0" => Some(false),
+        b"true" | b"1" => Some(true),
+        b"false" | b"0" => Some(false),
         _ => None,
     }
 }
 
-/// Whether `text` is a value of `kind`.
-pub(super) fn is(kind: Kind, text: &str) -> bool {
-    match kind {
-        Kind::Int => int(text).is_some(),
-        Kind::Float => float(text).is_some(),
-        Kind::Bool => bool(text).is_some(),
-        Kind::Text => true,
-    }
-}
-
-/// What the items of lists look like, for messages.
+/// The form of the items of lists, for messages.
 pub(super) const AN_ID: &str = "an id (a 64-bit integer)";
 
-/// What a value of `kind` looks like, for messages.
+/// The form of a value of `kind`, for messages.
 pub(super) fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Int => "a 64-bit integer",
@@ -120,7 +144,7 @@ pub(super) fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// What a JSON value is in a store.
+/// A JSON value as a store has it.
 pub(super) enum Json<'a> {
     Null,
     /// A string's characters; a number or a truth value as it is written.

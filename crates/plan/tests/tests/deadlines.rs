@@ -205,7 +205,7 @@ fn a_region_is_stood_in_for_as_a_whole() {
     let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
     let (answer, took) = run(&sim, &plan, 100);
     let error = answer.unwrap_err().to_string();
-    assert_eq!(error, "node `suggested` (timeout): was not done in time; late: `media_r` (timeout)");
+    assert_eq!(error, "node `suggested` (core::timeout): was not done in time; late: `media_r` (timeout)");
     assert_eq!(took, millis(9 + 30));
 }
 

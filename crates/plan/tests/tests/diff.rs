@@ -104,7 +104,7 @@ fn other_fields_shorter_lists_and_other_ways_will_do() {
     let reason = &longer.captures.reasons[0].reason;
     assert_eq!(
         reason,
-        "the second plan: node `f` reads what was not captured: ep_0001, `LRANGE follow:{id}`"
+        "the second plan: node `f` reads what was not captured: store_ep_0001, `LRANGE follow:{id}`"
     );
     let other = compare(None, &plan(4, json!(["likes", "title"]), 1001), &captures);
     // Who follows nobody reads no fields.

@@ -5,6 +5,7 @@ use anabranch_plan::{
     Registries, Spec, plan_info,
 };
 use expect_test::{Expect, expect};
+use serde_json::json;
 
 /// An op that is never run.
 struct Fake(Spec);
@@ -148,7 +149,12 @@ fn text_that_is_no_plan() {
         "{\"nodes\": [],\n \"a\": {\"x\": 1, \"x\": 2}}",
         expect!["line 2, column 18: not a JSON plan: field `x` is there twice"],
     );
-    check(&"[".repeat(1000), expect!["line 1, column 128: not a JSON plan: recursion limit exceeded"]);
+    check(
+        &"[".repeat(1000),
+        expect![
+            "line 1, column 301: not a JSON plan: nested deeper than 300 levels; an expression may have 256 of them"
+        ],
+    );
     check(
         &plan(SOURCE, ",\"outputs\":[\"s\"],\"x\":1e999"),
         expect!["line 1, column 119: not a JSON plan: number out of range"],
@@ -463,7 +469,7 @@ fn tables() {
     check(
         &plan(&nodes, tables),
         expect![[r#"
-            expr_table.e1.op: unknown expression op `wat` (there are neg, abs, log, exp, lower, upper, add, sub, mul, div, min, max, pow, coalesce, const_number, const_null, const_string, const_bool, key_ref, param_ref, clamp, if)
+            expr_table.e1.op: unknown expression op `wat` (there are neg, abs, log, exp, floor, ceil, round, length, lower, upper, add, sub, mul, div, mod, min, max, pow, coalesce, const_number, const_null, const_string, const_bool, key_ref, param_ref, clamp, if, now, hash)
             pred_table.p1: a predicate is an object, not 7"#]],
     );
 }
@@ -537,4 +543,23 @@ fn info() {
     .assert_eq(&serde_json::to_string_pretty(&info).unwrap());
     let info = plan_info(&parse(&plan(SOURCE, r#","outputs":["s"]"#)).0.unwrap(), &ops(), &registries());
     assert_eq!(info["capabilities_digest"], "");
+}
+
+/// A sum of 130 terms leans to the left, 130 levels deep.
+#[test]
+fn a_long_sum_loads_and_a_longer_one_is_refused_with_our_limit() {
+    let sum = |terms: usize| {
+        let mut sum = json!({"op": "const_number", "value": 1});
+        for _ in 1..terms {
+            sum = json!({"op": "add", "a": sum, "b": {"op": "const_number", "value": 1}});
+        }
+        plan(SOURCE, &format!(",\"outputs\":[\"s\"],\"expr_table\":{{\"e\":{sum}}}"))
+    };
+    let errors = |text: &str| parse(text).1.to_string();
+    assert_eq!(errors(&sum(130)), "");
+    assert_eq!(errors(&sum(256)), "");
+    let refused = "an expression may be nested 256 levels deep; this one is deeper \
+                   (compute a part of it in a column of its own first)";
+    assert_eq!(errors(&sum(257)), format!("expr_table.e: {refused}"));
+    assert!(errors(&sum(400)).ends_with("an expression may have 256 of them"), "{}", errors(&sum(400)));
 }

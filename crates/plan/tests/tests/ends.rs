@@ -9,7 +9,7 @@ use anabranch_engine::clock::Clock;
 use anabranch_plan::source::{
     Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source,
 };
-use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request};
+use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request, Scalar};
 use anabranch_rows::Key;
 use anabranch_testkit::{FakeServer, Sim, thread_cpu_time};
 use futures_util::future::{Either, join_all, select};
@@ -206,6 +206,31 @@ fn much_work_goes_to_the_pool_wherever_its_rows_come_from() {
     let (answer, _) = run(&sim, &plan(&engine, &nodes, "best", json!({"expr_table": {"half": half}})));
     assert_eq!(answer.unwrap().outputs[0].ids().collect::<Vec<_>>(), [1_000_000, 999_999, 999_998]);
     assert!(sim.jobs_begun() > 0, "a million rows were scored in place");
+}
+
+/// A pattern is compiled once; the request that brings it first waits for a thread of the pool, the worker does not.
+#[test]
+fn a_pattern_of_a_request_is_compiled_on_the_pool() {
+    let sim = Sim::new(1);
+    let engine = engine(&sim, Arc::new(Slow::new(sim.clock())));
+    let nodes = [
+        node("source", "test::fixed_source", &[], json!({"row_count": 3})),
+        node("named", "core::vm", &["source"], json!({"out_key": 3001, "expr_id": "name"})),
+        node("kept", "core::filter", &["named"], json!({"pred_id": "named"})),
+    ];
+    let tables = json!({
+        "expr_table": {"name": {"op": "const_string", "value": "US"}},
+        "pred_table": {"named": {"op": "regex", "key_id": 3001, "pattern": {"kind": "param", "param_id": 2}}},
+    });
+    let plan = plan(&engine, &nodes, "kept", tables);
+    let ask = || {
+        let mut request = Request::new(1, engine.registries());
+        request.set("pattern", Some(Scalar::Text("^U".into())), engine.registries()).unwrap();
+        let answer = sim.block_on(plan.run(request)).unwrap();
+        assert_eq!(answer.candidates().count(), 3);
+        sim.jobs_begun()
+    };
+    assert_eq!((ask(), ask()), (1, 1), "compiled by a job, and then kept");
 }
 
 /// The commands of a hundred and more requests are all sent before the first is answered, from one thread.

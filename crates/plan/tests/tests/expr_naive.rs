@@ -36,11 +36,12 @@ pub(crate) fn kind(expr: &Expr) -> Option<Kind> {
         },
         Expr::Param(name) => Some([Kind::Float, Kind::Int, Kind::Text, Kind::Bool][id(name) as usize - 1]),
         Expr::Unary(Unary::Lower | Unary::Upper, _) => Some(Kind::Text),
+        Expr::Unary(Unary::Length, _) | Expr::Hash(..) => Some(Kind::Int),
         Expr::Binary(Binary::Coalesce, a, b) | Expr::If(_, a, b) => match (kind(a), kind(b)) {
             (Some(Kind::Int), Some(Kind::Float)) => Some(Kind::Float),
             (a, b) => a.or(b),
         },
-        Expr::Unary(..) | Expr::Binary(..) | Expr::Clamp(_) => Some(Kind::Float),
+        Expr::Unary(..) | Expr::Binary(..) | Expr::Clamp(_) | Expr::Now => Some(Kind::Float),
     }
 }
 
@@ -73,6 +74,12 @@ impl Row<'_> {
                 let text = if *op == Unary::Lower { text.to_lowercase() } else { text.to_uppercase() };
                 Some(Scalar::Text(Arc::from(text)))
             }
+            Expr::Unary(Unary::Length, x) => match self.expr(x)? {
+                Scalar::Text(text) => Some(Scalar::Int(text.chars().count() as i64)),
+                other => panic!("{other:?} is no string"),
+            },
+            Expr::Now => Some(Scalar::Float(self.params.now())),
+            Expr::Hash(seed, x) => Some(Scalar::Int(hash(*seed, &self.expr(x)?))),
             Expr::Unary(op, x) => {
                 let x = number(x)?;
                 Some(Scalar::Float(match op {
@@ -80,6 +87,9 @@ impl Row<'_> {
                     Unary::Abs => x.abs(),
                     Unary::Exp => x.exp(),
                     Unary::Log if x > 0.0 => x.ln(),
+                    Unary::Floor => -(-x).ceil(),
+                    Unary::Ceil => -(-x).floor(),
+                    Unary::Round => (x.abs() + 0.5).floor().min(x.abs().ceil()).copysign(x),
                     _ => return None,
                 }))
             }
@@ -124,6 +134,13 @@ impl Row<'_> {
                 found
                     .is_some_and(|value| list.iter().any(|item| order(&value, item) == Some(Ordering::Equal)))
             }
+            Pred::InParam(value, name) => {
+                let Some(list) = self.params.list(id(name) as usize - 1) else { return false };
+                let found = self.expr(value);
+                let equal =
+                    |value: &Scalar| list.items().any(|item| order(value, &item) == Some(Ordering::Equal));
+                found.is_some_and(|value| equal(&value))
+            }
             Pred::Regex { text, pattern, ignore_case } => {
                 let Some(Scalar::Text(text)) = self.expr(text) else { return false };
                 let pattern = match pattern {
@@ -147,6 +164,8 @@ fn arithmetic(op: Binary, a: f64, b: f64) -> Option<f64> {
         Binary::Mul => a * b,
         Binary::Div if b == 0.0 => return None,
         Binary::Div => a / b,
+        Binary::Mod if b == 0.0 || (a % b).is_nan() => return None,
+        Binary::Mod => a % b,
         Binary::Min if a.is_nan() || a < b => a,
         Binary::Max if a.is_nan() || a > b => a,
         Binary::Min | Binary::Max => b,
@@ -154,6 +173,47 @@ fn arithmetic(op: Binary, a: f64, b: f64) -> Option<f64> {
         Binary::Pow => a.powf(b),
         Binary::Coalesce => unreachable!("no arithmetic"),
     })
+}
+
+/// XXH64 of fewer than 32 bytes, step by step; its upper 53 bits.
+fn hash(seed: i64, value: &Scalar) -> i64 {
+    const P1: u64 = 11_400_714_785_074_694_791;
+    const P2: u64 = 14_029_467_366_897_019_727;
+    const P3: u64 = 1_609_587_929_392_839_161;
+    const P4: u64 = 9_650_029_242_287_828_579;
+    const P5: u64 = 2_870_177_450_012_600_261;
+    let bytes = match value {
+        Scalar::Int(int) => int.to_le_bytes().to_vec(),
+        Scalar::Float(float)
+            if *float as i64 as f64 == *float && *float < 9.3e18 && *float != 2f64.powi(63) =>
+        {
+            (*float as i64).to_le_bytes().to_vec()
+        }
+        Scalar::Float(float) => float.to_bits().to_le_bytes().to_vec(),
+        Scalar::Text(text) => text.as_bytes().to_vec(),
+        Scalar::Bool(_) => panic!("no hash"),
+    };
+    let mut hash = (seed as u64).wrapping_add(P5).wrapping_add(bytes.len() as u64);
+    let mut at = 0;
+    let number = |at: usize, len: usize| {
+        bytes[at..at + len].iter().rev().fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+    };
+    while at + 8 <= bytes.len() {
+        hash ^= number(at, 8).wrapping_mul(P2).rotate_left(31).wrapping_mul(P1);
+        hash = hash.rotate_left(27).wrapping_mul(P1).wrapping_add(P4);
+        at += 8;
+    }
+    if at + 4 <= bytes.len() {
+        hash = (hash ^ number(at, 4).wrapping_mul(P1)).rotate_left(23).wrapping_mul(P2).wrapping_add(P3);
+        at += 4;
+    }
+    while at < bytes.len() {
+        hash = (hash ^ number(at, 1).wrapping_mul(P5)).rotate_left(11).wrapping_mul(P1);
+        at += 1;
+    }
+    hash = (hash ^ hash >> 33).wrapping_mul(P2);
+    hash = (hash ^ hash >> 29).wrapping_mul(P3);
+    ((hash ^ hash >> 32) >> 11) as i64
 }
 
 fn compares(op: Compare, order: Option<Ordering>) -> bool {

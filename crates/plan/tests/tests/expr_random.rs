@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_engine::Check;
 use anabranch_plan::expr::{Binary, Compare, Error, Expr, Filter, Name, Pattern, Pred, Program, Unary};
-use anabranch_plan::{Problems, Scalar, Values};
+use anabranch_plan::{List, Problems, Scalar, Values};
 use anabranch_rows::{Batch, Column, Dictionary, Key, Kind, Rows, Text};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -72,6 +72,7 @@ impl Choices<'_> {
     fn leaf(&mut self, kind: Kind) -> Expr {
         let (keys, params): (&[u32], &[u32]) = match kind {
             Kind::Int => (&[1, 10], &[2]),
+            Kind::Float if self.below(12) == 11 => return Expr::Now,
             Kind::Float => (&[11, 16, 15], &[1]),
             Kind::Bool => (&[12], &[4]),
             Kind::Text => (&[13, 14], &[3]),
@@ -100,6 +101,11 @@ impl Choices<'_> {
                 let kind = self.number_kind();
                 Expr::Binary(Binary::Coalesce, self.boxed(Kind::Float, below), self.boxed(kind, below))
             }
+            (4, Kind::Int) => {
+                let kind = self.of(&[Kind::Int, Kind::Float, Kind::Text]);
+                Expr::Hash(self.of(&[0, 7, -1]), self.boxed(kind, below))
+            }
+            (5, Kind::Int) => Expr::Unary(Unary::Length, self.boxed(Kind::Text, below)),
             (3, _) | (_, Kind::Int | Kind::Bool) => {
                 Expr::If(Box::new(self.pred(below)), self.boxed(kind, below), self.boxed(kind, below))
             }
@@ -108,7 +114,8 @@ impl Choices<'_> {
                 Expr::Unary(op, self.boxed(kind, below))
             }
             (4, Kind::Float) => {
-                let op = self.of(&[Unary::Neg, Unary::Abs, Unary::Log, Unary::Exp]);
+                use Unary::{Abs, Ceil, Exp, Floor, Log, Neg, Round};
+                let op = self.of(&[Neg, Abs, Log, Exp, Floor, Ceil, Round]);
                 let kind = self.number_kind();
                 Expr::Unary(op, self.boxed(kind, below))
             }
@@ -118,8 +125,8 @@ impl Choices<'_> {
                 Expr::Clamp(Box::new([self.expr(x, below), self.leaf(low), high]))
             }
             (_, Kind::Float) => {
-                use Binary::{Add, Div, Max, Min, Mul, Pow, Sub};
-                let op = self.of(&[Add, Mul, Sub, Div, Min, Max, Pow]);
+                use Binary::{Add, Div, Max, Min, Mod, Mul, Pow, Sub};
+                let op = self.of(&[Add, Mul, Sub, Div, Min, Max, Pow, Mod]);
                 let (a, b) = (self.number_kind(), self.number_kind());
                 Expr::Binary(op, self.boxed(a, below), self.boxed(b, below))
             }
@@ -163,6 +170,14 @@ impl Choices<'_> {
     }
 
     fn one_of(&mut self, depth: usize) -> Pred {
+        match self.below(6) {
+            4 => return Pred::InParam(self.boxed(Kind::Text, depth), Name::Id(7)),
+            5 => {
+                let kind = self.number_kind();
+                return Pred::InParam(self.boxed(kind, depth), Name::Id(6));
+            }
+            _ => {}
+        }
         let count = self.of(&[1, 2, 5, 0, 12, 40]);
         if self.below(3) == 0 {
             let list = (0..count).map(|_| self.value(Kind::Text)).collect();
@@ -183,6 +198,14 @@ impl Choices<'_> {
             params[place] = (self.below(3) > 0).then(|| self.value(kind));
         }
         params[4] = Some(text(self.of(&["U", "^$", "[rR]"])));
+        params.set_now(self.of(&[0.0, 1_700_000_000.25]));
+        if self.below(4) > 0 {
+            let count = self.of(&[1, 0, 5, 20]);
+            let (ints, words) = ((0..count).map(|_| self.int()).collect::<Vec<_>>(), self.of(&[0, 3, 12]));
+            params.set_list(5, Some(Arc::new(List::ints(ints))));
+            let words = (0..words).map(|_| self.word()).collect::<Vec<_>>();
+            params.set_list(6, Some(Arc::new(List::texts(words))));
+        }
         params
     }
 

@@ -257,7 +257,13 @@ fn regexes() {
         &no_params(),
         &expect!["the regex pattern, parameter `pattern`, is null or missing; set it in param_overrides"],
     );
-    failing_with(&regex(&pattern, ""), &param(4, text("(")), &expect!["parameter `pattern` is not a regex"]);
+    failing_with(
+        &regex(&pattern, ""),
+        &param(4, text("(")),
+        &expect![
+            "parameter `pattern` is not a regex that can be used: `(` is not closed (character 1 of the pattern)"
+        ],
+    );
     // Parameters may decide around a pattern that is not there.
     let unset = json!({"op": "is_null", "x": {"op": "param_ref", "param_id": 5}});
     passing(&binary("or", unset, regex(&pattern, "")), &[0, 1, 2, 3]);

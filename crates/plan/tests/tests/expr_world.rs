@@ -31,11 +31,13 @@ param = [
   { param_id = 3, name = "word", type = "string", nullable = true },
   { param_id = 4, name = "strict", type = "bool", nullable = true },
   { param_id = 5, name = "pattern", type = "string", nullable = true },
+  { param_id = 6, name = "seen", type = "int_list", nullable = true },
+  { param_id = 7, name = "muted", type = "string_list", nullable = true },
 ]
 "#;
 
 /// How many parameters there are, by place as listed.
-pub(crate) const PARAM_COUNT: usize = 5;
+pub(crate) const PARAM_COUNT: usize = 7;
 
 pub(crate) fn registries() -> &'static Registries {
     static PARSED: LazyLock<Registries> =

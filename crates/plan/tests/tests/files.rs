@@ -66,10 +66,30 @@ fn a_plan_reads_files_of_its_folder_only() {
     check("m.json", expect!["fine"]);
     check("./../plans/m.json", expect!["fine"]);
     check(folder.join("project/plans/m.json").to_str().unwrap(), expect!["fine"]);
-    check("none.json", expect!["x"]);
-    check("../models/m.json", expect!["x"]);
-    check("/etc/hostname", expect!["x"]);
-    check("/no/such/file", expect!["x"]);
+    check(
+        "none.json",
+        expect![
+            "node `model` (core::model), file `none.json`: cannot be read: No such file or directory (os error 2)"
+        ],
+    );
+    check(
+        "../models/m.json",
+        expect![[
+            r#"node `model` (core::model), file `../models/m.json`: is outside of the folders that plans may read (HERE/project/plans); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
+    check(
+        "/etc/hostname",
+        expect![[
+            r#"node `model` (core::model), file `/etc/hostname`: is outside of the folders that plans may read (HERE/project/plans); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
+    check(
+        "/no/such/file",
+        expect![[
+            r#"node `model` (core::model), file `/no/such/file`: is outside of the folders that plans may read (HERE/project/plans); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -78,8 +98,22 @@ fn links_do_not_lead_outside() {
     let folder = folder("links");
     std::os::unix::fs::symlink(folder.join("elsewhere"), folder.join("project/plans/link")).unwrap();
     std::os::unix::fs::symlink(folder.join("project/models"), folder.join("project/plans/models")).unwrap();
-    check(&alone(), &folder, "link/m.json", expect!["x"]);
-    check(&of_project(&folder, ""), &folder, "link/m.json", expect!["x"]);
+    check(
+        &alone(),
+        &folder,
+        "link/m.json",
+        expect![[
+            r#"node `model` (core::model), file `link/m.json`: is outside of the folders that plans may read (HERE/project/plans); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
+    check(
+        &of_project(&folder, ""),
+        &folder,
+        "link/m.json",
+        expect![[
+            r#"node `model` (core::model), file `link/m.json`: is outside of the folders that plans may read (HERE/project/plans, HERE/project); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
     check(&of_project(&folder, ""), &folder, "models/m.json", expect!["fine"]);
     check(&of_project(&folder, "files = [\"../elsewhere\"]"), &folder, "link/m.json", expect!["fine"]);
     fs::remove_dir_all(&folder).unwrap();
@@ -91,8 +125,36 @@ fn a_project_allows_its_own_folder_and_those_it_lists() {
     let elsewhere = folder.join("elsewhere/m.json");
     let elsewhere = elsewhere.to_str().unwrap();
     check(&of_project(&folder, ""), &folder, "../models/m.json", expect!["fine"]);
-    check(&of_project(&folder, ""), &folder, elsewhere, expect!["x"]);
+    check(
+        &of_project(&folder, ""),
+        &folder,
+        elsewhere,
+        expect![[
+            r#"node `model` (core::model), file `HERE/elsewhere/m.json`: is outside of the folders that plans may read (HERE/project/plans, HERE/project); move the file there, or allow its folder in anabranch.toml: `files = ["/models"]` under [plan]"#
+        ]],
+    );
     check(&of_project(&folder, "files = [\"../elsewhere\"]"), &folder, elsewhere, expect!["fine"]);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn ops_for_tests_need_leave() {
+    let folder = folder("test_ops");
+    let rows = json!({"node_id": "rows", "op": "test::fixed_source", "inputs": [], "params": {}});
+    let busy =
+        json!({"node_id": "busy", "op": "test::busy_cpu", "inputs": ["rows"], "params": {"busy_wait_ms": 1}});
+    let plan = json!({"schema_version": 1, "plan_name": "test", "nodes": [rows, busy], "outputs": ["busy"]});
+    let check = |more: &str, expected: Expect| {
+        let compiled = of_project(&folder, more).compile(&plan.to_string(), &folder);
+        expected.assert_eq(&compiled.map_or_else(|error| error.to_string(), |_| "fine".to_owned()));
+    };
+    check(
+        "",
+        expect![
+            "node `busy` (test::busy_cpu), op: op `test::busy_cpu` is for tests, and the project does not allow these (`test_ops = true` under [plan] of anabranch.toml, or the option --test-ops, allows them)"
+        ],
+    );
+    check("test_ops = true", expect!["fine"]);
     fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -32,6 +32,7 @@ fn engine(folder: &Path, rows: RowsFrom) -> Engine {
     let setup = Setup {
         registry: Some(registry.clone()),
         plans: Some(folder.join("plans")),
+        test_ops: true,
         rows,
         ..Setup::default()
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Error};
-use anabranch_testkit::Sim;
+use anabranch_testkit::{Sim, thread_cpu_time};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -40,12 +40,16 @@ fn document(guards: &[(&str, Value)], more: &Value) -> Value {
 }
 
 fn errors(document: &Value) -> String {
+    errors_of(&document.to_string())
+}
+
+fn errors_of(text: &str) -> String {
     let sim = Sim::new(1);
     let data = Arc::new(MemoryData::from_json("data", "{}").unwrap());
     let source = Arc::new(Memory::new("ep_0001", data, sim.clock())) as Arc<dyn Source>;
     let config = Config::new(registries(), vec![Arc::clone(&source), source]);
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
-    match engine.compile(&document.to_string(), Path::new(".")) {
+    match engine.compile(text, Path::new(".")) {
         Ok(plan) => match plan.warnings().iter().find(|warning| warning.place.starts_with("node")) {
             Some(warning) => format!("fine, but {warning}"),
             None => "fine".to_owned(),
@@ -217,4 +221,28 @@ fn what_may_be_given_up_is_not_equal_to_what_may_not() {
     let mut text = document(&[("f", json!({"fallback": {"node": "other"}}))], &again);
     text["outputs"] = json!(["b", "again"]);
     assert_eq!(errors(&text), "fine");
+}
+
+/// Loading takes time in proportion to the plan, however many nodes fall back to others.
+#[test]
+fn loading_is_linear_in_fallbacks() {
+    let load = |count: usize| {
+        let mut nodes = vec![json!({"node_id": "n0", "op": "core::candidates", "inputs": []})];
+        for at in 1..count {
+            let input = format!("n{}", at - 1);
+            nodes.push(json!({"node_id": format!("n{at}"), "op": "core::take", "inputs": [input],
+                              "params": {"count": 1 + at % 100}, "timeout_ms": 10, "fallback": {"node": "n0"}}));
+        }
+        let last = format!("n{}", count - 1);
+        let text = json!({"schema_version": 1, "plan_name": "long", "nodes": nodes, "outputs": [last]});
+        let text = text.to_string();
+        let took = || {
+            let start = thread_cpu_time();
+            assert_eq!(errors_of(&text), "fine");
+            thread_cpu_time() - start
+        };
+        (0..3).map(|_| took()).min().unwrap()
+    };
+    let (short, long) = (load(500), load(5_000));
+    assert!(long < 40 * short, "ten times the nodes took {long:?}, not about ten times {short:?}");
 }

@@ -118,7 +118,7 @@ impl World {
 
     fn counts(&self) -> HedgeCounts {
         let [(endpoint, counts), _] = &self.plan.engine().hedges()[..] else { panic!("two endpoints hedge") };
-        assert_eq!(endpoint, "ep_0001");
+        assert_eq!(endpoint, "store_ep_0001");
         *counts
     }
 }

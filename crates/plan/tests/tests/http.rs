@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_engine::retry::{Classified as _, Severity};
 use anabranch_plan::source::{Http, HttpConfig, Keys, Pattern, Read, Source};
 use anabranch_rows::Kind;
 use anabranch_testkit::FakeServer;
@@ -81,22 +82,42 @@ async fn what_is_wrong_is_said() {
         "200 OK",
         r#"{"rows": [{}]}"#,
         expect![[r#"
-        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with 1 for 2 keys, not one a key"#]],
+            {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+            ep_http answered `POST http://127.0.0.1:PORT/read` with 1 for 2 keys, not one row per key"#]],
     )
     .await;
-    check(country(), "200 OK", r#"{"rows": [{}, {"country": []}]}"#, expect![[r#"
+    check(
+        country(),
+        "200 OK",
+        r#"{"rows": [{}, {"country": []}]}"#,
+        expect![[r#"
         {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with "[]" as `country` of `user:2`, not UTF-8 text"#]]).await;
-    check(fields(&[("age", Kind::Int)]), "200 OK", r#"{"rows": [{"age": 1.0}, {}]}"#, expect![[r#"
+        null
+        null"#]],
+    )
+    .await;
+    check(
+        fields(&[("age", Kind::Int)]),
+        "200 OK",
+        r#"{"rows": [{"age": 1.0}, {}]}"#,
+        expect![[r#"
         {"fields":["age"],"keys":["user:1","user:2"],"read":"fields"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with "1.0" as `age` of `user:1`, not a 64-bit integer"#]]).await;
-    check(country(), "200 OK", r#"{"lists": []}"#, expect![[r#"
+        null
+        null"#]],
+    )
+    .await;
+    check(
+        country(),
+        "200 OK",
+        r#"{"lists": []}"#,
+        expect![[r#"
         {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with missing field `rows` at line 1 column 13, not {"rows": [{..} or null]}"#]]).await;
+        ep_http answered `POST http://127.0.0.1:PORT/read` with no `rows`, not {"rows": [{..} or null]}"#]],
+    )
+    .await;
     check(country(), "200 OK", "{", expect![[r#"
         {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with EOF while parsing an object at line 1 column 1, not {"rows": [{..} or null]}"#]]).await;
+        ep_http answered `POST http://127.0.0.1:PORT/read` with the end of the reply at byte 1, not {"rows": [{..} or null]}"#]]).await;
     check(
         country(),
         "200 OK",
@@ -120,19 +141,33 @@ async fn what_is_wrong_is_said() {
         "503 Busy",
         "later",
         expect![[r#"
-        {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
-        no connection to ep_http: 503 Service Unavailable: "later""#]],
+            {"fields":["country"],"keys":["user:1","user:2"],"read":"fields"}
+            ep_http cannot answer now: 503 Service Unavailable: "later""#]],
     )
     .await;
-    check(list(), "200 OK", r#"{"lists": [[1.5], []]}"#, expect![[r#"
+    check(
+        list(),
+        "200 OK",
+        r#"{"lists": [[1.5], []]}"#,
+        expect![[r#"
         {"keys":["user:1","user:2"],"limit":3,"read":"list"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with the item "1.5" for `user:1`, not an id (a 64-bit integer)"#]]).await;
-    check(list(), "200 OK", r#"{"lists": [[92233720368547758070], []]}"#, expect![[r#"
+        []
+        []"#]],
+    )
+    .await;
+    check(
+        list(),
+        "200 OK",
+        r#"{"lists": [[92233720368547758070], []]}"#,
+        expect![[r#"
         {"keys":["user:1","user:2"],"limit":3,"read":"list"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with the item "92233720368547758070" for `user:1`, not an id (a 64-bit integer)"#]]).await;
+        []
+        []"#]],
+    )
+    .await;
     check(list(), "200 OK", r#"{"lists": [[1, 2, 3, 4], []]}"#, expect![[r#"
         {"keys":["user:1","user:2"],"limit":3,"read":"list"}
-        ep_http answered `POST http://127.0.0.1:PORT/read` with 4 items for `user:1`, not as many as were asked for, at most"#]]).await;
+        ep_http answered `POST http://127.0.0.1:PORT/read` with more than 3 items for `user:1`, not at most as many items as were asked for"#]]).await;
 }
 
 #[tokio::test]
@@ -158,7 +193,7 @@ async fn a_server_that_is_gone_silent_or_breaks_off() {
     });
     let source = http(&half);
     let told = ask(&source, &users(), &country(), &[1]).await;
-    assert!(told.starts_with("no connection to ep_http: the reply broke off"), "{told}");
+    assert!(told.starts_with("the connection to ep_http broke before its reply was complete"), "{told}");
     assert_eq!(ask(&source, &users(), &country(), &[1]).await, r#""US""#);
 }
 
@@ -174,4 +209,80 @@ async fn connections_are_kept_and_shared() {
         assert!(replies.iter().all(|reply| show(reply) == "[1]"));
     }
     assert!(server.connections() <= 15, "{} connections", server.connections());
+}
+
+/// The reply to a read from a server that sends these bytes, and then `more` of them for as long as it can.
+async fn told(head: &'static str, more: &'static str) -> String {
+    let server = FakeServer::start(move |talk| {
+        talk.http_request();
+        talk.send(format!("HTTP/1.1 {head}"));
+        let more = more.repeat(1_000);
+        while !more.is_empty() && talk.send(&more) {}
+    });
+    let config = HttpConfig { endpoint: "ep_http".into(), ..HttpConfig::new(url(&server)) };
+    let config = HttpConfig { response_timeout: HANGS, ..config };
+    let told = ask(&Http::new(config, clock()), &users(), &country(), &[1, 2]).await;
+    told.replace(&server.port().to_string(), "PORT")
+}
+
+fn url(server: &FakeServer) -> String {
+    format!("http://127.0.0.1:{}/read", server.port())
+}
+
+#[tokio::test]
+async fn hostile_replies_are_refused_as_they_come() {
+    let endless = "200 OK\r\nconnection: close\r\n\r\n";
+    let check = async |head: &'static str, more: &'static str, expected: Expect| {
+        expected.assert_eq(&told(head, more).await);
+    };
+    check(
+        "200 OK\r\nconnection: close\r\n\r\n{\"rows\":[{}",
+        ",{\"\":0}",
+        expect![
+            "ep_http answered `POST http://127.0.0.1:PORT/read` with more than 2 rows, not one row per key"
+        ],
+    )
+    .await;
+    check("200 OK\r\nconnection: close\r\n\r\n{\"rows\":[{\"country\":\"", "x", expect![[r#"ep_http answered `POST http://127.0.0.1:PORT/read` with a text of more than 1 MiB at byte 20, not {"rows": [{..} or null]}"#]]).await;
+    check("200 OK\r\nconnection: close\r\n\r\n{\"other\":[0", ",[]", expect!["ep_http answered `POST http://127.0.0.1:PORT/read` with more than 16777216 bytes, not a shorter reply"]).await;
+    check(endless, "[", expect![[r#"ep_http answered `POST http://127.0.0.1:PORT/read` with a list where the rows belong, not {"rows": [{..} or null]}"#]]).await;
+    check(endless, " ", expect!["ep_http answered `POST http://127.0.0.1:PORT/read` with more than 16777216 bytes, not a shorter reply"]).await;
+    let gzip = "200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
+    check(gzip, "\u{1f}", expect![[r#"ep_http answered `POST http://127.0.0.1:PORT/read` with a reply encoded as "gzip", not a reply without encoding, as it was asked for"#]]).await;
+    check(
+        "429 Slow Down\r\nretry-after: 3\r\ncontent-length: 2\r\n\r\nno",
+        "",
+        expect![[r#"ep_http cannot answer now: 429 Too Many Requests: "no""#]],
+    )
+    .await;
+    check("500 Oh\r\nconnection: close\r\n\r\n", "no ", expect![[r#"ep_http refused `POST http://127.0.0.1:PORT/read`: 500 Internal Server Error: "no no no no no no no no no no no no no no no no no no no no "..."#]]).await;
+}
+
+#[tokio::test]
+async fn the_pause_that_a_server_asks_for_is_kept() {
+    let server = FakeServer::start(|talk| {
+        talk.http_request();
+        talk.send("HTTP/1.1 503 Busy\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n");
+    });
+    let bound = http(&server).bind(&users(), &country());
+    let error = fetch(&bound, Keys::Ids(vec![1])).await.unwrap_err();
+    let retry_after = Some(Duration::from_secs(3));
+    assert_eq!(error.severity(), Severity::Throttled { retry_after });
+}
+
+#[tokio::test]
+async fn values_that_cannot_be_read_cost_their_field() {
+    let server = FakeServer::start(|talk| {
+        let rows = r#"{"rows": [{"age": 7, "country": ["x"]}, {"age": 1.5, "country": "US"}]}"#;
+        while talk.http_request().is_some() && talk.http_reply("200 OK", rows) {}
+    });
+    let read = fields(&[("age", Kind::Int), ("country", Kind::Text)]);
+    let reply = fetch(&http(&server).bind(&users(), &read), Keys::Ids(vec![1, 2])).await;
+    assert_eq!(show(&reply), "7 null\nnull \"US\"");
+    let spoiled = reply.unwrap().spoiled;
+    assert_eq!(spoiled.count, 2);
+    assert!(spoiled.first.unwrap().contains("a list as `country` of `user:1`, not UTF-8 text"));
+    let strict = HttpConfig { strict_values: true, ..HttpConfig::new(url(&server)) };
+    let refused = ask(&Http::new(strict, clock()), &users(), &read, &[1, 2]).await;
+    assert!(refused.contains("as `country` of `user:1`"), "{refused}");
 }

@@ -130,7 +130,7 @@ fn a_column_nobody_asks_for_is_not_computed() {
     let params = json!({"out_key": SCORE.0, "kind": "linear", "model": model});
     let rows = Rows::new(inputs(&expected).batch().with_column(Key(41), Column::floats([Some(1e10)])));
     let case = Case::new("core::model", &params, &[&rows]);
-    expect!["node `it` (model): the score is not a finite number at the row with id 0"]
+    expect!["node `it` (core::model): the score is not a finite number at the row with id 0"]
         .assert_eq(&case.error());
     assert_eq!(case.only(&[Key(40)]).run().len(), 1);
 }
@@ -209,7 +209,7 @@ fn what_is_wrong_with_a_linear_model_is_named() {
     check(
         &json!({"out_key": 31, "kind": "linear", "model": {"weights": {"price": 1}}}),
         expect![[
-            r#"node `it` (model): null for key `sure_score`, which is not nullable, at the row with id 0; `missing: "zero"` or a fill before it would give it a value"#
+            r#"node `it` (core::model): null for key `sure_score`, which is not nullable, at the row with id 0; `missing: "zero"` or a fill before it would give it a value"#
         ]],
     );
 }

@@ -140,7 +140,7 @@ async fn only_the_chosen_side_of_an_if_runs() {
     check(
         &nodes,
         Some(0.9),
-        expect!["node `follow` (recommendation): no connection to store: trip 1 was told to fail"],
+        expect!["node `follow` (core::recommendation): no connection to store: trip 1 was told to fail"],
     )
     .await;
     check(
@@ -165,7 +165,7 @@ async fn only_the_chosen_side_of_an_if_runs() {
 async fn a_vm_whose_column_nobody_reads_does_not_run() {
     let bad = node("bad", "core::vm", "viewer", json!({"out_key": 2001, "expr_id": "null"}));
     let again = node("again", "core::vm", "bad", json!({"out_key": 2001, "expr_id": "id"}));
-    check(&[viewer(), bad.clone()], None, expect!["node `bad` (vm): null for key `final_score`, which is not nullable, at row 0 (id 1); a `coalesce` would give it a value"]).await;
+    check(&[viewer(), bad.clone()], None, expect!["node `bad` (core::vm): null for key `final_score`, which is not nullable, at row 0 (id 1); a `coalesce` would give it a value"]).await;
     check(
         &[viewer(), bad, again],
         None,

@@ -26,6 +26,12 @@ fn defaults() {
                 env: None,
                 endpoints: [],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -58,6 +64,12 @@ fn places_and_threads() {
                 ),
                 endpoints: [],
                 admission: false,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: Some(
                         4,
@@ -124,9 +136,16 @@ fn redis_settings() {
                                 budget: 0.1,
                             },
                         ),
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -187,9 +206,16 @@ fn memory_settings() {
                         connect_timeout: None,
                         request_timeout: None,
                         hedge: None,
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -221,9 +247,16 @@ fn http_settings() {
                         connect_timeout: None,
                         request_timeout: None,
                         hedge: None,
+                        strict_values: false,
                     },
                 ],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -258,32 +291,31 @@ fn all_wrong_settings_at_once() {
         threads = 3
         "#,
         expect![[r#"
-            anabranch.toml, plans: there is no such field (did you mean `plan`?)
-            anabranch.toml, plan, plans: must be a string, not 4
-            anabranch.toml, plan, registri: there is no such field (did you mean `registry`?)
-            anabranch.toml, plan.endpoints.a, source: must be one of `memory`, `redis`, `http`, not `mysql`
-            anabranch.toml, plan.endpoints.b, url: the environment variable `NOBODY` is not set
-            anabranch.toml, plan.endpoints.b, connections: must be at least 1 (leave it out for the default)
-            anabranch.toml, plan.endpoints.b, data: there is no such field
-            anabranch.toml, plan.endpoints.c, url: must start with redis://, rediss://, redis-cluster://, rediss-cluster://
-            anabranch.toml, plan.endpoints.d, url: has a `${` without its `}`
-            anabranch.toml, plan.endpoints.e, data: must be files, or { pattern, file } tables, not 3
-            anabranch.toml, plan.endpoints.e, data, pattern: is missing; it must be a string
-            anabranch.toml, plan.endpoints.e, data, patern: there is no such field (did you mean `pattern`?)
-            anabranch.toml, plan.endpoints.e, faults, prefix: is missing; it must be a string
-            anabranch.toml, plan.endpoints.e, faults: must be tables, not 4
-            anabranch.toml, plan.endpoints.e, url: there is no such field
-            anabranch.toml, plan.endpoints.f, source: is missing; it must be a string
-            anabranch.toml, plan.endpoints.g, hedge: must be true, false or { percentile, factor, budget }, not the string `yes`
-            anabranch.toml, plan.endpoints.h, hedge: the percentile must be from 1 to 99.9, not 100
-            anabranch.toml, plan.endpoints.h, hedge, budgt: there is no such field (did you mean `budget`?)
-            anabranch.toml, plan.endpoints.i, hedge: the budget must be from 0.0001 to 1, not 2
-            anabranch.toml, plan.endpoints.j, hedge, factor: must be a number, not the string `2`
-            anabranch.toml, plan.endpoints.plain: must be a table, not 3
-            anabranch.toml, engine, cpu_threads: must be a whole number from 0 to 4294967295, not -1
-            anabranch.toml, engine, threads: there is no such field"#]],
+            /home/p/anabranch.toml:2:10: plans: there is no such field (did you mean `plan`?)
+            /home/p/anabranch.toml:5:9: plan, plans: must be a string, not 4
+            /home/p/anabranch.toml:4:9: plan, registri: there is no such field (did you mean `registry`?)
+            /home/p/anabranch.toml:8:15: plan.endpoints.a, source: must be one of `memory`, `redis`, `http`, not `mysql`
+            /home/p/anabranch.toml:9:33: plan.endpoints.b, url: the environment variable `NOBODY` is not set
+            /home/p/anabranch.toml:9:71: plan.endpoints.b, connections: must be at least 1 (leave it out for the default)
+            /home/p/anabranch.toml:9:60: plan.endpoints.b, data: there is no such field
+            /home/p/anabranch.toml:10:33: plan.endpoints.c, url: must start with redis://, rediss://, redis-cluster://, rediss-cluster://
+            /home/p/anabranch.toml:11:32: plan.endpoints.d, url: has a `${` without its `}`
+            /home/p/anabranch.toml:12:34: plan.endpoints.e, data: must be files (`FILE` or `FILE=PATTERN`) or tables { file, pattern }, not 3
+            /home/p/anabranch.toml:12:34: plan.endpoints.e, data, patern: there is no such field (did you mean `pattern`?)
+            /home/p/anabranch.toml:12:76: plan.endpoints.e, faults, prefix: is missing; it must be a string
+            /home/p/anabranch.toml:12:76: plan.endpoints.e, faults: must be tables, not 4
+            /home/p/anabranch.toml:12:108: plan.endpoints.e, url: there is no such field
+            /home/p/anabranch.toml:13:9: plan.endpoints.f, source: is missing; it must be a string
+            /home/p/anabranch.toml:14:32: plan.endpoints.g, hedge: must be true, false or { percentile, factor, budget }, not the string `yes`
+            /home/p/anabranch.toml:15:32: plan.endpoints.h, hedge: the percentile must be from 1 to 99.9, not 100
+            /home/p/anabranch.toml:15:60: plan.endpoints.h, hedge, budgt: there is no such field (did you mean `budget`?)
+            /home/p/anabranch.toml:16:32: plan.endpoints.i, hedge: the budget must be from 0.0001 to 1, not 2
+            /home/p/anabranch.toml:17:42: plan.endpoints.j, hedge, factor: must be a number, not the string `2`
+            /home/p/anabranch.toml:7:9: plan.endpoints.plain: must be a table, not 3
+            /home/p/anabranch.toml:19:9: engine, cpu_threads: must be a whole number from 0 to 4294967295, not -1
+            /home/p/anabranch.toml:20:9: engine, threads: there is no such field"#]],
     );
-    check("[plan\n", expect!["anabranch.toml:1:6: unclosed table, expected `]`"]);
+    check("[plan\n", expect!["/home/p/anabranch.toml:1:6: unclosed table, expected `]`"]);
 }
 
 #[test]
@@ -329,6 +361,12 @@ fn captures() {
                 env: None,
                 endpoints: [],
                 admission: true,
+                bounds: BoundsSettings {
+                    rows: None,
+                    bytes: None,
+                },
+                files: [],
+                test_ops: false,
                 engine: EngineSettings {
                     cpu_threads: None,
                     inline_threshold: None,
@@ -365,16 +403,16 @@ fn captures() {
         sets = "live"
         "#,
         expect![[r#"
-            anabranch.toml, plan.captures, store: is missing; it must be a string
-            anabranch.toml, plan.captures, one_in: must be at least 1 (leave it out for the default)
-            anabranch.toml, plan.captures, per_second: must be a whole number, not the string `many`
-            anabranch.toml, plan.captures, masked_keys: must be names, not 3
-            anabranch.toml, plan.captures, sets: there is no such field (did you mean `set`?)"#]],
+            /home/p/anabranch.toml:2:15: plan.captures, store: is missing; it must be a string
+            /home/p/anabranch.toml:3:9: plan.captures, one_in: must be at least 1 (leave it out for the default)
+            /home/p/anabranch.toml:4:9: plan.captures, per_second: must be a whole number, not the string `many`
+            /home/p/anabranch.toml:5:9: plan.captures, masked_keys: must be names, not 3
+            /home/p/anabranch.toml:6:9: plan.captures, sets: there is no such field (did you mean `set`?)"#]],
     );
     check(
         "[plan.captures]\nstore = 'captures'\nper_second = 5000000000\nmost_bytes = 5000000000",
         expect![[r#"
-            anabranch.toml, plan.captures, per_second: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)
-            anabranch.toml, plan.captures, most_bytes: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)"#]],
+            /home/p/anabranch.toml:3:1: plan.captures, per_second: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)
+            /home/p/anabranch.toml:4:1: plan.captures, most_bytes: must be from 1 to 4294967295, not 5000000000 (leave it out for the default)"#]],
     );
 }

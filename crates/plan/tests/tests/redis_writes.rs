@@ -60,6 +60,6 @@ async fn what_may_have_been_written_is_not_written_again() {
     seed(&warm, &redis).await.unwrap();
     time.forward(Duration::from_secs(3));
     let written = seed(&data, &redis).await;
-    assert!(matches!(written, Err(Error::Connect { .. })), "{written:?}");
+    assert!(matches!(written, Err(Error::Broken { .. })), "{written:?}");
     assert_eq!(*pushed.lock().unwrap(), ["0", "1000", "2000"]);
 }

@@ -71,6 +71,7 @@ fn loads() {
             index: 0,
             name: "weight",
             kind: Float,
+            shape: One,
             nullable: false,
             status: Active,
             allow_read: true,
@@ -258,7 +259,7 @@ fn params_and_features() {
         expect![[r#"
             params.toml, param `a`, default: must be of type int, as the entry is, not 1.5
             params.toml, param `a`, param_id: `1` is taken by an earlier entry
-            params.toml, param `a`, type: must be one of `int`, `float`, `string`, `bool`, not `feature_bundle`
+            params.toml, param `a`, type: must be one of `int`, `float`, `string`, `bool`, `int_list`, `string_list`, not `feature_bundle`
             params.toml, param `a`, name: `a` is taken by an earlier entry
             features.toml, feature `age`, name: `esr.age` is taken by an earlier entry
             features.toml, feature `age`, weight: there is no such field"#]],
@@ -484,7 +485,7 @@ fn a_folder() {
     std::fs::remove_dir_all(&folder).unwrap();
     let (registries, warnings) = loaded.unwrap();
     assert_eq!(registries.endpoints.iter().len(), 1);
-    expect!["/tmp/anabranch-registry-16407/parms.toml: is not a registry file and is not read (did you mean `params.toml`?)"]
+    expect!["/tmp/anabranch-registry-22960/parms.toml: is not a registry file and is not read (did you mean `params.toml`?)"]
         .assert_eq(&warnings[0].to_string());
     let missing = Registries::load(&folder, None).unwrap_err().to_string();
     assert!(missing.contains("the registry folder cannot be read"), "{missing}");

@@ -139,7 +139,7 @@ fn a_region_that_fails_says_why() {
     let fails = Fault { fail_every: 1, ..Fault::default() };
     let plan = plan(&sim, fails, &Moods::default(), &nodes);
     let error = run(&sim, &plan, 50).0.unwrap_err().to_string();
-    expect!["node `r` (timeout): was not done in time; late: `l` (error: no connection to ep_0001: trip 1 was told to fail)"].assert_eq(&error);
+    expect!["node `r` (core::timeout): was not done in time; late: `l` (error: no connection to ep_0001: trip 1 was told to fail)"].assert_eq(&error);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_region_without_a_fallback_has_its_whole_time() {
     moods.takes("s", millis(200));
     let (answer, took) = run(&sim, &plan, 100);
     let error = answer.unwrap_err().to_string();
-    assert_eq!(error, "node `r` (timeout): was not done in time; late: `s` (timeout)");
+    assert_eq!(error, "node `r` (core::timeout): was not done in time; late: `s` (timeout)");
     assert_eq!(took, millis(95));
     let (answer, took) = run(&sim, &plan, 50);
     assert_eq!(answer.unwrap_err().to_string(), "the deadline passed; still to finish: s (vm)");
@@ -205,7 +205,7 @@ fn no_node_takes_longer_than_asked() {
     let strict = || RunOptions { node_timeout: Some(millis(10)), ..RunOptions::default() };
     let (answer, took) = ask(&sim, &scored(json!({})), strict(), 100);
     assert_eq!(took, millis(10));
-    expect!["node `s` (vm): did not finish within its timeout of 10ms"]
+    expect!["node `s` (core::vm): did not finish within its timeout of 10ms"]
         .assert_eq(&answer.unwrap_err().to_string());
     for (timeout, waited) in [(5, 5), (20, 10)] {
         let guarded = scored(json!({"timeout_ms": timeout, "fallback": "pass"}));

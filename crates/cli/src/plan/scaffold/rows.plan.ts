@@ -6,9 +6,10 @@ const MOST = 5;
 export default definePlan({
   name: "NAME",
   build: (ctx) =>
-    ctx.test
-      // Rows with the ids 1 to 10. Instead of it, `ctx.viewer({ endpoint: ENDPOINT })` begins with the user who asks.
-      .fixedSource({ rowCount: 10 })
+    ctx
+      // The rows that the request brings, in `candidates`.
+      // Instead of it, `ctx.viewer({ endpoint: ENDPOINT })` begins with the user who asks.
+      .candidates({})
       // Operators on keys (columns) and parameters (`P`, of the request) make expressions, computed for each row.
       .filter({ pred: Key.id * 2 > 6 && Key.id != 8 })
       .take({ count: MOST }),

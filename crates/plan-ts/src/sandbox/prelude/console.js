@@ -2,7 +2,7 @@
 
 const MAX_LINES = 200;
 const MAX_ITEMS = 20;
-const MAX_NESTING = 4;
+const MAX_PRINTED_NESTING = 4;
 
 const printed = [];
 
@@ -10,7 +10,7 @@ const printed = [];
 function written(value, nesting) {
   if (typeof value === "string") return nesting > 0 ? JSON.stringify(value) : value;
   if (Token.parts(value) !== undefined || Receiver.is(value) || typeof value !== "object" || value === null) return shown(value);
-  if (nesting >= MAX_NESTING) return "...";
+  if (nesting >= MAX_PRINTED_NESTING) return "...";
   if (Array.isArray(value)) {
     const items = Array.from(value.slice(0, MAX_ITEMS), (item) => written(item, nesting + 1));
     return `[${items.concat(value.length > MAX_ITEMS ? "..." : []).join(", ")}]`;

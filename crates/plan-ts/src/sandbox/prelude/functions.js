@@ -1,7 +1,7 @@
 // `E`, `Pred`, and the functions that are there without them.
 
-const UNARY = ["neg", "abs", "log", "exp", "lower", "upper"];
-const BINARY = ["add", "sub", "mul", "div", "pow"];
+const UNARY = ["neg", "abs", "log", "exp", "floor", "ceil", "round", "length", "lower", "upper"];
+const BINARY = ["add", "sub", "mul", "div", "mod", "pow"];
 const MANY = ["min", "max", "coalesce"];
 const COMPARISONS = ["==", "!=", "<", "<=", ">", ">="];
 
@@ -53,7 +53,14 @@ function cmpOf(site, cmp, a, b) {
   return fault(`no comparison: ${shown(cmp)}`, `one of ${COMPARISONS.join(" ")}`, site);
 }
 
+function hashOf(site, seed, x) {
+  if (Number.isSafeInteger(seed)) return expr(site, "hash", { x: asExpr(x, site) }, { seed });
+  return fault(`the seed of a hash is a whole number that is known now, not ${shown(seed)}`, "write `hash(7, Key.id)`", site);
+}
+
 const E = {
+  now: taking("now", 0, 0, (site) => expr(site, "now", {})),
+  hash: taking("hash", 2, 2, hashOf),
   const: taking("const", 1, 1, (site, value) => new Token(asExpr(value, site))),
   constNull: taking("constNull", 0, 0, () => new Token(asExpr(null))),
   key: taking("key", 1, 1, (site, key) => reference("key_ref", "a key, as `Key.id`", site, key)),
@@ -94,12 +101,17 @@ const PLAIN = {
   exp: Math.exp,
   pow: Math.pow,
   clamp: (x, lo, hi) => Math.min(Math.max(x, lo), hi),
+  floor: Math.floor,
+  ceil: Math.ceil,
+  round: (x) => Math.sign(x) * Math.round(Math.abs(x)),
+  mod: (a, b) => a % b,
+  length: (text) => [...text].length,
   lower: (text) => text.toLowerCase(),
   upper: (text) => text.toUpperCase(),
   coalesce: (...values) => values.find((value) => value != null) ?? null,
 };
 
-const functions = { regex: Pred.regex };
+const functions = { regex: Pred.regex, now: E.now, hash: E.hash };
 for (const [name, plain] of Object.entries(PLAIN)) {
   functions[name] = { [name]: (...values) => {
     return values.length > 0 && !values.some(isLifted) ? (takeSite(), plain(...values)) : E[name](...values);

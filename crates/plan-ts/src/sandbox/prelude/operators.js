@@ -1,6 +1,6 @@
 // Operators, as rewritten code calls them: native for plain values, and making expressions of tokens.
 
-const ARITHMETIC = { __proto__: null, "+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow" };
+const ARITHMETIC = { __proto__: null, "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "**": "pow" };
 
 const INDEX = "`in` asks a list of plain values for an index, not for an item";
 
@@ -34,7 +34,6 @@ function __ab_op(site, op, a, b) {
   if (isBad(a) || isBad(b)) return BAD;
   if (a === TYPE || b === TYPE) return compareType(site, op, a === TYPE ? b : a);
   if (op in ARITHMETIC) return expr(site, ARITHMETIC[op], { a: asExpr(a, site), b: asExpr(b, site) });
-  if (op === "%") return fault("expressions have no `%`", undefined, site);
   if (op === "in") return isIn(site, a, b);
   return compare(site, op.replace("===", "==").replace("!==", "!="), a, b);
 }

@@ -21,7 +21,7 @@ class Token {
   [Symbol.toPrimitive]() {
     const native = /at (\w+) \(native\)/.exec(new Error().stack);
     const math = native !== null && Object.hasOwn(Math, native[1]) ? native[1] : undefined;
-    if (math !== undefined && FUNCTIONS.split(", ").includes(math)) {
+    if (math !== undefined && [...FUNCTIONS.split(", "), "floor", "ceil", "round"].includes(math)) {
       throw new Refusal(`Math.${math} takes numbers, and this is an expression`, `write \`${math}(x)\``);
     }
     throw new Refusal(
@@ -57,6 +57,9 @@ Object.setPrototypeOf(Token.prototype, new Proxy(Object.prototype, {
   get(target, name, receiver) {
     if (typeof name === "symbol" || name === "then") return undefined;
     if (name in target) return Reflect.get(target, name, receiver);
+    if (name === "includes" && Token.parts(receiver)?.ir?.op === "param_ref") {
+      return (value) => isIn(takeSite(), value, receiver);
+    }
     if (!isBad(receiver)) {
       fault(`an expression has no \`${name}\``, INSTEAD[name], undefined, undefined, name);
     }
@@ -139,6 +142,11 @@ function asPred(value, site) {
 /** The predicate that a value is one of a list. */
 function isIn(site, value, list) {
   const help = "write `x in [1, 2, 3]` or `x in [\"a\", \"b\"]`";
+  const given = Token.parts(list);
+  if (given?.kind === "bad") return BAD;
+  if (given?.ir?.op === "param_ref") {
+    return pred(site, "in", { lhs: asExpr(value, site) }, { list: { op: "param_ref", param: given.ir.param } });
+  }
   if (!Array.isArray(list)) return fault(`\`in\` takes a list, not ${shown(list)}`, help, site);
   const items = Array.from(list);
   if (items.length > MAX_PARTS) return fault(`a list of more than ${MAX_PARTS} items`, undefined, site);

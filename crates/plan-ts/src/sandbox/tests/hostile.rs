@@ -327,13 +327,13 @@ fn what_rewritten_code_calls_can_be_called_by_any() {
         let turn = 0; const shifty = { toString: () => (turn++ ? 'x' : 'id'), toJSON() { for (;;) ; } };
         rows = rows.take(at(shifty, { a: op({ toJSON() { for (;;) ; } }, '+', Key.id, 1), b: op(-1, '+', Key.id, 1) }));
         rows = rows.take(at(1.5, { c: get(0, Key, shifty), d: op(2 ** 40, '<', Key.id, 1) }));
-        op(shifty, '%', Key.id, 1);
+        op(shifty, 'in', Key.id, 1);
         Pred.cmp(Key.id, 1, 2);
         for (const odd of [undefined, null, 5, ctx, ctx.core, { node: 0 }]) {
             try { rows.take.call(odd, {}); throw 'called'; } catch (error) { if (error === 'called') throw error; }
         }",
         expect![[r#"
-            0:6:25: expressions have no `%`
+            0:6:25: `in` takes a list, not 1 (write `x in [1, 2, 3]` or `x in ["a", "b"]`)
             0:7:18: no comparison: an expression (one of == != < <= > >=)
             test::fixed_source[] {}
             core::take[0] {"a":{"$":"expr","ir":{"a":{"key":"id","op":"key_ref"},"b":{"op":"const_number","value":1},"op":"add"}},"b":{"$":"expr","ir":{"a":{"key":"id","op":"key_ref"},"b":{"op":"const_number","value":1},"op":"add"}}}

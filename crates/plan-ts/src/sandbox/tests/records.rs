@@ -129,10 +129,43 @@ fn plain_values_compute_as_ever() {
 }
 
 #[test]
+fn functions_and_lists_of_requests() {
+    check_values(
+        &[
+            "__ab_op(0, '%', Key.id, 2)",
+            "floor(Key.score)",
+            "now()",
+            "hash(7, Key.country)",
+            "hash(0.5, Key.country)",
+            "length(Key.country)",
+            "__ab_op(0, 'in', Key.id, P.weight)",
+            "P.weight.includes(Key.id)",
+        ],
+        expect![[r#"
+            __ab_op(0, '%', Key.id, 2)
+                expr {a:{key:id,op:key_ref},at:0,b:{op:const_number,value:2},op:mod}
+            floor(Key.score)
+                expr {op:floor,x:{key:score,op:key_ref}}
+            now()
+                expr {op:now}
+            hash(7, Key.country)
+                expr {op:hash,seed:7,x:{key:country,op:key_ref}}
+            hash(0.5, Key.country)
+                the seed of a hash is a whole number that is known now, not 0.5 (write `hash(7, Key.id)`)
+            length(Key.country)
+                expr {op:length,x:{key:country,op:key_ref}}
+            __ab_op(0, 'in', Key.id, P.weight)
+                pred {at:0,lhs:{key:id,op:key_ref},list:{op:param_ref,param:weight},op:in}
+            P.weight.includes(Key.id)
+                pred {lhs:{key:id,op:key_ref},list:{op:param_ref,param:weight},op:in}
+        "#]],
+    );
+}
+
+#[test]
 fn wrong_parts_of_expressions_are_told_with_their_site() {
     check_values(
         &[
-            "__ab_op(7, '%', Key.id, 2)",
             "__ab_op(7, '+', Key.id, undefined)",
             "__ab_op(7, '+', Key.id, NaN)",
             "__ab_op(7, '+', Key.id, EP.redis.users)",
@@ -154,8 +187,6 @@ fn wrong_parts_of_expressions_are_told_with_their_site() {
             "[...Key.id]",
         ],
         expect![[r#"
-            __ab_op(7, '%', Key.id, 2)
-                site 7: expressions have no `%`
             __ab_op(7, '+', Key.id, undefined)
                 site 7: undefined is no part of an expression (an expression is made of keys, parameters, numbers, strings, true, false and null)
             __ab_op(7, '+', Key.id, NaN)

@@ -11,19 +11,18 @@ use smallvec::SmallVec;
 use super::data::{MemoryData, Stored};
 use crate::bounds::{Bounds, OverBudget};
 use crate::source::values::{self, Values};
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply};
+use crate::source::{
+    Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled,
+};
 
 /// The row of a key that is not there.
 const ABSENT: u32 = u32::MAX;
-
-/// A row with this bit cannot be read; the rest is its place among the errors.
-const BROKEN: u32 = 1 << 31;
 
 /// A dictionary at most this long is shared by all replies. A longer one would make a test of each entry cost more
 /// than the reply's rows, so the reply gets one of its own.
 const SHARED_ENTRIES: usize = 256;
 
-/// What Redis says to a command for another type of key.
+/// The error of Redis for a command on a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Where the row of each key is.
@@ -60,19 +59,37 @@ impl Index {
 
 type RowNumbers = SmallVec<[u32; 32]>;
 
-/// Keys that can be read with a pattern, and why some of them cannot.
+/// The keys of a pattern, and those with values that cannot be read.
 struct Rows {
     index: Index,
     len: usize,
-    errors: Vec<Error>,
+    /// By row.
+    spoiled: HashMap<u32, SpoiledRow>,
+    /// Whether such a value fails the read.
+    strict: bool,
+}
+
+/// The values of a row that cannot be read: their number, and the first.
+#[derive(Default)]
+struct SpoiledRow {
+    count: u32,
+    first: Option<Error>,
+}
+
+impl SpoiledRow {
+    fn add(&mut self, error: Error) {
+        self.count += 1;
+        self.first.get_or_insert(error);
+    }
 }
 
 impl Rows {
-    /// Numbers the keys that look like `pattern`; `read` takes what one holds, or says what is wrong with it.
+    /// Numbers the keys that look like `pattern`; `read` takes the value of one, and notes what cannot be read.
     fn new(
         data: &MemoryData,
         pattern: &Pattern,
-        mut read: impl FnMut(&str, &Stored) -> Result<(), Error>,
+        strict: bool,
+        mut read: impl FnMut(&str, &Stored, &mut SpoiledRow),
     ) -> Rows {
         let literal = |part: Option<&Part>| match part {
             Some(Part::Literal(text)) => text.clone(),
@@ -81,29 +98,26 @@ impl Rows {
         let (first, last) = (literal(pattern.parts().first()), literal(pattern.parts().last()));
         let affixes = pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into()));
         let index = Index { affixes, ids: HashMap::new(), whole: HashMap::new() };
-        let mut rows = Rows { index, len: 0, errors: Vec::new() };
+        let mut rows = Rows { index, len: 0, spoiled: HashMap::new(), strict };
         for (key, stored) in data.iter() {
             if !key.starts_with(&*first) || !key.ends_with(&*last) {
                 continue;
             }
-            let row = match read(key, stored) {
-                Ok(()) => {
-                    rows.len += 1;
-                    (rows.len - 1) as u32
-                }
-                Err(error) => {
-                    rows.errors.push(error);
-                    (rows.errors.len() - 1) as u32 | BROKEN
-                }
-            };
-            assert!(rows.len < BROKEN as usize, "an embedded store has fewer than 2^31 keys");
+            let mut spoiled = SpoiledRow::default();
+            read(key, stored, &mut spoiled);
+            let row = rows.len as u32;
+            rows.len += 1;
+            assert!(row < ABSENT, "an embedded store has fewer than 2^32 - 1 keys");
+            if spoiled.count > 0 {
+                rows.spoiled.insert(row, spoiled);
+            }
             rows.index.insert(key, row);
         }
         rows
     }
 
-    /// The rows of `keys`, and how many commands they would be.
-    fn find(&self, keys: &Keys) -> Result<(RowNumbers, u32), Error> {
+    /// The rows of `keys`, and the values of them that cannot be read.
+    fn find(&self, keys: &Keys) -> Result<(RowNumbers, Spoiled), Error> {
         let index = &self.index;
         let rows: RowNumbers = match keys {
             Keys::Ids(ids) => ids.iter().map(|id| index.ids.get(id).copied().unwrap_or(ABSENT)).collect(),
@@ -112,14 +126,21 @@ impl Rows {
                 .map(|key| key.as_deref().and_then(|key| index.whole(key)).unwrap_or(ABSENT))
                 .collect(),
         };
-        if let Some(row) = rows.iter().find(|row| **row & BROKEN != 0 && **row != ABSENT) {
-            return Err(self.errors[(row & !BROKEN) as usize].clone());
+        let mut spoiled = Spoiled::default();
+        if !self.spoiled.is_empty() {
+            for SpoiledRow { count, first } in rows.iter().filter_map(|row| self.spoiled.get(row)) {
+                if let Some(error) = first.as_ref().filter(|_| self.strict) {
+                    return Err(error.clone());
+                }
+                let first = first.as_ref().map(|error| error.to_string().into());
+                spoiled.add(Spoiled { count: *count, first });
+            }
         }
-        Ok((rows, keys.commands()))
+        Ok((rows, spoiled))
     }
 }
 
-/// What stands between the affixes of `key`, if that is an id written as ids are.
+/// The id between the affixes of `key`, if it is written as ids are.
 fn id_in(key: &str, prefix: &str, suffix: &str) -> Option<i64> {
     let text = key.strip_prefix(prefix)?.strip_suffix(suffix)?;
     let id = values::int(text)?;
@@ -142,36 +163,36 @@ impl Fields {
         data: &MemoryData,
         pattern: &Pattern,
         fields: &Arc<[Field]>,
+        strict: bool,
     ) -> Fields {
         let name = Read::Fields(Arc::clone(fields)).command();
         let places: Vec<Option<u32>> = fields.iter().map(|field| data.name_of(&field.name)).collect();
         let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
-        let rows = Rows::new(data, pattern, |key, stored| {
+        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
             let command = || format!("{name} {key}");
             let Stored::Hash(hash) = stored else {
-                return Err(wrong_type(endpoint, command()));
+                columns.iter_mut().for_each(Values::push_null);
+                return spoiled.add(wrong_type(endpoint, command()));
             };
             let found = |place: &Option<u32>| {
                 let (_, value) = hash.iter().find(|(name, _)| Some(*name) == *place)?;
                 Some(&**value)
             };
-            for (field, place) in fields.iter().zip(&places) {
-                if let Some(value) = found(place).filter(|value| !values::is(field.kind, value)) {
-                    return Err(Error::Malformed {
-                        endpoint: Arc::clone(endpoint),
-                        command: format!("{} {}", command(), field.name),
-                        found: values::quoted(value),
-                        expected: values::expected(field.kind),
-                    });
-                }
-            }
-            for (column, place) in columns.iter_mut().zip(&places) {
+            for ((field, column), place) in fields.iter().zip(&mut columns).zip(&places) {
                 match found(place) {
-                    Some(value) => assert!(column.push(value), "checked above"),
+                    Some(value) if column.push(value) => {}
                     None => column.push_null(),
+                    Some(value) => {
+                        column.push_null();
+                        spoiled.add(Error::Malformed {
+                            endpoint: Arc::clone(endpoint),
+                            command: format!("{} {}", command(), field.name),
+                            found: values::quoted(value),
+                            expected: values::expected(field.kind),
+                        });
+                    }
                 }
             }
-            Ok(())
         });
         let text = pattern.to_string();
         let left_out = fields.iter().find_map(|field| data.why_left_out(&field.name, &text));
@@ -197,9 +218,9 @@ impl Bound for Fields {
         if let Some(refused) = &self.refused {
             return Fetch::Ready(Err(refused.clone()));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply::whole(data, 1, commands)
+            Reply { data, trips: 1, commands: keys.commands(), spoiled }
         }))
     }
 }
@@ -225,6 +246,7 @@ impl Lists {
         pattern: &Pattern,
         read: &Read,
         bounds: Bounds,
+        strict: bool,
     ) -> Lists {
         let (limit, mut scores) = match read {
             Read::List { limit } => (*limit as usize, None),
@@ -232,37 +254,38 @@ impl Lists {
             Read::Fields(_) => unreachable!("fields are bound as such"),
         };
         let (mut ends, mut ids) = (Vec::new(), Vec::new());
-        let rows = Rows::new(data, pattern, |key, stored| {
-            let command = |name: &str| format!("{name} {key}");
-            let before = ids.len();
-            let mut add = |item: &str, name: &str| match values::int(item) {
+        let name = read.command();
+        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
+            let command = || format!("{name} {key}");
+            let mut add = |item: &str, spoiled: &mut SpoiledRow| match values::int(item) {
                 Some(id) => {
                     ids.push(id);
-                    Ok(())
+                    true
                 }
                 None => {
-                    ids.truncate(before);
-                    Err(Error::Malformed {
+                    spoiled.add(Error::Malformed {
                         endpoint: Arc::clone(endpoint),
-                        command: command(name),
+                        command: command(),
                         found: format!("the item {}", values::quoted(item)),
                         expected: values::AN_ID,
-                    })
+                    });
+                    false
                 }
             };
             match (stored, &mut scores) {
                 (Stored::List(items), None) => {
-                    items.iter().take(limit).try_for_each(|item| add(item, "LRANGE"))?;
+                    items.iter().take(limit).for_each(|item| _ = add(item, spoiled));
                 }
                 (Stored::Scored(members), Some(scores)) => {
-                    members.iter().take(limit).try_for_each(|(member, _)| add(member, "ZRANGE"))?;
-                    scores.extend(members.iter().take(limit).map(|(_, score)| *score));
+                    for (member, score) in members.iter().take(limit) {
+                        if add(member, spoiled) {
+                            scores.push(*score);
+                        }
+                    }
                 }
-                (_, None) => return Err(wrong_type(endpoint, command("LRANGE"))),
-                (_, Some(_)) => return Err(wrong_type(endpoint, command("ZRANGE"))),
+                _ => spoiled.add(wrong_type(endpoint, command())),
             }
             ends.push(ids.len());
-            Ok(())
         });
         let (endpoint, keys) = (Arc::clone(endpoint), pattern.to_string());
         Lists { endpoint, keys, bounds, read: read.clone(), rows, ends, ids, scores }
@@ -279,7 +302,7 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, commands)| {
+        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, spoiled)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
@@ -300,7 +323,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Ok(Reply::whole(Data::Lists(found), 1, commands))
+            Ok(Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled })
         }))
     }
 }

@@ -1,4 +1,4 @@
-//! What an embedded store holds: hashes, lists and sorted sets by key, all as text, as Redis would.
+//! The contents of an embedded store: hashes, lists and sorted sets by key, all as text, as in Redis.
 
 use std::fmt;
 use std::path::Path;
@@ -31,7 +31,7 @@ struct LeftOut {
     why: String,
 }
 
-/// What is stored under a key.
+/// The value under a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stored {
     /// Fields by the place of their name, and their values.
@@ -43,7 +43,7 @@ pub(crate) enum Stored {
 }
 
 impl MemoryData {
-    /// What `{"hashes": {key: {field: value}}, "lists": {key: [..]}, "zsets": {key: {member: score}}}` says.
+    /// Reads `{"hashes": {key: {field: value}}, "lists": {key: [..]}, "zsets": {key: {member: score}}}`.
     pub fn from_json(place: &str, text: &str) -> Result<MemoryData, Problems> {
         let mut data = MemoryData::default();
         data.add_json(place, text)?;
@@ -193,7 +193,7 @@ impl MemoryData {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// True if there is no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -31,6 +31,7 @@ pub struct Memory {
     /// Reads prepared so far, so that equal ones share their memory.
     bound: Mutex<Vec<Prepared>>,
     max_inflight: Option<u32>,
+    strict_values: bool,
 }
 
 /// A read that was bound.
@@ -68,6 +69,7 @@ impl Memory {
             hedge: None,
             bound: Mutex::default(),
             max_inflight: None,
+            strict_values: false,
         }
     }
 
@@ -92,6 +94,13 @@ impl Memory {
         self.max_inflight = Some(trips.max(1));
         self
     }
+
+    /// The same source; a value that cannot be read, or a key of another type, fails the read instead of being null.
+    #[must_use]
+    pub fn with_strict_values(mut self) -> Memory {
+        self.strict_values = true;
+        self
+    }
 }
 
 impl Source for Memory {
@@ -107,9 +116,11 @@ impl Source for Memory {
             return Arc::clone(bound);
         }
         let bound: Arc<dyn Bound> = match read {
-            Read::Fields(fields) => Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields)),
+            Read::Fields(fields) => {
+                Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields, self.strict_values))
+            }
             Read::List { .. } | Read::Scored { .. } => {
-                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, bounds))
+                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, bounds, self.strict_values))
             }
         };
         let text = pattern.to_string();

@@ -4,24 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::registry::Endpoint;
-use crate::source::Hedge;
+use crate::source::{Error, Hedge};
 
-/// How to reach a Redis, and what may be asked of it.
+/// The shortest silence after which a connection is given up.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How to reach a Redis, and the bounds on reads.
 #[derive(Clone)]
 pub struct RedisConfig {
-    /// What errors call it.
+    /// Its name in messages.
     pub endpoint: Arc<str>,
     /// Host and port; of a Cluster any of its nodes, several if one may be down.
     pub servers: Vec<(String, u16)>,
-    /// Whether it is known to be a Cluster. One that is not known to be is noticed when it first points elsewhere.
+    /// Whether it is a Cluster. Only then are redirects to other servers followed: a server that may send its clients
+    /// anywhere also gets them to send their password there.
     pub cluster: bool,
     /// How to encrypt, if it is done.
     pub tls: Option<RedisTls>,
-    /// Who we are, where the server asks.
+    /// The user name, if the server asks for one.
     pub username: Option<String>,
-    /// What proves it.
+    /// The password, if the server asks for one.
     pub password: Option<String>,
-    /// Which of a server's databases; a Cluster has just 0.
+    /// The number of the database; a Cluster has just 0.
     pub database: u32,
     /// Connections to each server, shared by all requests.
     pub connections: usize,
@@ -31,16 +35,21 @@ pub struct RedisConfig {
     pub response_timeout: Duration,
     /// Trips in flight at a time.
     pub max_inflight: u32,
-    /// Commands in a trip; what has more makes several, one after the other.
+    /// Commands in a trip; a read of more keys makes several trips, one after the other.
     pub pipeline: usize,
     /// When a late read is sent a second time, if that is done; of several connections the next one takes it.
     pub hedge: Option<Hedge>,
+    /// The most bytes that the replies of one trip may have.
+    pub max_reply_bytes: usize,
+    /// Whether a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
+    /// of its list, and counted in [`Reply::spoiled`](crate::source::Reply::spoiled).
+    pub strict_values: bool,
 }
 
 /// How to encrypt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedisTls {
-    /// Certificates, as PEM, of who may vouch for the server; without them those that the machine trusts.
+    /// The certificates of trusted authorities, as PEM; without them those that the machine trusts.
     pub authorities: Option<Vec<u8>>,
 }
 
@@ -62,13 +71,32 @@ impl RedisConfig {
             max_inflight: 64,
             pipeline: 1_000,
             hedge: None,
+            max_reply_bytes: 64 << 20,
+            strict_values: false,
         }
     }
 
-    /// What the registry says about an endpoint.
+    /// How long a server may leave its oldest command without any reply before the connection is given up. It may be
+    /// half-open: nothing will come from it any more.
+    pub fn allowed_silence(&self) -> Duration {
+        SILENCE.max(self.response_timeout)
+    }
+
+    /// An error of a server. Some say that it cannot answer now.
+    pub(super) fn refused(&self, command: String, message: String) -> Error {
+        let endpoint = Arc::clone(&self.endpoint);
+        match message.split(' ').next() {
+            Some("LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "TRYAGAIN" | "OOM") => {
+                Error::Busy { endpoint, message, retry_after: None }
+            }
+            _ => Error::Refused { endpoint, command, message },
+        }
+    }
+
+    /// The description of an endpoint in the registry.
     pub fn from_endpoint(endpoint: &Endpoint) -> RedisConfig {
         let mut config = RedisConfig::new(endpoint.host.clone(), endpoint.port);
-        config.endpoint = endpoint.id.as_str().into();
+        config.endpoint = endpoint.name.as_str().into();
         config.connect_timeout = endpoint.connect_timeout.unwrap_or(config.connect_timeout);
         config.response_timeout = endpoint.request_timeout.unwrap_or(config.response_timeout);
         config.max_inflight = endpoint.max_inflight.unwrap_or(config.max_inflight);

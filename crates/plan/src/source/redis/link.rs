@@ -1,253 +1,273 @@
-//! One connection that mends itself.
+//! A connection that is made when it is first needed, and again when it broke.
+//!
+//! A task of the link's own connects and serves; callers only queue bytes. So an attempt to connect goes on when the
+//! callers that wait for it give up, and there is one attempt at a time.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
-use redis::aio::MultiplexedConnection;
-use redis::io::tcp::TcpSettings;
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion,
-    RedisConnectionInfo, RedisError, RedisResult, TlsCertificates, Value,
-};
+use anabranch_engine::tasks::{AbortOnDrop, Tasks};
+use futures_util::future::{Either, select};
+use tokio::sync::oneshot;
 
 use super::config::RedisConfig;
+use super::connection::{Connection, End, Failure, Outcome, Trip};
+use super::dial::Dial;
+use super::greeting;
+use super::sink::Sink;
 use crate::source::Error;
 
 /// The pause after a first failed attempt to connect; each further one doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest pause, and how long a connection must live not to count as a failure.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a server may leave every trip without reply before its connection is given up. It may be a half-open
-/// one, from which nothing will come any more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A connection that lived so long does not count as a failure when it ends.
+const LONG_LIFE: Duration = Duration::from_secs(2);
 
-/// One connection to a server, shared by all trips. It is made when it is first needed, and again when it broke.
+/// Bytes of commands that may wait for a connection.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+/// Trips that may wait for a connection.
+const MAX_QUEUED_TRIPS: usize = 100_000;
+
+/// The parts of the outside world that connections use.
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) tasks: Arc<dyn Tasks>,
+    pub(super) dial: Arc<dyn Dial>,
+    /// Called when a server is silent or cannot be reached.
+    pub(super) on_trouble: Arc<dyn Fn() + Send + Sync>,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// Counts what connections do.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) writes: AtomicU64,
+    pub(super) reads: AtomicU64,
+    pub(super) connections: AtomicU64,
+}
+
+/// One connection to a server, shared by all trips. Dropping it ends its task.
 pub(super) struct Link {
-    config: Arc<RedisConfig>,
-    clock: Arc<dyn Clock>,
-    address: ConnectionAddr,
+    shared: Arc<Shared>,
+}
+
+/// The state that callers and the task share.
+pub(super) struct Shared {
+    pub(super) config: Arc<RedisConfig>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) world: World,
+    server: (String, u16),
     state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
-    up: Option<Up>,
-    /// Counts connections, to tell a failure of this one from one of those before it.
-    number: u64,
+pub(super) struct State {
+    /// Commands that are not sent yet, and the trips they belong to.
+    pub(super) bytes: Vec<u8>,
+    pub(super) trips: Vec<Trip>,
+    /// Wakes the task when something is queued.
+    waker: Option<Waker>,
+    task: Option<AbortOnDrop>,
     /// Failures since a connection last lived.
     failures: u32,
-    /// No attempt before this time, because of this.
+    /// No attempt before this time, because of this error.
     pause: Option<(Instant, Error)>,
-    /// The one attempt under way.
-    attempt: Option<Attempt>,
-}
-
-/// An attempt to connect. All who need the connection drive it together and share its outcome; who gives up leaves it
-/// to the next, so that even those who never wait long come to a connection.
-#[derive(Clone)]
-struct Attempt {
-    /// The number of the connection that it makes.
-    number: u64,
-    since: Instant,
-    connected: Shared<BoxFuture<'static, Result<MultiplexedConnection, Error>>>,
-}
-
-struct Up {
-    connection: MultiplexedConnection,
-    since: Instant,
-    /// The time of a first trip without reply, with none answered after it.
-    silent: Option<Instant>,
 }
 
 impl Link {
-    pub(super) fn new(
-        config: &Arc<RedisConfig>,
-        clock: &Arc<dyn Clock>,
-        (host, port): &(String, u16),
-    ) -> Link {
-        let (host, port) = (host.clone(), *port);
-        let address = match &config.tls {
-            None => ConnectionAddr::Tcp(host, port),
-            Some(_) => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-        };
-        Link { config: Arc::clone(config), clock: Arc::clone(clock), address, state: Mutex::default() }
+    pub(super) fn new(config: &Arc<RedisConfig>, world: &World, server: &(String, u16)) -> Link {
+        Link {
+            shared: Arc::new(Shared {
+                config: Arc::clone(config),
+                clock: Arc::clone(&world.clock),
+                world: world.clone(),
+                server: server.clone(),
+                state: Mutex::default(),
+            }),
+        }
     }
 
-    /// Sends a pipeline and waits for all of its replies. One that a broken connection has swallowed is sent once
-    /// more, if its commands may be repeated.
-    pub(super) async fn send(&self, pipeline: &Pipeline, may_repeat: bool) -> Result<Vec<Value>, Error> {
-        let mut again = may_repeat;
-        loop {
-            let (mut connection, number) = self.connection().await?;
-            match connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
-                Ok(values) => {
-                    self.answered(number);
-                    return Ok(values);
-                }
-                Err(error) if error.is_timeout() => {
-                    self.unanswered(number);
-                    let after = self.config.response_timeout;
-                    return Err(Error::Timeout { endpoint: Arc::clone(&self.config.endpoint), after });
-                }
-                Err(error) => {
-                    let error = self.broken(number, &error);
-                    if !again {
-                        return Err(error);
-                    }
-                    again = false;
-                }
+    /// Queues commands with so many replies; the replies come over the channel.
+    pub(super) fn send(
+        &self,
+        mut bytes: Vec<u8>,
+        sink: Sink,
+        replies: u32,
+        asking: bool,
+    ) -> Result<oneshot::Receiver<Outcome>, Error> {
+        let (done, outcome) = oneshot::channel();
+        let sent = self.shared.clock.now();
+        let mut state = self.shared.lock();
+        if let Some((until, error)) = &state.pause {
+            if sent < *until {
+                return Err(error.clone());
             }
+            state.pause = None;
         }
-    }
-
-    async fn connection(&self) -> Result<(MultiplexedConnection, u64), Error> {
-        let attempt = match self.known() {
-            Ok(known) => return known,
-            Err(attempt) => attempt,
-        };
-        let number = attempt.number;
-        let connected = attempt.connected.await;
-        let now = self.clock.now();
-        let mut state = self.lock();
-        // The first to see the outcome notes it.
-        if state.attempt.take_if(|attempt| attempt.number == number).is_some() {
-            match &connected {
-                Ok(connection) => {
-                    state.pause = None;
-                    state.up = Some(Up { connection: connection.clone(), since: now, silent: None });
-                }
-                Err(error) => state.fail(now, error),
-            }
+        if state.bytes.len() + bytes.len() > MAX_QUEUED_BYTES || state.trips.len() >= MAX_QUEUED_TRIPS {
+            let message = format!("{} commands wait to be sent", state.trips.len());
+            let endpoint = Arc::clone(&self.shared.config.endpoint);
+            return Err(Error::Busy { endpoint, message, retry_after: None });
         }
-        Ok((connected?, number))
-    }
-
-    /// The connection, or why there is none, if it need not be tried; otherwise the attempt that is under way.
-    fn known(&self) -> Result<Result<(MultiplexedConnection, u64), Error>, Attempt> {
-        let mut state = self.lock();
-        if let Some(up) = &state.up {
-            return Ok(Ok((up.connection.clone(), state.number)));
+        match state.bytes.is_empty() {
+            true => std::mem::swap(&mut state.bytes, &mut bytes),
+            false => state.bytes.extend_from_slice(&bytes),
         }
-        let now = self.clock.now();
-        if let Some((_, error)) = state.pause.as_ref().filter(|(until, _)| now < *until) {
-            return Ok(Err(error.clone()));
+        state.trips.push(Trip { sink, replies, asking, acknowledgement: asking, sent, done: Some(done) });
+        if state.task.is_none() {
+            let task = self.shared.world.tasks.spawn(Box::pin(run(Arc::clone(&self.shared))));
+            state.task = Some(task);
         }
-        // One that nobody waited for has run out of time.
-        let fresh =
-            |attempt: &&Attempt| now.saturating_duration_since(attempt.since) < self.config.connect_timeout;
-        if let Some(attempt) = state.attempt.as_ref().filter(fresh) {
-            return Err(attempt.clone());
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
         }
-        state.number += 1;
-        let (config, address) = (Arc::clone(&self.config), self.address.clone());
-        let connected = async move {
-            let connected = connect(&config, &address).await;
-            connected.map_err(|error| no_connection(&config, &address, &error))
-        };
-        let attempt = Attempt { number: state.number, since: now, connected: connected.boxed().shared() };
-        state.attempt = Some(attempt.clone());
-        Err(attempt)
-    }
-
-    fn answered(&self, number: u64) {
-        let mut state = self.lock();
-        if state.number == number
-            && let Some(up) = &mut state.up
-        {
-            up.silent = None;
-        }
-    }
-
-    fn unanswered(&self, number: u64) {
-        let now = self.clock.now();
-        let patience = PATIENCE.max(2 * self.config.response_timeout);
-        let mut state = self.lock();
-        if state.number != number {
-            return;
-        }
-        let Some(up) = &mut state.up else { return };
-        let since = *up.silent.get_or_insert(now);
-        if now.saturating_duration_since(since) >= patience {
-            // Trips still under way keep their hold of it.
-            state.up = None;
-        }
-    }
-
-    /// Notes that a connection broke, and says so.
-    fn broken(&self, number: u64, error: &RedisError) -> Error {
-        let now = self.clock.now();
-        let error = no_connection(&self.config, &self.address, error);
-        let mut state = self.lock();
-        if state.number == number
-            && let Some(up) = state.up.take()
-        {
-            if now.saturating_duration_since(up.since) >= LONGEST_PAUSE {
-                state.failures = 0;
-            } else {
-                state.fail(now, &error);
-            }
-        }
-        error
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it is held")
+        Ok(outcome)
     }
 }
 
-async fn connect(config: &RedisConfig, address: &ConnectionAddr) -> RedisResult<MultiplexedConnection> {
-    let mut login = RedisConnectionInfo::default()
-        .set_protocol(ProtocolVersion::RESP3)
-        .set_skip_set_lib_name()
-        .set_db(i64::from(config.database));
-    if let Some(username) = &config.username {
-        login = login.set_username(username);
+impl Drop for Link {
+    fn drop(&mut self) {
+        let task = self.shared.lock().task.take();
+        drop(task);
     }
-    if let Some(password) = &config.password {
-        login = login.set_password(password);
-    }
-    let info = address.clone().into_connection_info()?.set_redis_settings(login);
-    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-    let client = match config.tls.as_ref().and_then(|tls| tls.authorities.clone()) {
-        None => Client::open(info)?,
-        root_cert => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })?,
-    };
-    let timeouts = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(config.connect_timeout))
-        .set_response_timeout(Some(config.response_timeout));
-    client.get_multiplexed_async_connection_with_config(&timeouts).await
-}
-
-fn no_connection(config: &RedisConfig, address: &ConnectionAddr, error: &RedisError) -> Error {
-    let endpoint = Arc::clone(&config.endpoint);
-    if error.kind() == ErrorKind::Parse {
-        return Error::Malformed {
-            endpoint,
-            command: "a pipeline".to_owned(),
-            found: format!("bytes that are none ({error})"),
-            expected: "a RESP3 reply",
-        };
-    }
-    let cause = if error.is_timeout() {
-        format!("{address}: not within {:?}", config.connect_timeout)
-    } else {
-        format!("{address}: {error}")
-    };
-    Error::Connect { endpoint, cause: cause.into() }
 }
 
 impl State {
+    /// Has the task woken when something is queued.
+    pub(super) fn wait_with(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(known) => known.clone_from(waker),
+            None => self.waker = Some(waker.clone()),
+        }
+    }
+
     /// Pauses, longer each time, and by chance not quite as long as others do.
     fn fail(&mut self, now: Instant, error: &Error) {
         let longest = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
         let chance = (RandomState::new().hash_one(self.failures) % 512 + 512) as u32;
         self.failures = self.failures.saturating_add(1);
         self.pause = Some((now + longest * chance / 1024, error.clone()));
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it is held")
+    }
+
+    /// Host and port.
+    pub(super) fn address(&self) -> String {
+        format!("{}:{}", self.server.0, self.server.1)
+    }
+
+    async fn wait_for_trips(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            if !state.trips.is_empty() {
+                return Poll::Ready(());
+            }
+            state.wait_with(cx.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Connects and greets the server.
+    async fn connect(self: &Arc<Self>) -> Result<Connection, Error> {
+        let within = self.config.connect_timeout;
+        let too_late = self.clock.sleep_until(self.clock.now() + within);
+        let connected = Box::pin(async {
+            let socket = self.world.dial.dial(&self.server.0, self.server.1).await;
+            let socket = socket.map_err(|error| error.to_string())?;
+            let mut connection = Connection::new(Arc::clone(self), socket);
+            greeting::greet(&mut connection, &self.config).await?;
+            Ok(connection)
+        });
+        let cause = match select(connected, too_late).await {
+            Either::Left((Ok(connection), _)) => return Ok(connection),
+            Either::Left((Err(cause), _)) => cause,
+            Either::Right(_) => format!("it did not answer within {within:?}"),
+        };
+        let cause = format!("{}: {cause}", self.address()).into();
+        Err(Error::Connect { endpoint: Arc::clone(&self.config.endpoint), cause })
+    }
+
+    /// Fails everything that is queued, and pauses; whether a read was among it.
+    fn fail(&self, error: &Error) -> bool {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.fail(now, error);
+        let trips = std::mem::take(&mut state.trips);
+        state.bytes.clear();
+        drop(state);
+        let mut any_read = false;
+        for trip in trips {
+            any_read |= !trip.sink.is_probe();
+            trip.end(Err(Failure::Error(error.clone())));
+        }
+        any_read
+    }
+
+    /// Notes the end of a connection that was up since then; whether to make another one at once.
+    fn ended(&self, end: &End, since: Instant) -> bool {
+        let lived = self.clock.now().saturating_duration_since(since);
+        if end.silent || lived >= LONG_LIFE {
+            self.lock().failures = 0;
+        } else {
+            let (endpoint, cause) = (Arc::clone(&self.config.endpoint), end.cause.as_str().into());
+            self.fail(&Error::Broken { endpoint, cause });
+        }
+        end.silent
+    }
+}
+
+/// Connects whenever something is queued, and serves until the connection ends.
+async fn run(shared: Arc<Shared>) {
+    let ended = Ended(shared);
+    let shared = &ended.0;
+    let mut at_once = false;
+    loop {
+        if !std::mem::take(&mut at_once) {
+            shared.wait_for_trips().await;
+        }
+        // A probe that fails is no reason for the next one.
+        let mut trouble = true;
+        match shared.connect().await {
+            Err(error) => trouble = shared.fail(&error),
+            Ok(connection) => {
+                shared.world.counters.connections.fetch_add(1, Ordering::Relaxed);
+                let since = shared.clock.now();
+                let end = connection.serve().await;
+                at_once = shared.ended(&end, since);
+            }
+        }
+        if trouble {
+            (shared.world.on_trouble)();
+        }
+    }
+}
+
+/// The task of a link. If it ends with its runtime, the next trip starts another one.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        let task = state.task.take();
+        let trips = std::mem::take(&mut state.trips);
+        state.bytes.clear();
+        drop(state);
+        drop((task, trips));
     }
 }

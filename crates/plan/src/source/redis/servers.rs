@@ -1,34 +1,41 @@
-//! Which server has a key: the one there is, or a Cluster's.
+//! The servers of an endpoint: the one there is, or those of a Cluster.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Instant;
 
-use anabranch_engine::clock::Clock;
+use anabranch_engine::retry::{Classified as _, Severity};
 use futures_util::future::join_all;
-use redis::{Cmd, Pipeline, ServerError, ServerErrorKind, Value};
-use tokio::sync::Semaphore;
 
 use super::config::RedisConfig;
-use super::link::Link;
-use super::rest::Rests;
-use super::slots;
+use super::connection::Failure;
+use super::link::{Counters, World};
+use super::node::Node;
+use super::refresh::Refresh;
+use super::sink::Sink;
+use super::slots::{self, Redirect};
 use crate::source::Error;
 
-/// How often a trip follows where a Cluster points, before it gives up.
+/// How often a trip follows the redirects of a Cluster, before it gives up.
 const ROUNDS: usize = 5;
-
-/// How old a map of the slots must be to be made anew.
-const MAP_AGE: Duration = Duration::from_millis(100);
 
 /// Commands that go to the servers of their keys.
 pub(super) trait Commands: Sync {
     fn len(&self) -> usize;
 
-    /// The key that decides which server has it.
-    fn key(&self, at: usize) -> &str;
+    /// The slot of the key of a command.
+    fn slot(&self, at: usize) -> u16;
 
-    fn command(&self, at: usize) -> Cmd;
+    /// Appends a command.
+    fn encode(&self, at: usize, out: &mut Vec<u8>);
+
+    /// About how many bytes a command takes.
+    fn size(&self) -> usize;
+
+    /// A command and its key, for messages.
+    fn name(&self, at: usize) -> String;
+
+    /// Takes the replies to so many commands.
+    fn sink(&self, commands: usize) -> Sink;
 
     /// Whether a command that may have been carried out may be sent again.
     fn may_repeat(&self) -> bool {
@@ -36,256 +43,267 @@ pub(super) trait Commands: Sync {
     }
 }
 
-/// What commands were answered, in their order, and the trips it took.
+/// The replies to commands, by server, and the trips they took. Of two replies to a command the later one counts.
 pub(super) struct Answers {
-    pub(super) values: Vec<Value>,
+    pub(super) parts: Vec<Part>,
     pub(super) trips: u32,
 }
 
-/// All servers of an endpoint.
-pub(super) struct Servers {
-    config: Arc<RedisConfig>,
-    clock: Arc<dyn Clock>,
+/// The replies of one server.
+pub(super) struct Part {
+    pub(super) sink: Sink,
+    /// The place of the command of each reply; `None` if the server has all of them.
+    pub(super) places: Option<Vec<u32>>,
+}
+
+impl Part {
+    pub(super) fn place(&self, row: u32) -> u32 {
+        self.places.as_ref().map_or(row, |places| places[row as usize])
+    }
+}
+
+/// All servers of an endpoint. Dropping it ends what runs for it.
+pub(super) struct Servers(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) config: Arc<RedisConfig>,
+    pub(super) world: World,
+    /// The only server, unless it is a Cluster.
+    single: Option<Arc<Node>>,
     state: Mutex<State>,
-    refreshing: Semaphore,
 }
 
-struct State {
-    /// The servers we speak with, the configured ones first.
-    nodes: Vec<Arc<Node>>,
-    routes: Option<Arc<Routes>>,
+pub(super) struct State {
+    /// The known servers, the configured ones first.
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) routes: Option<Arc<Routes>>,
+    /// The attempt to make the map of the slots anew, if one is under way.
+    pub(super) refresh: Option<Refresh>,
 }
 
-/// Which server has which slot.
-struct Routes {
+/// The servers of the slots.
+pub(super) struct Routes {
     /// By slot; `None` where a slot has no server.
     by_slot: Vec<Option<Arc<Node>>>,
-    made: Instant,
-}
-
-struct Node {
-    address: (String, u16),
-    links: Vec<Link>,
-    next: AtomicUsize,
-    /// Where reads are hedged: a second trip is of no use on the connection that keeps the first.
-    rests: Option<Rests>,
+    pub(super) made: Instant,
 }
 
 /// Commands for one server.
 struct Group {
     node: Arc<Node>,
-    /// Places among the commands.
-    places: Vec<u32>,
-    /// Whether the server must be told that its slot is just arriving.
+    /// Places among the commands; `None` for all of them.
+    places: Option<Vec<u32>>,
     asking: bool,
 }
 
 impl Servers {
-    pub(super) fn new(config: Arc<RedisConfig>, clock: Arc<dyn Clock>) -> Servers {
-        let nodes = config.servers.iter().map(|address| Node::new(&config, &clock, address)).collect();
-        let state = Mutex::new(State { nodes, routes: None });
-        Servers { config, clock, state, refreshing: Semaphore::new(1) }
+    pub(super) fn new(config: Arc<RedisConfig>, world: World) -> Servers {
+        Servers(Arc::new_cyclic(|inner: &Weak<Inner>| {
+            let inner = Weak::clone(inner);
+            let cluster = config.cluster;
+            let on_trouble = move || {
+                if let Some(inner) = inner.upgrade().filter(|_| cluster) {
+                    inner.refresh_soon();
+                }
+            };
+            let world = World { on_trouble: Arc::new(on_trouble), ..world };
+            let nodes: Vec<_> =
+                config.servers.iter().map(|address| Node::new(&config, &world, address)).collect();
+            let single = (!config.cluster).then(|| Arc::clone(&nodes[0]));
+            let state = Mutex::new(State { nodes, routes: None, refresh: None });
+            Inner { config, world, single, state }
+        }))
     }
 
     pub(super) fn config(&self) -> &RedisConfig {
-        &self.config
+        &self.0.config
     }
 
-    /// Sends each command where its key is, and follows where a Cluster points.
+    pub(super) fn counters(&self) -> &Counters {
+        &self.0.world.counters
+    }
+
+    /// Sends each command to the server of its key, and follows the redirects of a Cluster.
     pub(super) async fn exchange(&self, commands: &dyn Commands) -> Result<Answers, Error> {
-        if self.config.cluster && self.lock().routes.is_none() {
-            self.refresh(None).await?;
+        let inner = &self.0;
+        let Some(node) = &inner.single else { return inner.exchange(commands).await };
+        let group = Group { node: Arc::clone(node), places: None, asking: false };
+        let (sink, trips) = inner.send(&group, commands).await;
+        let part = Part { sink: sink?, places: None };
+        if let Some(redirect) = part.sink.redirects.first() {
+            let message = format!(
+                "{} (the server belongs to a Cluster: write redis-cluster:// in the URL, or cluster = true)",
+                redirect.message
+            );
+            let (endpoint, command) =
+                (Arc::clone(&inner.config.endpoint), commands.name(redirect.row as usize));
+            return Err(Error::Refused { endpoint, command, message });
         }
-        let mut values: Vec<Value> = vec![Value::Nil; commands.len()];
-        let mut trips = 0;
+        Ok(Answers { parts: vec![part], trips })
+    }
+
+    /// An error that a server answered to a command.
+    pub(super) fn refused(&self, command: String, message: String) -> Error {
+        let error = self.0.config.refused(command, message);
+        if let Severity::Throttled { .. } = error.severity()
+            && self.0.config.cluster
+        {
+            self.0.refresh_soon();
+        }
+        error
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        let refresh = self.0.lock().refresh.take();
+        drop(refresh);
+    }
+}
+
+impl Inner {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it is held")
+    }
+
+    /// Exchanges with a Cluster.
+    async fn exchange(self: &Arc<Self>, commands: &dyn Commands) -> Result<Answers, Error> {
+        if self.lock().routes.is_none() {
+            self.refreshed(None).await?;
+        }
+        let mut answers = Answers { parts: Vec::new(), trips: 0 };
         let mut routes = self.lock().routes.clone();
-        let mut groups = self.by_key(routes.as_ref(), commands, 0..commands.len() as u32);
+        let mut groups = self.by_slot(routes.as_deref(), commands, 0..commands.len() as u32);
         for _ in 0..ROUNDS {
-            let sent = groups.iter().map(|group| self.send(group, commands));
-            let mut elsewhere = Vec::new();
+            let outcomes = join_all(groups.iter().map(|group| self.send(group, commands))).await;
+            let mut next = Vec::new();
             let mut failed: Option<(Error, Vec<u32>)> = None;
-            let outcomes = match &groups[..] {
-                [group] => vec![self.send(group, commands).await],
-                _ => join_all(sent).await,
-            };
-            for (group, (outcome, trips_of)) in groups.iter().zip(outcomes) {
-                trips += trips_of;
+            for (group, (outcome, trips)) in std::mem::take(&mut groups).into_iter().zip(outcomes) {
+                answers.trips += trips;
                 match outcome {
-                    Ok(answers) => {
-                        for (place, value) in group.places.iter().zip(answers) {
-                            match self.pointer(&value, group)? {
-                                Some((node, asking)) => add(&mut elsewhere, &node, *place, asking),
-                                None => values[*place as usize] = value,
-                            }
+                    Ok(mut sink) => {
+                        let redirects = std::mem::take(&mut sink.redirects);
+                        let part = Part { sink, places: group.places };
+                        for redirect in redirects {
+                            let place = part.place(redirect.row);
+                            add(&mut next, &self.node_of(&redirect, &group.node), place, redirect.asking);
                         }
+                        answers.parts.push(part);
                     }
                     Err(error) => {
-                        failed.get_or_insert((error, Vec::new())).1.extend(&group.places);
+                        let places = group.places.unwrap_or_default();
+                        failed.get_or_insert((error, Vec::new())).1.extend(places);
                     }
                 }
             }
-            if elsewhere.is_empty() && failed.is_none() {
-                return Ok(Answers { values, trips });
+            if next.iter().any(|group: &Group| !group.asking) {
+                self.refresh_soon();
             }
-            let final_failure = routes.is_none() || !commands.may_repeat();
-            if let Some((error, _)) = &failed
-                && (final_failure || matches!(error, Error::Timeout { .. }))
-            {
-                return Err(error.clone());
-            }
-            let moved = elsewhere.iter().any(|group| !group.asking);
-            if (moved || failed.is_some()) && self.refresh(routes.as_ref()).await.is_err() {
-                // What has moved has told where to.
-                if let Some((error, _)) = failed {
-                    return Err(error);
-                }
-            }
-            let before = std::mem::replace(&mut routes, self.lock().routes.clone());
-            groups = elsewhere;
             if let Some((error, places)) = failed {
-                if same(before.as_ref(), routes.as_ref()) {
-                    return Err(error);
-                }
-                groups.extend(self.by_key(routes.as_ref(), commands, places.into_iter()));
+                let before = routes.clone();
+                routes = self.routes_after(&error, before.as_ref(), commands).await?;
+                next.extend(self.by_slot(routes.as_deref(), commands, places.into_iter()));
             }
+            if next.is_empty() {
+                return Ok(answers);
+            }
+            groups = next;
         }
-        let cause = "the Cluster kept pointing elsewhere".into();
-        Err(Error::Connect { endpoint: Arc::clone(&self.config.endpoint), cause })
+        let message = "the servers of the Cluster kept pointing to one another".to_owned();
+        Err(Error::Busy { endpoint: Arc::clone(&self.config.endpoint), message, retry_after: None })
     }
 
-    /// Commands by the server that has their key.
-    fn by_key(
-        &self,
-        routes: Option<&Arc<Routes>>,
+    /// The servers of the slots after a failure, if they have changed; otherwise the failure.
+    async fn routes_after(
+        self: &Arc<Self>,
+        error: &Error,
+        before: Option<&Arc<Routes>>,
         commands: &dyn Commands,
-        places: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<Option<Arc<Routes>>, Error> {
+        let unreachable = matches!(error, Error::Connect { .. } | Error::Broken { .. });
+        if !unreachable || !commands.may_repeat() {
+            self.refresh_soon();
+            return Err(error.clone());
+        }
+        if self.refreshed(before).await.is_err() {
+            return Err(error.clone());
+        }
+        let routes = self.lock().routes.clone();
+        match (before, &routes) {
+            (Some(before), Some(routes)) if Arc::ptr_eq(before, routes) => Err(error.clone()),
+            _ => Ok(routes),
+        }
+    }
+
+    /// Commands by the server of their slot.
+    fn by_slot(
+        &self,
+        routes: Option<&Routes>,
+        commands: &dyn Commands,
+        places: impl Iterator<Item = u32>,
     ) -> Vec<Group> {
         let any = Arc::clone(&self.lock().nodes[0]);
-        let Some(routes) = routes else {
-            return vec![Group { node: any, places: places.collect(), asking: false }];
-        };
         let mut groups = Vec::new();
         for place in places {
-            let slot = slots::of(commands.key(place as usize).as_bytes());
-            let node = routes.by_slot[usize::from(slot)].as_ref().unwrap_or(&any);
+            let slot = usize::from(commands.slot(place as usize));
+            let node = routes.and_then(|routes| routes.by_slot[slot].as_ref()).unwrap_or(&any);
             add(&mut groups, node, place, false);
         }
         groups
     }
 
-    /// Sends the commands of a group, in as many trips as it takes.
-    async fn send(&self, group: &Group, commands: &dyn Commands) -> (Result<Vec<Value>, Error>, u32) {
+    /// Sends the commands of a group, in as many trips as it takes. If the connection breaks, it is done once more,
+    /// if its commands may be repeated.
+    async fn send(&self, group: &Group, commands: &dyn Commands) -> (Result<Sink, Error>, u32) {
+        let (mut trips, mut again) = (0, commands.may_repeat());
+        loop {
+            match self.send_once(group, commands, &mut trips).await {
+                Err(Error::Broken { .. }) if again => again = false,
+                outcome => return (outcome, trips),
+            }
+        }
+    }
+
+    async fn send_once(
+        &self,
+        group: &Group,
+        commands: &dyn Commands,
+        trips: &mut u32,
+    ) -> Result<Sink, Error> {
+        let count = group.places.as_ref().map_or(commands.len(), Vec::len);
+        let place = |at: usize| group.places.as_ref().map_or(at, |places| places[at] as usize);
         let link = group.node.next_link();
-        let mut values = Vec::with_capacity(group.places.len());
-        let mut trips = 0;
-        for places in group.places.chunks(self.config.pipeline.max(1)) {
-            let mut pipeline = Pipeline::with_capacity(places.len());
-            for place in places {
+        let mut sink = commands.sink(count);
+        let mut first = 0;
+        while first < count {
+            let last = count.min(first + self.config.pipeline.max(1));
+            let mut bytes = Vec::with_capacity((last - first) * commands.size());
+            for at in first..last {
                 if group.asking {
-                    pipeline.cmd("ASKING");
+                    bytes.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
                 }
-                pipeline.add_command(commands.command(*place as usize));
+                commands.encode(place(at), &mut bytes);
             }
-            trips += 1;
-            match group.node.send(link, &pipeline, commands.may_repeat()).await {
-                Ok(mut answers) if group.asking => {
-                    let mut at = 0;
-                    answers.retain(|_| {
-                        at += 1;
-                        at % 2 == 0
-                    });
-                    values.append(&mut answers);
-                }
-                Ok(mut answers) => values.append(&mut answers),
-                Err(error) => return (Err(error), trips),
-            }
+            *trips += 1;
+            let sent = group.node.send(link, bytes, sink, (last - first) as u32, group.asking).await;
+            sink = sent.map_err(|failure| match failure {
+                Failure::Error(error) => error,
+                Failure::Malformed { row, found } => Error::Malformed {
+                    endpoint: Arc::clone(&self.config.endpoint),
+                    command: commands.name(place(row as usize)),
+                    found: found.0.into_owned(),
+                    expected: "a reply of the protocol RESP",
+                },
+            })?;
+            first = last;
         }
-        (Ok(values), trips)
+        Ok(sink)
     }
 
-    /// Where an answer points, if it does. An answer that is "not now" is an error.
-    fn pointer(&self, value: &Value, group: &Group) -> Result<Option<(Arc<Node>, bool)>, Error> {
-        let Value::ServerError(error) = value else { return Ok(None) };
-        let asking = match error.kind() {
-            Some(ServerErrorKind::Moved) => false,
-            Some(ServerErrorKind::Ask) => true,
-            Some(
-                ServerErrorKind::BusyLoading
-                | ServerErrorKind::ClusterDown
-                | ServerErrorKind::MasterDown
-                | ServerErrorKind::TryAgain,
-            ) => {
-                let endpoint = Arc::clone(&self.config.endpoint);
-                return Err(Error::Connect { endpoint, cause: said(error).into() });
-            }
-            _ => return Ok(None),
-        };
-        // `3999 127.0.0.1:6381`; a server that does not know its own name leaves out the host.
-        let address = error.details().and_then(|details| details.split_once(' ')?.1.rsplit_once(':'));
-        let Some((host, Ok(port))) = address.map(|(host, port)| (host, port.parse::<u16>())) else {
-            return Ok(None);
-        };
-        let host = if host.is_empty() { group.node.address.0.as_str() } else { host };
-        Ok(Some((self.node(host, port), asking)))
-    }
-
-    /// Makes the map of the slots anew, unless it is no longer `seen` or was made just now.
-    async fn refresh(&self, seen: Option<&Arc<Routes>>) -> Result<(), Error> {
-        let _only = self.refreshing.acquire().await.expect("it is never closed");
-        let current = self.lock().routes.clone();
-        if !same(current.as_ref(), seen) {
-            return Ok(());
-        }
-        if current.is_some_and(|routes| self.clock.now().duration_since(routes.made) < MAP_AGE) {
-            return Ok(());
-        }
-        let nodes = self.lock().nodes.clone();
-        let mut failure = None;
-        // The latest known first: servers that were configured may be gone.
-        for node in nodes.iter().rev() {
-            let mut pipeline = Pipeline::new();
-            pipeline.cmd("CLUSTER").arg("SLOTS");
-            let answer = match node.send(node.next_link(), &pipeline, true).await {
-                Ok(mut answers) => answers.pop().unwrap_or(Value::Nil),
-                Err(error) => {
-                    failure.get_or_insert(error);
-                    continue;
-                }
-            };
-            match slots::map(&answer, &node.address.0) {
-                Ok(ranges) => {
-                    self.install(&ranges);
-                    return Ok(());
-                }
-                Err(message) => {
-                    failure.get_or_insert(Error::Refused {
-                        endpoint: Arc::clone(&self.config.endpoint),
-                        command: "CLUSTER SLOTS".to_owned(),
-                        message,
-                    });
-                }
-            }
-        }
-        Err(failure.expect("there is at least one server, and it did not answer"))
-    }
-
-    fn install(&self, ranges: &[slots::Range]) {
-        let mut by_slot = vec![None; usize::from(slots::COUNT)];
-        let mut used = Vec::new();
-        for range in ranges {
-            let node = self.node(&range.address.0, range.address.1);
-            by_slot[usize::from(range.first)..=usize::from(range.last)].fill(Some(Arc::clone(&node)));
-            used.push(node);
-        }
-        let routes = Arc::new(Routes { by_slot, made: self.clock.now() });
-        let configured = self.config.servers.len();
-        let mut state = self.lock();
-        let mut place = 0;
-        state.nodes.retain(|node| {
-            place += 1;
-            place <= configured || used.iter().any(|used| Arc::ptr_eq(used, node))
-        });
-        state.routes = Some(routes);
+    /// The server that a redirect points to.
+    fn node_of(&self, redirect: &Redirect, from: &Node) -> Arc<Node> {
+        let host = if redirect.host.is_empty() { from.address.0.as_str() } else { &redirect.host };
+        self.node(host, redirect.port)
     }
 
     /// The server with this address.
@@ -294,37 +312,37 @@ impl Servers {
         if let Some(node) = state.nodes.iter().find(|node| node.address.0 == host && node.address.1 == port) {
             return Arc::clone(node);
         }
-        let node = Node::new(&self.config, &self.clock, &(host.to_owned(), port));
+        let node = Node::new(&self.config, &self.world, &(host.to_owned(), port));
         state.nodes.push(Arc::clone(&node));
         node
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics while it is held")
-    }
-}
-
-impl Node {
-    fn new(config: &Arc<RedisConfig>, clock: &Arc<dyn Clock>, address: &(String, u16)) -> Arc<Node> {
-        let links: Vec<Link> =
-            (0..config.connections.max(1)).map(|_| Link::new(config, clock, address)).collect();
-        let rests = config.hedge.map(|_| Rests::new(clock, links.len()));
-        Arc::new(Node { address: address.clone(), links, next: AtomicUsize::new(0), rests })
-    }
-
-    /// Its connections, one after the other, but for those that rest.
-    fn next_link(&self) -> usize {
-        let link = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len();
-        self.rests.as_ref().map_or(link, |rests| rests.pass_over(link))
-    }
-
-    async fn send(&self, link: usize, pipeline: &Pipeline, may_repeat: bool) -> Result<Vec<Value>, Error> {
-        let outing = self.rests.as_ref().map(|rests| rests.begin(link));
-        let answers = self.links[link].send(pipeline, may_repeat).await;
-        if let Some(outing) = outing {
-            if answers.is_ok() { outing.answered() } else { outing.failed() }
+    /// Takes a new map of the slots. Servers that it does not name are forgotten, unless they are configured.
+    pub(super) fn install(&self, ranges: &[slots::Range]) {
+        let mut by_slot = vec![None; usize::from(slots::COUNT)];
+        let mut used = Vec::new();
+        for range in ranges {
+            let node = self.node(&range.address.0, range.address.1);
+            by_slot[usize::from(range.first)..=usize::from(range.last)].fill(Some(Arc::clone(&node)));
+            used.push(node);
         }
-        answers
+        let routes = Arc::new(Routes { by_slot, made: self.world.clock.now() });
+        let configured = self.config.servers.len();
+        let mut forgotten = Vec::new();
+        let mut state = self.lock();
+        let mut place = 0;
+        state.nodes.retain(|node| {
+            place += 1;
+            let kept = place <= configured || used.iter().any(|used| Arc::ptr_eq(used, node));
+            if !kept {
+                forgotten.push(Arc::clone(node));
+            }
+            kept
+        });
+        let before = state.routes.replace(routes);
+        // Their tasks end here, which must not happen under the lock.
+        drop(state);
+        drop((forgotten, before));
     }
 }
 
@@ -332,23 +350,7 @@ impl Node {
 fn add(groups: &mut Vec<Group>, node: &Arc<Node>, place: u32, asking: bool) {
     let fits = |group: &&mut Group| Arc::ptr_eq(&group.node, node) && group.asking == asking;
     match groups.iter_mut().find(fits) {
-        Some(group) => group.places.push(place),
-        None => groups.push(Group { node: Arc::clone(node), places: vec![place], asking }),
-    }
-}
-
-fn same(a: Option<&Arc<Routes>>, b: Option<&Arc<Routes>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-/// An error as the server wrote it.
-pub(super) fn said(error: &ServerError) -> String {
-    match error.details() {
-        Some(details) => format!("{} {details}", error.code()),
-        None => error.code().to_owned(),
+        Some(group) => group.places.get_or_insert_default().push(place),
+        None => groups.push(Group { node: Arc::clone(node), places: Some(vec![place]), asking }),
     }
 }

@@ -1,8 +1,8 @@
-//! A Cluster's slots: which one a key is in, and who has which.
+//! A Cluster's slots: the slot of a key, the servers of the slots, and replies that point to another server.
 
-use redis::Value;
+use super::sink::Value;
 
-/// How many there are.
+/// The number of slots in every Cluster.
 pub(super) const COUNT: u16 = 16_384;
 
 /// Slots of one server.
@@ -11,6 +11,36 @@ pub(super) struct Range {
     pub(super) first: u16,
     pub(super) last: u16,
     pub(super) address: (String, u16),
+}
+
+/// A reply that points to another server of the Cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Redirect {
+    /// The place of its command in the trip.
+    pub(super) row: u32,
+    /// Whether the slot is only arriving there, so that the server must be told `ASKING`.
+    pub(super) asking: bool,
+    /// The host; empty if the server does not know its own name.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The words of the server.
+    pub(super) message: String,
+}
+
+impl Redirect {
+    /// Reads `MOVED 3999 127.0.0.1:6381` or `ASK ..`.
+    pub(super) fn parse(row: u32, message: &[u8]) -> Option<Redirect> {
+        let asking = match message {
+            [b'M', b'O', b'V', b'E', b'D', b' ', ..] => false,
+            [b'A', b'S', b'K', b' ', ..] => true,
+            _ => return None,
+        };
+        let message = str::from_utf8(message).ok()?;
+        let (_, address) = message.rsplit_once(' ')?;
+        let (host, port) = address.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Some(Redirect { row, asking, host, port: port.parse().ok()?, message: message.to_owned() })
+    }
 }
 
 /// The slot of a key. Of `a{b}c` only `b` counts, so that keys can be kept together.
@@ -45,30 +75,29 @@ const fn table() -> [u16; 256] {
     table
 }
 
-/// Reads the answer to `CLUSTER SLOTS` of the server at `host`.
-pub(super) fn map(answer: &Value, host: &str) -> Result<Vec<Range>, String> {
-    let wrong = || format!("an answer that is no map of slots: {answer:?}");
-    let ranges = match answer {
-        Value::Array(ranges) => ranges,
-        Value::ServerError(error) => return Err(super::servers::said(error)),
-        _ => return Err(wrong()),
+/// Reads the reply of the server at `host` to `CLUSTER SLOTS`.
+pub(super) fn map(reply: &Value, host: &str) -> Result<Vec<Range>, String> {
+    let ranges = match reply {
+        Value::List(ranges) => ranges,
+        Value::Error(message) => return Err(message.clone()),
+        _ => return Err("the reply is not a map of slots".to_owned()),
     };
     let read = |range: &Value| {
-        let Value::Array(range) = range else { return None };
-        let [Value::Int(first), Value::Int(last), Value::Array(main), ..] = &range[..] else { return None };
+        let Value::List(range) = range else { return None };
+        let [Value::Int(first), Value::Int(last), Value::List(main), ..] = &range[..] else { return None };
         let [name, Value::Int(port), ..] = &main[..] else { return None };
         let name = match name {
-            Value::BulkString(name) => str::from_utf8(name).ok()?,
-            Value::SimpleString(name) => name,
-            Value::Nil => "",
+            Value::Text(name) => str::from_utf8(name).ok()?,
+            Value::Null => "",
             _ => return None,
         };
-        // A server that does not know its own name is where we asked.
+        // A server that does not know its own name has the one by which we reached it.
         let name = if name.is_empty() || name == "?" { host } else { name };
         let (first, last) = (u16::try_from(*first).ok()?, u16::try_from(*last).ok()?);
         let address = (name.to_owned(), u16::try_from(*port).ok()?);
         (first <= last && last < COUNT).then_some(Range { first, last, address })
     };
+    let wrong = || "the reply is not a map of slots".to_owned();
     ranges.iter().map(|range| read(range).ok_or_else(wrong)).collect()
 }
 
@@ -84,5 +113,16 @@ mod tests {
         assert_eq!(of(b"{user1000}.following"), of(b"user1000"));
         assert_eq!(of(b"foo{}{bar}"), crc16(b"foo{}{bar}") % COUNT);
         assert_eq!(of(b"foo{{bar}}zap"), of(b"{bar"));
+    }
+
+    #[test]
+    fn redirects_are_read() {
+        let moved = Redirect::parse(3, b"MOVED 3999 [::1]:6381").unwrap();
+        assert_eq!((moved.row, moved.asking, &*moved.host, moved.port), (3, false, "::1", 6381));
+        let ask = Redirect::parse(0, b"ASK 3999 :6381").unwrap();
+        assert_eq!((ask.asking, &*ask.host), (true, ""));
+        for other in ["MOVED", "MOVED 1 nowhere", "MOVED 1 a:99999", "ASKED 1 a:1", "ERR MOVED 1 a:1"] {
+            assert_eq!(Redirect::parse(0, other.as_bytes()), None, "{other}");
+        }
     }
 }

@@ -1,138 +1,229 @@
 //! A read of a Redis: its keys as commands, each key once.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use redis::Cmd;
 
-use super::decode::{Asked, NO_KEY, decode};
-use super::servers::{Commands, Servers};
-use crate::source::{Bound, Error, Fetch, Keys, Pattern, Read, Reply};
+use super::encode::Template;
+use super::servers::{Answers, Commands, Part, Servers};
+use super::sink::{Fault, FaultKind, Found, Sink, Spoil};
+use super::slots;
+use crate::source::merge::merge;
+use crate::source::share::Pick;
+use crate::source::{Bound, Data, Error, Fetch, Keys, Pattern, Read, Reply, Spoiled};
 
 /// A read, bound to a Redis.
-pub(super) struct Trip {
+pub(super) struct BoundRead {
     servers: Arc<Servers>,
     ask: Arc<Ask>,
 }
 
-/// What is asked for each key.
+/// The command for each key.
 struct Ask {
-    /// What stands around ids.
-    prefix: Box<str>,
-    suffix: Box<str>,
+    template: Template,
     read: Read,
 }
 
-impl Trip {
-    pub(super) fn new(servers: Arc<Servers>, pattern: &Pattern, read: &Read) -> Trip {
-        let (prefix, suffix) = pattern.affixes().unwrap_or(("", ""));
-        let ask = Ask { prefix: prefix.into(), suffix: suffix.into(), read: read.clone() };
-        Trip { servers, ask: Arc::new(ask) }
+impl BoundRead {
+    pub(super) fn new(servers: Arc<Servers>, pattern: &Pattern, read: &Read) -> BoundRead {
+        let affixes = pattern.affixes().unwrap_or(("", ""));
+        let name = read.command();
+        let template = match read {
+            Read::Fields(fields) => {
+                let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+                Template::new(name, &names, affixes)
+            }
+            Read::List { limit } => {
+                Template::new(name, &["0", &limit.saturating_sub(1).to_string()], affixes)
+            }
+            Read::Scored { limit } => {
+                let last = limit.saturating_sub(1).to_string();
+                Template::new(name, &["0", &last, "REV", "WITHSCORES"], affixes)
+            }
+        };
+        BoundRead { servers, ask: Arc::new(Ask { template, read: read.clone() }) }
     }
 }
 
-impl Bound for Trip {
+impl Bound for BoundRead {
     fn fetch(&self, keys: Keys) -> Fetch {
         if let Some(reply) = self.ask.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
         let (servers, ask) = (Arc::clone(&self.servers), Arc::clone(&self.ask));
-        Fetch::Later(Box::pin(async move { ask.make(&servers, &keys).await }))
+        Fetch::Later(Box::pin(async move {
+            let rows = keys.len();
+            let (batch, places) = Batch::new(&ask, keys);
+            let answers = servers.exchange(&batch).await?;
+            batch.reply(&servers, answers, places, rows)
+        }))
     }
 }
 
-impl Ask {
-    async fn make(&self, servers: &Servers, keys: &Keys) -> Result<Reply, Error> {
-        let (batch, places) = self.batch(keys);
-        let answers = servers.exchange(&batch).await?;
-        let endpoint = &servers.config().endpoint;
-        let name = self.read.command();
-        let asked = Asked { endpoint, command: &|place| format!("{name} {}", batch.key(place as usize)) };
-        let data = match places {
-            None => decode(&self.read, &asked, &answers.values, 0..keys.len() as u32),
-            Some(places) => decode(&self.read, &asked, &answers.values, places.into_iter()),
-        };
-        Ok(Reply::whole(data?, answers.trips, batch.len() as u32))
-    }
+/// The place of a row that has no key.
+const NO_KEY: u32 = u32::MAX;
 
-    /// The commands, each key once, and for each row the place of its command; `None` where that is its own.
-    fn batch(&self, keys: &Keys) -> (Batch<'_>, Option<Vec<u32>>) {
-        let mut batch = Batch { ask: self, keys: String::new(), ends: Vec::with_capacity(keys.len()) };
-        let places: Vec<u32> = match keys {
-            Keys::Ids(ids) => {
-                let mut known = HashMap::with_capacity(ids.len());
-                let place = |id: &i64| *known.entry(*id).or_insert_with(|| batch.add_id(*id));
-                ids.iter().map(place).collect()
-            }
-            Keys::Whole(keys) => {
-                let mut known = HashMap::with_capacity(keys.len());
-                let place = |key: &Option<Box<str>>| match key {
-                    Some(key) => *known.entry(key.clone()).or_insert_with(|| batch.add(key)),
-                    None => NO_KEY,
-                };
-                keys.iter().map(place).collect()
-            }
-        };
-        let places = (batch.len() < places.len()).then_some(places);
-        (batch, places)
-    }
-}
-
-/// Distinct keys, one after the other, and what is asked of each.
+/// Distinct keys, and the command for each.
 struct Batch<'a> {
     ask: &'a Ask,
-    keys: String,
-    /// Where each key ends.
-    ends: Vec<u32>,
+    keys: Distinct,
+}
+
+enum Distinct {
+    Ids(Vec<i64>),
+    Whole(Vec<Box<str>>),
 }
 
 impl Batch<'_> {
-    fn add_id(&mut self, id: i64) -> u32 {
-        self.keys.push_str(&self.ask.prefix);
-        write!(self.keys, "{id}").expect("a string takes all that is written");
-        self.add(&self.ask.suffix)
+    /// The commands, each key once, and for each row the place of its command; `None` where that is its own.
+    fn new(ask: &Ask, keys: Keys) -> (Batch<'_>, Option<Vec<u32>>) {
+        let (keys, places) = match keys {
+            Keys::Ids(ids) => {
+                if ids.is_sorted_by(|a, b| a < b) {
+                    return (Batch { ask, keys: Distinct::Ids(ids) }, None);
+                }
+                let mut known = HashMap::with_capacity(ids.len());
+                let mut distinct = Vec::with_capacity(ids.len());
+                let place = |id: &i64| {
+                    *known.entry(*id).or_insert_with(|| {
+                        distinct.push(*id);
+                        distinct.len() as u32 - 1
+                    })
+                };
+                let places: Vec<u32> = ids.iter().map(place).collect();
+                (Distinct::Ids(distinct), places)
+            }
+            Keys::Whole(keys) => {
+                let mut known: HashMap<&str, u32> = HashMap::with_capacity(keys.len());
+                let mut distinct: Vec<Box<str>> = Vec::with_capacity(keys.len());
+                let mut places: Vec<u32> = Vec::with_capacity(keys.len());
+                for key in &keys {
+                    let place = key.as_ref().map_or(NO_KEY, |key| {
+                        *known.entry(key).or_insert_with(|| {
+                            distinct.push(key.clone());
+                            distinct.len() as u32 - 1
+                        })
+                    });
+                    places.push(place);
+                }
+                (Distinct::Whole(distinct), places)
+            }
+        };
+        let batch = Batch { ask, keys };
+        let repeats = batch.len() < places.len();
+        (batch, repeats.then_some(places))
     }
 
-    /// Ends a key with this; its place.
-    fn add(&mut self, text: &str) -> u32 {
-        self.keys.push_str(text);
-        self.ends.push(u32::try_from(self.keys.len()).expect("the keys of a trip are shorter than 4 GB"));
-        self.ends.len() as u32 - 1
+    fn reply(
+        &self,
+        servers: &Servers,
+        answers: Answers,
+        places: Option<Vec<u32>>,
+        rows: usize,
+    ) -> Result<Reply, Error> {
+        let Answers { mut parts, trips } = answers;
+        let mut spoiled = Spoiled::default();
+        for part in &mut parts {
+            if let Some(fault) = part.sink.fault.take() {
+                return Err(self.fault(servers, part, fault));
+            }
+            let Some(first) = part.sink.first_spoiled.take() else { continue };
+            let error = self.spoil(servers, part, first);
+            if servers.config().strict_values {
+                return Err(error);
+            }
+            spoiled.add(Spoiled { count: part.sink.spoiled, first: Some(error.to_string().into()) });
+        }
+        let data = match (&parts[..], &places) {
+            ([Part { places: None, .. }], None) => parts.swap_remove(0).sink.into_data(),
+            _ => self.gathered(parts, places, rows),
+        };
+        Ok(Reply { data, trips, commands: self.len() as u32, spoiled })
+    }
+
+    /// The rows of several parts in the order of the keys.
+    fn gathered(&self, parts: Vec<Part>, places: Option<Vec<u32>>, rows: usize) -> Data {
+        let mut by_command = vec![None; self.len()];
+        let mut replies = Vec::with_capacity(parts.len());
+        for (part, reply) in parts.into_iter().zip(0..) {
+            for row in 0..part.sink.rows() {
+                by_command[part.place(row) as usize] = Some(Pick { reply, row });
+            }
+            replies.push(Arc::new(part.sink.into_data()));
+        }
+        let picks: Vec<Option<Pick>> = match places {
+            None => by_command,
+            Some(places) => places.iter().map(|place| *by_command.get(*place as usize)?).collect(),
+        };
+        debug_assert_eq!(picks.len(), rows);
+        merge(&replies, &picks)
+    }
+
+    fn fault(&self, servers: &Servers, part: &Part, fault: Fault) -> Error {
+        let endpoint = Arc::clone(&servers.config().endpoint);
+        let command = self.name(part.place(fault.row) as usize);
+        match fault.kind {
+            FaultKind::Refused(message) => servers.refused(command, message),
+            FaultKind::TooMany(count) => Error::Malformed {
+                endpoint,
+                command,
+                found: format!("a list of {count}"),
+                expected: "at most as many items as were asked for",
+            },
+        }
+    }
+
+    /// A value that could not be read, as an error about it.
+    fn spoil(&self, servers: &Servers, part: &Part, spoil: Spoil) -> Error {
+        let endpoint = Arc::clone(&servers.config().endpoint);
+        let mut command = self.name(part.place(spoil.row) as usize);
+        if let (Some(at), Read::Fields(fields)) = (spoil.field, &self.ask.read) {
+            command = format!("{command} {}", fields[at].name);
+        }
+        let found = match spoil.found {
+            Found::WrongType(message) => return Error::Refused { endpoint, command, message },
+            Found::Value(found) => found,
+            Found::Item(item) => format!("the item {item}"),
+        };
+        Error::Malformed { endpoint, command, found, expected: spoil.expected }
     }
 }
 
 impl Commands for Batch<'_> {
     fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn key(&self, at: usize) -> &str {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.keys[start as usize..self.ends[at] as usize]
-    }
-
-    fn command(&self, at: usize) -> Cmd {
-        let key = self.key(at);
-        let mut command;
-        match &self.ask.read {
-            Read::Fields(fields) => {
-                let bytes = fields.iter().map(|field| field.name.len()).sum::<usize>() + key.len() + 5;
-                command = Cmd::with_capacity(fields.len() + 2, bytes);
-                command.arg(self.ask.read.command()).arg(key);
-                for field in &**fields {
-                    command.arg(&*field.name);
-                }
-            }
-            Read::List { limit } => {
-                command = Cmd::with_capacity(4, key.len() + 20);
-                command.arg("LRANGE").arg(key).arg(0).arg(limit - 1);
-            }
-            Read::Scored { limit } => {
-                command = Cmd::with_capacity(6, key.len() + 40);
-                command.arg("ZRANGE").arg(key).arg(0).arg(limit - 1).arg("REV").arg("WITHSCORES");
-            }
+        match &self.keys {
+            Distinct::Ids(ids) => ids.len(),
+            Distinct::Whole(keys) => keys.len(),
         }
-        command
+    }
+
+    fn slot(&self, at: usize) -> u16 {
+        match &self.keys {
+            Distinct::Ids(ids) => slots::of(self.ask.template.key_of(ids[at]).as_bytes()),
+            Distinct::Whole(keys) => slots::of(keys[at].as_bytes()),
+        }
+    }
+
+    fn encode(&self, at: usize, out: &mut Vec<u8>) {
+        match &self.keys {
+            Distinct::Ids(ids) => self.ask.template.id(out, ids[at]),
+            Distinct::Whole(keys) => self.ask.template.text(out, &keys[at]),
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.ask.template.size()
+    }
+
+    fn name(&self, at: usize) -> String {
+        let command = self.ask.read.command();
+        match &self.keys {
+            Distinct::Ids(ids) => format!("{command} {}", self.ask.template.key_of(ids[at])),
+            Distinct::Whole(keys) => format!("{command} {}", keys[at]),
+        }
+    }
+
+    fn sink(&self, commands: usize) -> Sink {
+        Sink::of(&self.ask.read, commands)
     }
 }

@@ -21,6 +21,10 @@ impl Model<'_> {
             "pow" => both(f64::powf).filter(|power| !power.is_nan()),
             "neg" => number("x").map(|x| -x),
             "abs" => number("x").map(f64::abs),
+            "floor" => number("x").map(f64::floor),
+            "ceil" => number("x").map(f64::ceil),
+            "round" => number("x").map(|x| (x.abs() + 0.5).floor().min(x.abs().ceil()).copysign(x)),
+            "mod" => both(|a, b| a % b).filter(|rest| !rest.is_nan()),
             "log" => number("x").filter(|x| *x > 0.0).map(f64::ln),
             "clamp" => {
                 let (x, low, high) = (number("x")?, number("lo")?, number("hi")?);

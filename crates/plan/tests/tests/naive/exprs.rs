@@ -69,9 +69,12 @@ impl Exprs<'_> {
     }
 
     fn arithmetic(&mut self, a: Value, b: Value) -> Value {
-        let ops = ["add", "sub", "mul", "div", "min", "max", "neg", "abs", "log", "clamp", "pow"];
+        let ops = [
+            "add", "sub", "mul", "div", "min", "max", "neg", "abs", "log", "clamp", "pow", "mod", "floor",
+            "ceil", "round",
+        ];
         match *self.rng.choose(&ops) {
-            op @ ("neg" | "abs" | "log") => json!({"op": op, "x": a}),
+            op @ ("neg" | "abs" | "log" | "floor" | "ceil" | "round") => json!({"op": op, "x": a}),
             "clamp" => {
                 let bound = |value: i64| json!({"op": "const_number", "value": value});
                 json!({"op": "clamp", "x": a, "lo": bound(-1), "hi": bound(3)})

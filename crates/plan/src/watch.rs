@@ -1,21 +1,18 @@
-//! One request whose nodes may be late or fail: how far they are, what stands in for them, and the ledger of it.
+//! How far the stages of a request are, who was late, and the ledger of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::{Failure, Graph as _};
-use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use smallvec::{SmallVec, smallvec};
 
 use crate::compiled::{Compiled, Region};
-use crate::document::Range;
 use crate::error::OpError;
 use crate::ledger::{LedgerEntry, Reason};
-use crate::ops::constant;
 use crate::run::{Fault, stage_id};
-use crate::source::{self, StaleUse};
-use crate::value::Scalar;
+use crate::source;
+use crate::stand_in::Instead;
 
 /// How far the stages of a request are, and what was put in their place.
 pub(crate) struct Watch {
@@ -43,15 +40,6 @@ pub(crate) struct Late {
     pub(crate) reason: Reason,
     pub(crate) detail: Option<String>,
     pub(crate) waited: Duration,
-}
-
-/// Rows that stand in for others.
-pub(crate) struct Instead {
-    pub(crate) rows: Rows,
-    /// What people call it.
-    pub(crate) name: String,
-    /// The earlier replies that they are made of, if they are.
-    pub(crate) stale: Option<StaleUse>,
 }
 
 impl Watch {
@@ -200,28 +188,4 @@ impl Watch {
         self.ledger.sort_by_key(|(node, _)| *node);
         self.ledger.into_iter().map(|(_, entry)| entry).collect()
     }
-}
-
-/// `rows` with constants for these columns.
-pub(crate) fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)]) -> Rows {
-    let batch = rows.batch();
-    let kept = |(key, _): &&(Key, Column)| !columns.iter().any(|(other, ..)| other == key);
-    let mut all: Vec<(Key, Column)> = batch.columns().iter().filter(kept).cloned().collect();
-    all.extend(columns.iter().map(|(key, kind, value)| (*key, constant(*kind, value.as_ref(), batch.len()))));
-    rows.with_batch(Batch::with_columns(batch.ids().clone(), all))
-}
-
-/// Whether the values of `rows` lie in these ranges; a null lies in none.
-pub(crate) fn in_range(rows: &Rows, ranges: &[Range]) -> bool {
-    ranges.iter().all(|range| match rows.batch().column(range.key) {
-        // Nobody reads it, so it was not made.
-        None => true,
-        Some(column @ Column::Int(values)) => {
-            rows.iter().all(|row| !column.is_null(row) && range.holds(values.value(row) as f64))
-        }
-        Some(column @ Column::Float(values)) => {
-            rows.iter().all(|row| !column.is_null(row) && range.holds(values.value(row)))
-        }
-        Some(Column::Bool(_) | Column::Text(_)) => false,
-    })
 }

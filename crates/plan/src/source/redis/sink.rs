@@ -1,0 +1,426 @@
+//! Where replies are decoded to: the columns or lists of a read.
+
+use std::sync::Arc;
+
+use super::resp::{Group, Token, take_ids};
+use super::slots::Redirect;
+use crate::source::values::{self, Values};
+use crate::source::{Data, Field, Lists, Read};
+
+/// The replies to the commands of a trip, decoded as they come.
+pub(super) struct Sink {
+    shape: Shape,
+    /// The number of complete replies.
+    row: u32,
+    /// Replies that point to another server.
+    pub(super) redirects: Vec<Redirect>,
+    /// The first reply that makes the whole trip fail.
+    pub(super) fault: Option<Fault>,
+    /// The number of values that could not be read.
+    pub(super) spoiled: u32,
+    /// The first of them.
+    pub(super) first_spoiled: Option<Spoil>,
+}
+
+enum Shape {
+    /// Nobody waits for the replies any more.
+    Nothing,
+    Columns {
+        fields: Arc<[Field]>,
+        columns: Vec<Values>,
+        /// The field that comes next.
+        at: usize,
+    },
+    Ids {
+        limit: u32,
+        lists: Lists,
+        /// Where the list under way begins.
+        start: usize,
+    },
+    Scored(Scored),
+    Values(Vec<Value>, Vec<Vec<Value>>),
+}
+
+struct Scored {
+    limit: u32,
+    lists: Lists,
+    scores: Vec<f64>,
+    start: usize,
+    /// Whether a member has come whose score has not.
+    has_member: bool,
+    /// The member, if it is an id.
+    member: Option<i64>,
+}
+
+/// A reply that makes the whole trip fail.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The place of its command in the trip.
+    pub(super) row: u32,
+    pub(super) kind: FaultKind,
+}
+
+#[derive(Debug)]
+pub(super) enum FaultKind {
+    /// An error of the server.
+    Refused(String),
+    /// A list with more items than were asked for.
+    TooMany(u64),
+}
+
+/// A value that cannot be read.
+#[derive(Debug)]
+pub(super) struct Spoil {
+    pub(super) row: u32,
+    /// The place of its field, if it is the value of one.
+    pub(super) field: Option<usize>,
+    pub(super) found: Found,
+    pub(super) expected: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A value, as messages show it.
+    Value(String),
+    /// An item of a list.
+    Item(String),
+    /// A key of another type, in the words of the server.
+    WrongType(String),
+}
+
+/// A reply as a value, for the few that are not rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    Text(Vec<u8>),
+    Error(String),
+    /// A list, a set, or a map with its keys and values in turn.
+    List(Vec<Value>),
+}
+
+/// Items that are made room for at once; a server that promises more must send them first.
+const RESERVED: u64 = 1_000;
+
+const A_PAIR: &str = "a member and its finite score";
+
+impl Sink {
+    fn new(shape: Shape) -> Sink {
+        Sink { shape, row: 0, redirects: Vec::new(), fault: None, spoiled: 0, first_spoiled: None }
+    }
+
+    /// Skips replies.
+    pub(super) fn nothing() -> Sink {
+        Sink::new(Shape::Nothing)
+    }
+
+    /// Keeps replies as values.
+    pub(super) fn values() -> Sink {
+        Sink::new(Shape::Values(Vec::new(), Vec::new()))
+    }
+
+    /// For the replies to so many commands of a read.
+    pub(super) fn of(read: &Read, commands: usize) -> Sink {
+        let lists = || Lists { lens: Vec::with_capacity(commands), ..Lists::default() };
+        Sink::new(match read {
+            Read::Fields(fields) => Shape::Columns {
+                fields: Arc::clone(fields),
+                columns: fields.iter().map(|field| Values::new(field.kind, commands)).collect(),
+                at: 0,
+            },
+            Read::List { limit } => Shape::Ids { limit: *limit, lists: lists(), start: 0 },
+            Read::Scored { limit } => Shape::Scored(Scored {
+                limit: *limit,
+                lists: lists(),
+                scores: Vec::new(),
+                start: 0,
+                has_member: false,
+                member: None,
+            }),
+        })
+    }
+
+    /// Whether replies are skipped.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self.shape, Shape::Nothing)
+    }
+
+    /// Whether replies are kept as values, as those to commands of the driver's own are.
+    pub(super) fn is_probe(&self) -> bool {
+        matches!(self.shape, Shape::Values(..))
+    }
+
+    /// The number of complete replies.
+    pub(super) fn rows(&self) -> u32 {
+        self.row
+    }
+
+    /// Ends a reply.
+    pub(super) fn end_reply(&mut self) {
+        self.row += 1;
+    }
+
+    /// The columns or lists, one row per command.
+    pub(super) fn into_data(self) -> Data {
+        match self.shape {
+            Shape::Columns { columns, .. } => {
+                Data::Columns(columns.into_iter().map(Values::finish).collect())
+            }
+            Shape::Ids { lists, .. } => Data::Lists(lists),
+            Shape::Scored(scored) => Data::Lists(Lists { scores: Some(scored.scores), ..scored.lists }),
+            Shape::Nothing | Shape::Values(..) => Data::Lists(Lists::default()),
+        }
+    }
+
+    /// The replies as values.
+    pub(super) fn into_values(self) -> Vec<Value> {
+        match self.shape {
+            Shape::Values(values, _) => values,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes a value that holds no others, at this depth.
+    pub(super) fn scalar(&mut self, depth: usize, token: Token<'_>) {
+        if let (0, Token::Error(message)) = (depth, token)
+            && !matches!(self.shape, Shape::Nothing | Shape::Values(..))
+        {
+            return self.error(message);
+        }
+        match &mut self.shape {
+            Shape::Nothing => {}
+            Shape::Columns { fields, at, .. } => {
+                let single = fields.len() == 1;
+                match (depth, single) {
+                    (0, true) => self.field(0, token),
+                    (0, false) => self.spoil_row(shown(token), "a list of the fields asked for"),
+                    _ => {
+                        let field = *at;
+                        *at += 1;
+                        self.field(field, token);
+                    }
+                }
+            }
+            Shape::Ids { lists, .. } => match (depth, id(token)) {
+                (0, _) => self.spoil_row(shown(token), "a list"),
+                (_, Some(id)) => lists.ids.push(id),
+                (_, None) => self.spoil(None, Found::Item(shown(token)), values::AN_ID),
+            },
+            Shape::Scored(scored) => match depth {
+                0 => self.spoil_row(shown(token), "a list"),
+                _ if !scored.has_member => {
+                    scored.has_member = true;
+                    scored.member = id(token);
+                    if scored.member.is_none() {
+                        self.spoil(None, Found::Item(shown(token)), values::AN_ID);
+                    }
+                }
+                _ => {
+                    scored.has_member = false;
+                    match (scored.member, score(token)) {
+                        (Some(member), Some(score)) => {
+                            scored.lists.ids.push(member);
+                            scored.scores.push(score);
+                        }
+                        (Some(_), None) => self.spoil(None, Found::Value(shown(token)), A_PAIR),
+                        (None, _) => {}
+                    }
+                }
+            },
+            Shape::Values(values, open) => {
+                let value = match token {
+                    Token::Text(bytes) => Value::Text(bytes.to_vec()),
+                    Token::Error(bytes) => Value::Error(lossy(bytes)),
+                    Token::Int(value) => Value::Int(value),
+                    Token::Double(value) => Value::Double(value),
+                    Token::Bool(value) => Value::Bool(value),
+                    Token::Null | Token::Begin(..) => Value::Null,
+                };
+                open.last_mut().unwrap_or(values).push(value);
+            }
+        }
+    }
+
+    /// Takes the beginning of a group at this depth; whether the values in it are wanted.
+    pub(super) fn begin(&mut self, depth: usize, group: Group, len: u64) -> bool {
+        let found = || shown(Token::Begin(group, len));
+        match &mut self.shape {
+            Shape::Nothing => {}
+            Shape::Columns { fields, at, .. } => match depth {
+                0 if fields.len() > 1 && group == Group::List && len == fields.len() as u64 => {
+                    *at = 0;
+                    return true;
+                }
+                0 if fields.len() > 1 => self.spoil_row(found(), "a list of the fields asked for"),
+                0 => self.field(0, Token::Begin(group, len)),
+                _ => {
+                    let field = *at;
+                    *at += 1;
+                    self.field(field, Token::Begin(group, len));
+                }
+            },
+            Shape::Ids { limit, lists, start } => match (depth, group) {
+                (0, Group::List) if len <= u64::from(*limit) => {
+                    *start = lists.ids.len();
+                    lists.ids.reserve(len.min(RESERVED) as usize);
+                    return true;
+                }
+                (0, Group::List) => self.too_many(len),
+                (0, _) => self.spoil_row(found(), "a list"),
+                _ => self.spoil(None, Found::Item(found()), values::AN_ID),
+            },
+            Shape::Scored(scored) => match (depth, group, len) {
+                // In RESP2 members and scores come in turn.
+                (0, Group::List, _) if len <= 2 * u64::from(scored.limit) => {
+                    scored.start = scored.lists.ids.len();
+                    scored.has_member = false;
+                    return true;
+                }
+                (0, Group::List, _) => self.too_many(len),
+                (0, ..) => self.spoil_row(found(), "a list"),
+                (1, Group::List, 2) => {
+                    scored.has_member = false;
+                    return true;
+                }
+                _ => {
+                    scored.has_member = false;
+                    self.spoil(None, Found::Value(found()), A_PAIR);
+                }
+            },
+            Shape::Values(_, open) => {
+                open.push(Vec::new());
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ends a group that was wanted.
+    pub(super) fn end(&mut self, depth: usize) {
+        match &mut self.shape {
+            Shape::Ids { lists, start, .. } if depth == 0 => {
+                lists.lens.push((lists.ids.len() - *start) as u32);
+            }
+            Shape::Scored(scored) if depth == 0 => {
+                let len = scored.lists.ids.len() - scored.start;
+                if len > scored.limit as usize {
+                    scored.lists.ids.truncate(scored.start);
+                    scored.scores.truncate(scored.start);
+                    self.too_many(len as u64);
+                } else {
+                    scored.lists.lens.push(len as u32);
+                }
+            }
+            Shape::Values(values, open) => {
+                let done = open.pop().unwrap_or_default();
+                open.last_mut().unwrap_or(values).push(Value::List(done));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what it can of the items of a list at once; the bytes used.
+    #[inline]
+    pub(super) fn run(&mut self, input: &[u8], left: &mut u64) -> usize {
+        match &mut self.shape {
+            Shape::Ids { lists, .. } => take_ids(input, left, &mut lists.ids),
+            _ => 0,
+        }
+    }
+
+    fn field(&mut self, at: usize, token: Token<'_>) {
+        let Shape::Columns { fields, columns, .. } = &mut self.shape else { return };
+        let column = &mut columns[at];
+        match token {
+            Token::Text(bytes) if column.push_bytes(bytes) => {}
+            Token::Null => column.push_null(),
+            other => {
+                column.push_null();
+                let expected = values::expected(fields[at].kind);
+                self.spoil(Some(at), Found::Value(shown(other)), expected);
+            }
+        }
+    }
+
+    /// Takes an error in place of a reply.
+    fn error(&mut self, message: &[u8]) {
+        let row = self.row;
+        if let Some(redirect) = Redirect::parse(row, message) {
+            self.redirects.push(redirect);
+        } else if message.starts_with(b"WRONGTYPE") {
+            self.spoil(None, Found::WrongType(lossy(message)), "a value of the type asked for");
+        } else {
+            self.fault.get_or_insert_with(|| Fault { row, kind: FaultKind::Refused(lossy(message)) });
+        }
+        self.push_empty();
+    }
+
+    fn too_many(&mut self, len: u64) {
+        let row = self.row;
+        self.fault.get_or_insert(Fault { row, kind: FaultKind::TooMany(len) });
+        self.push_empty();
+    }
+
+    /// Counts a reply that cannot be read and leaves its row empty.
+    fn spoil_row(&mut self, found: String, expected: &'static str) {
+        self.spoil(None, Found::Value(found), expected);
+        self.push_empty();
+    }
+
+    /// Counts a value that cannot be read.
+    fn spoil(&mut self, field: Option<usize>, found: Found, expected: &'static str) {
+        self.spoiled = self.spoiled.saturating_add(1);
+        let row = self.row;
+        self.first_spoiled.get_or_insert(Spoil { row, field, found, expected });
+    }
+
+    fn push_empty(&mut self) {
+        match &mut self.shape {
+            Shape::Columns { columns, .. } => columns.iter_mut().for_each(Values::push_null),
+            Shape::Ids { lists, .. } | Shape::Scored(Scored { lists, .. }) => lists.lens.push(0),
+            Shape::Nothing | Shape::Values(..) => {}
+        }
+    }
+}
+
+fn id(token: Token<'_>) -> Option<i64> {
+    match token {
+        Token::Text(bytes) => values::int_of(bytes),
+        _ => None,
+    }
+}
+
+fn score(token: Token<'_>) -> Option<f64> {
+    match token {
+        Token::Double(score) => Some(score).filter(|score| score.is_finite()),
+        Token::Text(bytes) => values::float_of(bytes),
+        _ => None,
+    }
+}
+
+/// Bytes of a server as text for a message, without control characters.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    const SHOWN: usize = 300;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]);
+    text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
+}
+
+/// A value for a message.
+fn shown(token: Token<'_>) -> String {
+    match token {
+        Token::Null => "nil".to_owned(),
+        Token::Int(value) => format!("the integer {value}"),
+        Token::Double(value) => format!("the double {value}"),
+        Token::Bool(value) => format!("the boolean {value}"),
+        Token::Text(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => values::quoted(text),
+            Err(_) => format!("{} bytes that are not UTF-8", bytes.len()),
+        },
+        Token::Error(bytes) => lossy(bytes),
+        Token::Begin(Group::Set, len) => format!("a set of {len}"),
+        Token::Begin(Group::Map, len) => format!("a map of {len}"),
+        Token::Begin(_, len) => format!("a list of {len}"),
+    }
+}
