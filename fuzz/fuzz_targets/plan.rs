@@ -4,7 +4,9 @@
 
 use std::sync::LazyLock;
 
-use anabranch_plan::{Document, Ops, Problems, Registries};
+use anabranch_plan::{Problems, Registries};
+use anabranch_plan::document::Document;
+use anabranch_plan::op::Ops;
 use libfuzzer_sys::fuzz_target;
 
 static REGISTRIES: LazyLock<Registries> = LazyLock::new(|| {

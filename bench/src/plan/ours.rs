@@ -57,7 +57,7 @@ impl Ours {
     }
 
     /// The keys that its rows have.
-    pub(super) fn keys(&self) -> anabranch_plan::Keys {
+    pub(super) fn keys(&self) -> anabranch_plan::registry::Keys {
         self.plan.engine().registries().keys.clone()
     }
 

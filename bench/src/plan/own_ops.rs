@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use anabranch_plan::{Contract, Effect, Form, Mark, Node, Op, Planned, RowsNeeded, Schema, Spec, Takes};
+use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, RowsNeeded, Spec, Takes};
+use anabranch_plan::schema::Schema;
 use anabranch_rows::{Batch, Column, Key, Rows};
 
 use super::plans::{COUNTRY, SCORE};

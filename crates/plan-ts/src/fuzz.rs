@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use anabranch_plan::Ops;
+use anabranch_plan::op::Ops;
 use serde_json::Value;
 
 use crate::job::{At, EndpointName, Files, Imported, Job, Made};

@@ -1,7 +1,7 @@
 //! How ops and their options are called in TypeScript. The compiler, the sandbox and the type declarations all go by
 //! this.
 
-use anabranch_plan::{ParamKind, ParamSpec, Spec};
+use anabranch_plan::op::{ParamKind, ParamSpec, Spec};
 
 use crate::job::Method;
 

@@ -35,7 +35,8 @@
 //! Ops of your own are added beside the built-in ones:
 //!
 //! ```
-//! use anabranch_plan::*;
+//! use anabranch_plan::op::*;
+//! use anabranch_plan::{Config, Engine, Registries, Request};
 //!
 //! /// `mine::reverse`: the rows in reverse order.
 //! struct Reverse;
@@ -92,30 +93,30 @@ mod toml_text;
 mod fields;
 mod places;
 mod value;
-mod bounds;
+pub mod bounds;
 mod spread;
 mod times;
-mod schema;
-mod registry;
-mod document;
+pub mod schema;
+pub mod registry;
+pub mod document;
 pub mod expr;
 pub mod source;
-mod call;
+pub mod call;
 mod error;
-mod op;
+pub mod op;
 mod ops;
-mod effects;
+pub mod effects;
 mod request;
 mod ledger;
 mod answer;
 mod capture_settings;
-mod project;
+pub mod project;
 mod compiled;
 mod planner;
 mod stand_in;
 mod watch;
 mod run;
-mod metrics;
+pub mod metrics;
 mod admission;
 mod engine;
 mod setup;
@@ -126,29 +127,12 @@ mod reference;
 pub use anabranch_rows::Kind;
 pub use anabranch_text::{Excerpt, Problem, Problems};
 pub use answer::{Answer, Candidate, RequestId, Stats};
-pub use bounds::{Bounds, Budget, OverBudget};
-pub use call::{Call, Tally};
-pub use document::{Document, DocumentNode, Fallback, Guard, Range, StaleTerms};
-pub use effects::{Gamma, WritesEval, plan_info, writes_of};
 pub use engine::{Config, Engine, Plan, RunOptions};
 pub use error::{Error, OpError};
 pub use ledger::{LedgerEntry, Reason};
-pub use metrics::{DegradedCount, Outcome, PlanCounts, PlanMetrics};
-pub use op::{
-    Arg, Build, Choice, Compute, Condition, Contract, Demand, Effect, Form, Inputs, Join, Keep, Mark,
-    Matching, Node, Op, Ops, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule, Spec, Started, Takes,
-    Wait, WaitFuture, When, Window,
-};
 pub use places::with_lines;
-pub use project::{
-    CaptureSettings, DataFile, EndpointSettings, EngineSettings, FaultSettings, Project, SourceSettings, Url,
-};
-pub use registry::{
-    BoundsSettings, Capability, Endpoint, EndpointKind, Endpoints, Feature, KeyEntry, KeyKind, Keys, Limits,
-    ParamEntry, Params, Payload, PayloadType, Registries, Shape, Status,
-};
+pub use project::Project;
+pub use registry::Registries;
 pub use request::{Request, RequestError, UserId};
-pub use schema::{KeySet, Schema};
 pub use setup::{RowsFrom, Setup};
-pub use source::Sources;
 pub use value::{List, Scalar, Values};

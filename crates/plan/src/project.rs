@@ -151,7 +151,7 @@ impl DataFile {
     /// Reads `FILE` or `FILE=PATTERN`. Relative files are relative to `folder`.
     ///
     /// ```
-    /// use anabranch_plan::DataFile;
+    /// use anabranch_plan::project::DataFile;
     /// let data = DataFile::parse("users.csv=user:{id}", "data".as_ref());
     /// assert_eq!((data.file.to_str(), data.pattern.as_deref()), (Some("data/users.csv"), Some("user:{id}")));
     /// ```

@@ -23,7 +23,8 @@ const PROJECT: &str = "anabranch.toml";
 ///
 /// ```
 /// # fn main() -> Result<(), anabranch_plan::Problems> {
-/// use anabranch_plan::{DataFile, RowsFrom, Setup};
+/// use anabranch_plan::{RowsFrom, Setup};
+/// use anabranch_plan::project::DataFile;
 /// # let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans");
 /// # let path = |name: &str| std::path::Path::new(example).join(name);
 /// let data = DataFile { file: path("data.json"), pattern: None };

@@ -145,7 +145,7 @@ fn engine(stalled: &[&str]) -> Result<Engine, Failure> {
     let (registries, _) = Registries::parse(REGISTRY, Some("dev"))?;
     let data = Arc::new(MemoryData::from_json("data.json", DATA)?);
     let clock = Arc::new(SystemClock);
-    let source = |endpoint: &anabranch_plan::Endpoint| {
+    let source = |endpoint: &anabranch_plan::registry::Endpoint| {
         let memory = Memory::new(endpoint.id.as_str(), Arc::clone(&data), Arc::clone(&clock) as _);
         let slow = |memory: Memory, (prefix, millis): (&str, u64)| {
             let stall_after = stalled.contains(&prefix).then_some(1);

@@ -1,6 +1,8 @@
 //! `anabranch plan info`.
 
-use anabranch_plan::{Document, Problems, plan_info};
+use anabranch_plan::Problems;
+use anabranch_plan::document::Document;
+use anabranch_plan::effects::plan_info;
 use clap::Args;
 
 use super::lookup;

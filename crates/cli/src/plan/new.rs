@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{EndpointKind, Endpoints, Limits, Project, RowsFrom, Setup};
+use anabranch_plan::registry::{EndpointKind, Endpoints, Limits};
+use anabranch_plan::{Project, RowsFrom, Setup};
 use clap::Args;
 
 use super::{project_args, types};

@@ -1,6 +1,6 @@
 //! `anabranch plan ops`.
 
-use anabranch_plan::{ParamKind, Spec};
+use anabranch_plan::op::{ParamKind, Spec};
 use clap::Args;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) struct Ops {
 
 impl Ops {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let ops = anabranch_plan::Ops::builtin();
+        let ops = anabranch_plan::op::Ops::builtin();
         let found: Vec<&Spec> =
             ops.iter().map(|op| op.spec()).filter(|spec| spec.name.contains(&self.part)).collect();
         if found.is_empty() {

@@ -3,7 +3,8 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{Config, DataFile, Engine, Plan, Problem, Project, RowsFrom, Setup};
+use anabranch_plan::project::DataFile;
+use anabranch_plan::{Config, Engine, Plan, Problem, Project, RowsFrom, Setup};
 use anabranch_plan_inspect::capture::{Sampler, Sampling};
 use clap::Args;
 

@@ -178,7 +178,7 @@ pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
     let mut table = Table::new(head.chain(columns.iter().map(|entry| entry.name.as_str())));
     for candidate in answer.candidates() {
         let output = several.then(|| answer.output_names[candidate.output].clone());
-        let cell = |entry: &&anabranch_plan::KeyEntry| match candidate.get(entry.key) {
+        let cell = |entry: &&anabranch_plan::registry::KeyEntry| match candidate.get(entry.key) {
             None => String::new(),
             Some(Scalar::Int(value)) => value.to_string(),
             Some(Scalar::Float(value)) => short(value),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_plan::DataFile;
+use anabranch_plan::project::DataFile;
 use anabranch_plan::source::{MemoryData, Redis, RedisConfig, seed};
 use clap::Args;
 

@@ -17,8 +17,9 @@ use super::replay::{Replayer, replay};
 use anabranch_plan::Answer;
 use anabranch_plan::Scalar;
 use anabranch_plan::inspect::{Inspection, PlanNode};
+use anabranch_plan::op::Rule;
 use anabranch_plan::source;
-use anabranch_plan::{LedgerEntry, Plan, Rule, RunOptions};
+use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
 /// How many requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;

@@ -7,10 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anabranch_engine::{Graph as _, NodeId};
-use anabranch_plan::Call;
+use anabranch_plan::call::Call;
 use anabranch_plan::expr::{Filter, Pred, Scope};
 use anabranch_plan::inspect::{Compiled, Home, ObservedRead, Observer, PlanNode, Region, What};
-use anabranch_plan::{Condition, Error, Form, Inputs, LedgerEntry, OpError, Plan, Schema, Started, Wait};
+use anabranch_plan::op::{Condition, Form, Inputs, Started, Wait};
+use anabranch_plan::schema::Schema;
+use anabranch_plan::{Error, LedgerEntry, OpError, Plan};
 use anabranch_rows::Rows;
 use anabranch_text::Problems;
 use tokio::sync::Notify;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use anabranch_rows::{Cell, Column, Key, Kind, Rows};
 
 use anabranch_plan::Answer;
-use anabranch_plan::{KeyKind, Registries};
+use anabranch_plan::Registries;
+use anabranch_plan::registry::KeyKind;
 use anabranch_plan::{List, Scalar, Values};
 
 /// What is masked, and how.

@@ -11,9 +11,10 @@ use super::values::{give_data, take_data};
 use anabranch_engine::Failure;
 use anabranch_plan::Answer;
 use anabranch_plan::LedgerEntry;
+use anabranch_plan::registry::{KeyKind, Keys, Shape};
 use anabranch_plan::source::Data;
 use anabranch_plan::{Error as PlanError, OpError};
-use anabranch_plan::{KeyKind, Keys, List, Registries, Request, Scalar, Shape, UserId};
+use anabranch_plan::{List, Registries, Request, Scalar, UserId};
 use anabranch_rows::Kind;
 
 /// The version of all of these.

@@ -16,13 +16,14 @@ use super::parts::{Failed, Outcome};
 use super::recorded::{Recorded, RecordedFrom};
 use super::still;
 use crate::why::Seen;
-use anabranch_plan::Ops;
+use anabranch_plan::Registries;
 use anabranch_plan::Request;
 use anabranch_plan::inspect::{Inspection, NamedFile, ObservedRead, Observer, Replay};
+use anabranch_plan::op::Ops;
+use anabranch_plan::registry::Endpoint;
 use anabranch_plan::source::{Bound, Fetch, Keys, Pattern, Read, Source};
 use anabranch_plan::{Answer, RequestId};
 use anabranch_plan::{Config, Engine, Plan, RunOptions};
-use anabranch_plan::{Endpoint, Registries};
 
 /// How many compiled plans are kept for the captures to come.
 const PLANS_KEPT: usize = 16;

@@ -22,10 +22,10 @@ use super::sets;
 use super::take::{Fixed, Taken, run_recorded};
 use anabranch_plan::Answer;
 use anabranch_plan::Error as PlanError;
-use anabranch_plan::Ops;
 use anabranch_plan::Registries;
 use anabranch_plan::Request;
 use anabranch_plan::inspect::Compiled;
+use anabranch_plan::op::Ops;
 use anabranch_plan::{Plan, RunOptions};
 
 /// Which requests of an engine are captured, and how much that may be.

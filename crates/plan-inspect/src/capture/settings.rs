@@ -1,7 +1,8 @@
 //! From `[plan.captures]` of a project to a sampling.
 
 use anabranch_content::{Config, Store};
-use anabranch_plan::{CaptureSettings, Registries};
+use anabranch_plan::Registries;
+use anabranch_plan::project::CaptureSettings;
 use anabranch_text::Problem;
 
 use super::sample::Sampling;

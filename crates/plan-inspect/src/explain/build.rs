@@ -5,9 +5,10 @@ use std::time::Duration;
 use anabranch_engine::{Dag, Edge, Graph as _, NodeId};
 
 use super::{After, Column, Dead, Explanation, Kind, Node, Read, Stage};
+use anabranch_plan::Registries;
 use anabranch_plan::inspect::{Compiled, PlanNode, What};
+use anabranch_plan::registry::EndpointKind;
 use anabranch_plan::source::{self, Part, Pattern, Reader};
-use anabranch_plan::{EndpointKind, Registries};
 
 pub(super) fn explain(plan: &Compiled, inline_threshold: Duration) -> Explanation {
     let shown = plan.nodes.iter().filter(|node| !node.early);

@@ -11,7 +11,7 @@ use super::values::{at, column, json, name};
 use super::{Beside, Cause, Change, MOST_NAMED};
 use anabranch_plan::Scalar;
 use anabranch_plan::expr::Compare;
-use anabranch_plan::{Arg, Contract, Join, Keep, Matching, Repeats, Rule, Window};
+use anabranch_plan::op::{Arg, Contract, Join, Keep, Matching, Repeats, Rule, Window};
 
 /// Why `node` does not have the row that its input `input` has at `last`.
 pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, input: usize) -> Cause {

@@ -9,8 +9,8 @@ use super::Leaf;
 use super::table::Table;
 use super::values::{cell, json, scalar};
 use anabranch_plan::Registries;
-use anabranch_plan::Schema;
 use anabranch_plan::expr::{Expr, Filter, Name, Pattern, Pred, Program, Scope};
+use anabranch_plan::schema::Schema;
 use anabranch_plan::{Scalar, Values};
 
 /// Evaluates parts of expressions for one row, by compiling them as the plan's own are.

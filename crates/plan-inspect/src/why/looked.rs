@@ -3,7 +3,7 @@
 use super::story::on_list;
 use super::table::Table;
 use super::{Looked, LookedLists};
-use anabranch_plan::Rule;
+use anabranch_plan::op::Rule;
 use anabranch_plan::source::Read;
 
 /// The nodes that bring rows.

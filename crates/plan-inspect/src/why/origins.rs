@@ -6,7 +6,7 @@ use anabranch_rows::{Key, Rows};
 
 use super::table::Table;
 use super::values::{cell, name};
-use anabranch_plan::{Contract, Join, Matching, Repeats, Rule};
+use anabranch_plan::op::{Contract, Join, Matching, Repeats, Rule};
 
 /// A row of an input: the input, and the row's place there, both counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,8 +11,8 @@ use super::values::{at, cell, column, json};
 use super::{End, MOST_WAYS, OnList, Origin, Sorted, Step, Verdict, Way, Why, Wrote};
 use anabranch_plan::Answer;
 use anabranch_plan::expr::Expr;
+use anabranch_plan::op::{Arg, ParamKind, Rule};
 use anabranch_plan::source::{Keys, Read};
-use anabranch_plan::{Arg, ParamKind, Rule};
 
 pub(super) fn tell(table: &Table<'_>, answer: &Answer, row: i64) -> Why {
     let trail = Trail::new(table, row);

@@ -9,13 +9,13 @@ use anabranch_text::{Problem, Problems};
 
 use super::seen::{Made, Seen};
 use anabranch_plan::Answer;
-use anabranch_plan::Call;
 use anabranch_plan::Error;
 use anabranch_plan::LedgerEntry;
+use anabranch_plan::call::Call;
+use anabranch_plan::document::{Document, DocumentNode};
 use anabranch_plan::inspect::{Compiled, PlanNode, short};
+use anabranch_plan::op::{Form, Inputs, Rule, When};
 use anabranch_plan::source::Lists;
-use anabranch_plan::{Document, DocumentNode};
-use anabranch_plan::{Form, Inputs, Rule, When};
 use anabranch_plan::{Plan, Request};
 
 /// What every node of a request made.

@@ -3,8 +3,8 @@
 use anabranch_rows::{Cell, Key, Rows};
 use serde_json::Value;
 
-use anabranch_plan::Keys;
 use anabranch_plan::Scalar;
+use anabranch_plan::registry::Keys;
 
 /// The value of a column in a row of the batch, unless it is null or not there.
 pub(super) fn cell(rows: &Rows, key: Key, row: usize) -> Option<Scalar> {

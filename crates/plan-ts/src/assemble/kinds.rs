@@ -1,7 +1,9 @@
 //! Expressions looked at by themselves: of a plan with errors, the loader does not get to all of them.
 
 use anabranch_plan::expr::{Expr, Filter, Pred, Program, Scope};
-use anabranch_plan::{KeyKind, Problem, Problems, Registries, Schema};
+use anabranch_plan::registry::KeyKind;
+use anabranch_plan::schema::Schema;
+use anabranch_plan::{Problem, Problems, Registries};
 use serde_json::{Map, Value};
 
 /// What is wrong with the entries of the tables, wherever they stand: as if rows had all columns.

@@ -9,7 +9,8 @@ mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use anabranch_plan::{Ops, ParamKind, ParamSpec, Registries, Spec};
+use anabranch_plan::Registries;
+use anabranch_plan::op::{Ops, ParamKind, ParamSpec, Spec};
 use anabranch_text::closest;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,7 @@
 //! Where in the sources it is that the loader of plan JSON finds something wrong.
 
-use anabranch_plan::{Ops, ParamKind, Problem};
+use anabranch_plan::Problem;
+use anabranch_plan::op::{Ops, ParamKind};
 use serde_json::Value;
 
 use super::{Assembled, OF_PLAN, call_at, method, table, value_at};

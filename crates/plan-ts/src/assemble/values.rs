@@ -1,6 +1,8 @@
 //! Values of options: tokens become what plan JSON has for them.
 
-use anabranch_plan::{EndpointKind, ParamKind, Registries};
+use anabranch_plan::Registries;
+use anabranch_plan::op::ParamKind;
+use anabranch_plan::registry::EndpointKind;
 use serde_json::{Map, Value, json};
 
 use super::{Assembler, is_bad, table, value_at};

@@ -1,6 +1,7 @@
 //! What the loader says of plan JSON, in the words of TypeScript.
 
-use anabranch_plan::{Ops, Problem};
+use anabranch_plan::Problem;
+use anabranch_plan::op::Ops;
 
 use super::method;
 use crate::surface;
@@ -63,7 +64,7 @@ fn word_of(word: &str, in_ticks: bool, ops: &Ops) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_plan::Ops;
+    use anabranch_plan::op::Ops;
 
     use super::words;
 

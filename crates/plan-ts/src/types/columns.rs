@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_plan::{Endpoint, KeyEntry, KeyKind, Kind, ParamEntry, Registries, Scalar, Shape, Status};
+use anabranch_plan::registry::{Endpoint, KeyEntry, KeyKind, ParamEntry, Shape, Status};
+use anabranch_plan::{Kind, Registries, Scalar};
 
 use super::page::{Page, member, one_of, sentence};
 

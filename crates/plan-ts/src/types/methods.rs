@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_plan::{Limits, Ops, ParamKind, ParamSpec, Spec};
+use anabranch_plan::op::{Ops, ParamKind, ParamSpec, Spec};
+use anabranch_plan::registry::Limits;
 
 use super::page::{Page, member, one_of, sentence};
 use crate::job::Method;

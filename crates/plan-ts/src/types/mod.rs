@@ -7,7 +7,8 @@ mod page;
 mod columns;
 mod methods;
 
-use anabranch_plan::{Ops, Registries};
+use anabranch_plan::Registries;
+use anabranch_plan::op::Ops;
 
 use crate::surface::{PACKAGES, TYPES};
 use page::Page;

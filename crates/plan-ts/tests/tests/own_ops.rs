@@ -1,9 +1,10 @@
 //! Ops of somebody else, whose names and options are called like something of ours.
 
-use anabranch_plan::{
-    Contract, Demand, Effect, Engine, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Sources, Spec,
-    Takes,
+use anabranch_plan::Engine;
+use anabranch_plan::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
 };
+use anabranch_plan::source::Sources;
 use anabranch_plan_ts::Compiler;
 use anabranch_testkit::Sim;
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use anabranch_plan::{Ops, ParamKind, ParamSpec, Registries, Spec};
+use anabranch_plan::Registries;
+use anabranch_plan::op::{Ops, ParamKind, ParamSpec, Spec};
 use anabranch_plan_ts::declarations;
 
 const BEGIN: &str = "<!-- methods -->\n";

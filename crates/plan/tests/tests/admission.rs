@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
+use anabranch_plan::metrics::Outcome;
 use anabranch_plan::source::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, Source};
-use anabranch_plan::{Config, Engine, Error, Outcome, Plan, Request, RunOptions};
+use anabranch_plan::{Config, Engine, Error, Plan, Request, RunOptions};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
+use anabranch_plan::call::Call;
+use anabranch_plan::op::{
+    Compute, Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
+};
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
-    Answer, Call, Compute, Config, Contract, Effect, Engine, Error, Form, Inputs, LedgerEntry, Mark, Node,
-    Op, OpError, ParamKind, ParamSpec, Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
+    Answer, Config, Engine, Error, LedgerEntry, OpError, Plan, Reason, Request, RunOptions,
 };
 use anabranch_rows::Rows;
 use anabranch_testkit::{Sim, spend};

@@ -1,9 +1,10 @@
 //! Plan files: what is wrong is told all at once, each with its node and field.
 
-use anabranch_plan::{
-    Contract, Document, Effect, EndpointKind, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Problems,
-    Registries, Spec, plan_info,
-};
+use anabranch_plan::document::Document;
+use anabranch_plan::effects::plan_info;
+use anabranch_plan::op::{Contract, Effect, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Spec};
+use anabranch_plan::registry::EndpointKind;
+use anabranch_plan::{Problems, Registries};
 use expect_test::{Expect, expect};
 use serde_json::json;
 

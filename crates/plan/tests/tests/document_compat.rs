@@ -1,6 +1,9 @@
 //! rankd's plans load, and those it rejects are refused with the place.
 
-use anabranch_plan::{Document, Ops, Problems, Registries, plan_info};
+use anabranch_plan::document::Document;
+use anabranch_plan::effects::plan_info;
+use anabranch_plan::op::Ops;
+use anabranch_plan::{Problems, Registries};
 use expect_test::expect;
 
 use crate::compat;

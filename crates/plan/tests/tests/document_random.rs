@@ -1,6 +1,8 @@
 //! Whatever the text, plans and requests are read or refused; nothing panics.
 
-use anabranch_plan::{Document, Ops, Problems, Registries, Request};
+use anabranch_plan::document::Document;
+use anabranch_plan::op::Ops;
+use anabranch_plan::{Problems, Registries, Request};
 use proptest::prelude::*;
 
 use crate::compat;

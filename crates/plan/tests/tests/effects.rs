@@ -1,6 +1,7 @@
 //! What effects come to, with more or less known of the parameters.
 
-use anabranch_plan::{Effect, Gamma, Ops, WritesEval};
+use anabranch_plan::effects::{Gamma, WritesEval};
+use anabranch_plan::op::{Effect, Ops};
 use expect_test::{Expect, expect};
 
 /// `out` names key 2001 and `mode` is `fast`, or nothing is known.

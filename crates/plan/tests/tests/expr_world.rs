@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use anabranch_plan::expr::{Expr, Filter, Pred, Program, Scope};
-use anabranch_plan::{Problems, Registries, Scalar, Schema, Values};
+use anabranch_plan::schema::Schema;
+use anabranch_plan::{Problems, Registries, Scalar, Values};
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use serde_json::Value;
 

@@ -160,7 +160,8 @@ fn ops_for_tests_need_leave() {
 
 /// A source of rows.
 mod rows {
-    use anabranch_plan::{Contract, Effect, Form, Mark, Node, Op, Planned, Schema, Spec};
+    use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, Spec};
+    use anabranch_plan::schema::Schema;
 
     pub(super) struct Rows;
 

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-use anabranch_plan::{
-    Config, Contract, Demand, Effect, Engine, Error, Form, KeySet, Mark, Node, Op, ParamKind, ParamSpec,
-    Planned, Registries, Request, RowsNeeded, Schema, Spec, Takes,
+use anabranch_plan::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
 };
+use anabranch_plan::schema::{KeySet, Schema};
+use anabranch_plan::{Config, Engine, Error, Registries, Request};
 use anabranch_rows::{Batch, Cell, Column, Dictionary, Key, Rows, Text};
 use arrow_array::Int32Array;
 use proptest::collection::vec;

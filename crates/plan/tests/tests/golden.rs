@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_engine::clock::SystemClock;
+use anabranch_plan::project::DataFile;
 use anabranch_plan::source::{MemoryData, Redis, RedisConfig, seed};
-use anabranch_plan::{DataFile, Engine, Error, Problem, Request, RowsFrom, Setup};
+use anabranch_plan::{Engine, Error, Problem, Request, RowsFrom, Setup};
 use anabranch_testkit::{RedisCluster, RedisServer, patient};
 use serde_json::Value;
 

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anabranch_plan::{Answer, DataFile, Engine, Ops, Request, RowsFrom, Setup};
+use anabranch_plan::op::Ops;
+use anabranch_plan::project::DataFile;
+use anabranch_plan::{Answer, Engine, Request, RowsFrom, Setup};
 use serde_json::{Value, json};
 
 fn folder() -> PathBuf {

@@ -325,7 +325,7 @@ fn a_secret_is_used_but_not_shown() {
     let project = Project::parse_with(text, Path::new("anabranch.toml"), &secret).unwrap();
     assert!(!format!("{project:?}").contains("s3cret"));
     let settings = project.endpoint("ep_0001", "e").unwrap();
-    let anabranch_plan::SourceSettings::Redis { url: Some(url), .. } = &settings.source else {
+    let anabranch_plan::project::SourceSettings::Redis { url: Some(url), .. } = &settings.source else {
         panic!("{settings:?}")
     };
     assert_eq!(url.as_str(), "redis://me:s3cret@host");

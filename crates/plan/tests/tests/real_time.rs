@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
-use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::{
-    Answer, Config, Contract, Effect, Engine, Error, Form, Mark, Node, Op, OpError, ParamKind, ParamSpec,
-    Plan, Planned, Reason, Request, RunOptions, Spec, Takes,
+use anabranch_plan::op::{
+    Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
 };
+use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
+use anabranch_plan::{Answer, Config, Engine, Error, OpError, Plan, Reason, Request, RunOptions};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anabranch_plan::{Answer, DataFile, Engine, Request, RowsFrom, Setup};
+use anabranch_plan::project::DataFile;
+use anabranch_plan::{Answer, Engine, Request, RowsFrom, Setup};
 use serde_json::{Map, Value, json};
 
 fn page() -> String {

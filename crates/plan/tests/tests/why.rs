@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, Spec, Takes};
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
-use anabranch_plan::{
-    Config, Contract, Effect, Engine, Form, Mark, Node, Op, Planned, Request, RunOptions, Spec, Takes,
-};
+use anabranch_plan::{Config, Engine, Request, RunOptions};
 use anabranch_plan_inspect::why::{Cause, End, Verdict, Why};
 use anabranch_testkit::Sim;
 use serde_json::{Value, json};

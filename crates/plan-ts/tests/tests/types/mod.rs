@@ -3,7 +3,8 @@
 mod own;
 mod tsc;
 
-use anabranch_plan::{Ops, Registries};
+use anabranch_plan::Registries;
+use anabranch_plan::op::Ops;
 use anabranch_plan_ts::declarations;
 use expect_test::expect_file;
 

@@ -1,8 +1,9 @@
 //! Ops of somebody else, with every kind of parameter.
 
-use anabranch_plan::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources, Spec, Takes,
+use anabranch_plan::op::{
+    Contract, Demand, Effect, Form, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Spec, Takes,
 };
+use anabranch_plan::source::Sources;
 
 /// Gives back its rows.
 struct Described(Spec);

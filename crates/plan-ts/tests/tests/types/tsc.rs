@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anabranch_plan::op::Ops;
+use anabranch_plan::registry::Endpoint;
 use anabranch_plan::source::{Memory, MemoryData, Source};
-use anabranch_plan::{Config, Endpoint, Engine, Ops, Registries};
+use anabranch_plan::{Config, Engine, Registries};
 use anabranch_plan_ts::{Compiler, declarations};
 use anabranch_testkit::{Sim, tsc};
 use expect_test::expect;

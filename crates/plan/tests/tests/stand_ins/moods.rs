@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::{Demand, Form, Inputs, Node, Op, OpError, Ops, Planned, Sources, Spec, Started};
+use anabranch_plan::OpError;
+use anabranch_plan::op::{Demand, Form, Inputs, Node, Op, Ops, Planned, Spec, Started};
+use anabranch_plan::source::Sources;
 
 /// What nodes are told, by id; the others are left as they are.
 #[derive(Clone, Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
+use anabranch_plan::op::{Demand, Form, Inputs, Node, Op, Ops, Planned, Spec, Started};
+use anabranch_plan::source::Sources;
 use anabranch_plan::source::{Memory, MemoryData, Source};
-use anabranch_plan::{
-    Config, Demand, Engine, Form, Inputs, Node, Op, OpError, Ops, Plan, Planned, Sources, Spec, Started,
-};
+use anabranch_plan::{Config, Engine, OpError, Plan};
 use anabranch_rows::Rows;
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
