@@ -107,7 +107,7 @@ fn why_of_a_capture_is_why_of_its_request() {
     for verdict in ["answered", "dropped", "absent"] {
         for whole in [false, true] {
             let count = told.get(&(verdict, whole)).copied().unwrap_or_default();
-            assert!(count > 5, "hardly any {verdict}, whole: {whole}: {told:?}");
+            assert!(count > 2, "hardly any {verdict}, whole: {whole}: {told:?}");
         }
     }
 }
