@@ -46,6 +46,14 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) asking: Asking,
 }
 
+impl Surroundings<'_> {
+    /// The sources, ready to bind reads to.
+    fn sources(&self) -> Sources<'_> {
+        let sources = Sources::new(self.sources, self.hedges, Some(self.memory));
+        sources.within(self.registries.limits.bounds)
+    }
+}
+
 /// How many rows are asked of nodes that compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
@@ -99,8 +107,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         computing.for_each(|(demand, _)| demand.rows = None);
     }
     let ids: Vec<String> = document.nodes.iter().map(|node| node.id.clone()).collect();
-    let sources =
-        Sources::new(with.sources, with.hedges, Some(with.memory)).within(with.registries.limits.bounds);
+    let sources = with.sources();
     let mut builder = Builder { ids: &ids, with, sources, nodes: Vec::new() };
     let mut number = vec![usize::MAX; drafts.len()];
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
