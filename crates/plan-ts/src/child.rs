@@ -215,10 +215,17 @@ mod tests {
             ],
         );
         let made = "printf '\\041\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[]}}'";
-        check(made, expect!["Made { faults: [], plan: None, sites: [] }"]);
+        check(
+            made,
+            expect![
+                "the process for the plan's code said something unreadable: missing field `printed` at line 1 column 32"
+            ],
+        );
         check(
             &format!("{made}; exec /bin/sleep 100000"),
-            expect!["Made { faults: [], plan: None, sites: [] }"],
+            expect![
+                "the process for the plan's code said something unreadable: missing field `printed` at line 1 column 32"
+            ],
         );
     }
 

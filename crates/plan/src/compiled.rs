@@ -238,7 +238,7 @@ impl What {
 }
 
 impl Stage {
-    pub fn new(what: What) -> Stage {
+    pub(crate) fn new(what: What) -> Stage {
         Stage { what, inputs: Vec::new(), given_away: false, is_output: false, home: None, completes: None }
     }
 }

@@ -179,7 +179,7 @@ impl Workload for Work<'_> {
             // It ends only when the time is over.
             (What::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
             (_, Some(region)) => {
-                plan.regions[region].timer.into_iter().for_each(|timer| drops.push(stage_id(timer)))
+                plan.regions[region].timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
             }
             _ => {}
         }

@@ -251,35 +251,7 @@ fn set(
                 None => memory,
             }))
         }
-        SourceSettings::Redis { url, cluster, connections, pipeline, authorities } => {
-            let mut config = match url {
-                Some(url) => {
-                    RedisConfig::parse_url(url.as_str()).map_err(|what| Problem::new("url", what))?
-                }
-                None => RedisConfig::from_endpoint(&endpoint),
-            };
-            config = with_policy(config, &endpoint);
-            config.cluster |= cluster;
-            config.strict_values = settings.strict_values;
-            config.hedge = settings.hedge;
-            config.connections = connections.map_or(config.connections, |count| count as usize);
-            config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
-            if let Some(file) = authorities {
-                let pem = std::fs::read(file).map_err(|error| {
-                    Problem::new("authorities", format!("{} cannot be read: {error}", file.display()))
-                })?;
-                if config.tls.is_none() {
-                    let what = "certificates are named, but the connection is not encrypted";
-                    return Err(Problem::new("authorities", what).help("write rediss:// in `url`").into());
-                }
-                if CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).next().is_none() {
-                    let what = format!("{} holds no certificate in PEM format", file.display());
-                    return Err(Problem::new("authorities", what).into());
-                }
-                config.tls = Some(RedisTls { authorities: Some(pem) });
-            }
-            Ok(redis(config, clock))
-        }
+        SourceSettings::Redis { .. } => set_redis(settings, &endpoint, clock),
         SourceSettings::Http { url } => {
             let mut config = HttpConfig::from_endpoint(&endpoint);
             config.hedge = settings.hedge;
@@ -301,4 +273,40 @@ fn set(
             Ok(Arc::new(Http::new(config, Arc::clone(clock))))
         }
     }
+}
+
+/// A Redis as the project says.
+fn set_redis(
+    settings: &EndpointSettings,
+    endpoint: &Endpoint,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Source>, Problems> {
+    let SourceSettings::Redis { url, cluster, connections, pipeline, authorities } = &settings.source else {
+        unreachable!("the source is a Redis")
+    };
+    let mut config = match url {
+        Some(url) => RedisConfig::parse_url(url.as_str()).map_err(|what| Problem::new("url", what))?,
+        None => RedisConfig::from_endpoint(endpoint),
+    };
+    config = with_policy(config, endpoint);
+    config.cluster |= cluster;
+    config.strict_values = settings.strict_values;
+    config.hedge = settings.hedge;
+    config.connections = connections.map_or(config.connections, |count| count as usize);
+    config.pipeline = pipeline.map_or(config.pipeline, |count| count as usize);
+    if let Some(file) = authorities {
+        let pem = std::fs::read(file).map_err(|error| {
+            Problem::new("authorities", format!("{} cannot be read: {error}", file.display()))
+        })?;
+        if config.tls.is_none() {
+            let what = "certificates are named, but the connection is not encrypted";
+            return Err(Problem::new("authorities", what).help("write rediss:// in `url`").into());
+        }
+        if CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).next().is_none() {
+            let what = format!("{} holds no certificate in PEM format", file.display());
+            return Err(Problem::new("authorities", what).into());
+        }
+        config.tls = Some(RedisTls { authorities: Some(pem) });
+    }
+    Ok(redis(config, clock))
 }

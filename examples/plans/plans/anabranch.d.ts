@@ -50,6 +50,11 @@ declare namespace Anabranch {
 
 declare namespace Anabranch {
   interface CoreSources {
+    /**
+     * The `candidates` of the request, with those of their columns that are listed here. A listed column that
+     * the request does not bring is null, or has its key's default.
+     */
+    candidates(options?: CandidatesOptions): CandidateSet;
     /** One row, the user of the request, with the `country` of the hash `user:{id}`. */
     viewer(options: ViewerOptions): CandidateSet;
   }
@@ -82,13 +87,24 @@ declare namespace Anabranch {
     vm(options: VmOptions): CandidateSet;
     /** Keeps the rows for which a predicate holds. */
     filter(options: FilterOptions): CandidateSet;
-    /** Sorts by a column; equal rows keep their order, nulls are last either way. */
+    /**
+     * Sorts by one column, or by several: rows that are equal in the first are sorted by the next. Rows that
+     * are equal in all keep their order; nulls are last either way.
+     */
     sort(options: SortOptions): CandidateSet;
-    /** Keeps the first rows. */
+    /** Keeps the first rows, after those that it skips. */
     take(options: TakeOptions): CandidateSet;
+    /**
+     * Keeps these columns and leaves out all others; ids always stay. Before an output it decides which
+     * columns the answer has.
+     */
+    select(options: SelectOptions): CandidateSet;
     /** The rows of its input and then those of `rhs`, with the columns of both. */
     concat(options: ConcatOptions): CandidateSet;
-    /** The first rows of those sorted by a column; equal rows keep their order, nulls are last either way. */
+    /**
+     * The first rows of those sorted by one or several columns, after those that it skips. Rows that are
+     * equal in all columns keep their order; nulls are last either way.
+     */
     topk(options: TopkOptions): CandidateSet;
     /**
      * The rows of its input and then those of the nodes `with`, with the columns of all; of rows with the
@@ -113,7 +129,10 @@ declare namespace Anabranch {
     boost(options: BoostOptions): CandidateSet;
     /** Puts a value into columns where an active row has none; makes columns that are missing. */
     fill(options: FillOptions): CandidateSet;
-    /** The rows of `then` if a predicate over the request's parameters holds, otherwise those of `else`. */
+    /**
+     * The rows of `then` if a predicate holds for the request, otherwise those of `else`. The predicate reads
+     * parameters and, with `on`, the columns of one row; without such a row it does not hold.
+     */
     if(options: IfOptions): CandidateSet;
     /**
      * The rows of its input, or what its `fallback` says if the nodes that run for them alone are not done in
@@ -136,6 +155,12 @@ declare namespace Anabranch {
     readonly [kind]: "rows";
   }
 
+  /** Options of `candidates`. */
+  interface CandidatesOptions extends NodeOptions {
+    /** The keys of the columns; only the ids if not given. */
+    readonly columns?: Json;
+  }
+
   /** Options of `viewer`. */
   interface ViewerOptions extends NodeOptions {
     /** Where users are kept. */
@@ -144,7 +169,7 @@ declare namespace Anabranch {
 
   /** Options of `fixedSource`. */
   interface TestFixedSourceOptions extends NodeOptions {
-    /** How many; 1 if not given. From 1 to 10000000. */
+    /** How many; 1 if not given. From 0 to 10000000. */
     readonly rowCount?: Plain<number>;
   }
 
@@ -220,25 +245,33 @@ declare namespace Anabranch {
 
   /** Options of `sort`. */
   type SortOptions = NodeOptions & {
-    /** Which way; `asc` if not given. */
+    /** Which way, for columns that do not say; `asc` if not given. */
     readonly order?: "asc" | "desc";
   } & (
     | {
-      /** The column to sort by. */
-      readonly by: AnyKey;
+      /** The column to sort by, or several, each with its order. */
+      readonly by: SortKeys;
       readonly key?: never;
     }
     | {
-      /** The column to sort by. */
-      readonly key: AnyKey;
+      /** The column to sort by, or several, each with its order. */
+      readonly key: SortKeys;
       readonly by?: never;
     }
   );
 
   /** Options of `take`. */
   interface TakeOptions extends NodeOptions {
-    /** How many. At least 1. */
+    /** How many rows to keep. At least 1. */
     readonly count: Plain<number>;
+    /** How many rows to skip; 0 if not given. At least 0. */
+    readonly offset?: Plain<number>;
+  }
+
+  /** Options of `select`. */
+  interface SelectOptions extends NodeOptions {
+    /** The keys of the columns that stay. */
+    readonly columns: Json;
   }
 
   /** Options of `concat`. */
@@ -249,19 +282,21 @@ declare namespace Anabranch {
 
   /** Options of `topk`. */
   type TopkOptions = NodeOptions & {
-    /** How many. At least 1. */
+    /** How many rows to keep. At least 1. */
     readonly count: Plain<number>;
-    /** Which way; `desc` if not given. */
+    /** How many rows to skip; 0 if not given. At least 0. */
+    readonly offset?: Plain<number>;
+    /** Which way, for columns that do not say; `desc` if not given. */
     readonly order?: "asc" | "desc";
   } & (
     | {
-      /** The column to sort by. */
-      readonly by: AnyKey;
+      /** The column to sort by, or several, each with its order. */
+      readonly by: SortKeys;
       readonly key?: never;
     }
     | {
-      /** The column to sort by. */
-      readonly key: AnyKey;
+      /** The column to sort by, or several, each with its order. */
+      readonly key: SortKeys;
       readonly by?: never;
     }
   );
@@ -367,12 +402,14 @@ declare namespace Anabranch {
 
   /** Options of `if`. */
   interface IfOptions extends NodeOptions {
-    /** The predicate; it reads parameters only. */
+    /** The predicate. */
     readonly pred: boolean;
     /** The node if it holds. */
     readonly then: CandidateSet;
     /** The node if it does not; the input if not given. */
     readonly else?: CandidateSet;
+    /** The node whose first row it reads, such as the viewer. */
+    readonly on?: CandidateSet;
   }
 
   /** Options of `timeout`. */
@@ -406,8 +443,16 @@ declare namespace Anabranch {
   type FeatureBundle = { readonly [role]: "key" };
   /** Any `Key.name`. */
   type AnyKey = { readonly [role]: "key" | "value" };
+  /** A key to sort by, or several: rows that are equal in the first are sorted by the next. */
+  type SortKeys = AnyKey | readonly (AnyKey | { readonly key: AnyKey; readonly order?: "asc" | "desc" })[];
   /** A parameter of the request, `P.name`. */
   type Param<T extends Scalar = Scalar> = T & { readonly [role]: "parameter" | "value" };
+  /** A parameter of the request that is a list, `P.name`: ask for its items with `x in P.name` or `P.name.includes(x)`. */
+  interface ListParam<T extends number | string = number | string> {
+    readonly [role]: "list";
+    /** Whether `x` is one of its items; false if either is null. */
+    includes(x: T | null): Pred;
+  }
   /** What is computed for each row. Parameters of functions need not say so: `number`, `string`, `boolean` will do. */
   type Expr<T extends Scalar = Scalar> = T & { readonly [role]: "expression" | "value" };
   /** What holds for a row or does not. Parameters of functions need not say so: `boolean` will do. */
@@ -462,11 +507,13 @@ declare namespace Anabranch {
   interface Plan {
     readonly name: string;
   }
+  /** The rows of the answer: of one output, of several, or of several with names. */
+  type Outputs = CandidateSet | readonly CandidateSet[] | { readonly [name: string]: CandidateSet };
   interface PlanOptions {
     /** The plan's name, as in the name of its file. */
     readonly name: Plain<string>;
     /** Says where rows come from and what becomes of them. Runs once, when the plan is built. */
-    readonly build: (ctx: Context) => CandidateSet | readonly CandidateSet[];
+    readonly build: (ctx: Context) => Outputs;
     /** How long an answer may take, in milliseconds, if the request does not say. */
     readonly deadlineMs?: Plain<number>;
     /** How long each node may take, in milliseconds. */
@@ -506,6 +553,20 @@ declare namespace Anabranch {
   function pow(a: number | null, b: number | null): Expr<number>;
   /** `x`, but at least `lo` and at most `hi`. */
   function clamp(x: number | null, lo: number | null, hi: number | null): Expr<number>;
+  /** The greatest whole number that is not above `x`. */
+  function floor(x: number | null): Expr<number>;
+  /** The least whole number that is not below `x`. */
+  function ceil(x: number | null): Expr<number>;
+  /** The nearest whole number; halves go away from 0. */
+  function round(x: number | null): Expr<number>;
+  /** The remainder of `a / b`, as `a % b`: it has the sign of `a`, and is null if `b` is 0. */
+  function mod(a: number | null, b: number | null): Expr<number>;
+  /** The time of the request, in seconds since 1970. */
+  function now(): Expr<number>;
+  /** A whole number from 0 to 2^53 - 1 that looks random: always the same for a seed and a value. */
+  function hash(seed: Plain<number>, x: number | string | null): Expr<number>;
+  /** The number of characters of a string. */
+  function length(x: string | null): Expr<number>;
   /** In lower case. */
   function lower(x: string | null): Expr<string>;
   /** In upper case. */
@@ -538,6 +599,13 @@ declare namespace Anabranch {
     max: typeof max;
     coalesce: typeof coalesce;
     clamp: typeof clamp;
+    floor: typeof floor;
+    ceil: typeof ceil;
+    round: typeof round;
+    mod: typeof mod;
+    now: typeof now;
+    hash: typeof hash;
+    length: typeof length;
     lower: typeof lower;
     upper: typeof upper;
     /** `pred ? a : b` */
@@ -561,8 +629,8 @@ declare namespace Anabranch {
     cmp(op: Comparison, a: string | null, b: string | null): Pred;
     cmp(op: Comparison, a: boolean | null, b: boolean | null): Pred;
     /** Whether `x` is one of these: `x in [1, 2]`, `[1, 2].includes(x)`. */
-    in(x: number | null, list: readonly Plain<number>[]): Pred;
-    in(x: string | null, list: readonly Plain<string>[]): Pred;
+    in(x: number | null, list: readonly Plain<number>[] | ListParam<number>): Pred;
+    in(x: string | null, list: readonly Plain<string>[] | ListParam<string>): Pred;
     /** `x == null` */
     isNull(x: Scalar | null): Pred;
     /** `x != null` */
@@ -570,6 +638,16 @@ declare namespace Anabranch {
     regex: typeof regex;
   }
 }
+
+// Lines for whoever writes the plan, printed when it is checked, built or run.
+interface Console {
+  log(...values: unknown[]): void;
+  info(...values: unknown[]): void;
+  warn(...values: unknown[]): void;
+  error(...values: unknown[]): void;
+  debug(...values: unknown[]): void;
+}
+declare var console: Console;
 
 // Everything is there without an import.
 import definePlan = Anabranch.definePlan;

@@ -136,7 +136,7 @@ fn without_answers_there_is_nothing_to_measure() {
     let args = ["plan", "bench", "home", "--redis", "127.0.0.1:1", "--requests", "2", "--warmup", "0"];
     expect![[r#"
         plan home: 2 requests, 1 at once, on 1 thread, after 0 to warm up
-        errors      2 times source: no connection, the first: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
+        errors      2 times source: no connection, the first: node `followed` (core::follow): no connection to redis_default: 127.0.0.1:1: Connection refused (os error 111)
         stderr: error: not one request was answered
         exit 1
     "#]].assert_eq(&anabranch(&args, "").shown());

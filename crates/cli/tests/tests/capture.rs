@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::binary::{Said, anabranch, in_folder, patient_examples, scratch};
+use crate::binary::{Said, anabranch, in_folder, patient_examples, root, scratch};
 
 /// A folder for a store that is not there yet.
 fn fresh(test: &str) -> PathBuf {
@@ -225,9 +225,17 @@ fn a_capture_says_why_and_what_its_nodes_made() {
 #[test]
 fn a_failed_request_fails_the_same_again() {
     let store = fresh("capture_failed").join("store");
-    let data = fresh("capture_failed_data").join("data.json");
-    std::fs::write(&data, r#"{"lists": {"user:1": [1], "follow:1": ["x"]}}"#).unwrap();
-    let args = ["--data", data.to_str().unwrap(), "--store", store.to_str().unwrap()];
+    let folder = fresh("capture_failed_data");
+    std::fs::write(folder.join("data.json"), r#"{"lists": {"user:1": [1], "follow:1": ["x"]}}"#).unwrap();
+    let examples = root().join("examples/plans");
+    let project = format!(
+        "[plan]\nregistry = '{0}/registry'\nplans = '{0}/plans'\nenv = 'dev'\n\
+         [plan.endpoints.redis_default]\nsource = 'memory'\ndata = ['data.json']\nstrict_values = true\n",
+        examples.display()
+    );
+    let file = folder.join("strict.toml");
+    std::fs::write(&file, project).unwrap();
+    let args = ["--project", file.to_str().unwrap(), "--store", store.to_str().unwrap()];
     let request = r#"{"user_id": 1}"#;
     let said = anabranch(&[&["plan", "capture", "home"], &args[..]].concat(), request);
     let again = with_store(&store, &["plan", "replay", &address(&said)]);

@@ -62,6 +62,8 @@ fn help_of_a_verb_lists_its_options() {
               --plans <DIR>              The folder of NAME.plan.ts and NAME.plan.json files
               --project <FILE>           The project file; without this option, the nearest anabranch.toml
                                          in this folder or above
+              --test-ops                 Allow the ops for tests (test::sleep, test::busy_cpu), as `test_ops
+                                         = true` in the project file does
               --request <JSON>           The request, instead of stdin
               --cpu-threads <N>          Threads for CPU work that is too large to run in place; by default
                                          one per core
@@ -73,7 +75,7 @@ fn help_of_a_verb_lists_its_options() {
               --trace <FILE>             Writes a timeline of the run; the ending says which kind: .html,
                                          .svg, or .json for Perfetto
               --table                    Writes the answer as a table
-              --by-output                One list of rows per output of the plan, by its name
+              --by-output                Writes one list of rows per output of the plan, by its name
               --log <FORMAT>             Log lines on stderr: text or json, a level (off, error, warn, info,
                                          debug), or both: json,debug. The level is warn if not given, and
                                          info for `serve` [env: ANABRANCH_LOG] [default: text]

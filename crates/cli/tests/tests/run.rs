@@ -224,7 +224,7 @@ fn what_goes_wrong_says_where() {
     check(
         &["home", "--redis", "127.0.0.1:1", "--env", "dev"],
         expect![[r#"
-            stderr: error: node `followed` (follow): no connection to ep_0001: 127.0.0.1:1: Connection refused (os error 111)
+            stderr: error: node `followed` (core::follow): no connection to redis_default: 127.0.0.1:1: Connection refused (os error 111)
             exit 1
         "#]],
     );

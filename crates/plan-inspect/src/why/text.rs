@@ -151,7 +151,7 @@ impl Text {
             End::Dropped { node, op, cause } => self.cause(&format!("{node} ({op})"), cause),
             End::Used { by } if by.is_empty() => self.line(2, "no node that ran took it"),
             End::Used { by } => {
-                self.line(2, &format!("its last readers are {}, whose rows have other ids", by.join(", ")))
+                self.line(2, &format!("its last readers are {}, whose rows have other ids", by.join(", ")));
             }
         }
     }

@@ -117,10 +117,10 @@ fn options_that_are_wrong() {
         "kinds",
         "return v.sort({});",
         expect![[r#"
-        error: a.plan.ts:4:10: `sort` needs `key` (or `by`): a key, as in Key.id
-          4 | return v.sort({});
-            |          ^^^^
-    "#]],
+            error: a.plan.ts:4:10: `sort` needs `key` (or `by`): a key, as in Key.id, or a list of keys, as in [{ key: Key.id, order: "desc" }]
+              4 | return v.sort({});
+                |          ^^^^
+        "#]],
     );
     check(
         "kinds",
@@ -302,7 +302,7 @@ fn run_time() {
             error: a.plan.ts:2:47: `build` returns nothing
               2 | export default definePlan({ name: "a", build: (ctx) => {
                 |                                               ^^^^^^^^^^
-              help: return rows, or a list of rows
+              help: return rows, a list of rows, or an object of rows by name
         "#]],
     );
 }
@@ -316,7 +316,7 @@ fn what_is_not_there() {
             error: a.plan.ts:2:47: `build` returns an empty list
               2 | export default definePlan({ name: "a", build: (ctx) => {
                 |                                               ^^^^^^^^^^
-              help: return rows, or a list of rows
+              help: return rows, a list of rows, or an object of rows by name
         "#]],
     );
     check(

@@ -104,11 +104,11 @@ fn names_of_options_and_ops() {
         "words",
         "return v.if({ pred: Key.id > 3, then: v, else: v });",
         expect![[r#"
-        error: a.plan.ts:4:21: `if`, `pred`: it reads the column `id`, but there are no rows yet to decide by
-          4 | return v.if({ pred: Key.id > 3, then: v, else: v });
-            |                     ^^^^^^^^^^
-          help: `filter` chooses among rows
-    "#]],
+            error: a.plan.ts:4:21: `if`, `pred`: it reads the column `id`, and the node does not say of which row
+              4 | return v.if({ pred: Key.id > 3, then: v, else: v });
+                |                     ^^^^^^^^^^
+              help: `on` names a node whose first row is read, such as the viewer; `filter` chooses among rows
+        "#]],
     );
 }
 

@@ -198,11 +198,11 @@ fn several_outputs_and_capabilities() {
 
 #[test]
 fn sort_by_several_keys_and_pages() {
-    let body = "return v.sort({ by: [{ key: Key.likes, order: 'desc' }, Key.id] }).topk({ key: Key.likes, count: 3, offset: 2 })
+    let body = "return v.lookup({ endpoint: EP.redis.redis_default, key: 'user:{id}', fields: [Key.likes] }).sort({ by: [{ key: Key.likes, order: 'desc' }, Key.id] }).topk({ key: Key.likes, count: 3, offset: 2 })
         .take({ count: 5, offset: 10 }).select({ columns: [Key.likes, 'country'] });";
     let json = json_of("pages", body);
     let params: Vec<&Value> =
-        json["nodes"].as_array().unwrap()[1..].iter().map(|node| &node["params"]).collect();
+        json["nodes"].as_array().unwrap()[2..].iter().map(|node| &node["params"]).collect();
     assert_eq!(params[0], &json!({"by": [{"key": 1001, "order": "desc"}, 1]}));
     assert_eq!(params[1], &json!({"by": 1001, "count": 3, "offset": 2}));
     assert_eq!(params[2], &json!({"count": 5, "offset": 10}));
@@ -237,7 +237,7 @@ fn code_prints_lines() {
     );
     let printed = Folder::new("prints", &[("a.plan.ts", &text)]).printed("a.plan.ts");
     expect![[r#"
-        a.plan.ts:3:9: columns ["a", 1, {deep: [[...]]}] an expression rows null undefined
+        a.plan.ts:3:75: columns ["a", 1, {deep: [[...]]}] an expression rows null undefined
         a.plan.ts:4:17: two lines \u{1b}[31m"#]]
     .assert_eq(&printed[..2].join("\n"));
     assert_eq!(printed.len(), 201);

@@ -19,7 +19,7 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
     // By place: the region of a node that has one, or the node itself.
     let mut regions: Vec<usize> = (0..count).collect();
     let mut fallbacks = Vec::new();
-    for place in 0..count {
+    for (place, region) in regions.iter_mut().enumerate() {
         let node = &mut document.nodes[place];
         let at = node.guard.fallbacks.iter().position(|fallback| matches!(fallback, Fallback::Node(_)));
         let Some(at) = at.filter(|_| node.op != REGION) else { continue };
@@ -39,7 +39,7 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
             extended: false,
             sound: node.sound,
         };
-        regions[place] = document.nodes.len();
+        *region = document.nodes.len();
         document.nodes.push(added);
         fallbacks.push((place, other));
     }

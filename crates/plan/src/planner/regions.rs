@@ -95,7 +95,6 @@ fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
 /// exit, which waits for the end of both, the rows and the timer. Timers have the highest numbers of all stages.
 pub(super) fn add(
     nodes: &[PlanNode],
-    stand_ins: &mut StandInsByNode,
     sides: &Sides,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
@@ -143,7 +142,7 @@ pub(super) fn add(
             node: number,
             exit,
             timer: Some(timer),
-            stand_ins: stand_ins.remove(&number).unwrap_or_default(),
+            stand_ins: Vec::new(),
             members: Vec::new(),
             spares: Vec::new(),
             given: given_at,
@@ -153,13 +152,17 @@ pub(super) fn add(
     regions
 }
 
-/// Makes the regions of nodes with fallbacks of their own: one stage each, within the region that the stage was in.
-pub(super) fn add_one_stage(
-    stand_ins: StandInsByNode,
+/// Gives regions their fallbacks. Other nodes with fallbacks become regions of one stage, within the region that the stage
+/// was in.
+pub(super) fn add_stand_ins(
+    mut stand_ins: StandInsByNode,
     stage_of: &[usize],
     stages: &mut [Stage],
     regions: &mut Vec<Region>,
 ) {
+    for region in regions.iter_mut() {
+        region.stand_ins = stand_ins.remove(&region.node).unwrap_or_default();
+    }
     for (node, stand_ins) in stand_ins {
         let exit = stage_of[node];
         let region = Home { region: regions.len(), spare: false };

@@ -18,7 +18,7 @@ use crate::times::Times;
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
 pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
-    let Parts { name, nodes, mut stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
+    let Parts { name, nodes, stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
     let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
     let chains = chains(&nodes, &stand_ins, &outputs, sides);
     let (waiting, computing): (Vec<Vec<usize>>, Vec<Vec<usize>>) =
@@ -41,8 +41,8 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     }
     let mut edges = edges(&nodes, &stages, sides);
     let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
-    let mut regions = regions::add(&nodes, &mut stand_ins, sides, &stage_of, &mut stages, &mut edges, &gates);
-    regions::add_one_stage(stand_ins, &stage_of, &mut stages, &mut regions);
+    let mut regions = regions::add(&nodes, sides, &stage_of, &mut stages, &mut edges, &gates);
+    regions::add_stand_ins(stand_ins, &stage_of, &mut stages, &mut regions);
     regions::add_members(&stages, &mut regions);
     let outputs: Vec<usize> = outputs.iter().map(|node| stage_of[*node]).collect();
     mark_uses(&mut stages, &regions, &outputs);

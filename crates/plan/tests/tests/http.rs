@@ -76,7 +76,6 @@ async fn reads() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said() {
-    let list = || Read::List { limit: 3 };
     check(
         country(),
         "200 OK",
@@ -127,6 +126,11 @@ async fn what_is_wrong_is_said() {
         ep_http answered `POST http://127.0.0.1:PORT/read` with more than 1000 bytes, not a shorter reply"#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn statuses_and_lists_that_are_wrong_are_said() {
+    let list = || Read::List { limit: 3 };
     check(
         country(),
         "500 Oh",

@@ -394,6 +394,10 @@ fn captures() {
                 ),
             }"#]],
     );
+}
+
+#[test]
+fn captures_that_are_wrong() {
     check(
         r#"
         [plan.captures]

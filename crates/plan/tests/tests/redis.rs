@@ -30,8 +30,8 @@ async fn seeded() -> (RedisServer, Redis) {
 }
 
 #[tokio::test]
-async fn reads_and_refuses() {
-    let (server, redis) = seeded().await;
+async fn reads() {
+    let (_server, redis) = seeded().await;
     let check = async |pattern: Pattern, read: Read, ids: &[i64], expected: Expect| {
         expected.assert_eq(&ask(&redis, &pattern, &read, ids).await);
     };
@@ -57,6 +57,12 @@ async fn reads_and_refuses() {
     )
     .await;
     check(Pattern::of_id("rank:"), Read::Scored { limit: 9 }, &[1], expect!["[11@2 9@0.5 10@0.5]"]).await;
+}
+
+#[tokio::test]
+async fn values_that_cannot_be_read_are_null_or_refused() {
+    let (server, redis) = seeded().await;
+    let follow = Pattern::of_id("follow:");
     let strict = Redis::new(RedisConfig { strict_values: true, ..config(server.port()) }, clock());
     let check = async |pattern: Pattern, read: Read, ids: &[i64], expected: Expect| {
         let spoiled = fetch(&redis.bind(&pattern, &read), Keys::Ids(ids.to_vec())).await;

@@ -469,7 +469,7 @@ fn names_of_files() {
     check(
         &[("keys.toml", KEYS), ("capabilites.toml", ""), ("tasks.toml", "???")],
         None,
-        expect!["capabilites.toml: no registry has this name (did you mean `capabilities.toml`?)"],
+        expect!["capabilites.toml: is not the name of a registry file (did you mean `capabilities.toml`?)"],
     );
 }
 

@@ -151,7 +151,7 @@ fn functions_and_lists_of_requests() {
             hash(7, Key.country)
                 expr {op:hash,seed:7,x:{key:country,op:key_ref}}
             hash(0.5, Key.country)
-                the seed of a hash is a whole number that is known now, not 0.5 (write `hash(7, Key.id)`)
+                0:1:27: the seed of a hash is a whole number that is known now, not 0.5 (write `hash(7, Key.id)`)
             length(Key.country)
                 expr {op:length,x:{key:country,op:key_ref}}
             __ab_op(0, 'in', Key.id, P.weight)
@@ -330,24 +330,24 @@ fn what_build_returns_must_be_rows() {
     ];
     let all = bodies.map(|body| told(&recorded(&format!("definePlan({{ build(ctx) {{ {body} }} }})"))));
     expect![[r#"
-        0:1:1: `build` returns nothing (return rows, or a list of rows)
+        0:1:1: `build` returns nothing (return rows, a list of rows, or an object of rows by name)
         {} -> []
-        0:1:1: `build` returns an empty list (return rows, or a list of rows)
+        0:1:1: `build` returns an empty list (return rows, a list of rows, or an object of rows by name)
         {} -> []
-        0:1:1: `build` returns a list with 1 in it (return rows, or a list of rows)
+        0:1:1: `build` returns a list with 1 in it (return rows, a list of rows, or an object of rows by name)
         core::viewer[] {}
         {} -> []
-        0:1:1: `build` returns a list with undefined in it (return rows, or a list of rows)
+        0:1:1: `build` returns a list with undefined in it (return rows, a list of rows, or an object of rows by name)
         {} -> []
-        0:1:1: `build` returns `ctx` or a namespace (return rows, or a list of rows)
+        0:1:1: `build` returns `ctx` or a namespace (return rows, a list of rows, or an object of rows by name)
         {} -> []
-        0:1:1: `build` returns a promise (return rows, or a list of rows)
+        0:1:1: `build` returns a promise (return rows, a list of rows, or an object of rows by name)
         core::viewer[] {}
         {} -> []
-        0:1:1: `build` returns an object (return rows, or a list of rows)
+        0:1:1: `build` returns an object (return rows, a list of rows, or an object of rows by name)
         core::viewer[] {}
         {} -> []
-        0:1:1: `build` returns an object (return rows, or a list of rows)
+        0:1:1: `build` returns an object (return rows, a list of rows, or an object of rows by name)
         core::viewer[] {}
         {} -> []
         0:1:37: Error: no

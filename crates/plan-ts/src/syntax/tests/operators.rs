@@ -26,7 +26,10 @@ fn binary() {
         "(a + b) * (c as D + e)",
         &expect![[r#"__ab_op(0,"*",(__ab_op(1,"+",a,b)),(__ab_op(2,"+",c ,e)));"#]],
     );
-    check("for (let a = ('b' in c); ;) {}", &expect![[r#"for (let a = (__ab_op(0,"in",'b',c)); ;) {}"#]]);
+    check(
+        "for (let a = ('b' in c); ;) {}",
+        &expect![[r#"for (let a = (__ab_op(0,"in",'b',c)); ;) {__ab_at();}"#]],
+    );
     check(
         "a\n  + // b\n  c",
         &expect![[r#"
@@ -227,9 +230,9 @@ fn tests() {
     );
     check(
         "while (a) { } do { } while (a); for (; a; ) { } while (true) { }",
-        &expect![
-            "while (__ab_test(0,a)) { } do { } while (__ab_test(1,a)); for (; __ab_test(2,a); ) { } while (true) { }"
-        ],
+        &expect![[
+            r#"while (__ab_test(0,a)) { } do { } while (__ab_test(1,a)); for (; __ab_test(2,a); ) { } while (true) { }"#
+        ]],
     );
     check(
         "if (a, b) c; for (; a, b; ) { }",

@@ -14,7 +14,7 @@ fn annotations() {
     check("function f(a /* x */ ? /* y */ ) {}", &expect!["function f(a /* x */   /* y */ ) {}"]);
     check("try {} catch (e: unknown) {}", &expect!["try {} catch (e ) {}"]);
     check("for (const a of b as string[]) c", &expect!["for (const a of b ) c;"]);
-    check("for (let i: number = 0; ; ) {}", &expect!["for (let i  = 0; ; ) {}"]);
+    check("for (let i: number = 0; ; ) {}", &expect!["for (let i  = 0; ; ) {__ab_at();}"]);
 }
 
 #[test]

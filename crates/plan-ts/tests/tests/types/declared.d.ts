@@ -172,6 +172,16 @@ declare namespace Anabranch {
 
 // (what is the same for all)
 
+// Lines for whoever writes the plan, printed when it is checked, built or run.
+interface Console {
+  log(...values: unknown[]): void;
+  info(...values: unknown[]): void;
+  warn(...values: unknown[]): void;
+  error(...values: unknown[]): void;
+  debug(...values: unknown[]): void;
+}
+declare var console: Console;
+
 // Everything is there without an import.
 import definePlan = Anabranch.definePlan;
 import Key = Anabranch.Key;
