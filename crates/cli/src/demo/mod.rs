@@ -176,7 +176,7 @@ async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ra
 
 /// Who ran when, and what that saved.
 fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
-    let explained = explain(&plan);
+    let explained = explain(plan);
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
     let mut text =
