@@ -252,7 +252,7 @@ fn a_failed_request_fails_the_same_again() {
     }
     expect![[r#"
         stderr: error: capture ADDRESS has no answer: the request failed when it was captured
-        stderr:   because: node `followed` (follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)
+        stderr:   because: node `followed` (core::follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)
         exit 1
         id
         --
@@ -262,7 +262,7 @@ fn a_failed_request_fails_the_same_again() {
         stderr: error: node `followed` has no rows for this request: it failed, was not got to or given up with its region, an `if` went the other way, or it is a fallback that was not needed
         exit 1
     "#]].assert_eq(&told);
-    expect![[r#"error: node `followed` (follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)"#]].assert_eq(&error(&again));
+    expect![[r#"error: node `followed` (core::follow): redis_default answered `LRANGE follow:1` with the item "x", not an id (a 64-bit integer)"#]].assert_eq(&error(&again));
 }
 
 #[test]

@@ -118,14 +118,15 @@ fn a_plan_in_a_project() {
         &folder,
         &["plan", "new", "second"],
         &expect![[r#"
-        stderr: wrote FOLDER/plans/second.plan.ts
-        stderr: next:
-        stderr:   anabranch plan run second --request '{"user_id": 1}' --table
-        stderr:   anabranch plan types   (after a change of the registry, so that editors know of it)
-        exit 0
-    "#]],
+            stderr: wrote FOLDER/plans/second.plan.ts
+            stderr: next:
+            stderr:   anabranch plan run second --request '{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}' --table
+            stderr:   anabranch plan types   (after a change of the registry, for editors)
+            exit 0
+        "#]],
     );
-    assert_eq!(in_folder(&folder, &["plan", "run", "second"], "{\"user_id\": 1}").ids(), [4, 5, 6, 7, 9]);
+    let request = r#"{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}"#;
+    assert_eq!(in_folder(&folder, &["plan", "run", "second"], request).ids(), [4, 7]);
 }
 
 #[test]

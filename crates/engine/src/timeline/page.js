@@ -53,7 +53,7 @@
   const place_of = (event) => (event.clientX - bounds().left) / bounds().width;
 
   plot.addEventListener("wheel", (event) => {
-    // A wheel alone scrolls the page, as everywhere else.
+    /* A wheel alone scrolls the page, as everywhere else. */
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     left += event.deltaX / bounds().width / zoom;

@@ -158,7 +158,7 @@ fn a_picture_of_three_nodes() {
         I/O: 10 ms</title><rect class="io b" x="0%" y="28" width="100%" height="22"/><rect class="edge" x="0%" y="28" width="100%" height="22"/><text class="t" x="0%" dx="5" y="43" data-zoom="0.0">a</text></g>
         <g><title>c (#2)
         10 ms to 10 ms: failed because of an error
-        waiting for inputs: 10 ms</title><rect class="cpu n" x="100%" y="28" width="0.0001%" height="22"/></g>
+        waiting for inputs: 10 ms</title><rect class="cpu n cut bad" x="100%" y="28" width="0.0001%" height="22"/></g>
         <line class="link" x1="100%" x2="100%" y1="75" y2="119"/>
         <g><title>a (#0)
         0 to 10 ms: finished
@@ -171,7 +171,8 @@ fn a_picture_of_three_nodes() {
         CPU: 3 ms</title><rect class="slot" x="0%" y="95" width="20%" height="4"/><rect class="limit" x="20%" y="95" width="20%" height="4"/><rect class="queue b" x="40%" y="93" width="10%" height="8"/><rect class="cpu b" x="50%" y="90" width="30%" height="14"/></g>
         <g><title>c (#2)
         10 ms to 10 ms: failed because of an error
-        waiting for inputs: 10 ms</title><rect class="cpu n" x="100%" y="112" width="0.0001%" height="14"/><rect class="edge" x="100%" y="112" width="0.0001%" height="14"/><text class="bad" x="100%" dx="-8" y="124">×</text></g>
+        waiting for inputs: 10 ms</title><rect class="cpu n cut bad" x="100%" y="112" width="0.0001%" height="14"/><rect class="edge" x="100%" y="112" width="0.0001%" height="14"/></g>
+        <text class="bad" x="100%" dx="-8" y="124">×</text>
         </svg></svg>
         </svg>"#]].assert_eq(&plot.join("\n"));
 }

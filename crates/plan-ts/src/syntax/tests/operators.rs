@@ -230,13 +230,13 @@ fn tests() {
     );
     check(
         "while (a) { } do { } while (a); for (; a; ) { } while (true) { }",
-        &expect![[
-            r#"while (__ab_test(0,a)) { } do { } while (__ab_test(1,a)); for (; __ab_test(2,a); ) { } while (true) { }"#
-        ]],
+        &expect![
+            "while (__ab_test(0,a)) {__ab_at(); } do {__ab_at(); } while (__ab_test(1,a)); for (; __ab_test(2,a); ) {__ab_at(); } while (true) {__ab_at(); }"
+        ],
     );
     check(
         "if (a, b) c; for (; a, b; ) { }",
-        &expect!["if (__ab_test(0,(a, b))) c; for (; __ab_test(1,(a, b)); ) { }"],
+        &expect!["if (__ab_test(0,(a, b))) c; for (; __ab_test(1,(a, b)); ) {__ab_at(); }"],
     );
     check(
         "switch (a) { case b: c; case d, e: }",

@@ -202,10 +202,18 @@ fn tsc_rejects_mistakes() {
             (4,18): error TS2345: Argument of type '{ by: Column<number>; key: Column<number>; }' is not assignable to parameter of type 'SortOptions'.
         rows.sort({ by: Key.score, order: "down" })
             (4,35): error TS2322: Type '"down"' is not assignable to type '"desc" | "asc" | undefined'.
+        rows.sort({ by: [Key.score, P.limit] })
+            (4,36): error TS2322: Type 'Param<number>' is not assignable to type 'AnyKey | { readonly key: AnyKey; readonly order?: "desc" | "asc" | undefined; }'.
+        rows.sort({ by: [{ key: Key.score, order: "down" }] })
+            (4,43): error TS2322: Type '"down"' is not assignable to type '"desc" | "asc" | undefined'.
+        rows.if({ on: Key.id, pred: P.explore, then: rows })
+            (4,18): error TS2322: Type 'Column<number>' is not assignable to type 'CandidateSet | undefined'.
+        { main: rows, more: 3 }
+            (2,40): error TS2322: Type '(ctx: Context) => { main: CandidateSet; more: number; }' is not assignable to type '(ctx: Context) => Outputs'.
         rows.vieweer({})
             (4,13): error TS2339: Property 'vieweer' does not exist on type 'CandidateSet'.
         rows.dedupe
-            (2,40): error TS2322: Type '(ctx: Context) => (options?: DedupeOptions | undefined) => CandidateSet' is not assignable to type '(ctx: Context) => CandidateSet | readonly CandidateSet[]'.
+            (2,40): error TS2322: Type '(ctx: Context) => (options?: DedupeOptions | undefined) => CandidateSet' is not assignable to type '(ctx: Context) => Outputs'.
         rows.take({ count: 3, fallback: { default: { country: 3 } } })
             (4,30): error TS2322: Type '{ default: { country: number; }; }' is not assignable to type 'Fallback | readonly Fallback[] | undefined'.
     "#]].assert_eq(&shown);

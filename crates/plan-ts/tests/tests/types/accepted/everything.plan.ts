@@ -58,12 +58,12 @@ function sources(ctx: Context): readonly CandidateSet[] {
   ctx.requireCapability("cap.rfc.0001.extensions_capabilities.v1", {});
   const viewer = ctx.viewer({ endpoint: redis, trace: null, timeoutMs: 20, fallback: "pass" });
   const lists = [
-    ctx.candidates(),
-    ctx.candidates({ columns: [Key.score, "title"] }),
     viewer.follow({ endpoint: redis }),
     viewer.core.recommendation({ endpoint: redis, fanout: 10, fallback: ["empty"] }),
     viewer.media({ endpoint: redis, fallback: [recent, "empty"] }),
     viewer.fanout({ endpoint: EP.http["catalogue-api"], key: "top:{id}", kind: "scored", scoreKey: Key.score }),
+    ctx.candidates(),
+    ctx.candidates({ columns: [Key.score, "title"] }),
     ctx.test.fixedSource(),
     ctx.test.fixedSource({ rowCount: 3 }).test.sleep({ durationMs: 1 }).test.busyCpu({ busyWaitMs: 1 }),
   ];
@@ -110,7 +110,7 @@ const plan: Plan = definePlan({
     return {
       best: mixed.sort({ by: order, order: "desc" }).take({ count: 10 * WEIGHT, id: "best" }),
       page: mixed
-        .sort({ by: [Key.country, { key: Key.score, order: "desc" }, { key: order }] })
+        .sort({ by: [Key.country, { key: Key.score, order: "desc" }, { key: Key.author }] })
         .take({ count: 10, offset: 20 })
         .select({ columns: [Key.title, "score"] }),
       "the top": mixed.topk({ by: [Key.score], count: 5, offset: 1 }).vm({ outKey: Key.score, expr: built }),
