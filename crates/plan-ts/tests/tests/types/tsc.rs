@@ -144,8 +144,8 @@ fn plan(rows: &str) -> String {
     )
 }
 
-#[test]
-fn tsc_rejects_mistakes() {
+/// What the type checker says to each of the mistakes.
+fn rejected() -> String {
     let folder = folder("types_rejected", &types());
     let files: Vec<String> = (0..REJECTED.len()).map(|at| format!("{at:02}.plan.ts")).collect();
     for (file, rows) in files.iter().zip(REJECTED) {
@@ -159,6 +159,11 @@ fn tsc_rejects_mistakes() {
         shown.push_str(&format!("{rows}\n"));
         of_file.iter().for_each(|complaint| shown.push_str(&format!("    {complaint}\n")));
     }
+    shown
+}
+
+#[test]
+fn tsc_rejects_mistakes() {
     expect![[r#"
         rows.vm({ outKey: Key.scroe, expr: 1 })
             (4,30): error TS2551: Property 'scroe' does not exist on type 'Keys'. Did you mean 'score'?
@@ -216,5 +221,5 @@ fn tsc_rejects_mistakes() {
             (2,40): error TS2322: Type '(ctx: Context) => (options?: DedupeOptions | undefined) => CandidateSet' is not assignable to type '(ctx: Context) => Outputs'.
         rows.take({ count: 3, fallback: { default: { country: 3 } } })
             (4,30): error TS2322: Type '{ default: { country: number; }; }' is not assignable to type 'Fallback | readonly Fallback[] | undefined'.
-    "#]].assert_eq(&shown);
+    "#]].assert_eq(&rejected());
 }
