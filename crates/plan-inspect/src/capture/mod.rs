@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each part is a blob; a capture is a derivation that reads them, and its memo is the answer. What a node read is
-//! recorded where it reads ([`recorder::Recorder`]), after what it shares with other nodes was sorted out, so a replay
+//! recorded where it reads (`recorder.rs`), after what it shares with other nodes was sorted out, so a replay
 //! does not depend on how nodes interleaved. What time decided is in the outcome: the ledger, the names that were
 //! made up, the failure.
 
