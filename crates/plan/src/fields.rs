@@ -112,28 +112,6 @@ impl<'a, 'p> Fields<'a, 'p> {
     }
 }
 
-/// The fields that parsers ask for, for the test of the reference pages.
-#[cfg(test)]
-pub(crate) mod asked {
-    use std::cell::RefCell;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    type Asked = BTreeMap<String, BTreeSet<&'static str>>;
-
-    thread_local! {
-        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
-    }
-
-    pub(super) fn note(place: &str, names: &[&'static str]) {
-        ASKED.with_borrow_mut(|asked| asked.entry(place.to_owned()).or_default().extend(names));
-    }
-
-    /// The names asked for on this thread since the last call, by place.
-    pub(crate) fn take() -> Asked {
-        ASKED.take()
-    }
-}
-
 /// A field's name in places.
 fn shown(name: &str) -> String {
     quote(name).trim_matches('`').to_owned()
@@ -200,5 +178,27 @@ impl<'a> Field<'a> for &'a [Value] {
 
     fn read(value: &'a Value) -> Option<Self> {
         value.as_array().map(Vec::as_slice)
+    }
+}
+
+/// The fields that parsers ask for, for the test of the reference pages.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    type Asked = BTreeMap<String, BTreeSet<&'static str>>;
+
+    thread_local! {
+        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
+    }
+
+    pub(super) fn note(place: &str, names: &[&'static str]) {
+        ASKED.with_borrow_mut(|asked| asked.entry(place.to_owned()).or_default().extend(names));
+    }
+
+    /// The names asked for on this thread since the last call, by place.
+    pub(crate) fn take() -> Asked {
+        ASKED.take()
     }
 }

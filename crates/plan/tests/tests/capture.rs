@@ -163,7 +163,7 @@ pub(crate) fn small_plan(sim: &Sim) -> Plan {
 
 pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> anabranch_plan_inspect::capture::Taken {
     let request = Request::new(user, plan.engine().registries());
-    let (answer, taken) = sim.block_on(run_recorded(&plan, request, &RunOptions::default(), 1 << 20));
+    let (answer, taken) = sim.block_on(run_recorded(plan, request, &RunOptions::default(), 1 << 20));
     answer.unwrap();
     taken.unwrap()
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Where they are. Without them a test says that it was skipped.
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 pub(crate) fn folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/compat/rankd");
     if !folder.is_dir() {

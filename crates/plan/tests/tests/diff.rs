@@ -23,7 +23,7 @@ fn engine(sim: &Sim, rng: &mut Rng) -> Engine {
 /// A capture of a request; nothing if it failed.
 fn capture(sim: &Sim, plan: &Plan, request: Request, store: &Store) -> Option<Capture> {
     let (answer, taken) = sim.block_on(anabranch_plan_inspect::capture::run_recorded(
-        &plan,
+        plan,
         request,
         &RunOptions::default(),
         1 << 20,

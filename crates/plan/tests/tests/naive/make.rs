@@ -66,7 +66,7 @@ impl Maker<'_> {
     fn source(&mut self) {
         if self.rng.percent(20) {
             let columns: Vec<u64> = BROUGHT.into_iter().filter(|_| self.rng.percent(50)).collect();
-            self.add("core::candidates", &[], json!({"columns": columns}), columns.clone());
+            self.add("core::candidates", &[], json!({"columns": columns}), columns);
         } else if self.rng.percent(70) {
             let params = json!({"endpoint": self.endpoint()});
             self.add("core::viewer", &[], params, vec![COUNTRY]);
@@ -111,7 +111,7 @@ impl Maker<'_> {
             }
             26 => {
                 let columns: Vec<u64> = keys.into_iter().filter(|_| self.rng.percent(50)).collect();
-                self.add("core::select", &[&input], json!({"columns": columns}), columns.clone());
+                self.add("core::select", &[&input], json!({"columns": columns}), columns);
             }
             _ => self.choice(&input, keys),
         }
