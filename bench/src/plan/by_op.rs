@@ -83,7 +83,7 @@ fn json_rows(given: &[Given], pace: Pace, rows: &mut Vec<Vec<String>>, aims: &mu
 fn json_by_hand(given: &[Given]) -> String {
     let mut text = String::with_capacity(given.len() * 64);
     for Given { id, score, country } in given {
-        let name = serde_json::Value::from(country.as_str());
+        let name = Value::from(country.as_str());
         let _ = write!(text, "{{\"id\":{id},\"final_score\":{score:?},\"country\":{name}}},");
     }
     text

@@ -53,11 +53,12 @@ impl Floor {
         for batch in batches {
             let link = &self.links[self.next.fetch_add(1, Ordering::Relaxed) % self.links.len()];
             let (done, answered) = oneshot::channel();
-            let mut queue = link.lock().expect("no panic");
-            queue.bytes.extend_from_slice(&batch.bytes);
-            queue.waiting.push((batch.replies, done));
-            let waker = queue.waker.take();
-            drop(queue);
+            let waker = {
+                let mut queue = link.lock().expect("no panic");
+                queue.bytes.extend_from_slice(&batch.bytes);
+                queue.waiting.push((batch.replies, done));
+                queue.waker.take()
+            };
             waker.into_iter().for_each(Waker::wake);
             answered.await.expect("the Redis answers");
         }

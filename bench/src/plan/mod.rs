@@ -54,7 +54,7 @@ pub(crate) fn one_part(name: &str) -> io::Result<()> {
 
 type Part = (&'static str, fn(&mut Report, &mut Aims, Pace) -> io::Result<()>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     ("memory", embedded::report),
     ("cpu", pipelines::report),
     ("ops", by_op::report),
