@@ -166,8 +166,10 @@ impl Assembler<'_> {
                             other => return Err(Some(format!("`node` must be rows, not {}", other.shown()))),
                         },
                         ("stale", Value::Object(terms)) => {
-                            let snake = |name: &String| {
-                                if name == "maxAgeMs" { "max_age_ms".to_owned() } else { name.clone() }
+                            let snake = |name: &str| match name {
+                                "maxAgeMs" => "max_age_ms".to_owned(),
+                                "minKnown" => "min_known".to_owned(),
+                                other => other.to_owned(),
                             };
                             terms.iter().map(|(name, value)| (snake(name), value.clone())).collect()
                         }

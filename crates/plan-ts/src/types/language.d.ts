@@ -43,7 +43,7 @@ declare namespace Anabranch {
     | "empty"
     | "pass"
     | { readonly default: Defaults }
-    | { readonly stale: { readonly maxAgeMs: Plain<number> } }
+    | { readonly stale: { readonly maxAgeMs: Plain<number>; readonly minKnown?: Plain<number> } }
     | CandidateSet;
   type Defaults = {
     readonly [N in keyof Keys as Keys[N] extends Column ? N : never]?: Plain<Kind<Keys[N]>>;

@@ -133,11 +133,11 @@ fn fan_outs_have_a_default_and_sorts_two_names() {
 fn what_every_node_takes() {
     let body = "const spare = v.test.sleep({ durationMs: 1 });
         return v
-            .follow({ endpoint: EP.redis.redis_default, fallback: [{ stale: { maxAgeMs: 9 } }, spare] })
+            .follow({ endpoint: EP.redis.redis_default, fallback: [{ stale: { maxAgeMs: 9, minKnown: 0.9 } }, spare] })
             .core.vm({ id: 'scored', outKey: Key.score, expr: clamp(Key.id, 0, 1), trace: 'label', timeoutMs: 50,
                 range: { score: [0, 1] }, fallback: { default: { score: 0.5 } } });";
     let nodes = nodes_of("universal", body);
-    assert_eq!(nodes[2]["fallback"], json!([{"stale": {"max_age_ms": 9}}, {"node": "n1"}]));
+    assert_eq!(nodes[2]["fallback"], json!([{"stale": {"max_age_ms": 9, "min_known": 0.9}}, {"node": "n1"}]));
     let scored = json!({
         "node_id": "scored", "op": "core::vm", "inputs": ["n2"],
         "params": {"out_key": 2001, "expr_id": "e0", "trace": "label"},

@@ -205,7 +205,7 @@ async fn a_silent_server_is_noticed_although_every_read_is_cut_early() {
     });
     let redis = Redis::new(RedisConfig::new("127.0.0.1", silent.port()), clock());
     until_within(&redis, Duration::from_millis(50), r#""US""#).await;
-    assert_eq!(silent.connections(), 4);
+    assert!(silent.connections() > 2, "the silent ones were replaced");
 }
 
 #[tokio::test]
