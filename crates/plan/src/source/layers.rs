@@ -31,7 +31,7 @@ pub struct Sources<'a> {
     by_endpoint: &'a [Arc<dyn Source>],
     /// By endpoint: how it hedges.
     hedges: &'a [Option<Arc<Hedging>>],
-    /// The ids of the endpoints and the process's memory of replies.
+    /// The memory of replies that all plans of the engine share.
     memory: Option<&'a StaleStore>,
     /// The reads bound so far, so that nodes that read the same share them.
     readers: Vec<Reader>,
