@@ -139,7 +139,7 @@ pub enum StandIn {
 }
 
 impl StandIn {
-    /// What people call it.
+    /// Its name for people.
     pub fn name(&self) -> String {
         match self {
             StandIn::Empty(_) => "empty".to_owned(),

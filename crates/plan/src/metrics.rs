@@ -62,7 +62,7 @@ impl Outcome {
 pub struct PlanMetrics {
     /// What became of requests, by plan.
     pub plans: Vec<PlanCounts>,
-    /// What became of late reads, by the name of the endpoint, where they are sent a second time.
+    /// The counts of hedged reads, by the name of the endpoint.
     pub hedges: Vec<(String, HedgeCounts)>,
 }
 

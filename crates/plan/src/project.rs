@@ -85,7 +85,7 @@ pub struct EndpointSettings {
     pub request_timeout: Option<Duration>,
     /// When a late read is sent a second time, if that is done.
     pub hedge: Option<Hedge>,
-    /// Whether a value that cannot be read, or a key of another type, fails the read instead of being null.
+    /// True if a value that cannot be read, or a key of another type, fails the read instead of being null.
     pub strict_values: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::value::Scalar;
 /// Rows that stand in for others.
 pub(crate) struct Instead {
     pub(crate) rows: Rows,
-    /// What people call it.
+    /// Its name for people.
     pub(crate) name: String,
     /// The earlier replies that they are made of, if they are.
     pub(crate) stale: Option<StaleUse>,

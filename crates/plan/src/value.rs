@@ -186,7 +186,7 @@ impl List {
         }
     }
 
-    /// Whether it has no items.
+    /// True if the list has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

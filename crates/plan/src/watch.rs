@@ -156,7 +156,7 @@ impl Watch {
         could
     }
 
-    /// Who did not make it in a region.
+    /// The nodes of a region that were late or failed.
     pub(crate) fn late_in(&self, region: usize) -> &[Late] {
         &self.late[region]
     }

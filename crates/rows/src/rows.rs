@@ -103,7 +103,7 @@ impl Rows {
         matches!(self.selection, Selection::First(count) if count == self.batch.len())
     }
 
-    /// Whether so few rows are active that copying them costs less than one more column of the whole batch.
+    /// True if so few rows are active that copying them costs less than one more column of the whole batch.
     pub fn is_sparse(&self) -> bool {
         self.batch.len() >= SHORTEST_SPARSE && self.copied_values() <= self.batch.len()
     }

@@ -62,7 +62,7 @@ fn console(folder: &Path, block: &[&str]) -> String {
     written
 }
 
-/// What a command says on stdout and stderr.
+/// The output of a command on stdout and stderr.
 fn said(folder: &Path, command: &str) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();

@@ -19,7 +19,7 @@ pub(super) struct Cover {
     failed: Vec<(Asker, Exchange)>,
 }
 
-/// What is known about a key.
+/// The state of a key in a table.
 #[derive(Debug, Default)]
 struct Known {
     /// Fields as they were read, and how long that took.

@@ -102,7 +102,7 @@ pub struct Read {
 /// What is started as one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stage {
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// What it does.
     pub kind: Kind,

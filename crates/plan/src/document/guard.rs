@@ -70,7 +70,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether a scalar is a number in the range.
+    /// True if a scalar is a number in the range.
     pub(crate) fn has(&self, value: &Scalar) -> bool {
         match value {
             Scalar::Int(value) => self.holds(*value as f64),

@@ -23,7 +23,7 @@ pub(super) struct Code {
     /// Nanoseconds per row.
     pub(super) cost: f64,
     pub(super) has_text: bool,
-    /// Whether a request may bring something that takes time before the first row.
+    /// True if a request may bring a value, such as a regex, that takes time before the first row.
     pub(super) has_setup: bool,
 }
 

@@ -59,7 +59,7 @@ impl Program {
         self.code.cost
     }
 
-    /// Whether a request may bring something that takes time before the first row.
+    /// True if a request may bring a value, such as a regex, that takes time before the first row.
     pub(crate) fn has_setup(&self) -> bool {
         self.code.has_setup
     }
@@ -191,7 +191,7 @@ impl Filter {
         self.code.cost
     }
 
-    /// Whether a request may bring something that takes time before the first row.
+    /// True if a request may bring a value, such as a regex, that takes time before the first row.
     pub(crate) fn has_setup(&self) -> bool {
         self.code.has_setup
     }

@@ -70,7 +70,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether it holds. `rows` are those of the input `on`; a condition on an input without rows does not hold.
+    /// The outcome of the condition. `rows` are those of the input `on`; a condition on an input without rows does not hold.
     pub fn holds(&self, rows: Option<&Rows>, params: &Values) -> Result<bool, crate::expr::Error> {
         match (self.on, rows) {
             (None, _) => self.filter.holds(params),

@@ -28,11 +28,11 @@ use crate::source::{Hedging, Source, Sources, StaleStore};
 
 use choices::Sides;
 
-/// What plans are compiled against.
+/// The parts of an engine that plans are compiled against.
 pub(crate) struct Surroundings<'a> {
     pub(crate) ops: &'a Ops,
     pub(crate) registries: &'a Arc<Registries>,
-    /// One an endpoint.
+    /// One source per endpoint.
     pub(crate) sources: &'a [Arc<dyn Source>],
     /// The hedges of each endpoint that has them.
     pub(crate) hedges: &'a [Option<Arc<Hedging>>],

@@ -37,7 +37,7 @@ pub(super) fn parse(value: &Value, keys: &Keys) -> Result<Rows, String> {
     reader.finish()
 }
 
-/// What is wrong with rows that a program gives a request, if anything: columns that the registry does not have, or has
+/// The problem with the rows that a program gives a request, if there is one: columns that the registry does not have, or has
 /// otherwise.
 pub(super) fn check(rows: &Rows, keys: &Keys) -> Result<(), String> {
     if rows.len() > MOST_CANDIDATES {

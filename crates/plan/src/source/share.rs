@@ -81,7 +81,7 @@ struct Table {
     replies: Vec<Arc<Data>>,
 }
 
-/// What is known about a key.
+/// The state of a key in a table.
 #[derive(Clone, Copy)]
 enum State {
     /// Some flight is reading it.

@@ -142,7 +142,7 @@ impl Sink {
         })
     }
 
-    /// Whether replies are skipped.
+    /// True if replies are skipped.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self.shape, Shape::Nothing)
     }
