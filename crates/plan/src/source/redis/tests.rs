@@ -111,7 +111,9 @@ impl AsyncRead for Scripted {
             self.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        while let (1.., Some(byte)) = (to.remaining(), self.replies.pop_front()) {
+        while to.remaining() > 0
+            && let Some(byte) = self.replies.pop_front()
+        {
             to.put_slice(&[byte]);
         }
         Poll::Ready(Ok(()))
@@ -299,13 +301,13 @@ fn turns_beside_a_reply(ids: usize) -> u32 {
         Poll::<()>::Pending
     });
     let Either::Left((reply, _)) = sim.block_on(select(reply, other)) else { panic!("it has no end") };
-    assert!(reply.is_ok());
+    assert!(reply.is_ok(), "{reply:?}");
     turns
 }
 
 #[test]
 fn a_large_reply_is_decoded_in_slices_between_which_others_have_their_turn() {
     let (small, large) = (turns_beside_a_reply(10), turns_beside_a_reply(200_000));
-    // 3 MB are 46 slices of 64 KiB.
-    assert!(large >= small + 40, "{small} turns beside a small reply, {large} beside a large one");
+    // A turn ends once it has read 64 KiB; its last read may be as long again. So 3 MB take at least 22 turns.
+    assert!(large >= small + 22, "{small} turns beside a small reply, {large} beside a large one");
 }
