@@ -209,7 +209,7 @@ async fn replies_of_a_redis_are_counted_while_they_are_decoded() {
         node `second` (core::fanout): the reply to `LRANGE follow:100` of ep_test is too long: the request would make at least 10000 rows, and 9999 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)
         node `second` (core::fanout): the reply to `LRANGE follow:85` of ep_test is too long: the request would make at least 67.2 KiB of rows and columns, and 64 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)
         100 rows
-        node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2.4 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
+        node `countries` (core::lookup): the reply to `HGET user:100` of ep_test is too long: the request would make at least 3.3 KiB of rows and columns, and 3.2 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
 }
 
 /// A server that answers each list with the users 1 to 100, and fields with a country of 20 letters.
@@ -235,5 +235,5 @@ async fn replies_over_http_are_counted_while_they_are_decoded() {
         node `second` (core::fanout): the reply to `POST http://127.0.0.1:PORT/read` of ep_http is too long: the request would make at least 10000 rows, and 9999 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)
         node `second` (core::fanout): the reply to `POST http://127.0.0.1:PORT/read` of ep_http is too long: the request would make at least 65.6 KiB of rows and columns, and 64 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)
         100 rows
-        node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2.4 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
+        node `countries` (core::lookup): the reply to `POST http://127.0.0.1:PORT/read` of ep_http is too long: the request would make at least 3.8 KiB of rows and columns, and 3.2 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
 }

@@ -405,7 +405,9 @@ impl Sink {
     /// Counts what is left to count of complete replies.
     pub(super) fn settle(&mut self) {
         if let Some(Err(over)) = self.count.as_mut().map(ReplyCount::settle) {
-            self.too_long(over);
+            // All replies are complete, so it is told of the last one.
+            let row = self.row.saturating_sub(1);
+            self.fault.get_or_insert(Fault { row, kind: FaultKind::TooLong(over) });
         }
     }
 
