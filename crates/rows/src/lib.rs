@@ -13,6 +13,7 @@
 //! assert_eq!(rows.first(1).ids().collect::<Vec<_>>(), [9]);
 //! ```
 
+mod vectors;
 mod key;
 mod dictionary;
 mod column;
@@ -32,3 +33,4 @@ pub use dictionary::{Dictionary, Interner};
 pub use key::{Key, Kind};
 pub use rows::{Rows, Selection};
 pub use sort::{Order, SortKey};
+pub use vectors::with_wide_vectors;

@@ -11,6 +11,7 @@ use arrow_buffer::NullBuffer;
 use crate::column::{Column, Text};
 use crate::key::Key;
 use crate::rows::{Rows, Selection};
+use crate::vectors::with_wide_vectors;
 
 /// One column to sort by, and the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,12 +300,18 @@ impl<'a> SortNumbers<'a> {
             let numbers = &mut numbers[..positions.len()];
             match (rows.selection(), self.nulls) {
                 (Selection::First(_), None) => {
-                    numbers.iter_mut().zip(positions).for_each(|(out, row)| *out = number(row));
+                    with_wide_vectors(
+                        #[inline(always)]
+                        || numbers.iter_mut().zip(positions).for_each(|(out, row)| *out = number(row)),
+                    );
                     visit(Block::Numbers(numbers, start as u32));
                 }
                 (Selection::List(list), None) => {
                     let listed = &list[positions];
-                    numbers.iter_mut().zip(listed).for_each(|(out, row)| *out = number(*row as usize));
+                    with_wide_vectors(
+                        #[inline(always)]
+                        || numbers.iter_mut().zip(listed).for_each(|(out, row)| *out = number(*row as usize)),
+                    );
                     visit(Block::Numbers(numbers, start as u32));
                 }
                 (_, Some(nulls)) => positions.for_each(|position| {
@@ -330,7 +337,10 @@ enum Block<'a> {
 
 /// Whether a number is below the bound; looked at without branches.
 fn any_below(numbers: &[u64], bound: u64) -> bool {
-    numbers.iter().fold(false, |any, number| any | (*number < bound))
+    with_wide_vectors(
+        #[inline(always)]
+        || numbers.iter().fold(0, |any, number| any | u64::from(*number < bound)) != 0,
+    )
 }
 
 fn encode_int(value: i64) -> u64 {
