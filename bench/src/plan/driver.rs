@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{self, Bound, Fault, Fetch, Keys, Pattern, Read, Redis, Source};
 use tokio::runtime::Runtime;
 
@@ -207,7 +208,7 @@ impl Source for Watched {
 }
 
 impl Bound for WatchedRead {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         if let Keys::Ids(ids) = &keys {
             let mut batch = Batch::default();
             let mut distinct = ids.clone();
@@ -219,7 +220,7 @@ impl Bound for WatchedRead {
             }
             self.seen.lock().expect("no panic").push((Instant::now(), batch));
         }
-        self.bound.fetch(keys)
+        self.bound.fetch(keys, budget)
     }
 }
 

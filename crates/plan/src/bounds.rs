@@ -4,6 +4,7 @@
 //! budget bounds that before memory is asked for. It counts everything that the nodes of one request make, from the
 //! first to the last, and gives nothing back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_text::size;
@@ -13,7 +14,7 @@ use anabranch_text::size;
 pub struct Bounds {
     /// Rows of nodes that make new rows: sources, fan-outs, joins, unions.
     pub rows: u64,
-    /// Bytes of these rows, of columns, and of the keys of reads.
+    /// Bytes of these rows, of columns with their texts, and of the keys of reads; replies under way count, too.
     pub bytes: u64,
 }
 
@@ -27,11 +28,6 @@ impl Default for Bounds {
 impl Bounds {
     /// No bounds, for callers that trust their plans.
     pub const NONE: Bounds = Bounds { rows: u64::MAX, bytes: u64::MAX };
-
-    /// Whether a reply with so many ids is within the bounds.
-    pub(crate) fn admit_ids(self, ids: u64) -> Result<(), OverBudget> {
-        Budget::new(self).take_rows(ids, 0)
-    }
 }
 
 /// The count of what one request has made, and the bounds that it must keep.
@@ -40,6 +36,8 @@ pub struct Budget {
     bounds: Bounds,
     rows: AtomicU64,
     bytes: AtomicU64,
+    /// Bytes of replies under way, which no node has taken yet.
+    replies: AtomicU64,
 }
 
 /// A request that would make more than it may.
@@ -73,10 +71,13 @@ pub enum OverBudget {
 /// The size of an id and of most values.
 const VALUE_BYTES: u64 = 8;
 
+/// Bytes of a reply that are counted on their own before they are counted in the budget, which all nodes share.
+const UNCOUNTED: u64 = 4 << 10;
+
 impl Budget {
     /// A budget of which nothing is used yet.
     pub fn new(bounds: Bounds) -> Budget {
-        Budget { bounds, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Budget { bounds, ..Budget::default() }
     }
 
     /// A budget of what is left of this one.
@@ -100,9 +101,71 @@ impl Budget {
 
     /// Counts values of new columns, or keys of a read. To be called before they are made.
     pub fn take_values(&self, values: u64) -> Result<(), OverBudget> {
+        self.take_bytes(values.saturating_mul(VALUE_BYTES))
+    }
+
+    /// Counts bytes of texts that a node takes out of a reply.
+    pub fn take_bytes(&self, bytes: u64) -> Result<(), OverBudget> {
         let allowed = self.bounds.bytes;
-        let taken = take(&self.bytes, values.saturating_mul(VALUE_BYTES), allowed);
-        taken.map_err(|needed| OverBudget::Bytes { needed, allowed })
+        take(&self.bytes, bytes, allowed).map_err(|needed| OverBudget::Bytes { needed, allowed })
+    }
+
+    /// Counts a reply of a source while it is decoded.
+    pub fn reply(self: &Arc<Budget>) -> ReplyCount {
+        let used = self.rows.load(Ordering::Relaxed);
+        ReplyCount { rows: used, allowed: self.bounds.rows, bytes: 0, counted: 0, budget: Arc::clone(self) }
+    }
+}
+
+/// The count of one reply of a source while it is decoded.
+///
+/// Its bytes count until it is dropped: the node that makes rows and columns of the reply counts these for good. Its
+/// ids are compared with the rows that are left.
+#[derive(Debug)]
+pub struct ReplyCount {
+    /// The rows of the request when the read began, and the ids of the reply.
+    rows: u64,
+    allowed: u64,
+    /// Bytes that the budget does not know of yet.
+    bytes: u64,
+    /// Bytes that it does.
+    counted: u64,
+    budget: Arc<Budget>,
+}
+
+impl ReplyCount {
+    /// Counts ids, each with so many values beside it. To be called before they are kept.
+    #[inline]
+    pub fn take_ids(&mut self, ids: u64, values: u64) -> Result<(), OverBudget> {
+        let needed = self.rows.saturating_add(ids);
+        if needed > self.allowed {
+            return Err(OverBudget::Rows { needed, allowed: self.allowed });
+        }
+        self.rows = needed;
+        self.take_bytes(ids.saturating_mul((values + 1) * VALUE_BYTES))
+    }
+
+    /// Counts bytes of texts. To be called before they are kept.
+    #[inline]
+    pub fn take_bytes(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes < UNCOUNTED { Ok(()) } else { self.settle() }
+    }
+
+    /// Counts in the budget what is left to count. To be called when the reply is complete.
+    pub fn settle(&mut self) -> Result<(), OverBudget> {
+        let (bytes, allowed) = (std::mem::take(&mut self.bytes), self.budget.bounds.bytes);
+        let used = self.budget.bytes.load(Ordering::Relaxed);
+        let taken = take(&self.budget.replies, bytes, allowed.saturating_sub(used));
+        taken.map_err(|replies| OverBudget::Bytes { needed: used.saturating_add(replies), allowed })?;
+        self.counted += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for ReplyCount {
+    fn drop(&mut self) {
+        self.budget.replies.fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 
@@ -127,5 +190,26 @@ mod tests {
         assert_eq!(budget.take_values(17), Ok(()));
         assert_eq!(budget.rest().take_values(1), Err(OverBudget::Bytes { needed: 8, allowed: 0 }));
         assert_eq!(Budget::new(Bounds::NONE).take_rows(u64::MAX, 0), Ok(()));
+    }
+
+    #[test]
+    fn replies_of_one_request_share_its_bytes() {
+        let budget = Arc::new(Budget::new(Bounds { rows: 1_000, bytes: 2 * UNCOUNTED }));
+        let (mut first, mut second) = (budget.reply(), budget.reply());
+        assert_eq!(first.take_ids(500, 1), Ok(()));
+        assert_eq!(second.take_bytes(100), Ok(()));
+        let needed = 500 * 16 + 100 + 93;
+        assert_eq!(second.take_bytes(93), Ok(()));
+        assert_eq!(second.settle(), Err(OverBudget::Bytes { needed, allowed: 2 * UNCOUNTED }));
+        assert_eq!(first.take_ids(501, 0), Err(OverBudget::Rows { needed: 1_001, allowed: 1_000 }));
+        assert_eq!(budget.rows_left(), 1_000, "rows are counted by the node that makes them");
+        drop(first);
+        assert_eq!(second.take_bytes(2 * UNCOUNTED), Ok(()));
+        drop(second);
+        assert_eq!(budget.take_bytes(2 * UNCOUNTED), Ok(()));
+        let needed = 2 * UNCOUNTED + 8;
+        let mut late = budget.reply();
+        assert_eq!(late.take_ids(1, 0), Ok(()), "it is not counted yet");
+        assert_eq!(late.settle(), Err(OverBudget::Bytes { needed, allowed: 2 * UNCOUNTED }));
     }
 }

@@ -27,7 +27,7 @@ pub struct Call {
     /// The trips made so far.
     pub tally: Tally,
     /// How much its nodes may still make.
-    pub budget: Budget,
+    pub budget: Arc<Budget>,
     pub(crate) shared: Box<[Shared]>,
     /// The layer that answers its reads.
     pub(crate) answers: Answers,
@@ -89,7 +89,7 @@ impl Call {
             candidates,
             clock,
             tally: Tally::default(),
-            budget: Budget::default(),
+            budget: Arc::default(),
             shared: Box::default(),
             answers: Answers::Live,
             observer: None,
@@ -111,7 +111,7 @@ impl Call {
             candidates: self.candidates.clone(),
         };
         let call = Call::with(values, Arc::clone(&self.clock));
-        Call { answers, observer: self.observer.clone(), budget: self.budget.rest(), ..call }
+        Call { answers, observer: self.observer.clone(), budget: Arc::new(self.budget.rest()), ..call }
     }
 
     /// Notes values that could not be read for a node.

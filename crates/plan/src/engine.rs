@@ -446,7 +446,7 @@ impl Plan {
         };
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
         let call = Call::of(request, clock);
-        let budget = Budget::new(self.engine.0.registries.limits.bounds);
+        let budget = Arc::new(Budget::new(self.engine.0.registries.limits.bounds));
         Arc::new(Call { shared, answers, observer, budget, ..call })
     }
 

@@ -11,6 +11,7 @@ use super::recorded::RecordedFrom;
 use super::replies::{self, Replies};
 use super::sets::CAPTURE;
 use anabranch_plan::Plan;
+use anabranch_plan::bounds::Bounds;
 use anabranch_plan::inspect::NamedFile;
 use anabranch_plan::{Request, UserId};
 
@@ -28,6 +29,8 @@ pub struct Capture {
     /// Whether secrets were masked in it.
     pub masked: bool,
     pub(super) env: Option<String>,
+    /// The bounds of the engine that answered; nothing if those of the registries counted.
+    pub(super) bounds: Option<Bounds>,
     /// The plan, by address and as text.
     pub(super) plan: (Address, String),
     pub(super) registries: Vec<(Address, String, String)>,
@@ -74,6 +77,7 @@ impl Capture {
             answer: parts.get("answer", &contents.answer).await?,
             masked: contents.masked,
             env: contents.env.clone(),
+            bounds: contents.bounds,
             plan: (contents.plan, parts.text("plan", &contents.plan).await?),
             registries,
             files,

@@ -11,6 +11,7 @@ use super::values::{give_data, take_data};
 use anabranch_engine::Failure;
 use anabranch_plan::Answer;
 use anabranch_plan::LedgerEntry;
+use anabranch_plan::bounds::Bounds;
 use anabranch_plan::registry::{KeyKind, Keys, Shape};
 use anabranch_plan::source::Data;
 use anabranch_plan::{Error as PlanError, OpError};
@@ -40,6 +41,8 @@ pub(super) struct Contents {
     pub(super) replies: Address,
     pub(super) outcome: Address,
     pub(super) answer: Address,
+    /// The bounds of the engine that answered. Older captures have none, and keep those of their registries.
+    pub(super) bounds: Option<Bounds>,
     /// Whether secrets were masked.
     pub(super) masked: bool,
 }
@@ -86,7 +89,8 @@ impl Contents {
         let addresses = |map: &BTreeMap<String, Address>| {
             Value::Map(map.iter().map(|(name, address)| (name.clone(), Value::Address(*address))).collect())
         };
-        encode([
+        let bounds = self.bounds.map(|bounds| ("bounds", encode_bounds(bounds)));
+        let parts = [
             ("plan", Value::Address(self.plan)),
             ("env", text_or_null(self.env.as_deref())),
             ("registries", addresses(&self.registries)),
@@ -96,7 +100,8 @@ impl Contents {
             ("outcome", Value::Address(self.outcome)),
             ("answer", Value::Address(self.answer)),
             ("masked", Value::Bool(self.masked)),
-        ])
+        ];
+        encode(parts.into_iter().chain(bounds))
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Contents, Unreadable> {
@@ -110,10 +115,28 @@ impl Contents {
             replies: map.address("replies")?,
             outcome: map.address("outcome")?,
             answer: map.address("answer")?,
+            bounds: map.0.remove("bounds").map(decode_bounds).transpose()?,
             masked: map.bool("masked")?,
         };
         map.end().map(|()| contents)
     }
+}
+
+/// Bounds beyond what an integer holds are no bounds, then and now.
+fn encode_bounds(bounds: Bounds) -> Value {
+    let int = |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    map_of([("rows", int(bounds.rows)), ("bytes", int(bounds.bytes))])
+}
+
+fn decode_bounds(value: Value) -> Result<Bounds, Unreadable> {
+    let Value::Map(map) = value else { return Err(wrong("bounds")) };
+    let mut map = Fields(map);
+    let mut count = |name: &str| match map.take(name)? {
+        Value::Int(count) => u64::try_from(count).map_err(|_| wrong("bounds")),
+        _ => Err(wrong("bounds")),
+    };
+    let bounds = Bounds { rows: count("rows")?, bytes: count("bytes")? };
+    map.end().map(|()| bounds)
 }
 
 impl Outcome {

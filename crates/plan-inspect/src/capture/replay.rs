@@ -18,6 +18,7 @@ use super::still;
 use crate::why::Seen;
 use anabranch_plan::Registries;
 use anabranch_plan::Request;
+use anabranch_plan::bounds::{Bounds, Budget};
 use anabranch_plan::inspect::{Inspection, NamedFile, ObservedRead, Observer, Replay};
 use anabranch_plan::op::Ops;
 use anabranch_plan::registry::Endpoint;
@@ -33,14 +34,19 @@ pub struct Replayer {
     runs: engine::Engine,
     ops: Ops,
     /// Plans by what they were made from, the last used at the end; at most [`PLANS_KEPT`].
-    plans: Mutex<Vec<(Vec<Address>, Plan)>>,
+    plans: Mutex<Vec<(PlanKey, Plan)>>,
 }
+
+/// What tells compiled plans apart: the addresses of their parts, and their bounds.
+type PlanKey = (Vec<Address>, Option<Bounds>);
 
 /// What a plan is made from.
 pub(super) struct MadeFrom<'a> {
     /// The addresses of all of it.
     pub(super) addresses: Vec<Address>,
     pub(super) env: Option<&'a str>,
+    /// The bounds of its requests; nothing for those of the registries.
+    pub(super) bounds: Option<Bounds>,
     pub(super) registries: Vec<(&'a str, &'a str)>,
     pub(super) text: &'a str,
     pub(super) files: &'a [NamedFile],
@@ -99,6 +105,7 @@ impl Replayer {
         self.plan(&MadeFrom {
             addresses,
             env: capture.env.as_deref(),
+            bounds: capture.bounds,
             registries: texts.collect(),
             text: capture.plan_text(),
             files: &capture.files,
@@ -107,15 +114,17 @@ impl Replayer {
 
     /// A plan, compiled, or as it was before.
     pub(super) fn plan(&self, made_from: &MadeFrom<'_>) -> Result<Plan, Error> {
+        let key: PlanKey = (made_from.addresses.clone(), made_from.bounds);
         let mut plans = self.lock();
-        if let Some(at) = plans.iter().position(|(other, _)| *other == made_from.addresses) {
+        if let Some(at) = plans.iter().position(|(other, _)| *other == key) {
             let found = plans.remove(at);
             let plan = found.1.clone();
             plans.push(found);
             return Ok(plan);
         }
         let texts = made_from.registries.iter().copied();
-        let (registries, _) = Registries::parse(texts, made_from.env).map_err(Error::Registries)?;
+        let (mut registries, _) = Registries::parse(texts, made_from.env).map_err(Error::Registries)?;
+        registries.limits.bounds = made_from.bounds.unwrap_or(registries.limits.bounds);
         let mut config = Config::new(registries, Vec::new());
         config.ops = self.ops.clone();
         let compiled = self.engine(config).compile_with_files(made_from.text, made_from.files);
@@ -123,7 +132,7 @@ impl Replayer {
         if plans.len() == PLANS_KEPT {
             plans.remove(0);
         }
-        plans.push((made_from.addresses.clone(), plan.clone()));
+        plans.push((key, plan.clone()));
         Ok(plan)
     }
 
@@ -137,7 +146,7 @@ impl Replayer {
         Engine::on(self.runs.clone(), config)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Vec<Address>, Plan)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(PlanKey, Plan)>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,7 +243,7 @@ impl Source for Nowhere {
 }
 
 impl Bound for Nowhere {
-    fn fetch(&self, _: Keys) -> Fetch {
+    fn fetch(&self, _: Keys, _: &Arc<Budget>) -> Fetch {
         unreachable!("a replay's reads are answered from what was recorded")
     }
 }

@@ -124,6 +124,7 @@ impl Taken {
             replies,
             outcome,
             answer,
+            bounds: Some(self.plan.compiled().registries.limits.bounds),
             masked: self.masked,
         };
         let capture = store.put_derivation(sets::CAPTURE, contents.encode()).await?;
@@ -196,6 +197,7 @@ impl Taken {
         MadeFrom {
             addresses,
             env: registries.env.as_deref(),
+            bounds: Some(registries.limits.bounds),
             registries: texts.collect(),
             text: &compiled.origin.text,
             files: &compiled.origin.files,

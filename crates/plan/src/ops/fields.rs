@@ -181,6 +181,20 @@ pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Op
     entry
 }
 
+/// The bytes of the texts in a column, each text once, whichever entries its dictionary has beside them.
+fn text_bytes(column: &Column) -> u64 {
+    let Column::Text(text) = column else { return 0 };
+    let dictionary = text.dictionary();
+    let mut used = vec![false; dictionary.len()];
+    let mut bytes = 0;
+    for code in text.codes().iter().flatten() {
+        if !std::mem::replace(&mut used[code as usize], true) {
+            bytes += dictionary.get(code).len() as u64;
+        }
+    }
+    bytes
+}
+
 /// Reads fields of rows and makes them columns.
 pub(super) struct FieldReader {
     reader: Reader,
@@ -201,9 +215,15 @@ impl FieldReader {
             return Started::Ready(Err(over.into()));
         }
         let fetch = self.reader.read(&rows, call);
+        let call = Arc::clone(call);
         then(fetch, move |Reply { data, .. }| {
             Started::Ready(match data {
-                Data::Columns(columns) => self.add(&rows, columns),
+                Data::Columns(columns) => {
+                    match call.budget.take_bytes(columns.iter().map(text_bytes).sum()) {
+                        Ok(()) => self.add(&rows, columns),
+                        Err(over) => Err(over.into()),
+                    }
+                }
                 Data::Lists(_) => Err(unexpected("columns")),
             })
         })

@@ -11,6 +11,7 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use anabranch_text::Problems;
 use serde_json::{Value, json};
 
+use crate::bounds::Budget;
 use crate::call::Call;
 use crate::document::Document;
 use crate::error::OpError;
@@ -388,7 +389,7 @@ impl Source for Store {
 }
 
 impl Bound for StoreRead {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         let keys: Vec<Option<String>> = match keys {
             Keys::Ids(ids) => {
                 let (prefix, suffix) = self.pattern.affixes().unwrap();

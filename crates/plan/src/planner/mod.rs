@@ -49,8 +49,7 @@ pub(crate) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// The sources, ready to bind reads to.
     fn sources(&self) -> Sources<'_> {
-        let sources = Sources::new(self.sources, self.hedges, Some(self.memory));
-        sources.within(self.registries.limits.bounds)
+        Sources::new(self.sources, self.hedges, Some(self.memory))
     }
 }
 

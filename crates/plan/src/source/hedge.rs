@@ -13,6 +13,7 @@ use anabranch_engine::clock::Clock;
 use futures_util::future::{Either, ready, select};
 
 use super::{Bound, Error, Fetch, Keys, Later, Reply};
+use crate::bounds::Budget as RequestBudget;
 use crate::spread::Spread;
 
 /// The shortest delay: timers have steps of a millisecond.
@@ -132,10 +133,10 @@ impl Hedged {
 }
 
 impl Bound for Hedged {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<RequestBudget>) -> Fetch {
         let delay = self.0.delay.load(Ordering::Relaxed);
-        let hedge = (delay > 0).then(|| (Duration::from_nanos(delay), keys.clone()));
-        match self.0.bound.fetch(keys) {
+        let hedge = (delay > 0).then(|| (Duration::from_nanos(delay), keys.clone(), Arc::clone(budget)));
+        match self.0.bound.fetch(keys, budget) {
             Fetch::Ready(reply) => Fetch::Ready(reply),
             Fetch::Later(first) => {
                 let inner = Arc::clone(&self.0);
@@ -145,12 +146,15 @@ impl Bound for Hedged {
     }
 }
 
+/// The second trip: the delay before it, its keys, and the budget that its reply is counted in.
+type Second = (Duration, Keys, Arc<RequestBudget>);
+
 impl Inner {
     /// Waits for a trip, and sends it again with these keys if it is not back after the delay.
-    async fn make(&self, first: Later, hedge: Option<(Duration, Keys)>) -> Result<Reply, Error> {
+    async fn make(&self, first: Later, hedge: Option<Second>) -> Result<Reply, Error> {
         let Hedging { clock, budget, sent, won, denied, .. } = &*self.hedging;
         let mut trip = Trip { inner: self, began: clock.now(), late: false };
-        let Some((delay, keys)) = hedge else {
+        let Some((delay, keys, request)) = hedge else {
             return trip.end(first.await);
         };
         let first = match select(first, clock.sleep_until(trip.began + delay)).await {
@@ -163,7 +167,7 @@ impl Inner {
             return trip.end(first.await);
         }
         sent.fetch_add(1, Ordering::Relaxed);
-        let second = match self.bound.fetch(keys) {
+        let second = match self.bound.fetch(keys, &request) {
             Fetch::Ready(reply) => Box::pin(ready(reply)),
             Fetch::Later(second) => second,
         };

@@ -22,7 +22,6 @@ use super::observe;
 use super::remember::{Memory, StaleStore};
 use super::share;
 use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply, Source};
-use crate::bounds::Bounds;
 use crate::call::{Answers, Call};
 use crate::inspect::ReadRequest;
 
@@ -35,8 +34,6 @@ pub struct Sources<'a> {
     memory: Option<&'a StaleStore>,
     /// The reads bound so far, so that nodes that read the same share them.
     readers: Vec<Reader>,
-    /// The longest replies.
-    bounds: Bounds,
     /// Tables of shared reads that a request needs.
     tables: usize,
     /// The node whose reads are bound now, by number.
@@ -78,13 +75,7 @@ impl<'a> Sources<'a> {
         hedges: &'a [Option<Arc<Hedging>>],
         memory: Option<&'a StaleStore>,
     ) -> Sources<'a> {
-        let (readers, bounds) = (Vec::new(), Bounds::default());
-        Sources { by_endpoint, hedges, memory, readers, bounds, tables: 0, node: 0, remembering: false }
-    }
-
-    /// The same, with replies within these bounds.
-    pub(crate) fn within(self, bounds: Bounds) -> Sources<'a> {
-        Sources { bounds, ..self }
+        Sources { by_endpoint, hedges, memory, readers: Vec::new(), tables: 0, node: 0, remembering: false }
     }
 
     /// The reads bound from now on are those of this node.
@@ -104,7 +95,7 @@ impl<'a> Sources<'a> {
 
     /// A read of `endpoint` (by its place) with keys that look like `pattern`.
     pub fn reader(&mut self, endpoint: usize, pattern: &Pattern, read: &Read) -> Reader {
-        let mut bound = self.by_endpoint[endpoint].bind_within(pattern, read, self.bounds);
+        let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
             bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
         }
@@ -200,7 +191,7 @@ impl Reader {
     /// Makes a trip; its reply is remembered and counted.
     pub(super) fn trip(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
         let kept = self.group.memory.get().map(|memory| (Arc::clone(memory), keys.clone()));
-        match self.bound.fetch(keys) {
+        match self.bound.fetch(keys, &call.budget) {
             Fetch::Ready(reply) => Fetch::Ready(landed(reply, self.node, kept, call)),
             Fetch::Later(reply) => {
                 let (node, call) = (self.node, Arc::clone(call));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
-use crate::bounds::{Bounds, OverBudget};
+use crate::bounds::{Budget, OverBudget};
 
 mod pattern;
 mod layers;
@@ -39,12 +39,6 @@ pub use share::Shared;
 pub trait Source: Send + Sync + 'static {
     /// Prepares a read that requests will make, with keys that look like `pattern`.
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound>;
-
-    /// The same for replies within these bounds: a longer one is refused with [`Error::TooLong`], if possible before
-    /// memory is asked for it.
-    fn bind_within(&self, pattern: &Pattern, read: &Read, _bounds: Bounds) -> Arc<dyn Bound> {
-        self.bind(pattern, read)
-    }
 
     /// Trips in flight at a time, if that is bounded.
     fn max_inflight(&self) -> Option<u32> {
@@ -125,8 +119,9 @@ pub struct Field {
 
 /// A read that is ready to be made.
 pub trait Bound: Send + Sync {
-    /// Reads all `keys` in one trip. Dropping what it returns gives up the trip.
-    fn fetch(&self, keys: Keys) -> Fetch;
+    /// Reads all `keys` in one trip. Dropping what it returns gives up the trip. The reply is counted in the budget of
+    /// the request ([`Budget::reply`]) before memory is asked for it; one that does not fit is [`Error::TooLong`].
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch;
 }
 
 /// The keys of one trip, in order; they may repeat.
@@ -328,9 +323,9 @@ pub enum Error {
     TooLong {
         /// The endpoint.
         endpoint: Arc<str>,
-        /// The command and the pattern of its keys.
+        /// The command and its key, or the pattern of its keys.
         command: String,
-        /// What it would exceed.
+        /// The bound that it would exceed.
         #[source]
         cause: OverBudget,
     },
@@ -374,9 +369,9 @@ impl Error {
     pub fn trips(&self) -> u32 {
         match self {
             Error::Timeout { .. } | Error::Broken { .. } | Error::Busy { .. } => 1,
-            Error::Refused { .. } | Error::Malformed { .. } => 1,
+            Error::Refused { .. } | Error::Malformed { .. } | Error::TooLong { .. } => 1,
             Error::Connect { .. } | Error::Forgotten { .. } => 0,
-            Error::Recorded { .. } | Error::NotCaptured { .. } | Error::TooLong { .. } => 0,
+            Error::Recorded { .. } | Error::NotCaptured { .. } => 0,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
+use anabranch_plan::bounds::Budget;
 use anabranch_plan::metrics::Outcome;
 use anabranch_plan::source::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, Source};
 use anabranch_plan::{Config, Engine, Error, Plan, Request, RunOptions};
@@ -49,12 +50,12 @@ struct Trips {
 }
 
 impl Bound for Trips {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         let now = self.clock.now() - self.began;
         let whole = Duration::from_millis(now.as_millis() as u64);
         let then = Duration::from_millis((self.answered)(whole.as_millis() as u64)) + (now - whole);
         let reply = self.clock.sleep_until(self.began + then);
-        let fetch = self.bound.fetch(keys);
+        let fetch = self.bound.fetch(keys, budget);
         Fetch::Later(Box::pin(async move {
             reply.await;
             match fetch {

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_plan::source::{Memory, MemoryData};
+use anabranch_plan::source::{Http, HttpConfig, Memory, MemoryData, Redis, Source, seed};
 use anabranch_plan::{Config, Engine, Registries, Request};
+use anabranch_testkit::{FakeServer, RedisServer};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
+
+use crate::sources::{HANGS, clock, config};
 
 const KEYS: &str = r#"
 key = [
@@ -27,19 +30,25 @@ kind = "redis"
 resolver = { type = "static", host = "localhost", port = 6379 }
 "#;
 
-/// Each of the users 1 to 100 has a list of all of them.
-fn engine(validation: &str) -> Engine {
+fn registries(validation: &str) -> Registries {
     let files = [("keys.toml", KEYS), ("endpoints.dev.toml", ENDPOINTS), ("validation.toml", validation)];
-    let (registries, _) = Registries::parse(files, None).unwrap_or_else(|problems| panic!("{problems}"));
+    Registries::parse(files, None).unwrap_or_else(|problems| panic!("{problems}")).0
+}
+
+/// Each of the users 1 to 100 has a list of all of them.
+fn data() -> MemoryData {
     let all: Vec<String> = (1..=100).map(|id| id.to_string()).collect();
     let lists: serde_json::Map<String, Value> =
         (1..=100).map(|id| (format!("follow:{id}"), json!(all))).collect();
     let hashes: serde_json::Map<String, Value> =
         (1..=100).map(|id| (format!("user:{id}"), json!({"country": "CH"}))).collect();
     let data = json!({"lists": lists, "hashes": hashes});
-    let data = MemoryData::from_json("data", &data.to_string()).unwrap();
-    let memory = Memory::new("store", Arc::new(data), Arc::new(SystemClock));
-    Engine::load(Config::new(registries, vec![Arc::new(memory)])).unwrap()
+    MemoryData::from_json("data", &data.to_string()).unwrap()
+}
+
+fn engine(validation: &str) -> Engine {
+    let memory = Memory::new("store", Arc::new(data()), Arc::new(SystemClock));
+    Engine::load(Config::new(registries(validation), vec![Arc::new(memory)])).unwrap()
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "a node reads best with its parameters in place")]
@@ -59,6 +68,12 @@ fn fan(id: &str, input: &str) -> Value {
 /// The number of rows of the last node, or the error.
 fn check(limits: &str, nodes: &[Value], expected: Expect) {
     let engine = engine(&format!("[limits]\n{limits}\n"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    expected.assert_eq(&runtime.block_on(told(&engine, nodes)));
+}
+
+/// The number of rows of the last node, or the error.
+async fn told(engine: &Engine, nodes: &[Value]) -> String {
     let output = &nodes.last().unwrap()["node_id"];
     let id = json!({"op": "key_ref", "key_id": 1});
     let plan = json!({
@@ -66,12 +81,10 @@ fn check(limits: &str, nodes: &[Value], expected: Expect) {
         "expr_table": {"e": {"op": "mul", "a": id, "b": {"op": "const_number", "value": 0.5}}}, "pred_table": {},
     });
     let plan = engine.compile(&plan.to_string(), Path::new("")).unwrap_or_else(|error| panic!("{error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let answer = runtime.block_on(plan.run(Request::new(1, engine.registries())));
-    expected.assert_eq(&match answer {
+    match plan.run(Request::new(1, engine.registries())).await {
         Ok(answer) => format!("{} rows", answer.outputs[0].len()),
         Err(error) => error.to_string(),
-    });
+    }
 }
 
 #[test]
@@ -156,4 +169,71 @@ fn bytes_of_columns_and_reads_are_counted() {
             "node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"
         ],
     );
+}
+
+/// The plans of the tests of replies: two fan-outs, and the countries of the users of the first.
+fn plans() -> [Vec<Value>; 2] {
+    let lookup = json!({"endpoint": "ep_0001", "key": "user:{id}", "fields": ["country"]});
+    let countries = node("countries", "core::lookup", &["first"], lookup);
+    let fans = vec![viewer(), fan("first", "viewer"), fan("second", "first")];
+    [fans, vec![viewer(), fan("first", "viewer"), countries]]
+}
+
+/// The second fan-out within rows, within bytes, and the countries within bytes.
+async fn check_replies(source: &Arc<dyn Source>, port: u16, expected: Expect) {
+    let [fans, countries] = plans();
+    let mut lines = Vec::new();
+    for (limits, nodes) in [
+        ("max_rows = 10100", &fans),
+        ("max_rows = 9999", &fans),
+        ("max_bytes = \"64KiB\"", &fans),
+        ("max_bytes = 4000", &countries),
+        ("max_bytes = 3300", &countries),
+    ] {
+        let registries = registries(&format!("[limits]\n{limits}\n"));
+        let engine = Engine::load(Config::new(registries, vec![Arc::clone(source)])).unwrap();
+        lines.push(told(&engine, nodes).await);
+    }
+    let told = lines.join("\n");
+    expected.assert_eq(&told.replace(&port.to_string(), "PORT"));
+}
+
+#[tokio::test]
+async fn replies_of_a_redis_are_counted_while_they_are_decoded() {
+    let server = RedisServer::start();
+    let redis = Redis::new(config(server.port()), clock());
+    seed(&data(), &redis).await.unwrap();
+    let redis: Arc<dyn Source> = Arc::new(redis);
+    check_replies(&redis, server.port(), expect![[r#"
+        10000 rows
+        node `second` (core::fanout): the reply to `LRANGE follow:100` of ep_test is too long: the request would make at least 10000 rows, and 9999 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)
+        node `second` (core::fanout): the reply to `LRANGE follow:85` of ep_test is too long: the request would make at least 67.2 KiB of rows and columns, and 64 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)
+        100 rows
+        node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2.4 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
+}
+
+/// A server that answers each list with the users 1 to 100, and fields with a country of 20 letters.
+#[tokio::test]
+async fn replies_over_http_are_counted_while_they_are_decoded() {
+    let server = FakeServer::start(|talk| {
+        while let Some(asked) = talk.http_request() {
+            let asked: Value = serde_json::from_str(&asked).unwrap();
+            let keys = asked["keys"].as_array().unwrap();
+            let ids: Vec<u32> = (1..=100).collect();
+            let reply = match asked["read"].as_str() {
+                Some("list") => json!({"lists": keys.iter().map(|_| &ids).collect::<Vec<_>>()}),
+                _ => json!({"rows": keys.iter().map(|key| json!({"country": key})).collect::<Vec<_>>()}),
+            };
+            talk.http_reply("200 OK", &reply.to_string());
+        }
+    });
+    let url = format!("http://127.0.0.1:{}/read", server.port());
+    let config = HttpConfig { endpoint: "ep_http".into(), response_timeout: HANGS, ..HttpConfig::new(url) };
+    let http: Arc<dyn Source> = Arc::new(Http::new(config, clock()));
+    check_replies(&http, server.port(), expect![[r#"
+        10000 rows
+        node `second` (core::fanout): the reply to `POST http://127.0.0.1:PORT/read` of ep_http is too long: the request would make at least 10000 rows, and 9999 are allowed; let the plan make fewer, or raise `max_rows` (under [limits] of validation.toml or [plan] of anabranch.toml)
+        node `second` (core::fanout): the reply to `POST http://127.0.0.1:PORT/read` of ep_http is too long: the request would make at least 65.6 KiB of rows and columns, and 64 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)
+        100 rows
+        node `countries` (core::lookup): the request would make at least 3.1 KiB of rows and columns, and 2.4 KiB are allowed; let the plan make less, or raise `max_bytes` (under [limits] of validation.toml or [plan] of anabranch.toml)"#]]).await;
 }

@@ -211,6 +211,50 @@ fn sets_are_listed_and_hold_what_is_in_them() {
     });
 }
 
+/// The bounds of the engine count in a replay, not those of the registries; a capture of before has none.
+#[test]
+fn a_replay_keeps_the_bounds_of_the_engine_that_answered() {
+    let (sim, store) = (Sim::new(1), store());
+    let (sources, mut registries) = {
+        let mut rng = Rng::new(3);
+        let mut world = World::new(&mut rng);
+        world.failing = None;
+        (world.sources(&mut rng, &sim.clock()), world::registries())
+    };
+    registries.limits.bounds.rows = 3;
+    let config = Config::new(registries, sources);
+    let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
+    let text = json!({"schema_version": 1, "plan_name": "small", "outputs": ["t"], "nodes": [
+        {"node_id": "f", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 2}},
+        {"node_id": "t", "op": "core::concat", "inputs": ["f"], "params": {"rhs": "f"}}]});
+    let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
+    let request = Request::new(2, engine.registries());
+    let (answer, taken) = sim.block_on(run_recorded(&plan, request, &RunOptions::default(), 1 << 20));
+    let refused = answer.unwrap_err().to_string();
+    assert!(refused.contains("at least 6 rows, and 3 are allowed"), "{refused}");
+    runtime().block_on(async {
+        let address = taken.unwrap().write(&store, None).await.unwrap();
+        let replayed = Replayer::default().replay_from(&store, address).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&replayed.bytes), refused);
+        assert!(replayed.same);
+        let described = store.derivation(&address).await.unwrap().unwrap();
+        let Ok(Canonical::Map(mut parts)) = Canonical::decode(&described.bytes) else { panic!("no map") };
+        let bounds = parts.remove("bounds").unwrap();
+        let older = async |parts: &std::collections::BTreeMap<String, Canonical>| {
+            let bytes = Canonical::Map(parts.clone()).encode().unwrap();
+            store.put_derivation(Context(&described.context), bytes).await.unwrap()
+        };
+        let replayed = Replayer::default().replay_from(&store, older(&parts).await).await.unwrap();
+        expect![[r#"{"request_id":"2c480a16-6f2a-4e55-bee3-7444be756820","engine_request_id":"c4c9155d-2b06-4f59-9bd9-f0fa374141dc","candidates":[{"id":1,"fields":{}},{"id":2,"fields":{}},{"id":1,"fields":{}},{"id":2,"fields":{}}],"ledger":[]}"#]]
+            .assert_eq(&String::from_utf8_lossy(&replayed.bytes));
+        let Canonical::Map(mut bounds) = bounds else { panic!("no map") };
+        bounds.insert("rows".to_owned(), Canonical::Int(-1));
+        parts.insert("bounds".to_owned(), Canonical::Map(bounds));
+        let error = Capture::load(&store, older(&parts).await).await.unwrap_err().to_string();
+        assert!(error.contains("its `bounds` is missing or something else"), "{error}");
+    });
+}
+
 #[test]
 fn what_is_no_capture_is_told() {
     let (sim, store) = (Sim::new(1), store());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
+use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{
     Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source,
 };
@@ -73,9 +74,9 @@ impl Source for Slow {
 struct SlowRead(Arc<dyn Bound>, Arc<()>);
 
 impl Bound for SlowRead {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         let trip = Arc::clone(&self.1);
-        match self.0.fetch(keys) {
+        match self.0.fetch(keys, budget) {
             Fetch::Ready(reply) => Fetch::Ready(reply),
             Fetch::Later(reply) => Fetch::Later(Box::pin(async move {
                 let _trip = trip;

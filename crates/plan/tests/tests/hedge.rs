@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
+use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{
     Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
 };
@@ -46,12 +47,12 @@ impl Source for Told {
 }
 
 impl Bound for ToldRead {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         let Stage { clock, fate, trips, under_way } = &*self.1;
         let number = trips.fetch_add(1, Ordering::Relaxed);
         let (takes, well) = fate(number);
         let (done, trip) = (clock.sleep_until(clock.now() + takes), Arc::clone(under_way));
-        let Fetch::Ready(reply) = self.0.fetch(keys) else { panic!("memory answers at once") };
+        let Fetch::Ready(reply) = self.0.fetch(keys, budget) else { panic!("memory answers at once") };
         Fetch::Later(Box::pin(async move {
             done.await;
             drop(trip);

@@ -56,6 +56,7 @@ mod sampling;
 mod diff;
 mod cluster;
 mod http;
+mod hostile_servers;
 mod agree;
 mod hedge;
 mod hedge_redis;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{Bound, Data, Fetch, Keys, Pattern, Read, Reply, Source, Spoiled};
 use anabranch_plan::{Config, Engine, Registries, Request};
 use anabranch_rows::Column;
@@ -19,7 +20,7 @@ impl Source for Spoiling {
 }
 
 impl Bound for Spoiling {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         let values = (0..keys.len()).map(|row| (row != 1).then_some(row as f64));
         let spoiled =
             Spoiled { count: 1, first: Some("`price` of `item:2` is \"abc\", not a finite number".into()) };

@@ -13,7 +13,9 @@ use anabranch_testkit::{Connection, FakeServer, RedisServer};
 use expect_test::{Expect, expect};
 use futures_util::future::{Either, join_all, select};
 
-use crate::sources::{Ahead, HANGS, ask, clock, config, country, fetch, fields, redis, show, until, users};
+use crate::sources::{
+    Ahead, HANGS, ask, clock, config, country, fetch, fields, redis, show, unbounded, until, users,
+};
 
 const DATA: &str = r#"{
   "hashes": {"user:1": {"country": "US", "age": "x"}, "user:2": {"country": "CA"}, "user:3": {"country": "UK"}},
@@ -160,7 +162,9 @@ async fn a_late_reply_never_answers_a_later_question() {
     let reply = fetch(&bound, Keys::Ids(vec![1])).await;
     assert!(matches!(reply, Err(Error::Timeout { .. })), "{reply:?}");
     // Given up half-way.
-    let Fetch::Later(given_up) = bound.fetch(Keys::Ids(vec![3])) else { panic!("it takes a trip") };
+    let Fetch::Later(given_up) = bound.fetch(Keys::Ids(vec![3]), &unbounded()) else {
+        panic!("it takes a trip")
+    };
     let soon = clock().sleep_until(clock().now() + Duration::from_millis(5));
     select(given_up, soon).await;
     server.resume();

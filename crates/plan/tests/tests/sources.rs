@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock, Sleep, SystemClock};
+use anabranch_plan::bounds::{Bounds, Budget};
 use anabranch_plan::source::{
     Bound, Data, Error, Fetch, Field, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Reply,
     Source,
@@ -76,8 +77,13 @@ pub(crate) fn redis(port: u16) -> Redis {
     Redis::new(config(port), clock())
 }
 
+/// The budget of a request that may make as much as it likes.
+pub(crate) fn unbounded() -> Arc<Budget> {
+    Arc::new(Budget::new(Bounds::NONE))
+}
+
 pub(crate) async fn fetch(bound: &Arc<dyn Bound>, keys: Keys) -> Result<Reply, Error> {
-    match bound.fetch(keys) {
+    match bound.fetch(keys, &unbounded()) {
         Fetch::Ready(reply) => reply,
         Fetch::Later(reply) => reply.await,
     }

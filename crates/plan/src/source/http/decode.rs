@@ -2,15 +2,26 @@
 
 use std::sync::Arc;
 
+use anabranch_rows::Kind;
+
 use super::json::{Broken, Sink, Token, Tokens};
+use crate::bounds::{OverBudget, ReplyCount};
 use crate::source::values::{self, Values};
 use crate::source::{Data, Field, Lists, Read};
 
-/// A reply that cannot be used: its fault, and the form that was expected.
+/// A reply that cannot be used.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) found: String,
-    pub(super) expected: &'static str,
+pub(super) enum Fault {
+    /// It is not the reply that was asked for.
+    Malformed { found: String, expected: &'static str },
+    /// It is more than the request may make.
+    TooLong(OverBudget),
+}
+
+impl From<OverBudget> for Fault {
+    fn from(over: OverBudget) -> Fault {
+        Fault::TooLong(over)
+    }
 }
 
 /// A reply and the values of it that could not be read.
@@ -28,8 +39,8 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// For the reply to a read of these keys; `None` is a row without a key.
-    pub(super) fn new(read: &'a Read, names: &'a [Option<String>]) -> Decoder<'a> {
+    /// For the reply to a read of these keys, which `count` counts; `None` is a row without a key.
+    pub(super) fn new(read: &'a Read, names: &'a [Option<String>], count: ReplyCount) -> Decoder<'a> {
         let shape = match read {
             Read::Fields(fields) => Shape::Columns {
                 fields,
@@ -48,6 +59,7 @@ impl<'a> Decoder<'a> {
         };
         let rows = Rows {
             names,
+            count,
             row: 0,
             depth: 0,
             inside: Inside::Top,
@@ -77,7 +89,7 @@ impl<'a> Decoder<'a> {
         match broken {
             Broken::Refused(fault) => fault,
             Broken::Syntax(at, what) => {
-                Fault { found: format!("{what} at byte {at}"), expected: self.rows.form() }
+                Fault::Malformed { found: format!("{what} at byte {at}"), expected: self.rows.form() }
             }
         }
     }
@@ -100,6 +112,7 @@ enum Inside {
 
 struct Rows<'a> {
     names: &'a [Option<String>],
+    count: ReplyCount,
     /// The next row.
     row: usize,
     depth: usize,
@@ -207,14 +220,17 @@ impl Rows<'_> {
     }
 
     fn refuse<T>(&self, found: String) -> Result<T, Fault> {
-        Err(Fault { found, expected: self.form() })
+        Err(Fault::Malformed { found, expected: self.form() })
     }
 
     fn begin_row(&mut self, token: &Token<'_>) -> Result<(), Fault> {
         self.skip_rows_without_key();
         if self.row == self.names.len() {
             let keys = self.names.iter().flatten().count();
-            return Err(Fault { found: format!("more than {keys} rows"), expected: "one row per key" });
+            return Err(Fault::Malformed {
+                found: format!("more than {keys} rows"),
+                expected: "one row per key",
+            });
         }
         match (&mut self.shape, token) {
             (Shape::Columns { .. }, Token::Null) => self.end_row(),
@@ -265,7 +281,7 @@ impl Rows<'_> {
                     Ok(())
                 }
                 token => {
-                    self.fill(&token);
+                    self.fill(&token)?;
                     if nested {
                         self.skip = Some(self.depth);
                     }
@@ -292,16 +308,21 @@ impl Rows<'_> {
         }
     }
 
-    fn fill(&mut self, token: &Token<'_>) {
-        let Shape::Columns { fields, columns, filled, field } = &mut self.shape else { return };
-        let Some(at) = field.take() else { return };
+    fn fill(&mut self, token: &Token<'_>) -> Result<(), Fault> {
+        let Shape::Columns { fields, columns, filled, field } = &mut self.shape else { return Ok(()) };
+        let Some(at) = field.take() else { return Ok(()) };
         filled[at] = true;
         let read = match (token, text(token)) {
             (Token::Null, _) => {
                 columns[at].push_null();
                 true
             }
-            (_, Some(text)) => columns[at].push(text),
+            (_, Some(text)) => {
+                if fields[at].kind == Kind::Text {
+                    self.count.take_bytes(text.len() as u64)?;
+                }
+                columns[at].push(text)
+            }
             _ => false,
         };
         if !read {
@@ -310,6 +331,7 @@ impl Rows<'_> {
             let found = format!("{} as `{name}` of `{}`", shown(token), self.name());
             self.spoil(found, expected);
         }
+        Ok(())
     }
 
     fn scored(&mut self, token: &Token<'_>) -> Result<(), Fault> {
@@ -370,15 +392,17 @@ impl Rows<'_> {
 
     /// Counts an item of the list under way, of which there may be as many as were asked for.
     fn count_item(&mut self) -> Result<(), Fault> {
-        let name = self.name().to_owned();
-        let (Shape::Lists { limit, lists } | Shape::Scored { limit, lists, .. }) = &mut self.shape else {
-            return Ok(());
+        let (limit, values, lists) = match &mut self.shape {
+            Shape::Columns { .. } => return Ok(()),
+            Shape::Lists { limit, lists } => (*limit, 0, lists),
+            Shape::Scored { limit, lists, .. } => (*limit, 1, lists),
         };
         let Some(len) = lists.lens.last_mut() else { return Ok(()) };
         *len += 1;
-        if *len > *limit {
-            let found = format!("more than {limit} items for `{name}`");
-            return Err(Fault { found, expected: "at most as many items as were asked for" });
+        self.count.take_ids(1, values)?;
+        if *len > limit {
+            let found = format!("more than {limit} items for `{}`", self.name());
+            return Err(Fault::Malformed { found, expected: "at most as many items as were asked for" });
         }
         Ok(())
     }
@@ -394,18 +418,22 @@ impl Rows<'_> {
 
     fn spoil(&mut self, found: String, expected: &'static str) {
         self.spoiled = self.spoiled.saturating_add(1);
-        self.first_spoiled.get_or_insert(Fault { found, expected });
+        self.first_spoiled.get_or_insert(Fault::Malformed { found, expected });
     }
 
     fn finish(mut self) -> Result<Decoded, Fault> {
         if !self.seen {
             return self.refuse(format!("no `{}`", self.member()));
         }
+        self.count.settle()?;
         self.skip_rows_without_key();
         if self.row < self.names.len() {
             let found = self.names[..self.row].iter().flatten().count();
             let keys = self.names.iter().flatten().count();
-            return Err(Fault { found: format!("{found} for {keys} keys"), expected: "one row per key" });
+            return Err(Fault::Malformed {
+                found: format!("{found} for {keys} keys"),
+                expected: "one row per key",
+            });
         }
         let data = match self.shape {
             Shape::Columns { columns, .. } => {

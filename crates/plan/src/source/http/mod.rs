@@ -25,6 +25,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use self::decode::{Decoded, Decoder, Fault};
 use super::values;
 use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Reply, Source, Spoiled};
+use crate::bounds::{Budget, ReplyCount};
 use crate::registry::Endpoint;
 
 /// Bytes that are decoded before other tasks get their turn.
@@ -137,21 +138,22 @@ struct Ask {
 }
 
 impl Bound for Trip {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         if let Some(reply) = self.ask.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
         let (server, ask) = (Arc::clone(&self.server), Arc::clone(&self.ask));
+        let count = budget.reply();
         Fetch::Later(Box::pin(async move {
             let names = ask.names(&keys);
-            server.post(&ask, &names).await
+            server.post(&ask, &names, count).await
         }))
     }
 }
 
 impl Server {
-    /// Asks for these keys.
-    async fn post(&self, ask: &Ask, names: &[Option<String>]) -> Result<Reply, Error> {
+    /// Asks for these keys; `count` counts the reply.
+    async fn post(&self, ask: &Ask, names: &[Option<String>], count: ReplyCount) -> Result<Reply, Error> {
         let HttpConfig { endpoint, url, response_timeout: after, .. } = &self.config;
         let request = Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
@@ -159,7 +161,7 @@ impl Server {
             .body(Full::new(Bytes::from(ask.body(names))))
             .map_err(|e| self.no_connection(&format!("`{url}` is not a URL: {e}")))?;
         let too_late = self.clock.sleep_until(self.clock.now() + *after);
-        match select(Box::pin(self.exchange(request, ask, names)), too_late).await {
+        match select(Box::pin(self.exchange(request, ask, names, count)), too_late).await {
             Either::Left((reply, _)) => reply,
             Either::Right(_) => Err(Error::Timeout { endpoint: Arc::clone(endpoint), after: *after }),
         }
@@ -170,6 +172,7 @@ impl Server {
         request: Request<Full<Bytes>>,
         ask: &Ask,
         names: &[Option<String>],
+        count: ReplyCount,
     ) -> Result<Reply, Error> {
         let mut response = self.client.request(request).await.map_err(|e| self.no_connection(&chain(&e)))?;
         if response.status() != StatusCode::OK {
@@ -184,8 +187,8 @@ impl Server {
             );
             return Err(self.malformed(found, "a reply without encoding, as it was asked for"));
         }
-        let mut decoder = Decoder::new(&ask.read, names);
-        let fault = |fault: Fault| self.malformed(fault.found, fault.expected);
+        let mut decoder = Decoder::new(&ask.read, names, count);
+        let fault = |fault: Fault| self.fault(fault);
         let (mut left, mut since_turn) = (self.config.max_bytes, 0);
         while let Some(bytes) = self.next_bytes(&mut response).await? {
             let Some(rest) = left.checked_sub(bytes.len()) else {
@@ -254,6 +257,16 @@ impl Server {
         Error::Connect { endpoint: Arc::clone(&self.config.endpoint), cause: cause.into() }
     }
 
+    fn fault(&self, fault: Fault) -> Error {
+        match fault {
+            Fault::Malformed { found, expected } => self.malformed(found, expected),
+            Fault::TooLong(cause) => {
+                let endpoint = Arc::clone(&self.config.endpoint);
+                Error::TooLong { endpoint, command: self.command(), cause }
+            }
+        }
+    }
+
     fn malformed(&self, found: String, expected: &'static str) -> Error {
         let endpoint = Arc::clone(&self.config.endpoint);
         Error::Malformed { endpoint, command: self.command(), found, expected }
@@ -274,7 +287,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// Decodes any bytes as the reply to a read of four keys, in pieces of this length.
 pub(super) fn decode_any(bytes: &[u8], piece: usize, read: &Read) {
     let names = [Some("a".to_owned()), None, Some("b".to_owned()), None];
-    let mut decoder = Decoder::new(read, &names);
+    let mut decoder = Decoder::new(read, &names, Arc::<Budget>::default().reply());
     for piece in bytes.chunks(piece) {
         if decoder.feed(piece).is_err() {
             return;

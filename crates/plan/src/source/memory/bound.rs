@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::data::{MemoryData, Stored};
-use crate::bounds::{Bounds, OverBudget};
+use crate::bounds::{Budget, OverBudget};
 use crate::source::values::{self, Values};
 use crate::source::{
     Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled,
@@ -211,7 +211,7 @@ impl Fields {
 }
 
 impl Bound for Fields {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
@@ -230,7 +230,6 @@ pub(super) struct Lists {
     endpoint: Arc<str>,
     /// The pattern of the keys, for messages.
     keys: String,
-    bounds: Bounds,
     read: Read,
     rows: Rows,
     /// Where each row's ids end.
@@ -245,7 +244,6 @@ impl Lists {
         data: &MemoryData,
         pattern: &Pattern,
         read: &Read,
-        bounds: Bounds,
         strict: bool,
     ) -> Lists {
         let (limit, mut scores) = match read {
@@ -288,7 +286,7 @@ impl Lists {
             ends.push(ids.len());
         });
         let (endpoint, keys) = (Arc::clone(endpoint), pattern.to_string());
-        Lists { endpoint, keys, bounds, read: read.clone(), rows, ends, ids, scores }
+        Lists { endpoint, keys, read: read.clone(), rows, ends, ids, scores }
     }
 
     fn too_long(&self, cause: OverBudget) -> Error {
@@ -298,7 +296,7 @@ impl Lists {
 }
 
 impl Bound for Lists {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
@@ -309,7 +307,10 @@ impl Bound for Lists {
                 row => self.ends[row as usize - 1]..self.ends[row as usize],
             };
             let total = rows.iter().map(|row| range(*row).len()).sum();
-            self.bounds.admit_ids(total as u64).map_err(|over| self.too_long(over))?;
+            let mut count = budget.reply();
+            let values = u64::from(self.scores.is_some());
+            let counted = count.take_ids(total as u64, values).and_then(|()| count.settle());
+            counted.map_err(|over| self.too_long(over))?;
             let mut found = Found {
                 lens: Vec::with_capacity(rows.len()),
                 ids: Vec::with_capacity(total),

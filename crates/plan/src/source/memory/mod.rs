@@ -16,7 +16,7 @@ use anabranch_engine::clock::Clock;
 pub use data::MemoryData;
 pub(crate) use data::Stored;
 
-use crate::bounds::Bounds;
+use crate::bounds::Budget;
 
 use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Source};
 use bound::{Fields, Lists};
@@ -38,7 +38,6 @@ pub struct Memory {
 struct Prepared {
     pattern: Pattern,
     read: Read,
-    bounds: Bounds,
     bound: Arc<dyn Bound>,
 }
 
@@ -105,13 +104,8 @@ impl Memory {
 
 impl Source for Memory {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
-        self.bind_within(pattern, read, Bounds::NONE)
-    }
-
-    fn bind_within(&self, pattern: &Pattern, read: &Read, bounds: Bounds) -> Arc<dyn Bound> {
         let mut known = self.bound.lock().expect("no bind panics half-way");
-        let same =
-            |known: &&Prepared| known.pattern == *pattern && known.read == *read && known.bounds == bounds;
+        let same = |known: &&Prepared| known.pattern == *pattern && known.read == *read;
         if let Some(Prepared { bound, .. }) = known.iter().find(same) {
             return Arc::clone(bound);
         }
@@ -120,7 +114,7 @@ impl Source for Memory {
                 Arc::new(Fields::new(&self.endpoint, &self.data, pattern, fields, self.strict_values))
             }
             Read::List { .. } | Read::Scored { .. } => {
-                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, bounds, self.strict_values))
+                Arc::new(Lists::new(&self.endpoint, &self.data, pattern, read, self.strict_values))
             }
         };
         let text = pattern.to_string();
@@ -135,7 +129,7 @@ impl Source for Memory {
             }),
         };
         let (pattern, read) = (pattern.clone(), read.clone());
-        known.push(Prepared { pattern, read, bounds, bound: Arc::clone(&bound) });
+        known.push(Prepared { pattern, read, bound: Arc::clone(&bound) });
         bound
     }
 
@@ -157,7 +151,7 @@ struct Troubled {
 }
 
 impl Bound for Troubled {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         let Fault { delay, fail_every, stall_after } = self.fault.fault;
         let trip = self.fault.trips.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if stall_after.is_some_and(|after| trip > after) {
@@ -167,7 +161,7 @@ impl Bound for Troubled {
             let cause = format!("trip {trip} was told to fail").into();
             Fetch::Ready(Err(Error::Connect { endpoint: Arc::clone(&self.endpoint), cause }))
         } else {
-            self.bound.fetch(keys)
+            self.bound.fetch(keys, budget)
         };
         if delay.is_zero() {
             return reply;

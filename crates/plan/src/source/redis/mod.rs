@@ -32,6 +32,7 @@ pub use config::{RedisConfig, RedisTls};
 pub use fill::seed;
 
 use super::{Bound, Hedge, Pattern, Read, Source};
+use crate::bounds::Budget;
 use dial::Network;
 use link::{Counters, World};
 use servers::Servers;
@@ -39,7 +40,8 @@ use trip::BoundRead;
 
 /// Decodes any bytes as replies to a read of four keys, in pieces of this length.
 pub(super) fn decode_any(bytes: &[u8], piece: usize, read: &Read) {
-    let (mut decoder, mut sink) = (resp::Decoder::default(), sink::Sink::of(read, 4));
+    let (mut decoder, mut sink) =
+        (resp::Decoder::default(), sink::Sink::of(read, 4, Arc::<Budget>::default().reply()));
     decoder.begin(1 << 20);
     let mut start = 0;
     let mut end = 0;

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use anabranch_rows::Kind;
+
 use super::resp::{Group, Token, take_ids};
 use super::slots::Redirect;
+use crate::bounds::{OverBudget, ReplyCount};
 use crate::source::values::{self, Values};
 use crate::source::{Data, Field, Lists, Read};
 
 /// The replies to the commands of a trip, decoded as they come.
 pub(super) struct Sink {
     shape: Shape,
+    /// Counts the replies in the budget of the request; none for commands of the driver's own.
+    count: Option<ReplyCount>,
     /// The number of complete replies.
     row: u32,
     /// Replies that point to another server.
@@ -66,6 +71,8 @@ pub(super) enum FaultKind {
     Refused(String),
     /// A list with more items than were asked for.
     TooMany(u64),
+    /// More than the request may make.
+    TooLong(OverBudget),
 }
 
 /// A value that cannot be read.
@@ -108,7 +115,15 @@ const A_PAIR: &str = "a member and its finite score";
 
 impl Sink {
     fn new(shape: Shape) -> Sink {
-        Sink { shape, row: 0, redirects: Vec::new(), fault: None, spoiled: 0, first_spoiled: None }
+        Sink {
+            shape,
+            count: None,
+            row: 0,
+            redirects: Vec::new(),
+            fault: None,
+            spoiled: 0,
+            first_spoiled: None,
+        }
     }
 
     /// Skips replies.
@@ -121,10 +136,10 @@ impl Sink {
         Sink::new(Shape::Values(Vec::new(), Vec::new()))
     }
 
-    /// For the replies to so many commands of a read.
-    pub(super) fn of(read: &Read, commands: usize) -> Sink {
+    /// For the replies to so many commands of a read, which `count` counts.
+    pub(super) fn of(read: &Read, commands: usize, count: ReplyCount) -> Sink {
         let lists = || Lists { lens: Vec::with_capacity(commands), ..Lists::default() };
-        Sink::new(match read {
+        let shape = match read {
             Read::Fields(fields) => Shape::Columns {
                 fields: Arc::clone(fields),
                 columns: fields.iter().map(|field| Values::new(field.kind, commands)).collect(),
@@ -139,7 +154,8 @@ impl Sink {
                 has_member: false,
                 member: None,
             }),
-        })
+        };
+        Sink { count: Some(count), ..Sink::new(shape) }
     }
 
     /// True if replies are skipped.
@@ -221,8 +237,13 @@ impl Sink {
                     scored.has_member = false;
                     match (scored.member, score(token)) {
                         (Some(member), Some(score)) => {
-                            scored.lists.ids.push(member);
-                            scored.scores.push(score);
+                            match self.count.as_mut().map(|count| count.take_ids(1, 1)) {
+                                Some(Err(over)) => self.too_long(over),
+                                _ => {
+                                    scored.lists.ids.push(member);
+                                    scored.scores.push(score);
+                                }
+                            }
                         }
                         (Some(_), None) => self.spoil(None, Found::Value(shown(token)), A_PAIR),
                         (None, _) => {}
@@ -264,6 +285,11 @@ impl Sink {
             Shape::Ids { limit, lists, start } => match (depth, group) {
                 (0, Group::List) if len <= u64::from(*limit) => {
                     *start = lists.ids.len();
+                    if let Some(Err(over)) = self.count.as_mut().map(|count| count.take_ids(len, 0)) {
+                        self.too_long(over);
+                        self.push_empty();
+                        return false;
+                    }
                     lists.ids.reserve(len.min(RESERVED) as usize);
                     return true;
                 }
@@ -333,6 +359,12 @@ impl Sink {
     fn field(&mut self, at: usize, token: Token<'_>) {
         let Shape::Columns { fields, columns, .. } = &mut self.shape else { return };
         let column = &mut columns[at];
+        if let (Token::Text(bytes), Kind::Text, Some(count)) = (token, fields[at].kind, &mut self.count)
+            && let Err(over) = count.take_bytes(bytes.len() as u64)
+        {
+            column.push_null();
+            return self.too_long(over);
+        }
         match token {
             Token::Text(bytes) if column.push_bytes(bytes) => {}
             Token::Null => column.push_null(),
@@ -361,6 +393,20 @@ impl Sink {
         let row = self.row;
         self.fault.get_or_insert(Fault { row, kind: FaultKind::TooMany(len) });
         self.push_empty();
+    }
+
+    /// Notes that the replies are more than the request may make. What follows of them is decoded and not kept.
+    #[cold]
+    fn too_long(&mut self, over: OverBudget) {
+        let row = self.row;
+        self.fault.get_or_insert(Fault { row, kind: FaultKind::TooLong(over) });
+    }
+
+    /// Counts what is left to count of complete replies.
+    pub(super) fn settle(&mut self) {
+        if let Some(Err(over)) = self.count.as_mut().map(ReplyCount::settle) {
+            self.too_long(over);
+        }
     }
 
     /// Counts a reply that cannot be read and leaves its row empty.

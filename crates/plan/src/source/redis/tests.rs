@@ -111,7 +111,9 @@ impl AsyncRead for Scripted {
             self.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        while let (1.., Some(byte)) = (to.remaining(), self.replies.pop_front()) {
+        while to.remaining() > 0
+            && let Some(byte) = self.replies.pop_front()
+        {
             to.put_slice(&[byte]);
         }
         Poll::Ready(Ok(()))
@@ -157,7 +159,9 @@ fn ok() -> Option<String> {
 /// One read, cut after so long; whether it was answered.
 async fn ask(sim: &Sim, redis: &Redis, cut: Duration) -> Option<Result<(), Error>> {
     let bound = redis.bind(&Pattern::of_id("user:"), &country());
-    let Fetch::Later(reply) = bound.fetch(Keys::Ids(vec![1])) else { panic!("it takes a trip") };
+    let Fetch::Later(reply) = bound.fetch(Keys::Ids(vec![1]), &Arc::default()) else {
+        panic!("it takes a trip")
+    };
     match select(reply, sim.clock().sleep_until(sim.clock().now() + cut)).await {
         Either::Left((reply, _)) => Some(reply.map(|_| ())),
         Either::Right(_) => None,
@@ -254,7 +258,7 @@ fn trips_that_are_ready_together_leave_in_one_write() {
     let redis = servers.redis(&sim, RedisConfig { connections: 1, ..RedisConfig::new("a", 1) });
     sim.block_on(async {
         let bound = redis.bind(&Pattern::of_id("user:"), &country());
-        let fetch = |id| match bound.fetch(Keys::Ids(vec![id])) {
+        let fetch = |id| match bound.fetch(Keys::Ids(vec![id]), &Arc::default()) {
             Fetch::Later(reply) => reply,
             Fetch::Ready(_) => panic!("it takes a trip"),
         };
@@ -278,4 +282,32 @@ fn a_server_that_drips_is_given_up() {
     let redis = servers.redis(&sim, RedisConfig { connections: 1, ..RedisConfig::new("a", 1) });
     let took = sim.block_on(until_whole(&sim, &redis));
     assert!(took > Duration::from_secs(2) && took < Duration::from_secs(11), "{took:?}");
+}
+
+/// The number of turns that another task gets while a list of so many ids is read. The whole reply is there at once.
+fn turns_beside_a_reply(ids: usize) -> u32 {
+    let sim = Sim::new(1);
+    let servers = Servers::new(move |_, _, words| match &*words[0] {
+        "LRANGE" => Some(format!("*{ids}\r\n{}", "$9\r\n123456789\r\n".repeat(ids))),
+        _ => ok(),
+    });
+    let redis = servers.redis(&sim, RedisConfig { connections: 1, ..RedisConfig::new("a", 1) });
+    let bound = redis.bind(&Pattern::of_id("follow:"), &Read::List { limit: ids as u32 });
+    let Fetch::Later(reply) = bound.fetch(Keys::Ids(vec![1]), &Arc::default()) else { panic!("a trip") };
+    let mut turns = 0;
+    let other = std::future::poll_fn(|cx| {
+        turns += 1;
+        cx.waker().wake_by_ref();
+        Poll::<()>::Pending
+    });
+    let Either::Left((reply, _)) = sim.block_on(select(reply, other)) else { panic!("it has no end") };
+    assert!(reply.is_ok(), "{reply:?}");
+    turns
+}
+
+#[test]
+fn a_large_reply_is_decoded_in_slices_between_which_others_have_their_turn() {
+    let (small, large) = (turns_beside_a_reply(10), turns_beside_a_reply(200_000));
+    // A turn ends once it has read 64 KiB; its last read may be as long again. So 3 MB take at least 22 turns.
+    assert!(large >= small + 22, "{small} turns beside a small reply, {large} beside a large one");
 }

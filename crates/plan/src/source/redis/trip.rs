@@ -8,6 +8,7 @@ use super::encode::Template;
 use super::servers::{Answers, Commands, Part, Servers};
 use super::sink::{Fault, FaultKind, Found, Sink, Spoil};
 use super::slots;
+use crate::bounds::Budget;
 use crate::source::merge::merge;
 use crate::source::share::Pick;
 use crate::source::{Bound, Data, Error, Fetch, Keys, Pattern, Read, Reply, Spoiled};
@@ -46,14 +47,14 @@ impl BoundRead {
 }
 
 impl Bound for BoundRead {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         if let Some(reply) = self.ask.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        let (servers, ask) = (Arc::clone(&self.servers), Arc::clone(&self.ask));
+        let (servers, ask, budget) = (Arc::clone(&self.servers), Arc::clone(&self.ask), Arc::clone(budget));
         Fetch::Later(Box::pin(async move {
             let rows = keys.len();
-            let (batch, places) = Batch::new(&ask, keys);
+            let (batch, places) = Batch::new(&ask, &budget, keys);
             let answers = servers.exchange(&batch).await?;
             batch.reply(&servers, answers, places, rows)
         }))
@@ -66,6 +67,8 @@ const NO_KEY: u32 = u32::MAX;
 /// Distinct keys, and the command for each.
 struct Batch<'a> {
     ask: &'a Ask,
+    /// The budget of the request, which replies are counted in.
+    budget: &'a Arc<Budget>,
     keys: Distinct,
 }
 
@@ -74,13 +77,13 @@ enum Distinct {
     Whole(Vec<Box<str>>),
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
     /// The commands, each key once, and for each row the place of its command; `None` where that is its own.
-    fn new(ask: &Ask, keys: Keys) -> (Batch<'_>, Option<Vec<u32>>) {
+    fn new(ask: &'a Ask, budget: &'a Arc<Budget>, keys: Keys) -> (Batch<'a>, Option<Vec<u32>>) {
         let (keys, places) = match keys {
             Keys::Ids(ids) => {
                 if ids.is_sorted_by(|a, b| a < b) {
-                    return (Batch { ask, keys: Distinct::Ids(ids) }, None);
+                    return (Batch { ask, budget, keys: Distinct::Ids(ids) }, None);
                 }
                 let mut known = HashMap::with_capacity(ids.len());
                 let mut distinct = Vec::with_capacity(ids.len());
@@ -109,7 +112,7 @@ impl Batch<'_> {
                 (Distinct::Whole(distinct), places)
             }
         };
-        let batch = Batch { ask, keys };
+        let batch = Batch { ask, budget, keys };
         let repeats = batch.len() < places.len();
         (batch, repeats.then_some(places))
     }
@@ -124,6 +127,7 @@ impl Batch<'_> {
         let Answers { mut parts, trips } = answers;
         let mut spoiled = Spoiled::default();
         for part in &mut parts {
+            part.sink.settle();
             if let Some(fault) = part.sink.fault.take() {
                 return Err(self.fault(servers, part, fault));
             }
@@ -164,6 +168,7 @@ impl Batch<'_> {
         let command = self.name(part.place(fault.row) as usize);
         match fault.kind {
             FaultKind::Refused(message) => servers.refused(command, message),
+            FaultKind::TooLong(cause) => Error::TooLong { endpoint, command, cause },
             FaultKind::TooMany(count) => Error::Malformed {
                 endpoint,
                 command,
@@ -224,6 +229,6 @@ impl Commands for Batch<'_> {
     }
 
     fn sink(&self, commands: usize) -> Sink {
-        Sink::of(&self.ask.read, commands)
+        Sink::of(&self.ask.read, commands, self.budget.reply())
     }
 }

@@ -6,6 +6,7 @@ use anabranch_testkit::Sim;
 use proptest::prelude::*;
 
 use super::{Memory, StaleReads, StaleStore};
+use crate::bounds::Budget;
 use crate::call::{Answers, Call};
 use crate::document::StaleTerms;
 use crate::request::Request;
@@ -177,7 +178,7 @@ proptest! {
 struct Tired(std::sync::atomic::AtomicU32);
 
 impl Bound for Tired {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         let Keys::Ids(ids) = keys else { panic!("ids make these keys") };
         let times = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if times >= 2 {

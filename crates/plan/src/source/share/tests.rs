@@ -8,6 +8,7 @@ use anabranch_testkit::{Rng, Sim};
 use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
+use crate::bounds::Budget;
 use crate::call::Call;
 use crate::request::Request;
 use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
@@ -22,7 +23,7 @@ struct Slow {
 }
 
 impl Bound for Slow {
-    fn fetch(&self, keys: Keys) -> Fetch {
+    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         let Keys::Ids(ids) = keys else { panic!("ids make these keys") };
         self.reads.lock().unwrap().extend(&ids);
         let mut rng = self.rng.lock().unwrap();
