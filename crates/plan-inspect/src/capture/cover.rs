@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_rows::{Cell, Column, Kind};
+use anabranch_rows::{Column, Kind};
 
 use super::recorded::{not_captured, whole};
 use super::replies::{Asker, Exchange, Replies};
@@ -144,15 +144,7 @@ impl Cover {
 }
 
 fn scalar(column: &Column, row: usize) -> Option<Scalar> {
-    if row >= column.len() {
-        return None;
-    }
-    Some(match column.get(row)? {
-        Cell::Int(value) => Scalar::Int(value),
-        Cell::Float(value) => Scalar::Float(value),
-        Cell::Bool(value) => Scalar::Bool(value),
-        Cell::Text(value) => Scalar::Text(value.into()),
-    })
+    (row < column.len()).then(|| column.get(row).map(Scalar::from)).flatten()
 }
 
 /// A column a field; the place of the first key that lacks one if that is not known.

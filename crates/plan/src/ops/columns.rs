@@ -38,7 +38,7 @@ pub(crate) fn scattered(values: Column, rows: &Rows) -> Column {
     for (position, row) in (0u32..).zip(rows.iter()) {
         from[row] = Some(position);
     }
-    values.gather_or_null(&from)
+    values.gather_or_null(from.iter().copied())
 }
 
 /// `rows` with nulls for the columns that only the other side has.

@@ -126,15 +126,14 @@ fn attach(columns: &[Key], inputs: &Inputs) -> Result<Rows, OpError> {
         return Err(OpError::Value("the rows that were read early are others now".to_owned()));
     }
     let aligned = rows.batch().len() == read.batch().len() && rows.iter().eq(read.iter());
-    let indices: Option<Vec<Option<u32>>> =
-        (!aligned).then(|| read.iter().map(|row| Some(row as u32)).collect());
+    let indices: Option<Vec<u32>> = (!aligned).then(|| read.iter().map(|row| row as u32).collect());
     let mut all: Vec<(Key, Column)> = rows.batch().columns().to_vec();
     all.retain(|(key, _)| !columns.contains(key));
     for key in columns {
         let Some(column) = read.batch().column(*key) else { continue };
         let column = match &indices {
             None => column.clone(),
-            Some(indices) => scattered(column.gather_or_null(indices), rows),
+            Some(indices) => scattered(column.gather(indices), rows),
         };
         all.push((*key, column));
     }
