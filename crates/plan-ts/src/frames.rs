@@ -5,18 +5,18 @@ use std::io::{Error, ErrorKind, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Imported, Made};
+use crate::job::{Imported, JobOutput};
 
 /// The longest frame.
 const LONGEST: usize = 32 << 20;
 
 /// What the child says: questions, and the answer in the end.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum WorkerMessage {
     /// It wants a file; the parent answers with an [`Imported`].
     Import { from: u32, specifier: String },
     /// What came of the job.
-    Made(Made),
+    Made(JobOutput),
 }
 
 /// What the parent says after the job.

@@ -168,7 +168,7 @@ pub struct Region {
     /// The input of the exit, by place, whose rows the region was given, if there is one.
     pub given: Option<usize>,
     /// The region around it.
-    pub home: Option<Home>,
+    pub home: Option<RegionMembership>,
 }
 
 impl Region {
@@ -180,7 +180,7 @@ impl Region {
 
 /// The region that a stage belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct RegionMembership {
     pub region: usize,
     /// Whether it runs only to stand in for it.
     pub spare: bool,
@@ -188,7 +188,7 @@ pub struct Home {
 
 /// One node of the engine's graph.
 pub struct Stage {
-    pub what: What,
+    pub what: StageWork,
     /// The stages whose rows it takes, in the order of the node's inputs.
     pub inputs: Vec<usize>,
     /// Whether its rows are handed over, not shared: one stage takes them, once, and they are no output.
@@ -196,13 +196,13 @@ pub struct Stage {
     /// Whether its rows are, or are part of, the answer.
     pub is_output: bool,
     /// The region it belongs to; the closest.
-    pub home: Option<Home>,
+    pub home: Option<RegionMembership>,
     /// The region whose rows these are.
     pub completes: Option<usize>,
 }
 
 /// What a stage does.
-pub enum What {
+pub enum StageWork {
     /// Waits: one node.
     Wait(usize),
     /// Computes: these nodes, each taking the rows of the one before it.
@@ -226,19 +226,23 @@ pub enum What {
     Relay(usize),
 }
 
-impl What {
+impl StageWork {
     /// The nodes that it carries out.
     pub fn nodes(&self) -> Option<&[usize]> {
         match self {
-            What::Wait(node) => Some(std::slice::from_ref(node)),
-            What::Chain(nodes) => Some(nodes),
-            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
+            StageWork::Wait(node) => Some(std::slice::from_ref(node)),
+            StageWork::Chain(nodes) => Some(nodes),
+            StageWork::Gate { .. }
+            | StageWork::Exit(_)
+            | StageWork::Timer(_)
+            | StageWork::Spare(_)
+            | StageWork::Relay(_) => None,
         }
     }
 }
 
 impl Stage {
-    pub(crate) fn new(what: What) -> Stage {
+    pub(crate) fn new(what: StageWork) -> Stage {
         Stage { what, inputs: Vec::new(), given_away: false, is_output: false, home: None, completes: None }
     }
 }
@@ -261,16 +265,17 @@ impl Compiled {
     /// The node that a stage is, or begins with.
     pub fn first_node(&self, stage: usize) -> usize {
         match &self.stages[stage].what {
-            What::Wait(node) | What::Gate { node, .. } => *node,
-            What::Chain(nodes) => nodes[0],
-            What::Exit(region) | What::Timer(region) | What::Spare(region) | What::Relay(region) => {
-                self.regions[*region].node
-            }
+            StageWork::Wait(node) | StageWork::Gate { node, .. } => *node,
+            StageWork::Chain(nodes) => nodes[0],
+            StageWork::Exit(region)
+            | StageWork::Timer(region)
+            | StageWork::Spare(region)
+            | StageWork::Relay(region) => self.regions[*region].node,
         }
     }
 
     /// The region that is lost when a stage is: the closest one that has more than this stage.
-    pub fn home(&self, stage: usize) -> Option<Home> {
+    pub fn home(&self, stage: usize) -> Option<RegionMembership> {
         let home = self.stages[stage].home?;
         let region = &self.regions[home.region];
         if region.is_one_stage() { region.home } else { Some(home) }
@@ -279,7 +284,7 @@ impl Compiled {
     /// The node whose rows are the stage's, if it has any.
     pub fn last_node(&self, stage: usize) -> Option<usize> {
         match &self.stages[stage].what {
-            What::Exit(region) => Some(self.regions[*region].node),
+            StageWork::Exit(region) => Some(self.regions[*region].node),
             what => what.nodes()?.last().copied(),
         }
     }
@@ -295,25 +300,25 @@ impl Compiled {
             ops.join(" > ")
         };
         match &self.stages[stage.index()].what {
-            What::Wait(node) if self.nodes[*node].early => {
+            StageWork::Wait(node) if self.nodes[*node].early => {
                 format!("{}, read early ({})", ids(&[*node]), ops(&[*node]))
             }
-            What::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
-            What::Chain(nodes) if nodes.len() > 3 => {
+            StageWork::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
+            StageWork::Chain(nodes) if nodes.len() > 3 => {
                 let ends = [nodes[0], nodes[nodes.len() - 1]];
                 let [first, last] = ends.map(|node| self.nodes[node].id.as_str());
                 format!("{first} > … > {last} ({} nodes)", nodes.len())
             }
-            What::Chain(nodes) => format!("{} ({})", ids(nodes), ops(nodes)),
-            What::Gate { node, open, .. } => {
+            StageWork::Chain(nodes) => format!("{} ({})", ids(nodes), ops(nodes)),
+            StageWork::Gate { node, open, .. } => {
                 format!("{} of {}", if *open { "then" } else { "else" }, ids(&[*node]))
             }
-            What::Exit(region) => {
+            StageWork::Exit(region) => {
                 let node = self.regions[*region].node;
                 format!("{} ({})", ids(&[node]), ops(&[node]))
             }
-            What::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
-            What::Spare(region) | What::Relay(region) => {
+            StageWork::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
+            StageWork::Spare(region) | StageWork::Relay(region) => {
                 format!("instead of {}", ids(&[self.regions[*region].node]))
             }
         }

@@ -14,7 +14,7 @@ use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::options::Reserve;
 use anabranch_text::{Problem, Problems};
 
-use crate::admission::Door;
+use crate::admission::PlanAdmission;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::bounds::Budget;
 use crate::call::{Answers, Call};
@@ -60,7 +60,7 @@ pub struct Config {
 const STALE_BYTES: usize = 64 << 20;
 
 /// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
-const MAX_DOORS: usize = 4096;
+const MAX_ADMISSIONS: usize = 4096;
 
 /// Loads plans and runs them. A handle: clones share everything.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ struct Inner {
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
     /// The ways into plans, by name.
-    doors: Mutex<BTreeMap<String, Arc<Door>>>,
+    admissions: Mutex<BTreeMap<String, Arc<PlanAdmission>>>,
     /// One an endpoint that hedges.
     hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
@@ -94,7 +94,7 @@ struct Inner {
 pub struct Plan {
     pub(crate) compiled: Arc<Compiled>,
     engine: Engine,
-    door: Arc<Door>,
+    admission: Arc<PlanAdmission>,
     warnings: Arc<[Problem]>,
 }
 
@@ -190,7 +190,7 @@ impl Engine {
             limits,
             limit_of,
             admission,
-            doors: Mutex::default(),
+            admissions: Mutex::default(),
             hedges,
             plans: Mutex::default(),
             seed,
@@ -237,8 +237,8 @@ impl Engine {
     pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
         let (compiled, warnings) = self.compiled(text, files, Asking::Wanted)?;
         let (compiled, warnings) = (Arc::new(compiled), warnings.into());
-        let door = self.door(&compiled.name);
-        Ok(Plan { compiled, engine: self.clone(), door, warnings })
+        let admission = self.admission(&compiled.name);
+        Ok(Plan { compiled, engine: self.clone(), admission, warnings })
     }
 
     pub(crate) fn compiled(
@@ -300,26 +300,26 @@ impl Engine {
 
     /// What became of requests so far, by plan.
     pub fn metrics(&self) -> PlanMetrics {
-        let doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        let plans = doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect();
+        let admissions = self.0.admissions.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = admissions.iter().map(|(name, admission)| admission.counts.of_plan(name)).collect();
         PlanMetrics { plans, hedges: self.hedges() }
     }
 
     /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.
-    fn door(&self, name: &str) -> Arc<Door> {
+    fn admission(&self, name: &str) -> Arc<PlanAdmission> {
         let inner = &*self.0;
-        let mut doors = inner.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(door) = doors.get(name) {
-            return Arc::clone(door);
+        let mut admissions = inner.admissions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(admission) = admissions.get(name) {
+            return Arc::clone(admission);
         }
-        let door = Arc::new(Door::new(inner.admission.then(|| inner.runs.clock().now())));
-        if doors.len() >= MAX_DOORS {
-            doors.retain(|_, door| Arc::strong_count(door) > 1);
+        let admission = Arc::new(PlanAdmission::new(inner.admission.then(|| inner.runs.clock().now())));
+        if admissions.len() >= MAX_ADMISSIONS {
+            admissions.retain(|_, admission| Arc::strong_count(admission) > 1);
         }
-        if doors.len() < MAX_DOORS {
-            doors.insert(name.to_owned(), Arc::clone(&door));
+        if admissions.len() < MAX_ADMISSIONS {
+            admissions.insert(name.to_owned(), Arc::clone(&admission));
         }
-        door
+        admission
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
@@ -391,8 +391,8 @@ impl Plan {
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
-        let pass = match self.door.enter(deadline, &**clock) {
-            Ok(pass) => pass,
+        let admitted = match self.admission.enter(deadline, &**clock) {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 return Inspected { answer: Err(refused), failed_ledger: Vec::new(), run: None };
             }
@@ -434,7 +434,7 @@ impl Plan {
             Ok(_) => (Ok(self.answer(request_id, work, &call)), Vec::new()),
             Err(error) => (Err(error), work.into_ledger()),
         };
-        pass.end(&answer);
+        admitted.end(&answer);
         Inspected { answer, failed_ledger, run }
     }
 

@@ -13,7 +13,7 @@ use anabranch_engine::event::RunId;
 use anabranch_rows::Rows;
 
 pub use crate::compiled::{
-    About, Compiled, Home, MadeColumn, Origin, PlanNode, Region, Stage, StandIn, What, short,
+    About, Compiled, MadeColumn, Origin, PlanNode, Region, RegionMembership, Stage, StageWork, StandIn, short,
 };
 pub use crate::op::NamedFile;
 

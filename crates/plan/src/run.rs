@@ -12,7 +12,7 @@ use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Job, NodeId, Step, W
 use anabranch_rows::Rows;
 
 use crate::call::Call;
-use crate::compiled::{Compiled, Home, Region, StandIn, What};
+use crate::compiled::{Compiled, Region, RegionMembership, StageWork, StandIn};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
@@ -114,18 +114,18 @@ impl Workload for Work<'_> {
             watch.begin(stage, budget.now());
         }
         match &plan.stages[stage].what {
-            What::Wait(node) => {
+            StageWork::Wait(node) => {
                 let inputs = self.inputs(stage);
-                let promise = Promise::new(plan, *node, &inputs);
+                let contract_check = ContractCheck::new(plan, *node, &inputs);
                 let Form::Wait(form) = &plan.nodes[*node].form else {
                     unreachable!("stages fit their forms")
                 };
                 match Arc::clone(form).start(inputs, self.call) {
-                    Started::Ready(rows) => Step::Ready(promise.keep(rows)),
-                    Started::Later(future) => Step::Future(Waiting::For { promise, future }),
+                    Started::Ready(rows) => Step::Ready(contract_check.keep(rows)),
+                    Started::Later(future) => Step::Future(Waiting::For { contract_check, future }),
                 }
             }
-            What::Chain(nodes) => {
+            StageWork::Chain(nodes) => {
                 let inputs = self.inputs(stage);
                 let cost = cost(plan, nodes, &inputs, self.call);
                 if cost <= self.trifle {
@@ -138,7 +138,7 @@ impl Workload for Work<'_> {
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
                 Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
-            What::Gate { node, open, when } => {
+            StageWork::Gate { node, open, when } => {
                 let row = self.inputs(stage).pop().flatten();
                 match when.holds(row.as_ref(), &self.call.params) {
                     Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
@@ -146,15 +146,15 @@ impl Workload for Work<'_> {
                     Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
                 }
             }
-            What::Exit(region) => Step::Ready(self.leave(stage, *region)),
-            What::Relay(_) => {
+            StageWork::Exit(region) => Step::Ready(self.leave(stage, *region)),
+            StageWork::Relay(_) => {
                 let rows = self.inputs(stage).pop().flatten();
                 Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
             }
             // Without a deadline and a time of its own there is nothing to watch.
-            What::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
-            What::Timer(_) => Step::Future(Waiting::ForTime),
-            What::Spare(region) => match self.has_lost(*region) {
+            StageWork::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
+            StageWork::Timer(_) => Step::Future(Waiting::ForTime),
+            StageWork::Spare(region) => match self.has_lost(*region) {
                 true => Step::Ready(Ok(plan.nothing.clone())),
                 false => Step::Drop,
             },
@@ -177,7 +177,7 @@ impl Workload for Work<'_> {
         watch.end(stage);
         match (&plan.stages[stage].what, plan.stages[stage].completes) {
             // It ends only when the time is over.
-            (What::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
+            (StageWork::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
             (_, Some(region)) => {
                 plan.regions[region].timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
             }
@@ -187,20 +187,20 @@ impl Workload for Work<'_> {
 
     fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
-        if let What::Timer(region) = &plan.stages[stage].what {
+        if let StageWork::Timer(region) = &plan.stages[stage].what {
             self.expire(stage, *region);
             return self.abandon(&plan.regions[*region].members, drops);
         }
-        let Some(Home { region, spare }) = plan.home(stage) else { return };
+        let Some(RegionMembership { region, spare }) = plan.home(stage) else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
             // It has no rows of its own to lose; it passes on who did.
-            What::Exit(inner) => {
+            StageWork::Exit(inner) => {
                 let late = watch.take_late(*inner);
                 late.into_iter().for_each(|late| watch.lose(region, late));
             }
             // The time of all of them is over, and this is just the one that was told first.
-            What::Wait(_) | What::Chain(_) if matches!(failure, Failure::Deadline) => {
+            StageWork::Wait(_) | StageWork::Chain(_) if matches!(failure, Failure::Deadline) => {
                 watch.expire(plan, region, spare, self.call.clock.now());
             }
             _ => {
@@ -226,7 +226,7 @@ impl Workload for Work<'_> {
         {
             return engine::Instead::Fail;
         }
-        if let What::Timer(region) = &plan.stages[stage].what {
+        if let StageWork::Timer(region) = &plan.stages[stage].what {
             self.expire(stage, *region);
             return engine::Instead::Value(plan.nothing.clone());
         }
@@ -373,8 +373,8 @@ fn compute(
             progress.store(place as u32, Ordering::Relaxed);
         }
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
-        let promise = Promise::new(plan, number, &inputs);
-        let rows = promise.keep(form.run(&inputs, call, check))?;
+        let contract_check = ContractCheck::new(plan, number, &inputs);
+        let rows = contract_check.keep(form.run(&inputs, call, check))?;
         if let Some(observer) = &call.observer {
             observer.node(number, &rows);
         }
@@ -385,7 +385,7 @@ fn compute(
 }
 
 /// What a node's op promises about the rows it will hand over. Looked at in debug builds only.
-pub(crate) struct Promise {
+pub(crate) struct ContractCheck {
     /// The node.
     node: usize,
     contract: Contract,
@@ -393,10 +393,10 @@ pub(crate) struct Promise {
     input: Option<Rows>,
 }
 
-impl Promise {
-    fn new(plan: &Compiled, node: usize, inputs: &Inputs) -> Promise {
+impl ContractCheck {
+    fn new(plan: &Compiled, node: usize, inputs: &Inputs) -> ContractCheck {
         let input = if cfg!(debug_assertions) { inputs.first().cloned().flatten() } else { None };
-        Promise { node, contract: plan.nodes[node].op.spec().contract, input }
+        ContractCheck { node, contract: plan.nodes[node].op.spec().contract, input }
     }
 
     fn keep(&self, rows: Result<Rows, OpError>) -> Result<Rows, Fault> {
@@ -415,7 +415,7 @@ impl Promise {
 /// A stage that waits.
 pub(crate) enum Waiting {
     /// For what a node waits for.
-    For { promise: Promise, future: WaitFuture },
+    For { contract_check: ContractCheck, future: WaitFuture },
     /// Until its time is over.
     ForTime,
 }
@@ -425,7 +425,9 @@ impl Future for Waiting {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Waiting::For { promise, future } => future.as_mut().poll(context).map(|rows| promise.keep(rows)),
+            Waiting::For { contract_check, future } => {
+                future.as_mut().poll(context).map(|rows| contract_check.keep(rows))
+            }
             Waiting::ForTime => Poll::Pending,
         }
     }
@@ -443,7 +445,7 @@ pub(crate) struct Chain {
 
 impl Job<Rows, Fault> for Chain {
     fn run(self, _: Option<Rows>, check: &Check<'_>) -> Result<Rows, Fault> {
-        let What::Chain(nodes) = &self.plan.stages[self.stage].what else {
+        let StageWork::Chain(nodes) = &self.plan.stages[self.stage].what else {
             unreachable!("only chains are jobs")
         };
         compute(&self.plan, nodes, self.inputs, &self.call, check, self.progress.as_deref())

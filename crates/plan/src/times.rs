@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::{Dag, NodeId, OnError, Policies};
 
-use crate::compiled::{Stage, What};
+use crate::compiled::{Stage, StageWork};
 use crate::spread::Spread;
 
 /// So many requests are timed at first, and then one in [`EVERY`].
@@ -24,14 +24,14 @@ const GUESS: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub(crate) struct Times {
     /// By stage, once a request is timed.
-    stages: OnceLock<Box<[Timed]>>,
+    stages: OnceLock<Box<[StageTimes]>>,
     requests: AtomicU32,
     timed: AtomicU32,
     reserve: Mutex<Option<Arc<[Duration]>>>,
 }
 
 #[derive(Default)]
-struct Timed {
+struct StageTimes {
     took: Spread,
     /// The least of it, in nanoseconds; 0 if that is not known, or not worth a thought.
     least: AtomicU64,
@@ -46,7 +46,7 @@ impl Times {
 
     /// A stage of a plan with so many took that long.
     pub(crate) fn record(&self, stage: usize, stages: usize, took: Duration) {
-        let times = self.stages.get_or_init(|| (0..stages).map(|_| Timed::default()).collect());
+        let times = self.stages.get_or_init(|| (0..stages).map(|_| StageTimes::default()).collect());
         times[stage].took.record(took);
     }
 
@@ -81,12 +81,12 @@ impl Times {
     }
 }
 
-fn reserve(times: &[Timed], stages: &[Stage], graph: &Dag, policies: &Policies) -> Arc<[Duration]> {
+fn reserve(times: &[StageTimes], stages: &[Stage], graph: &Dag, policies: &Policies) -> Arc<[Duration]> {
     let needed = |stage: NodeId| {
         let spare = stages[stage.index()].home.is_some_and(|home| home.spare);
         let usual = times[stage.index()].took.at(0.95);
         match (policies.of(stage).on_error, &stages[stage.index()].what) {
-            (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
+            (_, StageWork::Wait(_)) if spare => usual.unwrap_or(GUESS),
             // Of what can be stood in for nobody has to wait to the end.
             (OnError::Fallback, _) if !spare => Duration::ZERO,
             _ => usual.unwrap_or_default(),

@@ -1,10 +1,10 @@
 //! Which nodes run only for one side of a choice: of an `if`, of a region, or of what stands in for one.
 
-use crate::compiled::{Home, PlanNode};
+use crate::compiled::{PlanNode, RegionMembership};
 use crate::op::When;
 
 /// A side of a choice without which some nodes are not needed.
-pub(super) struct Side {
+pub(super) struct ChoiceBranch {
     /// The node that chooses.
     pub(super) node: usize,
     /// Whether it is the side taken when the answer is yes.
@@ -14,8 +14,8 @@ pub(super) struct Side {
 }
 
 /// The sides that nodes hang on.
-pub(super) struct Sides {
-    pub(super) list: Vec<Side>,
+pub(super) struct ChoiceBranches {
+    pub(super) list: Vec<ChoiceBranch>,
     /// By node: the closest side, by its place, that all ways from the outputs to it go through. The node of that side
     /// may hang on another one in turn.
     pub(super) of: Vec<Option<usize>>,
@@ -24,12 +24,12 @@ pub(super) struct Sides {
     /// Regions whose input somebody else reads too.
     pub(super) open: Vec<usize>,
     /// By node: the region it belongs to.
-    homes: Vec<Option<Home>>,
+    homes: Vec<Option<RegionMembership>>,
 }
 
 /// The sides that some nodes hang on. Inputs come before the nodes that use them.
-pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
-    let mut sides = Sides {
+pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> ChoiceBranches {
+    let mut sides = ChoiceBranches {
         list: Vec::new(),
         of: vec![None; nodes.len()],
         regions: Vec::new(),
@@ -66,21 +66,23 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             for hanging in hanging {
                 sides.of[hanging].get_or_insert(place);
             }
-            sides.list.push(Side { node: number, then, gated: !(is_region && then) });
+            sides.list.push(ChoiceBranch { node: number, then, gated: !(is_region && then) });
         }
     }
     // The node of a side comes behind what is on it.
     for number in (0..nodes.len()).rev() {
-        let Some(Side { node, then, .. }) = sides.of[number].map(|side| &sides.list[side]) else { continue };
+        let Some(ChoiceBranch { node, then, .. }) = sides.of[number].map(|side| &sides.list[side]) else {
+            continue;
+        };
         sides.homes[number] = match sides.regions.binary_search(node) {
-            Ok(region) => Some(Home { region, spare: !then }),
+            Ok(region) => Some(RegionMembership { region, spare: !then }),
             Err(_) => sides.homes[*node],
         };
     }
     sides
 }
 
-impl Sides {
+impl ChoiceBranches {
     /// The closest side, from `side` outwards, that something opens.
     pub(super) fn gated(&self, mut side: Option<usize>) -> Option<usize> {
         while let Some(at) = side
@@ -92,12 +94,12 @@ impl Sides {
     }
 
     /// The region that a node belongs to.
-    pub(super) fn home(&self, node: usize) -> Option<Home> {
+    pub(super) fn home(&self, node: usize) -> Option<RegionMembership> {
         self.homes[node]
     }
 
     /// The regions that a node belongs to, the closest first.
-    pub(super) fn homes(&self, node: usize) -> impl Iterator<Item = Home> + '_ {
+    pub(super) fn homes(&self, node: usize) -> impl Iterator<Item = RegionMembership> + '_ {
         std::iter::successors(self.homes[node], |home| self.homes[self.regions[home.region]])
     }
 }

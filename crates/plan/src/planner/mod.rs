@@ -26,7 +26,7 @@ use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes,
 use crate::registry::Registries;
 use crate::source::{Hedging, Source, Sources, StaleStore};
 
-use choices::Sides;
+use choices::ChoiceBranches;
 
 /// The parts of an engine that plans are compiled against.
 pub(crate) struct Surroundings<'a> {
@@ -334,7 +334,7 @@ impl Builder<'_> {
         &self,
         node: &DocumentNode,
         number: usize,
-        sides: &Sides,
+        sides: &ChoiceBranches,
         problems: &mut Problems,
     ) -> Vec<StandIn> {
         let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];

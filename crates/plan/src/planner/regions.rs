@@ -4,15 +4,15 @@ use anabranch_engine::Edge;
 use anabranch_text::{Problem, Problems};
 
 use super::StandInsByNode;
-use super::choices::Sides;
+use super::choices::ChoiceBranches;
 use super::stages::Edges;
-use crate::compiled::{Home, MadeColumn, PlanNode, Region, Stage, What};
+use crate::compiled::{MadeColumn, PlanNode, Region, RegionMembership, Stage, StageWork};
 
 /// How deep regions may be within each other.
 const DEEPEST: usize = 16;
 
 /// Notes regions that cannot be: what others read too cannot be given up for one of them.
-pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) {
+pub(super) fn check(nodes: &[PlanNode], sides: &ChoiceBranches, problems: &mut Problems) {
     for &number in &sides.open {
         let node = &nodes[number];
         let input = &nodes[node.inputs[0]].id;
@@ -32,7 +32,11 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<MadeColumn>)> {
+pub(super) fn given(
+    nodes: &[PlanNode],
+    sides: &ChoiceBranches,
+    region: usize,
+) -> Option<(usize, Vec<MadeColumn>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
     let mut made: Vec<MadeColumn> = nodes[number].made.clone();
@@ -54,12 +58,12 @@ pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<
 }
 
 /// Whether a node belongs to a region, directly or not.
-fn within(sides: &Sides, node: usize, region: usize) -> bool {
-    sides.homes(node).any(|home| home == Home { region, spare: false })
+fn within(sides: &ChoiceBranches, node: usize, region: usize) -> bool {
+    sides.homes(node).any(|home| home == RegionMembership { region, spare: false })
 }
 
 /// Whether there is a fallback for the stages that belong here.
-pub(super) fn degrades(regions: &[Region], home: Option<Home>) -> bool {
+pub(super) fn degrades(regions: &[Region], home: Option<RegionMembership>) -> bool {
     let mut homes = std::iter::successors(home, |home| regions[home.region].home);
     homes.any(|home| !regions[home.region].stand_ins.is_empty())
 }
@@ -69,8 +73,8 @@ pub(super) fn degrades(regions: &[Region], home: Option<Home>) -> bool {
 fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: [usize; 2]) {
     let (opens, relay) = (stages.len(), stages.len() + 1);
     let (home, spare) = (stages[exit].home, stages[exit].inputs[at]);
-    stages.push(Stage { home, ..Stage::new(What::Spare(region)) });
-    stages.push(Stage { home, inputs: vec![spare], ..Stage::new(What::Relay(region)) });
+    stages.push(Stage { home, ..Stage::new(StageWork::Spare(region)) });
+    stages.push(Stage { home, inputs: vec![spare], ..Stage::new(StageWork::Relay(region)) });
     edges.insert((opens, relay), Edge::Needs);
     edges.insert((spare, relay), Edge::Needs);
     edges.insert((relay, exit), Edge::After);
@@ -84,7 +88,7 @@ fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: 
 fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
     let mut gates = vec![None; regions];
     for (number, stage) in stages.iter().enumerate() {
-        if let What::Spare(region) = stage.what {
+        if let StageWork::Spare(region) = stage.what {
             gates[region] = Some(number);
         }
     }
@@ -95,7 +99,7 @@ fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
 /// exit, which waits for the end of both, the rows and the timer. Timers have the highest numbers of all stages.
 pub(super) fn add(
     nodes: &[PlanNode],
-    sides: &Sides,
+    sides: &ChoiceBranches,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
     edges: &mut Edges,
@@ -126,7 +130,7 @@ pub(super) fn add(
             stages[exit].inputs.push(stage_of[node]);
             edges.entry((stage_of[node], exit)).or_insert(Edge::After);
         }
-        stages.push(Stage { home, ..Stage::new(What::Timer(region)) });
+        stages.push(Stage { home, ..Stage::new(StageWork::Timer(region)) });
         edges.insert((timer, exit), Edge::After);
         let inner = stage_of[nodes[number].inputs[0]];
         stages[inner].completes = Some(region);
@@ -165,7 +169,7 @@ pub(super) fn add_stand_ins(
     }
     for (node, stand_ins) in stand_ins {
         let exit = stage_of[node];
-        let region = Home { region: regions.len(), spare: false };
+        let region = RegionMembership { region: regions.len(), spare: false };
         let home = stages[exit].home.replace(region);
         let given = (!stages[exit].inputs.is_empty()).then_some(0);
         let (members, spares) = (Vec::new(), Vec::new());
@@ -177,7 +181,7 @@ pub(super) fn add_stand_ins(
 pub(super) fn add_members(stages: &[Stage], regions: &mut [Region]) {
     for (number, stage) in stages.iter().enumerate() {
         let mut home = stage.home;
-        while let Some(Home { region, spare }) = home {
+        while let Some(RegionMembership { region, spare }) = home {
             match spare {
                 false => regions[region].members.push(number),
                 true => regions[region].spares.push(number),
