@@ -87,7 +87,7 @@ impl Trace {
         &self.timeline
     }
 
-    /// What people call a stage.
+    /// The name of a stage in messages.
     pub fn name(&self, stage: NodeId) -> String {
         self.names[stage.index()].clone()
     }

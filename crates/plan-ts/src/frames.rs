@@ -10,16 +10,16 @@ use crate::job::{Imported, JobOutput};
 /// The longest frame.
 const LONGEST: usize = 32 << 20;
 
-/// What the child says: questions, and the answer in the end.
+/// A message of the worker process to its parent: requests for files, then the output.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum WorkerMessage {
-    /// It wants a file; the parent answers with an [`Imported`].
+    /// A request for a file; the parent answers with an [`Imported`].
     Import { from: u32, specifier: String },
-    /// What came of the job.
+    /// The output of the job.
     Made(JobOutput),
 }
 
-/// What the parent says after the job.
+/// The parent's reply to a request for a file.
 pub(crate) type Answer = Imported;
 
 /// Writes a frame; one that is too long is an error and nothing is written.

@@ -85,7 +85,7 @@ pub(crate) struct Site {
     pub(crate) options: Vec<(String, At, At)>,
 }
 
-/// What came of a job.
+/// The output of a job: the plan, or the faults of its sources.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct JobOutput {
     pub(crate) faults: Vec<Fault>,

@@ -34,11 +34,11 @@ use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
 /// of all on a busy machine.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// What an engine is made of.
+/// The configuration of an engine.
 pub struct Config {
     /// Keys, parameters, endpoints, rules.
     pub registries: Registries,
-    /// Where rows come from: one an endpoint of the registries, in their order.
+    /// The sources of rows: one per endpoint of the registries, in their order.
     pub sources: Vec<Arc<dyn Source>>,
     /// The kinds of node.
     pub ops: Ops,
@@ -48,9 +48,9 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
-    /// Whether requests are refused that would miss their deadline under the load there is.
+    /// True to refuse requests that would miss their deadline under the present load.
     pub admission: bool,
-    /// What generated request ids start from; random unless a test sets it.
+    /// The seed of generated request ids; random unless a test sets it.
     pub seed: u64,
     /// The bytes of replies that are remembered for fallbacks to stale values, by all plans together.
     pub stale_bytes: usize,
@@ -59,7 +59,7 @@ pub struct Config {
 /// The bytes of remembered replies, if nothing else is said.
 const STALE_BYTES: usize = 64 << 20;
 
-/// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
+/// The most plans that are counted by name. Beyond it, plans without a holder are evicted and new ones are not counted.
 const MAX_ADMISSIONS: usize = 4096;
 
 /// Loads plans and runs them. A handle: clones share everything.
@@ -98,7 +98,7 @@ pub struct Plan {
     warnings: Arc<[Problem]>,
 }
 
-/// What one request is allowed.
+/// The options of one request.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// When it must be answered; if not given, the plan's own deadline holds.
@@ -280,12 +280,12 @@ impl Engine {
         self.0.folder.as_deref()
     }
 
-    /// What runs the plans: its clock, its events, its way to come to rest.
+    /// The engine that runs the plans: its clock, its events, its shutdown.
     pub fn runs(&self) -> &engine::Engine {
         &self.0.runs
     }
 
-    /// What hedges came to so far, for each endpoint that has them, by its name.
+    /// The hedge counts so far, for each endpoint with hedges, by its name.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
         let counts = endpoints
@@ -298,7 +298,7 @@ impl Engine {
         self.0.inline_threshold
     }
 
-    /// What became of requests so far, by plan.
+    /// The request outcomes so far, by plan.
     pub fn metrics(&self) -> PlanMetrics {
         let admissions = self.0.admissions.lock().unwrap_or_else(PoisonError::into_inner);
         let plans = admissions.iter().map(|(name, admission)| admission.counts.of_plan(name)).collect();
@@ -344,7 +344,7 @@ impl Plan {
         &self.compiled.name
     }
 
-    /// What is odd about it.
+    /// The warnings of its compilation.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }

@@ -65,7 +65,7 @@ pub struct ReadRequest<'a> {
     pub keys: &'a Keys,
     /// The request.
     pub call: &'a Call,
-    /// Whether the node falls back to stale values.
+    /// True if the node falls back to stale values.
     pub stale: bool,
 }
 

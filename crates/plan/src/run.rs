@@ -24,15 +24,15 @@ pub(crate) struct Work<'a> {
     plan: &'a Arc<Compiled>,
     call: &'a Arc<Call>,
     values: Box<[Option<Rows>]>,
-    /// What is expected to cost less is not even worth a look at the clock.
+    /// Work with a lower estimated cost runs without a look at the clock.
     trifle: Duration,
     /// How far the stages are, if something can stand in for some of them, or they are timed.
     watch: Option<Box<Watch>>,
-    /// Whether the stages are timed.
+    /// True if the stages are timed.
     timed: bool,
-    /// Whether what never took as little time as is left is not begun.
+    /// True to skip stages that never took as little time as is left.
     weighs: bool,
-    /// Whether stages run one at a time, so that none can run beside them just to watch their time.
+    /// True if stages run one at a time, so that no timer stage can run beside them.
     pub(crate) sequential: bool,
 }
 
@@ -147,14 +147,14 @@ impl Workload for Work<'_> {
                 }
             }
             StageWork::Exit(region) => Step::Ready(self.leave(stage, *region)),
-            StageWork::Relay(_) => {
+            StageWork::PassFallback(_) => {
                 let rows = self.inputs(stage).pop().flatten();
                 Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
             }
             // Without a deadline and a time of its own there is nothing to watch.
             StageWork::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
             StageWork::Timer(_) => Step::Future(Waiting::ForTime),
-            StageWork::Spare(region) => match self.has_lost(*region) {
+            StageWork::RunFallback(region) => match self.has_lost(*region) {
                 true => Step::Ready(Ok(plan.nothing.clone())),
                 false => Step::Drop,
             },
@@ -191,7 +191,7 @@ impl Workload for Work<'_> {
             self.expire(stage, *region);
             return self.abandon(&plan.regions[*region].members, drops);
         }
-        let Some(RegionMembership { region, spare }) = plan.home(stage) else { return };
+        let Some(RegionMembership { region, is_fallback }) = plan.membership(stage) else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
             // It has no rows of its own to lose; it passes on who did.
@@ -201,7 +201,7 @@ impl Workload for Work<'_> {
             }
             // The time of all of them is over, and this is just the one that was told first.
             StageWork::Wait(_) | StageWork::Chain(_) if matches!(failure, Failure::Deadline) => {
-                watch.expire(plan, region, spare, self.call.clock.now());
+                watch.expire(plan, region, is_fallback, self.call.clock.now());
             }
             _ => {
                 let late = watch.failed(plan, stage, &failure, self.call.clock.now());
@@ -210,8 +210,8 @@ impl Workload for Work<'_> {
         }
         watch.end(stage);
         let lost = &plan.regions[region];
-        match spare {
-            true => self.abandon(&lost.spares, drops),
+        match is_fallback {
+            true => self.abandon(&lost.fallback_stages, drops),
             false => {
                 lost.timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
                 self.abandon(&lost.members, drops);
@@ -231,9 +231,10 @@ impl Workload for Work<'_> {
             return engine::Instead::Value(plan.nothing.clone());
         }
         // A region with an exit is left there; one of a single stage is left here.
-        let region = plan.stages[stage].home.filter(|home| plan.regions[home.region].is_one_stage());
-        let instead = region.and_then(|home| self.leave_early(stage, home.region, failure));
-        match (instead, plan.home(stage)) {
+        let region =
+            plan.stages[stage].membership.filter(|membership| plan.regions[membership.region].is_one_stage());
+        let instead = region.and_then(|membership| self.leave_early(stage, membership.region, failure));
+        match (instead, plan.membership(stage)) {
             (Some(rows), _) => engine::Instead::Value(rows),
             (None, Some(_)) => engine::Instead::Nothing,
             (None, None) => engine::Instead::Fail,
@@ -247,7 +248,7 @@ impl Workload for Work<'_> {
     }
 }
 
-/// What happens when nodes do not make it.
+/// The fallback path: the treatment of nodes that fail or are late.
 impl Work<'_> {
     /// The rows of a region, or those of its fallback.
     fn leave(&mut self, stage: usize, region: usize) -> Result<Rows, Fault> {
@@ -262,8 +263,9 @@ impl Work<'_> {
                 return Ok(rows);
             }
             if in_range(&rows, &plan.nodes[*node].ranges) {
-                let spare = stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
-                let name = spare.expect("the node that ran instead is a fallback of the region").name();
+                let is_fallback =
+                    stand_ins.iter().find(|is_fallback| matches!(is_fallback, StandIn::Node(_)));
+                let name = fallback.expect("the node that ran instead is a fallback of the region").name();
                 return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
         }
@@ -299,7 +301,7 @@ impl Work<'_> {
         instead.rows
     }
 
-    /// Whether a region's rows did not come.
+    /// True if a region has failed or timed out.
     fn has_lost(&self, region: usize) -> bool {
         let exit = self.plan.regions[region].exit;
         self.values[self.plan.stages[exit].inputs[0]].is_none()
@@ -384,7 +386,7 @@ fn compute(
     Ok(inputs.pop().flatten().expect("a chain has a node, and a node has rows"))
 }
 
-/// What a node's op promises about the rows it will hand over. Looked at in debug builds only.
+/// Checks the rows of a node against the contract of its op, in debug builds only.
 pub(crate) struct ContractCheck {
     /// The node.
     node: usize,

@@ -147,7 +147,7 @@ fn scalar(column: &Column, row: usize) -> Option<Scalar> {
     (row < column.len()).then(|| column.get(row).map(Scalar::from)).flatten()
 }
 
-/// A column a field; the place of the first key that lacks one if that is not known.
+/// One column per field, or the place of the first key with a field that was not captured.
 fn columns(
     fields: &[Field],
     found: &[Option<&CapturedKey>],

@@ -88,12 +88,12 @@ fn fates(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Optio
         let node = number(&entry.node)?;
         let carries_out = |what: &StageWork| what.nodes().is_some_and(|nodes| nodes.contains(&node));
         let stage = plan.stages.iter().position(|stage| carries_out(&stage.what));
-        let home = stage.and_then(|stage| plan.home(stage));
+        let membership = stage.and_then(|stage| plan.membership(stage));
         match entry.region.as_deref().map(number) {
             None => fates[stage?] = Some(Fate::Fail),
             Some(region) => {
                 let region = plan.regions.iter().position(|other| Some(other.node) == region)?;
-                if home == Some(RegionMembership { region, spare: true }) {
+                if membership == Some(RegionMembership { region, is_fallback: true }) {
                     fates[stage?] = Some(Fate::Fail);
                     continue;
                 }

@@ -126,7 +126,9 @@ fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
         StageWork::Chain(nodes) => (Kind::Compute, nodes.clone()),
         StageWork::Exit(region) => (Kind::Compute, vec![plan.regions[*region].node]),
         StageWork::Timer(_) => (Kind::Timer, Vec::new()),
-        StageWork::Gate { .. } | StageWork::Spare(_) | StageWork::Relay(_) => (Kind::Gate, Vec::new()),
+        StageWork::Gate { .. } | StageWork::RunFallback(_) | StageWork::PassFallback(_) => {
+            (Kind::Gate, Vec::new())
+        }
     };
     let mut after = Vec::new();
     plan.graph.inputs(number, |input, edge| {

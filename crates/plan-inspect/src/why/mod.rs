@@ -367,14 +367,14 @@ pub struct Change {
     pub param: Option<String>,
 }
 
-/// A node that brings rows, and did not bring this one.
+/// A node that adds rows to the plan, and did not add this one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UnmatchedOrigin {
     /// The node.
     pub node: String,
     /// Its op.
     pub op: String,
-    /// How many rows it brought.
+    /// The number of rows that it added.
     pub rows: usize,
     /// The lists that it read, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,16 +7,16 @@ use anabranch_rows::Rows;
 use anabranch_plan::inspect::{ObservedRead, Observer};
 use anabranch_plan::source::{Data, Lists, Reply};
 
-/// What the nodes of one request made. One entry a node of the plan; rows share their memory with the run.
+/// The rows and lists of one request: one record per node of the plan. Rows share their memory with the run.
 #[derive(Default)]
 pub(crate) struct NodeRecords(Mutex<Vec<NodeRecord>>);
 
-/// What one node made.
+/// The rows and lists of one node.
 #[derive(Clone, Default)]
 pub(super) struct NodeRecord {
     /// Its rows, if it ran.
     pub(super) rows: Option<Rows>,
-    /// The lists that it read, one a row of its input.
+    /// The lists that it read, one per row of its input.
     pub(super) lists: Option<Lists>,
 }
 

@@ -14,7 +14,7 @@ const DEEPEST: usize = 64;
 /// Something wrong with a value, unless it was told already.
 type Wrong = Option<Fault>;
 
-/// What the code put where a value belongs.
+/// The value that the code passed as an argument.
 pub(super) enum Argument<'v> {
     Expr(&'v Value),
     Pred(&'v Value),

@@ -67,7 +67,7 @@ pub(crate) enum Target {
     File(u32),
 }
 
-/// What the code did.
+/// The plan, faults and printed lines of a program that ran.
 #[derive(Deserialize)]
 pub(crate) struct ProgramOutput {
     pub(crate) faults: Vec<ProgramFault>,
@@ -84,7 +84,7 @@ pub(crate) struct Line {
     pub(crate) stack: Option<(u32, u32, u32)>,
 }
 
-/// Something wrong, as the running code knows it.
+/// A fault that the running code reported.
 #[derive(Deserialize)]
 pub(crate) struct ProgramFault {
     pub(crate) what: String,

@@ -55,7 +55,7 @@ impl Plan<'_> {
         waits.then_some(at)
     }
 
-    /// Whether a node's rows are those of its one input, also if it falls back.
+    /// True if a node's rows are those of its one input, also if it falls back.
     fn keeps_rows(&self, place: usize) -> bool {
         let Draft { op, planned, inputs, .. } = &self.drafts[place];
         let keeps = |fallback: &Fallback| !matches!(fallback, Fallback::Empty | Fallback::Node(_));
@@ -66,7 +66,7 @@ impl Plan<'_> {
             && self.document.nodes[place].guard.fallbacks.iter().all(keeps)
     }
 
-    /// Whether a node has the columns that a read is made of from its input, as they were there.
+    /// True if a node passes on, unchanged, the columns of its input that a read needs.
     fn passes(&self, place: usize, read: &Takes) -> bool {
         let Planned { takes, .. } = &self.drafts[place].planned;
         let before = &self.drafts[self.drafts[place].inputs[0]].planned.schema;

@@ -40,7 +40,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) memory: &'a StaleStore,
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
-    /// Where files that a plan names are.
+    /// The place of the files that a plan names.
     pub(crate) files: FilesFrom<'a>,
     /// How many rows are asked of nodes that compute.
     pub(crate) asking: Asking,
@@ -158,7 +158,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
 /// The fallbacks of the nodes that have some.
 type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
-/// What a plan is cut into stages from.
+/// The checked nodes of a plan, before they are grouped into stages.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
@@ -329,7 +329,7 @@ impl Builder<'_> {
         });
     }
 
-    /// What stands in for a node, now that it is known who runs for whom.
+    /// The fallbacks of a node, once the members of all regions are known.
     fn stand_ins(
         &self,
         node: &DocumentNode,

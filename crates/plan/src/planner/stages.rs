@@ -37,7 +37,7 @@ pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>)
     for stage in &mut stages {
         let Some(first) = first(&stage.what, sides) else { continue };
         stage.inputs = nodes[first].inputs.iter().map(|input| stage_of[*input]).collect();
-        stage.home = sides.home(first);
+        stage.membership = sides.membership(first);
     }
     let mut edges = edges(&nodes, &stages, sides);
     let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
@@ -81,7 +81,10 @@ fn first(what: &StageWork, sides: &ChoiceBranches) -> Option<usize> {
         StageWork::Wait(node) => Some(*node),
         StageWork::Chain(nodes) => Some(nodes[0]),
         StageWork::Exit(region) => Some(sides.regions[*region]),
-        StageWork::Gate { .. } | StageWork::Timer(_) | StageWork::Spare(_) | StageWork::Relay(_) => None,
+        StageWork::Gate { .. }
+        | StageWork::Timer(_)
+        | StageWork::RunFallback(_)
+        | StageWork::PassFallback(_) => None,
     }
 }
 
@@ -95,7 +98,7 @@ fn chains(
     let mut uses = vec![0u32; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).for_each(|input| uses[*input] += 1);
     outputs.iter().for_each(|output| uses[*output] += 1);
-    // What may be cut short or stood in for is a step of its own.
+    // A node with a timeout or a fallback is a stage of its own.
     let guarded = |node: usize| nodes[node].timeout.is_some() || stand_ins.contains_key(&node);
     let region = |node: usize| sides.regions.binary_search(&node).is_ok();
     let fits = |node: usize| {
@@ -112,7 +115,7 @@ fn chains(
                     && fits(number)
                     && fits(input)
                     && node.choice.is_none()
-                    && sides.home(input) == sides.home(number) =>
+                    && sides.membership(input) == sides.membership(number) =>
             {
                 Some(input)
             }
@@ -165,13 +168,15 @@ fn add_gates(
         let what = match (&choice.when, sides.regions.binary_search(node)) {
             _ if !gated => continue,
             (When::Holds(when), _) => StageWork::Gate { node: *node, open: *then, when: when.clone() },
-            (When::InTime, region) => StageWork::Spare(region.expect("what chooses by time is a region")),
+            (When::InTime, region) => {
+                StageWork::RunFallback(region.expect("what chooses by time is a region"))
+            }
         };
         let on = choice.on().map(|on| stage_of[nodes[*node].inputs[on]]);
         edges.extend(on.map(|on| ((on, stages.len()), Edge::Needs)));
         gates[at] = Some(stages.len());
         let inputs = on.into_iter().collect();
-        stages.push(Stage { inputs, home: sides.home(*node), ..Stage::new(what) });
+        stages.push(Stage { inputs, membership: sides.membership(*node), ..Stage::new(what) });
     }
     let closest: Vec<Option<usize>> = sides.of.iter().map(|side| sides.gated(*side)).collect();
     for (number, side) in closest.iter().enumerate() {
@@ -198,7 +203,7 @@ fn add_gates(
 fn mark_uses(stages: &mut [Stage], regions: &[Region], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
     for stage in stages.iter() {
-        let kept = stage.home.is_some_and(|home| regions[home.region].is_one_stage());
+        let kept = stage.membership.is_some_and(|membership| regions[membership.region].is_one_stage());
         stage.inputs.iter().for_each(|input| uses[*input] += 1 + u32::from(kept));
     }
     outputs.iter().for_each(|output| stages[*output].is_output = true);
@@ -221,12 +226,13 @@ fn policies(
             }
             StageWork::Chain(chain) => (None, nodes[chain[0]].timeout),
             StageWork::Timer(region) => (None, nodes[regions[*region].node].timeout),
-            StageWork::Gate { .. } | StageWork::Exit(_) | StageWork::Spare(_) | StageWork::Relay(_) => {
-                (None, None)
-            }
+            StageWork::Gate { .. }
+            | StageWork::Exit(_)
+            | StageWork::RunFallback(_)
+            | StageWork::PassFallback(_) => (None, None),
         };
         let on_error = match &stage.what {
-            _ if regions::degrades(regions, stage.home) => OnError::Fallback,
+            _ if regions::degrades(regions, stage.membership) => OnError::Fallback,
             StageWork::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
             // Without a fallback nobody has to leave time for it: only its own time ends a region.
             StageWork::Timer(_) => OnError::Isolate,
@@ -241,9 +247,10 @@ fn policies(
 fn step(nodes: &[PlanNode], stage: &Stage) -> StepKind {
     match &stage.what {
         StageWork::Wait(_) | StageWork::Timer(_) => StepKind::Auto,
-        StageWork::Gate { .. } | StageWork::Exit(_) | StageWork::Spare(_) | StageWork::Relay(_) => {
-            StepKind::Inline
-        }
+        StageWork::Gate { .. }
+        | StageWork::Exit(_)
+        | StageWork::RunFallback(_)
+        | StageWork::PassFallback(_) => StepKind::Inline,
         StageWork::Chain(chain) => match nodes[chain[0]].op.spec().mark {
             Mark::Expensive => StepKind::Pool,
             // A chain is trivial if all of it is.
