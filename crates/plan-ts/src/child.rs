@@ -94,7 +94,7 @@ fn converse(
         match frames::read(read)? {
             WorkerMessage::Made(made) => return Ok(made),
             WorkerMessage::Import { from, specifier } => {
-                frames::write(write, &files.import(from, &specifier))?
+                frames::write(write, &files.import(from, &specifier))?;
             }
         }
     }

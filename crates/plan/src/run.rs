@@ -263,8 +263,7 @@ impl Work<'_> {
                 return Ok(rows);
             }
             if in_range(&rows, &plan.nodes[*node].ranges) {
-                let is_fallback =
-                    stand_ins.iter().find(|is_fallback| matches!(is_fallback, StandIn::Node(_)));
+                let fallback = stand_ins.iter().find(|stand_in| matches!(stand_in, StandIn::Node(_)));
                 let name = fallback.expect("the node that ran instead is a fallback of the region").name();
                 return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
