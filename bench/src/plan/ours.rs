@@ -71,7 +71,8 @@ pub(super) fn scores(answer: &Answer) -> impl Iterator<Item = (i64, f64)> + '_ {
     answer.outputs.iter().flat_map(|rows| {
         let scores = rows.batch().column(Key(SCORE)).and_then(|column| column.as_float());
         let scores = scores.expect("the plan writes scores").values();
-        rows.iter().zip(rows.ids()).map(|(row, id)| (id, scores[row]))
+        let ids = rows.batch().ids();
+        rows.iter().map(|row| (ids[row], scores[row]))
     })
 }
 

@@ -10,7 +10,7 @@ use anabranch_engine::{Dag, Graph as _, NodeId};
 use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::Request;
-use anabranch_plan::inspect::{Compiled, Inspected, Inspection, What};
+use anabranch_plan::inspect::{Compiled, Inspected, Inspection, StageWork};
 use anabranch_plan::{Plan, RunOptions};
 
 /// How many events are kept for each stage: one that waits for a limit and travels to a pool has five.
@@ -62,7 +62,7 @@ pub async fn run_traced(
 /// these do, and nobody waited for them.
 fn without_timers(plan: &Compiled, items: impl Iterator<Item = ListenerItem>) -> (Dag, Vec<ListenerItem>) {
     // Timers have the highest numbers of all stages.
-    let timer = plan.stages.iter().position(|stage| matches!(stage.what, What::Timer(_)));
+    let timer = plan.stages.iter().position(|stage| matches!(stage.what, StageWork::Timer(_)));
     let count = timer.unwrap_or(plan.stages.len()) as u32;
     let mut edges = Vec::new();
     for node in (0..count).map(NodeId) {
@@ -87,7 +87,7 @@ impl Trace {
         &self.timeline
     }
 
-    /// What people call a stage.
+    /// The name of a stage in messages.
     pub fn name(&self, stage: NodeId) -> String {
         self.names[stage.index()].clone()
     }

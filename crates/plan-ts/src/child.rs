@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::frames::{self, Told};
-use crate::job::{Files, Job, Made};
+use crate::frames::{self, WorkerMessage};
+use crate::job::{Files, Job, JobOutput};
 
 /// The most files that a child may ask for.
 const MAX_IMPORTS: usize = 10_000;
@@ -50,7 +50,7 @@ pub(crate) enum Trouble {
 
 impl Worker {
     /// Has a process do a job.
-    pub(crate) fn make(&self, job: &Job, files: &mut dyn Files) -> Result<Made, Trouble> {
+    pub(crate) fn make(&self, job: &Job, files: &mut dyn Files) -> Result<JobOutput, Trouble> {
         let started = |cause| Trouble::Start { program: self.program.display().to_string(), cause };
         let mut child = self.start().map_err(started)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -79,7 +79,11 @@ impl Worker {
 }
 
 /// Tells the job, and answers questions until there is an answer.
-fn converse(pipes: &mut (ChildStdin, ChildStdout), job: &Job, files: &mut dyn Files) -> Result<Made, Error> {
+fn converse(
+    pipes: &mut (ChildStdin, ChildStdout),
+    job: &Job,
+    files: &mut dyn Files,
+) -> Result<JobOutput, Error> {
     let (write, read) = pipes;
     match frames::write(write, job) {
         // What it says counts, even if it does not listen.
@@ -88,8 +92,10 @@ fn converse(pipes: &mut (ChildStdin, ChildStdout), job: &Job, files: &mut dyn Fi
     }
     for _ in 0..MAX_IMPORTS {
         match frames::read(read)? {
-            Told::Made(made) => return Ok(made),
-            Told::Import { from, specifier } => frames::write(write, &files.import(from, &specifier))?,
+            WorkerMessage::Made(made) => return Ok(made),
+            WorkerMessage::Import { from, specifier } => {
+                frames::write(write, &files.import(from, &specifier))?;
+            }
         }
     }
     Err(Error::new(ErrorKind::InvalidData, "it asks for files without end"))
@@ -215,10 +221,10 @@ mod tests {
             ],
         );
         let made = "printf '\\056\\000\\000\\000{\"Made\":{\"faults\":[],\"sites\":[],\"printed\":[]}}'";
-        check(made, expect![[r#"Made { faults: [], plan: None, sites: [], printed: [] }"#]]);
+        check(made, expect![[r#"JobOutput { faults: [], plan: None, sites: [], printed: [] }"#]]);
         check(
             &format!("{made}; exec /bin/sleep 100000"),
-            expect![[r#"Made { faults: [], plan: None, sites: [], printed: [] }"#]],
+            expect![[r#"JobOutput { faults: [], plan: None, sites: [], printed: [] }"#]],
         );
     }
 

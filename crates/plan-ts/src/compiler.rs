@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::assemble::{Places, assemble, in_typescript, wrong_kinds};
 use crate::child::Worker;
-use crate::job::{At, EndpointName, Fault, Job, Made};
+use crate::job::{At, EndpointName, Fault, Job, JobOutput};
 use crate::make::make;
 use crate::sources::{ENDING, SourceFile, Sources, look};
 use crate::surface;
@@ -112,7 +112,7 @@ fn job(engine: &Engine, sources: &Sources) -> Job {
 }
 
 /// Makes plan JSON of what the code described, and checks it as all plan JSON is checked.
-fn check(engine: &Engine, file: &Path, sources: &Sources, made: &Made) -> Result<Built, Problems> {
+fn check(engine: &Engine, file: &Path, sources: &Sources, made: &JobOutput) -> Result<Built, Problems> {
     let (ops, registries) = (&engine.ops().and_builtin(), &**engine.registries());
     let mut problems = Problems::default();
     let mut faults = made.faults.clone();
@@ -169,7 +169,7 @@ fn tell(sources: &Sources, faults: &[Fault], problems: &mut Problems) {
 }
 
 /// A plan is called as its file is, so that it can be found.
-fn misnamed(file: &Path, made: &Made, json: &Map<String, Value>) -> Option<Fault> {
+fn misnamed(file: &Path, made: &JobOutput, json: &Map<String, Value>) -> Option<Fault> {
     let name = json.get("plan_name")?.as_str()?;
     let file = file.file_name()?.to_string_lossy();
     let stem = file.strip_suffix(ENDING).unwrap_or(&file);

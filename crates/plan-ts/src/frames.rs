@@ -5,21 +5,21 @@ use std::io::{Error, ErrorKind, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Imported, Made};
+use crate::job::{Imported, JobOutput};
 
 /// The longest frame.
 const LONGEST: usize = 32 << 20;
 
-/// What the child says: questions, and the answer in the end.
+/// A message of the worker process to its parent: requests for files, then the output.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Told {
-    /// It wants a file; the parent answers with an [`Imported`].
+pub(crate) enum WorkerMessage {
+    /// A request for a file; the parent answers with an [`Imported`].
     Import { from: u32, specifier: String },
-    /// What came of the job.
-    Made(Made),
+    /// The output of the job.
+    Made(JobOutput),
 }
 
-/// What the parent says after the job.
+/// The parent's reply to a request for a file.
 pub(crate) type Answer = Imported;
 
 /// Writes a frame; one that is too long is an error and nothing is written.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anabranch_plan::op::Ops;
 use serde_json::Value;
 
-use crate::job::{At, EndpointName, Files, Imported, Job, Made};
+use crate::job::{At, EndpointName, Files, Imported, Job, JobOutput};
 use crate::make::make;
 use crate::surface;
 
@@ -37,7 +37,7 @@ pub fn any(text: &str) {
 }
 
 /// Every number in a plan is one of a node or a site.
-fn references(made: &Made) {
+fn references(made: &JobOutput) {
     let Some(plan) = &made.plan else { return };
     assert!(
         !plan.outputs.is_empty() || !made.faults.is_empty(),

@@ -85,12 +85,12 @@ pub(crate) struct Site {
     pub(crate) options: Vec<(String, At, At)>,
 }
 
-/// What came of a job.
+/// The output of a job: the plan, or the faults of its sources.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct JobOutput {
     pub(crate) faults: Vec<Fault>,
     /// The plan, unless the code did not get so far.
-    pub(crate) plan: Option<MadePlan>,
+    pub(crate) plan: Option<PlanRecord>,
     pub(crate) sites: Vec<Site>,
     /// The lines that the code printed, and where.
     pub(crate) printed: Vec<(Option<At>, String)>,
@@ -113,12 +113,12 @@ pub(crate) struct Fault {
 /// - `{"$": "endpoint", "id": ..}`, `{"$": "node", "node": number}`.
 /// - `{"$": "bad"}`: something that a fault was told about.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MadePlan {
+pub(crate) struct PlanRecord {
     /// What `definePlan` was given, but for `build`.
     pub(crate) options: Value,
     /// The call of `definePlan`.
     pub(crate) site: Option<u32>,
-    pub(crate) nodes: Vec<MadeNode>,
+    pub(crate) nodes: Vec<NodeRecord>,
     /// The nodes whose rows are the answer, and the names of those that have one.
     pub(crate) outputs: Vec<(u32, Option<String>)>,
     /// Capabilities that the plan requires, their payloads, and the calls that say so.
@@ -127,7 +127,7 @@ pub(crate) struct MadePlan {
 
 /// A call of an op.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MadeNode {
+pub(crate) struct NodeRecord {
     pub(crate) op: String,
     pub(crate) inputs: Vec<u32>,
     pub(crate) options: Value,

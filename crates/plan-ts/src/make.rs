@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::job::{At, Fault, Files, Imported, Job, Made, Site};
-use crate::sandbox::{self, Program, Recorded, Said, Target};
+use crate::job::{At, Fault, Files, Imported, Job, JobOutput, Site};
+use crate::sandbox::{self, Program, ProgramFault, ProgramOutput, Target};
 use crate::surface::{PACKAGES, TYPES};
 use crate::syntax::{self, Import, Scan, Unit};
 
@@ -11,20 +11,20 @@ use crate::syntax::{self, Import, Scan, Unit};
 const MAX_FILES: usize = 200;
 
 /// Does a job, here and now. What comes of code that nobody has looked at belongs into a process of its own.
-pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
-    let mut found = Found::default();
+pub(crate) fn make(job: &Job, files: &mut dyn Files) -> JobOutput {
+    let mut found = PlanFiles::default();
     found.find(job, files);
     let mut sites = Vec::new();
     let units = match found.rewrite(job, &mut sites) {
         Ok(units) if found.faults.is_empty() => units,
         other => {
             let faults = [found.faults, other.err().unwrap_or_default()].concat();
-            return Made { faults, ..Made::default() };
+            return JobOutput { faults, ..JobOutput::default() };
         }
     };
     let modules = units.iter().map(|(number, unit)| (*number, unit.code.clone())).collect();
     let recorded = sandbox::run(job, Program { modules, imports: found.targets.clone() });
-    let Recorded { faults, plan, printed } = recorded;
+    let ProgramOutput { faults, plan, printed } = recorded;
     let faults = faults.into_iter().map(|said| found.place(said, &units, &sites)).collect();
     let printed = printed.into_iter().map(|line| {
         let at = line.stack.and_then(|(file, row, column)| {
@@ -33,12 +33,12 @@ pub(crate) fn make(job: &Job, files: &mut dyn Files) -> Made {
         });
         (at, line.text)
     });
-    Made { faults, plan, sites, printed: printed.collect() }
+    JobOutput { faults, plan, sites, printed: printed.collect() }
 }
 
 /// The files that a plan is made of, by number.
 #[derive(Default)]
-struct Found {
+struct PlanFiles {
     sources: BTreeMap<u32, Source>,
     targets: BTreeMap<(u32, String), Target>,
     faults: Vec<Fault>,
@@ -50,7 +50,7 @@ struct Source {
     scan: Scan,
 }
 
-impl Found {
+impl PlanFiles {
     /// Finds all files, beginning with the first, and notes what is wrong with them.
     fn find(&mut self, job: &Job, files: &mut dyn Files) {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
@@ -140,7 +140,7 @@ impl Found {
     }
 
     /// A fault of the running code, with its place in the sources.
-    fn place(&self, said: Said, units: &BTreeMap<u32, Unit>, sites: &[Site]) -> Fault {
+    fn place(&self, said: ProgramFault, units: &BTreeMap<u32, Unit>, sites: &[Site]) -> Fault {
         let option = |site: &Site| {
             let (_, _, value) = site.options.iter().find(|(name, ..)| Some(name) == said.option.as_ref())?;
             Some(*value)

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::frames::{self, Answer, Told};
-use crate::job::{Fault, Files, Imported, Job, Made};
+use crate::frames::{self, Answer, WorkerMessage};
+use crate::job::{Fault, Files, Imported, Job, JobOutput};
 use crate::make::make;
 
 /// The parser descends into whatever the sources nest.
@@ -61,10 +61,13 @@ fn answer(job: &Job, stdin: &mut Stdin, stdout: &mut Stdout) -> Result<(), Error
     let Parent { write, broken, .. } = parent;
     match broken {
         Some(error) => Err(error),
-        None => match frames::write(write, &Told::Made(made)) {
+        None => match frames::write(write, &WorkerMessage::Made(made)) {
             Err(error) if error.kind() == ErrorKind::FileTooLarge => {
                 let fault = Fault::maybe(None, "the plan is larger than a plan can be");
-                frames::write(write, &Told::Made(Made { faults: vec![fault], ..Made::default() }))
+                frames::write(
+                    write,
+                    &WorkerMessage::Made(JobOutput { faults: vec![fault], ..JobOutput::default() }),
+                )
             }
             written => written,
         },
@@ -80,7 +83,7 @@ struct Parent<'p> {
 
 impl Files for Parent<'_> {
     fn import(&mut self, from: u32, specifier: &str) -> Imported {
-        let question = Told::Import { from, specifier: specifier.to_owned() };
+        let question = WorkerMessage::Import { from, specifier: specifier.to_owned() };
         let answer = frames::write(self.write, &question).and_then(|()| frames::read::<Answer>(self.read));
         answer.unwrap_or_else(|error| {
             self.broken = Some(error);

@@ -75,13 +75,7 @@ pub struct Candidate<'a> {
 impl Candidate<'_> {
     /// The value of a column, unless it is null or not there.
     pub fn get(&self, key: Key) -> Option<Scalar> {
-        let column = self.rows.batch().column(key).filter(|column| !column.is_null(self.row))?;
-        Some(match column {
-            Column::Int(values) => Scalar::Int(values.value(self.row)),
-            Column::Float(values) => Scalar::Float(values.value(self.row)),
-            Column::Bool(values) => Scalar::Bool(values.value(self.row)),
-            Column::Text(text) => Scalar::Text(text.get(self.row)?.into()),
-        })
+        self.rows.batch().column(key)?.get(self.row).map(Scalar::from)
     }
 }
 

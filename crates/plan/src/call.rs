@@ -48,7 +48,7 @@ pub(crate) enum Answers {
     /// The recording of a request that is replayed.
     Recorded {
         recording: Arc<dyn Recording>,
-        /// Whether the recorded read was answered from memory.
+        /// True if the recorded read was a cache hit in the stale store.
         stale: bool,
     },
 }

@@ -19,7 +19,7 @@ use crate::value::Scalar;
 pub struct Compiled {
     pub name: String,
     pub registries: Arc<Registries>,
-    /// What runs, inputs first.
+    /// The stages of the engine's graph, inputs first.
     pub nodes: Vec<PlanNode>,
     /// How it runs: the nodes of the engine's graph.
     pub stages: Vec<Stage>,
@@ -31,23 +31,23 @@ pub struct Compiled {
     pub output_names: Arc<[String]>,
     /// How many tables of shared reads a request needs.
     pub shared_reads: usize,
-    /// What a stage without rows of its own hands over.
+    /// The empty rows that a stage without rows of its own hands over.
     pub nothing: Rows,
     /// Nodes that no output needs, and their ops.
     pub dead: Vec<(String, String)>,
-    /// What must be done in time as a whole.
+    /// The regions: stages that succeed or fall back as a whole.
     pub regions: Vec<Region>,
-    /// Whether anything can stand in for some node.
+    /// True if a node has a fallback.
     pub degrades: bool,
     /// How long a request that brings no deadline may take.
     pub deadline: Option<Duration>,
     /// How long its stages took lately.
     pub(crate) times: Times,
-    /// What it was made from, besides the registries.
+    /// The sources of the plan, besides the registries.
     pub origin: Origin,
 }
 
-/// What a plan was made from. Kept for captures: the files may have changed since.
+/// The sources of a plan. They are kept for captures, because the files may have changed since.
 #[derive(Default)]
 pub struct Origin {
     /// The plan file.
@@ -79,13 +79,13 @@ pub struct PlanNode {
     pub ranges: Vec<Range>,
     /// Its rows without the columns that it reads, if they are known beforehand.
     pub bare: Option<fn(&Call) -> Rows>,
-    /// Whether its rows are those of its first input.
+    /// True if its rows are those of its first input.
     pub passes: bool,
     /// The columns that these lack, or that it makes anew.
     pub made: Vec<MadeColumn>,
-    /// Whether it was added behind the one node that it is the region of.
+    /// True for a region that the planner added for one node.
     pub alone: bool,
-    /// Whether it reads for the node of the same id, with rows that are there before those of that node.
+    /// True if it reads early for the node of the same id: its rows are there before those of that node.
     pub early: bool,
     /// The facts that no request needs.
     pub about: About,
@@ -117,18 +117,18 @@ pub struct About {
 pub struct MadeColumn {
     pub key: Key,
     pub kind: Kind,
-    /// Whether it is made of the one of the same key that the rows had.
+    /// True if it is computed from the input's column of the same key.
     pub of_itself: bool,
 }
 
-/// What stands in for the rows of a node.
+/// A fallback: the rows that replace those of a node.
 #[derive(Clone)]
 pub enum StandIn {
     /// These, which are none.
     Empty(Rows),
     /// Those that it was given, with these constants or nulls as columns.
     Fill {
-        /// What people call it.
+        /// Its name in plans.
         word: &'static str,
         columns: Vec<(Key, Kind, Option<Scalar>)>,
     },
@@ -164,82 +164,93 @@ pub struct Region {
     /// The stages that run for it alone, those of regions within it included.
     pub members: Vec<usize>,
     /// The stages that run only as its fallback.
-    pub spares: Vec<usize>,
+    pub fallback_stages: Vec<usize>,
     /// The input of the exit, by place, whose rows the region was given, if there is one.
     pub given: Option<usize>,
     /// The region around it.
-    pub home: Option<Home>,
+    pub membership: Option<RegionMembership>,
 }
 
 impl Region {
-    /// Whether it is one stage and has no exit of its own.
+    /// True for a region of one stage, which has no exit of its own.
     pub fn is_one_stage(&self) -> bool {
         self.timer.is_none()
     }
 }
 
-/// The region that a stage belongs to.
+/// The region of a stage, and the stage's part in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct RegionMembership {
     pub region: usize,
-    /// Whether it runs only to stand in for it.
-    pub spare: bool,
+    /// True if the stage runs only as a fallback of the region.
+    pub is_fallback: bool,
 }
 
 /// One node of the engine's graph.
 pub struct Stage {
-    pub what: What,
+    pub what: StageWork,
     /// The stages whose rows it takes, in the order of the node's inputs.
     pub inputs: Vec<usize>,
-    /// Whether its rows are handed over, not shared: one stage takes them, once, and they are no output.
+    /// True if its rows are moved, not shared: one stage takes them, once, and they are not an output.
     pub given_away: bool,
-    /// Whether its rows are, or are part of, the answer.
+    /// True if its rows are part of the answer.
     pub is_output: bool,
     /// The region it belongs to; the closest.
-    pub home: Option<Home>,
+    pub membership: Option<RegionMembership>,
     /// The region whose rows these are.
     pub completes: Option<usize>,
 }
 
-/// What a stage does.
-pub enum What {
+/// The work of a stage.
+pub enum StageWork {
     /// Waits: one node.
     Wait(usize),
     /// Computes: these nodes, each taking the rows of the one before it.
     Chain(Vec<usize>),
-    /// Lets what hangs on one side of an `if` run, or not.
+    /// Runs or skips the stages of one branch of an `if`.
     Gate {
         /// The `if`.
         node: usize,
-        /// What its condition must come out as.
+        /// The value of the condition that opens it.
         open: bool,
         /// The condition; the stage whose first row it reads, if it reads one, is the gate's only input.
         when: Condition,
     },
-    /// Goes on with the rows of a region, or what stands in for them.
+    /// Hands over the rows of a region, or those of its fallback.
     Exit(usize),
-    /// Watches the time of a region.
+    /// Ends with an error when the timeout of a region passes.
     Timer(usize),
-    /// Lets what stands in for a region run, or not.
-    Spare(usize),
-    /// Hands over what stands in for a region and runs anyway.
-    Relay(usize),
+    /// Runs or skips the stages of a region's fallback.
+    RunFallback(usize),
+    /// Hands over the rows of a fallback node that runs in any case.
+    PassFallback(usize),
 }
 
-impl What {
-    /// The nodes that it carries out.
+impl StageWork {
+    /// The nodes that the stage runs.
     pub fn nodes(&self) -> Option<&[usize]> {
         match self {
-            What::Wait(node) => Some(std::slice::from_ref(node)),
-            What::Chain(nodes) => Some(nodes),
-            What::Gate { .. } | What::Exit(_) | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
+            StageWork::Wait(node) => Some(std::slice::from_ref(node)),
+            StageWork::Chain(nodes) => Some(nodes),
+            StageWork::Gate { .. }
+            | StageWork::Exit(_)
+            | StageWork::Timer(_)
+            | StageWork::RunFallback(_)
+            | StageWork::PassFallback(_) => None,
         }
     }
 }
 
 impl Stage {
-    pub(crate) fn new(what: What) -> Stage {
-        Stage { what, inputs: Vec::new(), given_away: false, is_output: false, home: None, completes: None }
+    pub(crate) fn new(what: StageWork) -> Stage {
+        Stage {
+            what,
+            inputs: Vec::new(),
+            given_away: false,
+            is_output: false,
+            membership: None,
+            completes: None,
+        }
     }
 }
 
@@ -261,30 +272,31 @@ impl Compiled {
     /// The node that a stage is, or begins with.
     pub fn first_node(&self, stage: usize) -> usize {
         match &self.stages[stage].what {
-            What::Wait(node) | What::Gate { node, .. } => *node,
-            What::Chain(nodes) => nodes[0],
-            What::Exit(region) | What::Timer(region) | What::Spare(region) | What::Relay(region) => {
-                self.regions[*region].node
-            }
+            StageWork::Wait(node) | StageWork::Gate { node, .. } => *node,
+            StageWork::Chain(nodes) => nodes[0],
+            StageWork::Exit(region)
+            | StageWork::Timer(region)
+            | StageWork::RunFallback(region)
+            | StageWork::PassFallback(region) => self.regions[*region].node,
         }
     }
 
     /// The region that is lost when a stage is: the closest one that has more than this stage.
-    pub fn home(&self, stage: usize) -> Option<Home> {
-        let home = self.stages[stage].home?;
-        let region = &self.regions[home.region];
-        if region.is_one_stage() { region.home } else { Some(home) }
+    pub fn membership(&self, stage: usize) -> Option<RegionMembership> {
+        let membership = self.stages[stage].membership?;
+        let region = &self.regions[membership.region];
+        if region.is_one_stage() { region.membership } else { Some(membership) }
     }
 
     /// The node whose rows are the stage's, if it has any.
     pub fn last_node(&self, stage: usize) -> Option<usize> {
         match &self.stages[stage].what {
-            What::Exit(region) => Some(self.regions[*region].node),
+            StageWork::Exit(region) => Some(self.regions[*region].node),
             what => what.nodes()?.last().copied(),
         }
     }
 
-    /// What people call a stage.
+    /// The name of a stage in messages.
     pub fn stage_name(&self, stage: NodeId) -> String {
         let ids = |nodes: &[usize]| {
             let ids: Vec<&str> = nodes.iter().map(|node| self.nodes[*node].id.as_str()).collect();
@@ -295,25 +307,25 @@ impl Compiled {
             ops.join(" > ")
         };
         match &self.stages[stage.index()].what {
-            What::Wait(node) if self.nodes[*node].early => {
+            StageWork::Wait(node) if self.nodes[*node].early => {
                 format!("{}, read early ({})", ids(&[*node]), ops(&[*node]))
             }
-            What::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
-            What::Chain(nodes) if nodes.len() > 3 => {
+            StageWork::Wait(node) => format!("{} ({})", ids(&[*node]), ops(&[*node])),
+            StageWork::Chain(nodes) if nodes.len() > 3 => {
                 let ends = [nodes[0], nodes[nodes.len() - 1]];
                 let [first, last] = ends.map(|node| self.nodes[node].id.as_str());
                 format!("{first} > … > {last} ({} nodes)", nodes.len())
             }
-            What::Chain(nodes) => format!("{} ({})", ids(nodes), ops(nodes)),
-            What::Gate { node, open, .. } => {
+            StageWork::Chain(nodes) => format!("{} ({})", ids(nodes), ops(nodes)),
+            StageWork::Gate { node, open, .. } => {
                 format!("{} of {}", if *open { "then" } else { "else" }, ids(&[*node]))
             }
-            What::Exit(region) => {
+            StageWork::Exit(region) => {
                 let node = self.regions[*region].node;
                 format!("{} ({})", ids(&[node]), ops(&[node]))
             }
-            What::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
-            What::Spare(region) | What::Relay(region) => {
+            StageWork::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
+            StageWork::RunFallback(region) | StageWork::PassFallback(region) => {
                 format!("instead of {}", ids(&[self.regions[*region].node]))
             }
         }

@@ -14,7 +14,7 @@ use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
 use anabranch_engine::options::Reserve;
 use anabranch_text::{Problem, Problems};
 
-use crate::admission::Door;
+use crate::admission::PlanAdmission;
 use crate::answer::{Answer, RequestId, Stats};
 use crate::bounds::Budget;
 use crate::call::{Answers, Call};
@@ -34,11 +34,11 @@ use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
 /// of all on a busy machine.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// What an engine is made of.
+/// The configuration of an engine.
 pub struct Config {
     /// Keys, parameters, endpoints, rules.
     pub registries: Registries,
-    /// Where rows come from: one an endpoint of the registries, in their order.
+    /// The sources of rows: one per endpoint of the registries, in their order.
     pub sources: Vec<Arc<dyn Source>>,
     /// The kinds of node.
     pub ops: Ops,
@@ -48,9 +48,9 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     /// Threads, inline threshold, how many runs.
     pub runs: engine::Config,
-    /// Whether requests are refused that would miss their deadline under the load there is.
+    /// True to refuse requests that would miss their deadline under the present load.
     pub admission: bool,
-    /// What generated request ids start from; random unless a test sets it.
+    /// The seed of generated request ids; random unless a test sets it.
     pub seed: u64,
     /// The bytes of replies that are remembered for fallbacks to stale values, by all plans together.
     pub stale_bytes: usize,
@@ -59,8 +59,8 @@ pub struct Config {
 /// The bytes of remembered replies, if nothing else is said.
 const STALE_BYTES: usize = 64 << 20;
 
-/// How many plans are counted by name; beyond that those nobody holds any more are forgotten, and new ones not counted.
-const MAX_DOORS: usize = 4096;
+/// The most plans that are counted by name. Beyond it, plans without a holder are evicted and new ones are not counted.
+const MAX_ADMISSIONS: usize = 4096;
 
 /// Loads plans and runs them. A handle: clones share everything.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ struct Inner {
     limit_of: Vec<Option<LimitKey>>,
     admission: bool,
     /// The ways into plans, by name.
-    doors: Mutex<BTreeMap<String, Arc<Door>>>,
+    admissions: Mutex<BTreeMap<String, Arc<PlanAdmission>>>,
     /// One an endpoint that hedges.
     hedges: Vec<Option<Arc<Hedging>>>,
     /// Plans of the folder, once loaded.
@@ -94,11 +94,11 @@ struct Inner {
 pub struct Plan {
     pub(crate) compiled: Arc<Compiled>,
     engine: Engine,
-    door: Arc<Door>,
+    admission: Arc<PlanAdmission>,
     warnings: Arc<[Problem]>,
 }
 
-/// What one request is allowed.
+/// The options of one request.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// When it must be answered; if not given, the plan's own deadline holds.
@@ -190,7 +190,7 @@ impl Engine {
             limits,
             limit_of,
             admission,
-            doors: Mutex::default(),
+            admissions: Mutex::default(),
             hedges,
             plans: Mutex::default(),
             seed,
@@ -237,8 +237,8 @@ impl Engine {
     pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
         let (compiled, warnings) = self.compiled(text, files, Asking::Wanted)?;
         let (compiled, warnings) = (Arc::new(compiled), warnings.into());
-        let door = self.door(&compiled.name);
-        Ok(Plan { compiled, engine: self.clone(), door, warnings })
+        let admission = self.admission(&compiled.name);
+        Ok(Plan { compiled, engine: self.clone(), admission, warnings })
     }
 
     pub(crate) fn compiled(
@@ -280,12 +280,12 @@ impl Engine {
         self.0.folder.as_deref()
     }
 
-    /// What runs the plans: its clock, its events, its way to come to rest.
+    /// The engine that runs the plans: its clock, its events, its shutdown.
     pub fn runs(&self) -> &engine::Engine {
         &self.0.runs
     }
 
-    /// What hedges came to so far, for each endpoint that has them, by its name.
+    /// The hedge counts so far, for each endpoint with hedges, by its name.
     pub fn hedges(&self) -> Vec<(String, HedgeCounts)> {
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.hedges);
         let counts = endpoints
@@ -298,28 +298,28 @@ impl Engine {
         self.0.inline_threshold
     }
 
-    /// What became of requests so far, by plan.
+    /// The request outcomes so far, by plan.
     pub fn metrics(&self) -> PlanMetrics {
-        let doors = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        let plans = doors.iter().map(|(name, door)| door.counts.of_plan(name)).collect();
+        let admissions = self.0.admissions.lock().unwrap_or_else(PoisonError::into_inner);
+        let plans = admissions.iter().map(|(name, admission)| admission.counts.of_plan(name)).collect();
         PlanMetrics { plans, hedges: self.hedges() }
     }
 
     /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.
-    fn door(&self, name: &str) -> Arc<Door> {
+    fn admission(&self, name: &str) -> Arc<PlanAdmission> {
         let inner = &*self.0;
-        let mut doors = inner.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(door) = doors.get(name) {
-            return Arc::clone(door);
+        let mut admissions = inner.admissions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(admission) = admissions.get(name) {
+            return Arc::clone(admission);
         }
-        let door = Arc::new(Door::new(inner.admission.then(|| inner.runs.clock().now())));
-        if doors.len() >= MAX_DOORS {
-            doors.retain(|_, door| Arc::strong_count(door) > 1);
+        let admission = Arc::new(PlanAdmission::new(inner.admission.then(|| inner.runs.clock().now())));
+        if admissions.len() >= MAX_ADMISSIONS {
+            admissions.retain(|_, admission| Arc::strong_count(admission) > 1);
         }
-        if doors.len() < MAX_DOORS {
-            doors.insert(name.to_owned(), Arc::clone(&door));
+        if admissions.len() < MAX_ADMISSIONS {
+            admissions.insert(name.to_owned(), Arc::clone(&admission));
         }
-        door
+        admission
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Plan>> {
@@ -344,7 +344,7 @@ impl Plan {
         &self.compiled.name
     }
 
-    /// What is odd about it.
+    /// The warnings of its compilation.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }
@@ -391,8 +391,8 @@ impl Plan {
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
-        let pass = match self.door.enter(deadline, &**clock) {
-            Ok(pass) => pass,
+        let admitted = match self.admission.enter(deadline, &**clock) {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 return Inspected { answer: Err(refused), failed_ledger: Vec::new(), run: None };
             }
@@ -434,7 +434,7 @@ impl Plan {
             Ok(_) => (Ok(self.answer(request_id, work, &call)), Vec::new()),
             Err(error) => (Err(error), work.into_ledger()),
         };
-        pass.end(&answer);
+        admitted.end(&answer);
         Inspected { answer, failed_ledger, run }
     }
 

@@ -12,7 +12,7 @@ use anabranch_engine::{Failure, NodeId, Stopped};
 use anabranch_text::{Problem, Problems};
 
 use crate::bounds::OverBudget;
-use crate::compiled::{Compiled, What};
+use crate::compiled::{Compiled, StageWork};
 use crate::expr;
 use crate::run::Fault;
 use crate::source;
@@ -105,7 +105,7 @@ impl Error {
 
     /// The end of a run, with stages told as the nodes they are.
     pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
-        let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, What::Timer(_));
+        let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, StageWork::Timer(_));
         let names = |late: Vec<NodeId>| {
             late.into_iter().filter(is_node).map(|stage| plan.stage_name(stage)).collect()
         };

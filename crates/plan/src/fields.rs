@@ -187,10 +187,10 @@ pub(crate) mod asked {
     use std::cell::RefCell;
     use std::collections::{BTreeMap, BTreeSet};
 
-    type Asked = BTreeMap<String, BTreeSet<&'static str>>;
+    type RequestedFields = BTreeMap<String, BTreeSet<&'static str>>;
 
     thread_local! {
-        static ASKED: RefCell<Asked> = const { RefCell::new(Asked::new()) };
+        static ASKED: RefCell<RequestedFields> = const { RefCell::new(RequestedFields::new()) };
     }
 
     pub(super) fn note(place: &str, names: &[&'static str]) {
@@ -198,7 +198,7 @@ pub(crate) mod asked {
     }
 
     /// The names asked for on this thread since the last call, by place.
-    pub(crate) fn take() -> Asked {
+    pub(crate) fn take() -> RequestedFields {
         ASKED.take()
     }
 }

@@ -13,7 +13,7 @@ use anabranch_engine::event::RunId;
 use anabranch_rows::Rows;
 
 pub use crate::compiled::{
-    About, Compiled, Home, MadeColumn, Origin, PlanNode, Region, Stage, StandIn, What, short,
+    About, Compiled, MadeColumn, Origin, PlanNode, Region, RegionMembership, Stage, StageWork, StandIn, short,
 };
 pub use crate::op::NamedFile;
 
@@ -65,7 +65,7 @@ pub struct ReadRequest<'a> {
     pub keys: &'a Keys,
     /// The request.
     pub call: &'a Call,
-    /// Whether the node falls back to stale values.
+    /// True if the node falls back to stale values.
     pub stale: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct LedgerEntry {
     pub region: Option<String>,
     /// Why.
     pub reason: Reason,
-    /// What it said, for an error.
+    /// The message, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The fallback that stands for its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id; `null` where
@@ -58,7 +58,7 @@ impl LedgerEntry {
         }
     }
 
-    /// Whether other rows stand for those of the node; otherwise just some of its values are missing.
+    /// True if other rows replace those of the node; otherwise only some of its values are missing.
     pub fn replaces_rows(&self) -> bool {
         self.reason != Reason::Malformed
     }

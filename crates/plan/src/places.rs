@@ -15,7 +15,7 @@ pub(crate) struct SourceText<'a> {
 }
 
 /// Where a place leads to: the part found last, and what is left of the place.
-struct Found<'a> {
+struct NodePlace<'a> {
     node: &'a Node,
     at: Range<usize>,
 }
@@ -48,7 +48,7 @@ impl<'a> SourceText<'a> {
 
     /// The bytes of the deepest part that a place names; none if it names nothing here.
     fn find(&self, place: &str) -> Option<Range<usize>> {
-        let mut found: Option<Found<'_>> = None;
+        let mut found: Option<NodePlace<'_>> = None;
         for segment in segments(place) {
             let from = found.as_ref().map_or(&self.root, |found| found.node);
             let Some(next) = self.step(from, segment) else { break };
@@ -58,7 +58,7 @@ impl<'a> SourceText<'a> {
     }
 
     /// What a segment of a place leads to: ``node `a` (op)``, ``key `price` ``, `key 3`, or a path.
-    fn step<'n>(&'n self, from: &'n Node, segment: &str) -> Option<Found<'n>> {
+    fn step<'n>(&'n self, from: &'n Node, segment: &str) -> Option<NodePlace<'n>> {
         let table = table(from)?;
         if let Some((word, rest)) = segment.split_once(' ') {
             let list = if word == "node" { "nodes" } else { word };
@@ -66,8 +66,8 @@ impl<'a> SourceText<'a> {
                 let number = rest.parse().ok().and_then(|number: usize| items.get(number.checked_sub(1)?));
                 let named = || items.iter().find_map(|item| Some((item, name_of(item, rest)?)));
                 return match number {
-                    Some(item) => Some(Found { node: item, at: head(item) }),
-                    None => named().map(|(item, at)| Found { node: item, at }),
+                    Some(item) => Some(NodePlace { node: item, at: head(item) }),
+                    None => named().map(|(item, at)| NodePlace { node: item, at }),
                 };
             }
             return self.reference(table, word, rest);
@@ -84,14 +84,14 @@ impl<'a> SourceText<'a> {
     }
 
     /// ``pred_id `p`.a.b``: a part of an entry of a table of expressions.
-    fn reference<'n>(&'n self, node: &'n Table, word: &str, rest: &str) -> Option<Found<'n>> {
+    fn reference<'n>(&'n self, node: &'n Table, word: &str, rest: &str) -> Option<NodePlace<'n>> {
         let params = field(node, "params").and_then(|(_, node)| table(node));
         field(params.unwrap_or(node), word)?;
         let (name, below) = quoted(rest)?;
         let tables = ["pred_table", "expr_table"].iter();
         let entry = tables.filter_map(|name| table(&field(table(&self.root)?, name)?.1)).flatten();
         let (key, entry) = entry.into_iter().find(|(key, _)| quote(&key.name) == name)?;
-        let mut found = Found { node: entry, at: key.at.clone() };
+        let mut found = NodePlace { node: entry, at: key.at.clone() };
         for part in path(below) {
             let Some(next) = child(found.node, part) else { break };
             found = next;
@@ -133,17 +133,17 @@ fn head(item: &Node) -> Range<usize> {
 }
 
 /// The field or item of a value, and its bytes: from the name to the end of the value.
-fn child<'n>(node: &'n Node, part: &str) -> Option<Found<'n>> {
+fn child<'n>(node: &'n Node, part: &str) -> Option<NodePlace<'n>> {
     match &node.value {
         Tree::Table(table) => {
             let (key, node) = field(table, part)?;
             // A table of TOML may end before its name, at another place where it goes on.
             let end = node.at.end.max(key.at.end);
-            Some(Found { node, at: key.at.start..end })
+            Some(NodePlace { node, at: key.at.start..end })
         }
         Tree::List(items) => {
             let node = items.get(part.parse::<usize>().ok()?)?;
-            Some(Found { node, at: node.at.clone() })
+            Some(NodePlace { node, at: node.at.clone() })
         }
         _ => None,
     }

@@ -12,7 +12,7 @@ use anabranch_engine::{Budget, Check, Cost, Drops, Failure, Job, NodeId, Step, W
 use anabranch_rows::Rows;
 
 use crate::call::Call;
-use crate::compiled::{Compiled, Home, Region, StandIn, What};
+use crate::compiled::{Compiled, Region, RegionMembership, StageWork, StandIn};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
 use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
@@ -24,15 +24,15 @@ pub(crate) struct Work<'a> {
     plan: &'a Arc<Compiled>,
     call: &'a Arc<Call>,
     values: Box<[Option<Rows>]>,
-    /// What is expected to cost less is not even worth a look at the clock.
+    /// Work with a lower estimated cost runs without a look at the clock.
     trifle: Duration,
     /// How far the stages are, if something can stand in for some of them, or they are timed.
     watch: Option<Box<Watch>>,
-    /// Whether the stages are timed.
+    /// True if the stages are timed.
     timed: bool,
-    /// Whether what never took as little time as is left is not begun.
+    /// True to skip stages that never took as little time as is left.
     weighs: bool,
-    /// Whether stages run one at a time, so that none can run beside them just to watch their time.
+    /// True if stages run one at a time, so that no timer stage can run beside them.
     pub(crate) sequential: bool,
 }
 
@@ -114,18 +114,18 @@ impl Workload for Work<'_> {
             watch.begin(stage, budget.now());
         }
         match &plan.stages[stage].what {
-            What::Wait(node) => {
+            StageWork::Wait(node) => {
                 let inputs = self.inputs(stage);
-                let promise = Promise::new(plan, *node, &inputs);
+                let contract_check = ContractCheck::new(plan, *node, &inputs);
                 let Form::Wait(form) = &plan.nodes[*node].form else {
                     unreachable!("stages fit their forms")
                 };
                 match Arc::clone(form).start(inputs, self.call) {
-                    Started::Ready(rows) => Step::Ready(promise.keep(rows)),
-                    Started::Later(future) => Step::Future(Waiting::For { promise, future }),
+                    Started::Ready(rows) => Step::Ready(contract_check.keep(rows)),
+                    Started::Later(future) => Step::Future(Waiting::For { contract_check, future }),
                 }
             }
-            What::Chain(nodes) => {
+            StageWork::Chain(nodes) => {
                 let inputs = self.inputs(stage);
                 let cost = cost(plan, nodes, &inputs, self.call);
                 if cost <= self.trifle {
@@ -138,7 +138,7 @@ impl Workload for Work<'_> {
                 let (plan, call) = (Arc::clone(plan), Arc::clone(self.call));
                 Step::Job(Chain { plan, stage, inputs, call, progress }, Cost::About(cost))
             }
-            What::Gate { node, open, when } => {
+            StageWork::Gate { node, open, when } => {
                 let row = self.inputs(stage).pop().flatten();
                 match when.holds(row.as_ref(), &self.call.params) {
                     Ok(holds) if holds == *open => Step::Ready(Ok(plan.nothing.clone())),
@@ -146,15 +146,15 @@ impl Workload for Work<'_> {
                     Err(cause) => Step::Ready(Err(Fault { node: *node, cause: cause.into() })),
                 }
             }
-            What::Exit(region) => Step::Ready(self.leave(stage, *region)),
-            What::Relay(_) => {
+            StageWork::Exit(region) => Step::Ready(self.leave(stage, *region)),
+            StageWork::PassFallback(_) => {
                 let rows = self.inputs(stage).pop().flatten();
                 Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
             }
             // Without a deadline and a time of its own there is nothing to watch.
-            What::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
-            What::Timer(_) => Step::Future(Waiting::ForTime),
-            What::Spare(region) => match self.has_lost(*region) {
+            StageWork::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
+            StageWork::Timer(_) => Step::Future(Waiting::ForTime),
+            StageWork::RunFallback(region) => match self.has_lost(*region) {
                 true => Step::Ready(Ok(plan.nothing.clone())),
                 false => Step::Drop,
             },
@@ -177,7 +177,7 @@ impl Workload for Work<'_> {
         watch.end(stage);
         match (&plan.stages[stage].what, plan.stages[stage].completes) {
             // It ends only when the time is over.
-            (What::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
+            (StageWork::Timer(region), _) => self.abandon(&plan.regions[*region].members, drops),
             (_, Some(region)) => {
                 plan.regions[region].timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
             }
@@ -187,21 +187,21 @@ impl Workload for Work<'_> {
 
     fn fail(&mut self, node: NodeId, failure: Failure<Fault>, drops: &mut Drops) {
         let (plan, stage) = (self.plan, node.index());
-        if let What::Timer(region) = &plan.stages[stage].what {
+        if let StageWork::Timer(region) = &plan.stages[stage].what {
             self.expire(stage, *region);
             return self.abandon(&plan.regions[*region].members, drops);
         }
-        let Some(Home { region, spare }) = plan.home(stage) else { return };
+        let Some(RegionMembership { region, is_fallback }) = plan.membership(stage) else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
             // It has no rows of its own to lose; it passes on who did.
-            What::Exit(inner) => {
+            StageWork::Exit(inner) => {
                 let late = watch.take_late(*inner);
                 late.into_iter().for_each(|late| watch.lose(region, late));
             }
             // The time of all of them is over, and this is just the one that was told first.
-            What::Wait(_) | What::Chain(_) if matches!(failure, Failure::Deadline) => {
-                watch.expire(plan, region, spare, self.call.clock.now());
+            StageWork::Wait(_) | StageWork::Chain(_) if matches!(failure, Failure::Deadline) => {
+                watch.expire(plan, region, is_fallback, self.call.clock.now());
             }
             _ => {
                 let late = watch.failed(plan, stage, &failure, self.call.clock.now());
@@ -210,8 +210,8 @@ impl Workload for Work<'_> {
         }
         watch.end(stage);
         let lost = &plan.regions[region];
-        match spare {
-            true => self.abandon(&lost.spares, drops),
+        match is_fallback {
+            true => self.abandon(&lost.fallback_stages, drops),
             false => {
                 lost.timer.into_iter().for_each(|timer| drops.push(stage_id(timer)));
                 self.abandon(&lost.members, drops);
@@ -226,14 +226,15 @@ impl Workload for Work<'_> {
         {
             return engine::Instead::Fail;
         }
-        if let What::Timer(region) = &plan.stages[stage].what {
+        if let StageWork::Timer(region) = &plan.stages[stage].what {
             self.expire(stage, *region);
             return engine::Instead::Value(plan.nothing.clone());
         }
         // A region with an exit is left there; one of a single stage is left here.
-        let region = plan.stages[stage].home.filter(|home| plan.regions[home.region].is_one_stage());
-        let instead = region.and_then(|home| self.leave_early(stage, home.region, failure));
-        match (instead, plan.home(stage)) {
+        let region =
+            plan.stages[stage].membership.filter(|membership| plan.regions[membership.region].is_one_stage());
+        let instead = region.and_then(|membership| self.leave_early(stage, membership.region, failure));
+        match (instead, plan.membership(stage)) {
             (Some(rows), _) => engine::Instead::Value(rows),
             (None, Some(_)) => engine::Instead::Nothing,
             (None, None) => engine::Instead::Fail,
@@ -247,7 +248,7 @@ impl Workload for Work<'_> {
     }
 }
 
-/// What happens when nodes do not make it.
+/// The fallback path: the treatment of nodes that fail or are late.
 impl Work<'_> {
     /// The rows of a region, or those of its fallback.
     fn leave(&mut self, stage: usize, region: usize) -> Result<Rows, Fault> {
@@ -262,8 +263,8 @@ impl Work<'_> {
                 return Ok(rows);
             }
             if in_range(&rows, &plan.nodes[*node].ranges) {
-                let spare = stand_ins.iter().find(|spare| matches!(spare, StandIn::Node(_)));
-                let name = spare.expect("the node that ran instead is a fallback of the region").name();
+                let fallback = stand_ins.iter().find(|stand_in| matches!(stand_in, StandIn::Node(_)));
+                let name = fallback.expect("the node that ran instead is a fallback of the region").name();
                 return Ok(self.settle(region, Instead { rows, name, stale: None }));
             }
         }
@@ -299,7 +300,7 @@ impl Work<'_> {
         instead.rows
     }
 
-    /// Whether a region's rows did not come.
+    /// True if a region has failed or timed out.
     fn has_lost(&self, region: usize) -> bool {
         let exit = self.plan.regions[region].exit;
         self.values[self.plan.stages[exit].inputs[0]].is_none()
@@ -373,8 +374,8 @@ fn compute(
             progress.store(place as u32, Ordering::Relaxed);
         }
         let Form::Compute(form) = &plan.nodes[number].form else { unreachable!("chains compute") };
-        let promise = Promise::new(plan, number, &inputs);
-        let rows = promise.keep(form.run(&inputs, call, check))?;
+        let contract_check = ContractCheck::new(plan, number, &inputs);
+        let rows = contract_check.keep(form.run(&inputs, call, check))?;
         if let Some(observer) = &call.observer {
             observer.node(number, &rows);
         }
@@ -384,8 +385,8 @@ fn compute(
     Ok(inputs.pop().flatten().expect("a chain has a node, and a node has rows"))
 }
 
-/// What a node's op promises about the rows it will hand over. Looked at in debug builds only.
-pub(crate) struct Promise {
+/// Checks the rows of a node against the contract of its op, in debug builds only.
+pub(crate) struct ContractCheck {
     /// The node.
     node: usize,
     contract: Contract,
@@ -393,10 +394,10 @@ pub(crate) struct Promise {
     input: Option<Rows>,
 }
 
-impl Promise {
-    fn new(plan: &Compiled, node: usize, inputs: &Inputs) -> Promise {
+impl ContractCheck {
+    fn new(plan: &Compiled, node: usize, inputs: &Inputs) -> ContractCheck {
         let input = if cfg!(debug_assertions) { inputs.first().cloned().flatten() } else { None };
-        Promise { node, contract: plan.nodes[node].op.spec().contract, input }
+        ContractCheck { node, contract: plan.nodes[node].op.spec().contract, input }
     }
 
     fn keep(&self, rows: Result<Rows, OpError>) -> Result<Rows, Fault> {
@@ -415,7 +416,7 @@ impl Promise {
 /// A stage that waits.
 pub(crate) enum Waiting {
     /// For what a node waits for.
-    For { promise: Promise, future: WaitFuture },
+    For { contract_check: ContractCheck, future: WaitFuture },
     /// Until its time is over.
     ForTime,
 }
@@ -425,7 +426,9 @@ impl Future for Waiting {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Waiting::For { promise, future } => future.as_mut().poll(context).map(|rows| promise.keep(rows)),
+            Waiting::For { contract_check, future } => {
+                future.as_mut().poll(context).map(|rows| contract_check.keep(rows))
+            }
             Waiting::ForTime => Poll::Pending,
         }
     }
@@ -443,7 +446,7 @@ pub(crate) struct Chain {
 
 impl Job<Rows, Fault> for Chain {
     fn run(self, _: Option<Rows>, check: &Check<'_>) -> Result<Rows, Fault> {
-        let What::Chain(nodes) = &self.plan.stages[self.stage].what else {
+        let StageWork::Chain(nodes) = &self.plan.stages[self.stage].what else {
             unreachable!("only chains are jobs")
         };
         compute(&self.plan, nodes, self.inputs, &self.call, check, self.progress.as_deref())

@@ -76,7 +76,7 @@ fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)], schema: &Schema) -
     rows.with_batch(Batch::with_columns(batch.ids().clone(), all))
 }
 
-/// Whether the values of `rows` lie in these ranges; a null lies in none.
+/// True if the values of `rows` lie in these ranges. A null is not in any range.
 pub(crate) fn in_range(rows: &Rows, ranges: &[Range]) -> bool {
     ranges.iter().all(|range| match rows.batch().column(range.key) {
         // Nobody reads it, so it was not made.

@@ -6,39 +6,39 @@ use std::time::Duration;
 
 use anabranch_engine::{Dag, NodeId, OnError, Policies};
 
-use crate::compiled::{Stage, What};
+use crate::compiled::{Stage, StageWork};
 use crate::spread::Spread;
 
 /// So many requests are timed at first, and then one in [`EVERY`].
 const AT_FIRST: u32 = 64;
 /// One in so many requests is timed: to look at the clock after each stage is not free.
 const EVERY: u32 = 16;
-/// What is known is worked out anew after so many timed requests.
+/// The reserve is computed again after this many timed requests.
 const RENEW: u32 = 16;
 /// A timer fires up to a millisecond late, for that is how fine timers are, and then somebody has to wake up.
 const SLACK: Duration = Duration::from_millis(2);
-/// What a stage that waits, and runs only to stand in for others, is given as long as it never ran.
+/// The assumed time of a stage that reads for a fallback and has never run.
 const GUESS: Duration = Duration::from_millis(5);
 
 /// How long the stages of a plan took lately.
 #[derive(Default)]
 pub(crate) struct Times {
     /// By stage, once a request is timed.
-    stages: OnceLock<Box<[Timed]>>,
+    stages: OnceLock<Box<[StageTimes]>>,
     requests: AtomicU32,
     timed: AtomicU32,
     reserve: Mutex<Option<Arc<[Duration]>>>,
 }
 
 #[derive(Default)]
-struct Timed {
+struct StageTimes {
     took: Spread,
     /// The least of it, in nanoseconds; 0 if that is not known, or not worth a thought.
     least: AtomicU64,
 }
 
 impl Times {
-    /// Whether the next request is to be timed.
+    /// True if the next request is timed.
     pub(crate) fn is_next_timed(&self) -> bool {
         let count = self.requests.fetch_add(1, Ordering::Relaxed);
         count < AT_FIRST || count.is_multiple_of(EVERY)
@@ -46,7 +46,7 @@ impl Times {
 
     /// A stage of a plan with so many took that long.
     pub(crate) fn record(&self, stage: usize, stages: usize, took: Duration) {
-        let times = self.stages.get_or_init(|| (0..stages).map(|_| Timed::default()).collect());
+        let times = self.stages.get_or_init(|| (0..stages).map(|_| StageTimes::default()).collect());
         times[stage].took.record(took);
     }
 
@@ -71,7 +71,7 @@ impl Times {
         Duration::from_nanos(times.map_or(0, |times| times[stage].least.load(Ordering::Relaxed)))
     }
 
-    /// What late stages leave to those behind them, by stage, if enough is known.
+    /// The time that each stage must leave to the stages behind it, if enough requests were timed.
     pub(crate) fn reserve(&self) -> Option<Arc<[Duration]>> {
         self.lock().clone()
     }
@@ -81,14 +81,14 @@ impl Times {
     }
 }
 
-fn reserve(times: &[Timed], stages: &[Stage], graph: &Dag, policies: &Policies) -> Arc<[Duration]> {
+fn reserve(times: &[StageTimes], stages: &[Stage], graph: &Dag, policies: &Policies) -> Arc<[Duration]> {
     let needed = |stage: NodeId| {
-        let spare = stages[stage.index()].home.is_some_and(|home| home.spare);
+        let is_fallback = stages[stage.index()].membership.is_some_and(|membership| membership.is_fallback);
         let usual = times[stage.index()].took.at(0.95);
         match (policies.of(stage).on_error, &stages[stage.index()].what) {
-            (_, What::Wait(_)) if spare => usual.unwrap_or(GUESS),
+            (_, StageWork::Wait(_)) if is_fallback => usual.unwrap_or(GUESS),
             // Of what can be stood in for nobody has to wait to the end.
-            (OnError::Fallback, _) if !spare => Duration::ZERO,
+            (OnError::Fallback, _) if !is_fallback => Duration::ZERO,
             _ => usual.unwrap_or_default(),
         }
     };

@@ -5,11 +5,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anabranch_rows::Kind;
+use anabranch_rows::{Cell, Kind};
 
 use crate::expr::Set;
 
-/// One value that is not null.
+/// One value that is not null, owned: a [`Cell`] borrows its string from a column, and a constant, a default or a
+/// parameter outlives all columns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// An integer.
@@ -30,6 +31,17 @@ impl Scalar {
             Scalar::Float(_) => Kind::Float,
             Scalar::Bool(_) => Kind::Bool,
             Scalar::Text(_) => Kind::Text,
+        }
+    }
+}
+
+impl From<Cell<'_>> for Scalar {
+    fn from(cell: Cell<'_>) -> Scalar {
+        match cell {
+            Cell::Int(value) => Scalar::Int(value),
+            Cell::Float(value) => Scalar::Float(value),
+            Cell::Bool(value) => Scalar::Bool(value),
+            Cell::Text(value) => Scalar::Text(value.into()),
         }
     }
 }

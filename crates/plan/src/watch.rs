@@ -123,9 +123,9 @@ impl Watch {
 
     /// The time of a region, or of what is to stand in for it, is over: whoever is under way, or could be, did not make
     /// it.
-    pub(crate) fn expire(&mut self, plan: &Compiled, region: usize, spare: bool, now: Instant) {
-        let Region { members, spares, .. } = &plan.regions[region];
-        let stages = if spare { spares } else { members }.iter();
+    pub(crate) fn expire(&mut self, plan: &Compiled, region: usize, is_fallback: bool, now: Instant) {
+        let Region { members, fallback_stages, .. } = &plan.regions[region];
+        let stages = if is_fallback { fallback_stages } else { members }.iter();
         let nodes = stages.filter(|stage| plan.stages[**stage].what.nodes().is_some());
         let mut late: Vec<Late> = nodes.filter_map(|stage| self.overdue(plan, *stage, now)).collect();
         if late.is_empty() {
@@ -149,7 +149,7 @@ impl Watch {
         }
     }
 
-    /// Whether all that a stage waits for is there: inputs, and what opens its side.
+    /// True if all inputs of a stage, and the gate of its branch, have finished.
     fn could_start(&self, plan: &Compiled, stage: usize) -> bool {
         let mut could = true;
         plan.graph.inputs(stage_id(stage), |input, _| could &= self.fates[input.index()] == Fate::Done);

@@ -29,6 +29,10 @@ impl Text {
         Text { codes, dictionary }
     }
 
+    pub(crate) fn into_parts(self) -> (Int32Array, Dictionary) {
+        (self.codes, self.dictionary)
+    }
+
     /// The codes; null for rows without a value.
     pub fn codes(&self) -> &Int32Array {
         &self.codes

@@ -13,6 +13,7 @@
 //! assert_eq!(rows.first(1).ids().collect::<Vec<_>>(), [9]);
 //! ```
 
+mod vectors;
 mod key;
 mod dictionary;
 mod column;
@@ -20,6 +21,7 @@ mod batch;
 mod rows;
 mod cell;
 mod gather;
+mod numbers;
 mod sort;
 mod concat;
 mod arrow;
@@ -30,5 +32,7 @@ pub use cell::Cell;
 pub use column::{Column, Text};
 pub use dictionary::{Dictionary, Interner};
 pub use key::{Key, Kind};
+pub use numbers::Numbers;
 pub use rows::{Rows, Selection};
 pub use sort::{Order, SortKey};
+pub use vectors::with_wide_vectors;

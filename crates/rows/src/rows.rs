@@ -1,6 +1,7 @@
 //! A batch with a selection of its rows.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
@@ -140,7 +141,10 @@ impl Rows {
 
     /// The indices in the batch of the active rows, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone + '_ {
-        (0..self.len()).map(|position| self.row(position))
+        match &self.selection {
+            Selection::First(count) => ActiveRows::First(0..*count),
+            Selection::List(list) => ActiveRows::List(list.iter()),
+        }
     }
 
     /// The ids of the active rows, in order.
@@ -149,3 +153,57 @@ impl Rows {
         self.iter().map(move |row| ids[row])
     }
 }
+
+/// The indices of active rows. Loops with `fold` or `for_each` choose between the variants once, not per row.
+#[derive(Clone)]
+enum ActiveRows<'a> {
+    First(Range<usize>),
+    List(std::slice::Iter<'a, u32>),
+}
+
+impl Iterator for ActiveRows<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        match self {
+            ActiveRows::First(rows) => rows.next(),
+            ActiveRows::List(rows) => rows.next().map(|row| *row as usize),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            ActiveRows::First(rows) => rows.size_hint(),
+            ActiveRows::List(rows) => rows.size_hint(),
+        }
+    }
+
+    #[inline]
+    fn nth(&mut self, count: usize) -> Option<usize> {
+        match self {
+            ActiveRows::First(rows) => rows.nth(count),
+            ActiveRows::List(rows) => rows.nth(count).map(|row| *row as usize),
+        }
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, usize) -> B>(self, initial: B, mut add: F) -> B {
+        match self {
+            ActiveRows::First(rows) => rows.fold(initial, add),
+            ActiveRows::List(rows) => rows.fold(initial, |sum, row| add(sum, *row as usize)),
+        }
+    }
+}
+
+impl DoubleEndedIterator for ActiveRows<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<usize> {
+        match self {
+            ActiveRows::First(rows) => rows.next_back(),
+            ActiveRows::List(rows) => rows.next_back().map(|row| *row as usize),
+        }
+    }
+}
+
+impl ExactSizeIterator for ActiveRows<'_> {}

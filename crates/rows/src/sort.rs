@@ -5,12 +5,10 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, BooleanArray};
-use arrow_buffer::NullBuffer;
-
-use crate::column::{Column, Text};
 use crate::key::Key;
+use crate::numbers::{Numbers, Values, of_float, of_int};
 use crate::rows::{Rows, Selection};
+use crate::vectors::with_wide_vectors;
 
 /// One column to sort by, and the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,50 +122,22 @@ enum Ties {
     Keep,
 }
 
-/// The values of a column, encoded as numbers in the same order.
+/// The numbers of a column in the direction of the sort.
 struct SortNumbers<'a> {
-    values: Values<'a>,
-    nulls: Option<&'a NullBuffer>,
+    numbers: Numbers<'a>,
     /// All bits set for a descending order, otherwise 0; combined with each number by exclusive or.
     flip: u64,
 }
 
-enum Values<'a> {
-    Ints(&'a [i64]),
-    Floats(&'a [f64]),
-    Bools(&'a BooleanArray),
-    Ranks(&'a [i32], Ranks),
-}
-
 impl<'a> SortNumbers<'a> {
     fn of(rows: &'a Rows, by: SortKey) -> SortNumbers<'a> {
-        let batch = rows.batch();
         let flip = if by.order == Order::Descending { u64::MAX } else { 0 };
-        if by.key == Key::ID {
-            return SortNumbers { values: Values::Ints(batch.ids()), nulls: None, flip };
-        }
-        let column = batch.column(by.key).expect("the caller sorts by columns that the rows have");
-        let values = match column {
-            Column::Int(values) => Values::Ints(values.values()),
-            Column::Float(values) => Values::Floats(values.values()),
-            Column::Bool(values) => Values::Bools(values),
-            Column::Text(text) => Values::Ranks(text.codes().values(), Ranks::of(text, rows)),
-        };
-        SortNumbers { values, nulls: column.nulls().filter(|nulls| nulls.null_count() > 0), flip }
+        SortNumbers { numbers: Numbers::ordered(rows, by.key), flip }
     }
 
     /// The value to compare a row by: nulls last, then the number.
     fn compare_by(&self, row: usize) -> (bool, u64) {
-        if self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
-            return (true, 0);
-        }
-        let number = match &self.values {
-            Values::Ints(values) => encode_int(values[row]),
-            Values::Floats(values) => encode_float(values[row]),
-            Values::Bools(values) => u64::from(values.value(row)),
-            Values::Ranks(codes, ranks) => ranks.of_code(codes[row]),
-        };
-        (false, number ^ self.flip)
+        self.numbers.get(row).map_or((true, 0), |number| (false, number ^ self.flip))
     }
 
     /// All active rows, not sorted yet.
@@ -270,18 +240,18 @@ impl<'a> SortNumbers<'a> {
         mut visit: impl FnMut(Block<'_>),
     ) -> Option<()> {
         let flip = self.flip;
-        match &self.values {
+        match &self.numbers.values {
             Values::Ints(values) => {
-                self.for_each_number(rows, stop, |row| encode_int(values[row]) ^ flip, &mut visit)
+                self.for_each_number(rows, stop, |row| of_int(values[row]) ^ flip, &mut visit)
             }
             Values::Floats(values) => {
-                self.for_each_number(rows, stop, |row| encode_float(values[row]) ^ flip, &mut visit)
+                self.for_each_number(rows, stop, |row| of_float(values[row]) ^ flip, &mut visit)
             }
             Values::Bools(values) => {
                 self.for_each_number(rows, stop, |row| u64::from(values.value(row)) ^ flip, &mut visit)
             }
-            Values::Ranks(codes, ranks) => {
-                self.for_each_number(rows, stop, |row| ranks.of_code(codes[row]) ^ flip, &mut visit)
+            Values::Texts(codes, ranks) => {
+                self.for_each_number(rows, stop, |row| ranks.get(codes[row]) ^ flip, &mut visit)
             }
         }
     }
@@ -297,14 +267,20 @@ impl<'a> SortNumbers<'a> {
         for start in (0..rows.len()).step_by(BLOCK) {
             let positions = start..(start + BLOCK).min(rows.len());
             let numbers = &mut numbers[..positions.len()];
-            match (rows.selection(), self.nulls) {
+            match (rows.selection(), self.numbers.nulls) {
                 (Selection::First(_), None) => {
-                    numbers.iter_mut().zip(positions).for_each(|(out, row)| *out = number(row));
+                    with_wide_vectors(
+                        #[inline(always)]
+                        || numbers.iter_mut().zip(positions).for_each(|(out, row)| *out = number(row)),
+                    );
                     visit(Block::Numbers(numbers, start as u32));
                 }
                 (Selection::List(list), None) => {
                     let listed = &list[positions];
-                    numbers.iter_mut().zip(listed).for_each(|(out, row)| *out = number(*row as usize));
+                    with_wide_vectors(
+                        #[inline(always)]
+                        || numbers.iter_mut().zip(listed).for_each(|(out, row)| *out = number(*row as usize)),
+                    );
                     visit(Block::Numbers(numbers, start as u32));
                 }
                 (_, Some(nulls)) => positions.for_each(|position| {
@@ -330,17 +306,10 @@ enum Block<'a> {
 
 /// Whether a number is below the bound; looked at without branches.
 fn any_below(numbers: &[u64], bound: u64) -> bool {
-    numbers.iter().fold(false, |any, number| any | (*number < bound))
-}
-
-fn encode_int(value: i64) -> u64 {
-    (value as u64) ^ (1 << 63)
-}
-
-/// Positive and negative zero get the same number.
-fn encode_float(value: f64) -> u64 {
-    let bits = (value + 0.0).to_bits();
-    bits ^ (((bits as i64 >> 63) as u64) | (1 << 63))
+    with_wide_vectors(
+        #[inline(always)]
+        || numbers.iter().fold(0, |any, number| any | u64::from(*number < bound)) != 0,
+    )
 }
 
 /// Partitions the items in halves until a part is short, so that `stop` can be called between the parts.
@@ -358,50 +327,4 @@ fn sort_parts<T>(
     let (low, high) = items.split_at_mut(middle);
     sort_parts(low, compare, stop)?;
     sort_parts(high, compare, stop)
-}
-
-/// The rank of each string of a dictionary in the sorted order of its strings.
-enum Ranks {
-    /// For every code; the index is the code.
-    All(Vec<u32>),
-    /// For the codes that active rows use, in ascending order of the code.
-    Used(Vec<(i32, u32)>),
-}
-
-impl Ranks {
-    fn of(text: &Text, rows: &Rows) -> Ranks {
-        let dictionary = text.dictionary();
-        let codes = text.codes();
-        let whole = dictionary.len() <= 2 * rows.len();
-        let mut used: Vec<i32> = if whole {
-            (0..dictionary.len() as i32).collect()
-        } else {
-            let valid = rows.iter().filter(|row| codes.is_valid(*row));
-            valid.map(|row| codes.value(row)).collect()
-        };
-        used.sort_unstable_by_key(|code| (dictionary.get(*code), *code));
-        used.dedup();
-        let mut rank = 0;
-        let mut ranked: Vec<(i32, u32)> = Vec::with_capacity(used.len());
-        for (at, code) in used.iter().enumerate() {
-            rank += u32::from(at > 0 && dictionary.get(used[at - 1]) != dictionary.get(*code));
-            ranked.push((*code, rank));
-        }
-        ranked.sort_unstable();
-        if whole {
-            Ranks::All(ranked.into_iter().map(|(_, rank)| rank).collect())
-        } else {
-            Ranks::Used(ranked)
-        }
-    }
-
-    fn of_code(&self, code: i32) -> u64 {
-        u64::from(match self {
-            Ranks::All(ranks) => ranks[code as usize],
-            Ranks::Used(ranks) => {
-                let at = ranks.binary_search_by_key(&code, |(code, _)| *code);
-                ranks[at.expect("every code of an active row has a rank")].1
-            }
-        })
-    }
 }

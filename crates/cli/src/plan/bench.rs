@@ -113,7 +113,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// A measurement and its settings.
-struct Measured {
+struct Measurement {
     plan: String,
     concurrency: u32,
     workers: u16,
@@ -153,7 +153,7 @@ impl Bench {
         if measured.outcome.answered > 0 { Ok(()) } else { Err(Failure::of("not one request was answered")) }
     }
 
-    async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measured, Failure> {
+    async fn measure(&self, concurrency: u32, workers: u16) -> Result<Measurement, Failure> {
         let engine = self.project.engine_with(Some(&self.threads), RowsUse::Needed, |config| {
             config.admission &= !self.no_admission;
         })?;
@@ -200,7 +200,7 @@ impl Bench {
             sampler.flush().await;
             Bench::tell(sampler.counts());
         }
-        Ok(Measured { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
+        Ok(Measurement { plan: plan.name().to_owned(), concurrency, workers, warmup, outcome })
     }
 
     /// Reports the number of captures.
@@ -218,7 +218,7 @@ impl Bench {
         out::note(&format!("{}{dropped}", count(counts.written, "capture")));
     }
 
-    fn as_json(&self, measured: &Measured) -> Value {
+    fn as_json(&self, measured: &Measurement) -> Value {
         let outcome = &measured.outcome;
         let each = each(outcome);
         let errors: Map<String, Value> = outcome
@@ -260,8 +260,8 @@ impl Bench {
         })
     }
 
-    fn text(&self, measured: &Measured) -> String {
-        let Measured { plan, concurrency, workers, warmup, outcome } = measured;
+    fn text(&self, measured: &Measurement) -> String {
+        let Measurement { plan, concurrency, workers, warmup, outcome } = measured;
         let asked = outcome.asked();
         let load = match self.rate {
             Some(rate) => format!("{rate} due per second, at most {concurrency} at once"),

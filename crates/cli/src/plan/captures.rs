@@ -29,7 +29,7 @@ pub(crate) struct Captures {
 }
 
 /// A line of the list.
-struct Listed {
+struct CaptureSummary {
     address: Address,
     at: Option<u64>,
     plan: String,
@@ -61,18 +61,18 @@ impl Captures {
                 break;
             }
             for address in page {
-                found.push(Listed::of(&Capture::load(store, address).await?));
+                found.push(CaptureSummary::of(&Capture::load(store, address).await?));
             }
             // The order of a set says nothing, so all are looked at; only those that are listed are kept.
             found.sort_by_key(|listed| (std::cmp::Reverse(listed.at), *listed.address.as_bytes()));
             found.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
         }
         if self.json {
-            let list: Vec<Value> = found.iter().map(Listed::json).collect();
+            let list: Vec<Value> = found.iter().map(CaptureSummary::json).collect();
             return out::data(&format!("{:#}\n", Value::from(list)));
         }
         let mut table = Table::new(["capture", "at", "plan", "user", "ended"]);
-        for Listed { address, at, plan, user, ended } in found {
+        for CaptureSummary { address, at, plan, user, ended } in found {
             let at = at.map_or_else(String::new, utc);
             table.row([address.to_string(), at, plan, user.unwrap_or_default(), ended]);
         }
@@ -94,9 +94,9 @@ impl Captures {
     }
 }
 
-impl Listed {
-    fn of(capture: &Capture) -> Listed {
-        Listed {
+impl CaptureSummary {
+    fn of(capture: &Capture) -> CaptureSummary {
+        CaptureSummary {
             address: capture.address,
             at: capture.at.map(|at| at.0),
             plan: capture.plan_name(),

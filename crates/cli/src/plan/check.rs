@@ -23,7 +23,7 @@ pub(crate) struct Check {
 }
 
 /// The problems of the project or of one plan.
-struct Checked {
+struct CheckResult {
     /// `project` or `plan`.
     what: &'static str,
     name: String,
@@ -40,19 +40,19 @@ impl Check {
                 Err(Failure::Refused(problems)) => problems,
                 Err(failure) => return Err(failure),
             };
-            checked.push(Checked { what: "plan", name: name.clone(), problems });
+            checked.push(CheckResult { what: "plan", name: name.clone(), problems });
         }
         if self.json {
-            let list: Vec<Value> = checked.iter().map(Checked::json).collect();
+            let list: Vec<Value> = checked.iter().map(CheckResult::json).collect();
             out::data(&format!("{:#}\n", Value::from(list)))?;
         } else {
-            checked.iter().for_each(Checked::tell);
+            checked.iter().for_each(CheckResult::tell);
         }
         if checked.iter().all(|checked| checked.problems.is_fine()) { Ok(()) } else { Err(Failure::Told) }
     }
 
     /// An engine as `plan run` would have it, or one without rows and the problems of the sources.
-    fn engine(&self) -> Result<(Engine, Option<Checked>), Failure> {
+    fn engine(&self) -> Result<(Engine, Option<CheckResult>), Failure> {
         match self.project.engine(None, RowsUse::Needed) {
             Ok(engine) => Ok((engine, None)),
             Err(Failure::Refused(problems)) => match self.project.engine(None, RowsUse::Unneeded) {
@@ -61,7 +61,7 @@ impl Check {
                         .project
                         .project_file()
                         .map_or("rows".to_owned(), |file| file.display().to_string());
-                    Ok((engine, Some(Checked { what: "project", name, problems })))
+                    Ok((engine, Some(CheckResult { what: "project", name, problems })))
                 }
                 // The registry itself is wrong: no plan can be checked against it.
                 Err(_) => Err(Failure::Refused(problems)),
@@ -71,7 +71,7 @@ impl Check {
     }
 }
 
-impl Checked {
+impl CheckResult {
     fn tell(&self) {
         let Problems { errors, warnings } = &self.problems;
         let tell = |severity: &str, problem: &Problem| match (&problem.excerpt, self.what) {

@@ -19,13 +19,13 @@ pub(super) const BUILT: &str = ".plan.json";
 /// counts if there is one.
 pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
     match found(engine, name)? {
-        Found::Source(file) => Ok(built(engine, &file)?.plan),
-        Found::File(file) => {
+        PlanLocation::Source(file) => Ok(built(engine, &file)?.plan),
+        PlanLocation::File(file) => {
             let base = file.parent().unwrap_or(Path::new(""));
             let text = read(&file)?;
             engine.compile(&text, base).map_err(|error| placed(error, &file, &text))
         }
-        Found::Name => engine.plan(name).map_err(|error| match (engine.folder(), &error) {
+        PlanLocation::Name => engine.plan(name).map_err(|error| match (engine.folder(), &error) {
             (Some(folder), anabranch_plan::Error::Plan(_)) => {
                 let file = folder.join(format!("{name}{BUILT}"));
                 // A file that changed meanwhile has other lines; then the problems have none.
@@ -51,8 +51,8 @@ pub(super) fn warnings(engine: &Engine, name: &str, plan: &Plan) -> Vec<Problem>
     let warnings = Problems { errors: Vec::new(), warnings: plan.warnings().to_vec() };
     let file = match found(engine, name) {
         _ if warnings.warnings.is_empty() => None,
-        Ok(Found::File(file)) => Some(file),
-        Ok(Found::Name) => engine.folder().map(|folder| folder.join(format!("{name}{BUILT}"))),
+        Ok(PlanLocation::File(file)) => Some(file),
+        Ok(PlanLocation::Name) => engine.folder().map(|folder| folder.join(format!("{name}{BUILT}"))),
         _ => None,
     };
     match file.and_then(|file| Some((std::fs::read_to_string(&file).ok()?, file))) {
@@ -64,12 +64,12 @@ pub(super) fn warnings(engine: &Engine, name: &str, plan: &Plan) -> Vec<Problem>
 /// The text of the plan that `name` means.
 pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
     match (found(engine, name)?, engine.folder()) {
-        (Found::Source(file), _) => Ok(built(engine, &file)?.text),
-        (Found::File(file), _) => read(&file),
-        (Found::Name, Some(folder)) if names(engine)?.iter().any(|other| other == name) => {
+        (PlanLocation::Source(file), _) => Ok(built(engine, &file)?.text),
+        (PlanLocation::File(file), _) => read(&file),
+        (PlanLocation::Name, Some(folder)) if names(engine)?.iter().any(|other| other == name) => {
             read(&folder.join(format!("{name}{BUILT}")))
         }
-        (Found::Name, folder) => {
+        (PlanLocation::Name, folder) => {
             let folder = folder.map(Path::to_owned);
             let error = anabranch_plan::Error::NoPlan { name: name.to_owned(), folder, cause: None };
             Err(unknown(engine, name, error))
@@ -78,7 +78,7 @@ pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
 }
 
 /// The meaning of a name on the command line.
-enum Found {
+enum PlanLocation {
     /// A file to compile.
     Source(PathBuf),
     /// A file to read.
@@ -87,19 +87,21 @@ enum Found {
     Name,
 }
 
-fn found(engine: &Engine, name: &str) -> Result<Found, Failure> {
+fn found(engine: &Engine, name: &str) -> Result<PlanLocation, Failure> {
     let file = Path::new(name);
     if name.ends_with(SOURCE) {
-        return Ok(Found::Source(file.to_owned()));
+        return Ok(PlanLocation::Source(file.to_owned()));
     }
     if file.is_file() || name.ends_with(BUILT) {
-        return Ok(Found::File(file.to_owned()));
+        return Ok(PlanLocation::File(file.to_owned()));
     }
     // A name is no path: nothing outside of the folder can be reached with it.
     let is_name = engine.registries().limits.plan_name.is_match(name);
     let source = engine.folder().filter(|_| is_name).map(|folder| folder.join(format!("{name}{SOURCE}")));
     // Whatever it is, and be it a link to nowhere: what cannot be read is told when it is read.
-    Ok(source.filter(|source| source.symlink_metadata().is_ok()).map_or(Found::Name, Found::Source))
+    Ok(source
+        .filter(|source| source.symlink_metadata().is_ok())
+        .map_or(PlanLocation::Name, PlanLocation::Source))
 }
 
 /// Compiles a plan from its source.

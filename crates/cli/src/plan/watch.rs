@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// Plans that were built, and the files that each was built of.
 #[derive(Default)]
-struct Watched(BTreeMap<PathBuf, Vec<SourceFile>>);
+struct WatchedFiles(BTreeMap<PathBuf, Vec<SourceFile>>);
 
 /// Builds, and goes on until it is stopped.
 pub(super) fn run(build: &Build) -> Result<(), Failure> {
@@ -47,7 +47,7 @@ async fn watch(
     registry: &[SourceFile],
     begun: &mut bool,
 ) -> Result<(), Failure> {
-    let mut watched = Watched::default();
+    let mut watched = WatchedFiles::default();
     let mut first = true;
     loop {
         let sources = match build.sources(engine) {
@@ -84,7 +84,7 @@ async fn watch(
     }
 }
 
-impl Watched {
+impl WatchedFiles {
     /// True if a file that a source was built from changed since, or the source was never built.
     fn is_due(&self, source: &Path) -> bool {
         self.0.get(source).is_none_or(|files| changed(files))

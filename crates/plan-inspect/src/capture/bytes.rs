@@ -1,9 +1,9 @@
 //! How the parts of a capture are laid out: fields behind one another, numbers in eight or four bytes, the lowest first.
 
 /// Takes fields off the front of bytes that anybody may have written; nothing once they run out.
-pub(super) struct Take<'a>(pub(super) &'a [u8]);
+pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Take<'a> {
+impl<'a> ByteReader<'a> {
     pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -76,9 +76,9 @@ impl<'a> Take<'a> {
 
 /// Puts fields behind one another.
 #[derive(Default)]
-pub(super) struct Give(pub(super) Vec<u8>);
+pub(super) struct ByteWriter(pub(super) Vec<u8>);
 
-impl Give {
+impl ByteWriter {
     pub(super) fn u8(&mut self, number: u8) {
         self.0.push(number);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_rows::{Cell, Column, Kind};
+use anabranch_rows::{Column, Kind};
 
 use super::recorded::{not_captured, whole};
 use super::replies::{Asker, Exchange, Replies};
@@ -14,23 +14,23 @@ use anabranch_plan::source::{Data, Error, Field, Keys, Lists, Read, Reader, Repl
 /// All that a capture knows, by endpoint and key.
 #[derive(Debug, Default)]
 pub(super) struct Cover {
-    keys: HashMap<(Arc<str>, String), Known>,
+    keys: HashMap<(Arc<str>, String), CapturedKey>,
     /// Reads that failed: they answer just the same read.
     failed: Vec<(Asker, Exchange)>,
 }
 
 /// The state of a key in a table.
 #[derive(Debug, Default)]
-struct Known {
+struct CapturedKey {
     /// Fields as they were read, and how long that took.
     fields: HashMap<(Arc<str>, Kind), (Option<Scalar>, Duration)>,
-    list: Option<Listed>,
-    scored: Option<Listed>,
+    list: Option<CapturedList>,
+    scored: Option<CapturedList>,
 }
 
 /// The first ids of a list.
 #[derive(Debug)]
-struct Listed {
+struct CapturedList {
     ids: Vec<i64>,
     scores: Vec<f64>,
     /// Whether there are no more.
@@ -38,7 +38,7 @@ struct Listed {
     took: Duration,
 }
 
-impl Listed {
+impl CapturedList {
     /// Whether its first ids are known, so many of them.
     fn has(&self, limit: u32) -> bool {
         self.complete || self.ids.len() >= limit as usize
@@ -80,7 +80,7 @@ impl Cover {
                 (Read::List { limit } | Read::Scored { limit }, Data::Lists(lists)) => {
                     let scored = matches!(asker.read, Read::Scored { .. });
                     let scores = lists.scores.as_deref().and_then(|scores| scores.get(range.clone()));
-                    let listed = Listed {
+                    let listed = CapturedList {
                         ids: lists.ids.get(range).unwrap_or_default().to_vec(),
                         scores: scores.unwrap_or_default().to_vec(),
                         complete: len < *limit as usize,
@@ -104,7 +104,7 @@ impl Cover {
         keys: &Keys,
     ) -> Result<(Data, Duration), Error> {
         let mut took = Duration::ZERO;
-        let found: Result<Vec<Option<&Known>>, usize> = (0..keys.len())
+        let found: Result<Vec<Option<&CapturedKey>>, usize> = (0..keys.len())
             .map(|at| match whole(reader.pattern.affixes(), keys, at) {
                 None => Ok(None),
                 Some(key) => self.keys.get(&(Arc::clone(endpoint), key)).map(Some).ok_or(at),
@@ -144,19 +144,15 @@ impl Cover {
 }
 
 fn scalar(column: &Column, row: usize) -> Option<Scalar> {
-    if row >= column.len() {
-        return None;
-    }
-    Some(match column.get(row)? {
-        Cell::Int(value) => Scalar::Int(value),
-        Cell::Float(value) => Scalar::Float(value),
-        Cell::Bool(value) => Scalar::Bool(value),
-        Cell::Text(value) => Scalar::Text(value.into()),
-    })
+    (row < column.len()).then(|| column.get(row).map(Scalar::from)).flatten()
 }
 
-/// A column a field; the place of the first key that lacks one if that is not known.
-fn columns(fields: &[Field], found: &[Option<&Known>], took: &mut Duration) -> Result<Vec<Column>, usize> {
+/// One column per field, or the place of the first key with a field that was not captured.
+fn columns(
+    fields: &[Field],
+    found: &[Option<&CapturedKey>],
+    took: &mut Duration,
+) -> Result<Vec<Column>, usize> {
     let mut column = |field: &Field| {
         let name = (Arc::clone(&field.name), field.kind);
         let mut values = Vec::with_capacity(found.len());
@@ -195,9 +191,9 @@ fn columns(fields: &[Field], found: &[Option<&Known>], took: &mut Duration) -> R
 }
 
 fn lists<'a>(
-    found: &[Option<&'a Known>],
+    found: &[Option<&'a CapturedKey>],
     limit: u32,
-    of: impl Fn(&'a Known) -> Option<&'a Listed>,
+    of: impl Fn(&'a CapturedKey) -> Option<&'a CapturedList>,
     took: &mut Duration,
 ) -> Result<Lists, usize> {
     let mut lists = Lists::default();

@@ -57,7 +57,7 @@ pub struct Differ<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Difference {
     /// How many captures were looked at.
-    pub captures: Counted,
+    pub captures: CaptureCounts,
     /// How many rows of each answer were compared.
     pub top: usize,
     /// The share of requests whose rows, or their order, changed.
@@ -71,10 +71,10 @@ pub struct Difference {
     /// How its score changes.
     pub score: Option<ScoreShift>,
     /// Trips a request.
-    pub trips: Sides<f64>,
+    pub trips: BeforeAfter<f64>,
     /// How long requests wait for their sources: the longest way through the trips, with the times that they took when
     /// they were captured.
-    pub waits: Sides<Percentiles>,
+    pub waits: BeforeAfter<Percentiles>,
     /// The requests that changed most.
     pub examples: Vec<ChangedRequest>,
 }
@@ -93,7 +93,7 @@ pub struct ChangedRequest {
 
 /// How many captures were compared, and why others were not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Counted {
+pub struct CaptureCounts {
     /// Those that were.
     pub compared: u64,
     /// Those that were not.
@@ -124,7 +124,7 @@ pub struct ScoreShift {
 
 /// One of each plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Sides<T> {
+pub struct BeforeAfter<T> {
     /// Of the first plan.
     pub before: T,
     /// Of the second.
@@ -141,7 +141,7 @@ pub struct Percentiles {
 }
 
 /// What one plan made of a capture.
-struct Side {
+struct VersionResult {
     rows: Vec<Ranked>,
     trips: u32,
     wait: Duration,
@@ -196,7 +196,7 @@ impl<'a> Differ<'a> {
         Ok(())
     }
 
-    async fn compare(&self, capture: &Capture) -> Result<Result<[Side; 2], String>, Error> {
+    async fn compare(&self, capture: &Capture) -> Result<Result<[VersionResult; 2], String>, Error> {
         if capture.outcome.failure.is_some() {
             return Ok(Err("the captured request failed".to_owned()));
         }
@@ -219,7 +219,7 @@ impl<'a> Differ<'a> {
         which: &str,
         capture: &Capture,
         cover: &Arc<Cover>,
-    ) -> Result<Result<Side, String>, Error> {
+    ) -> Result<Result<VersionResult, String>, Error> {
         let registries = &plan.compiled().registries;
         let request = decode_request(&capture.request, registries)
             .map_err(|error| capture.unreadable("request", error))?;
@@ -231,7 +231,7 @@ impl<'a> Differ<'a> {
             return Ok(Err(format!("the {which} plan: {}", uncovered(plan, reader, &error))));
         }
         Ok(match answer {
-            Ok(answer) => Ok(Side {
+            Ok(answer) => Ok(VersionResult {
                 rows: self.rows(&answer, plan),
                 trips: answer.stats.trips,
                 wait: model.longest_wait(plan.compiled()),
@@ -253,7 +253,7 @@ impl<'a> Differ<'a> {
             .collect()
     }
 
-    fn count(&mut self, before: &Side, after: &Side) {
+    fn count(&mut self, before: &VersionResult, after: &VersionResult) {
         let change = compare(&before.rows, &after.rows);
         self.difference.captures.compared += 1;
         self.changed += u64::from(change.changed);
@@ -271,7 +271,7 @@ impl<'a> Differ<'a> {
     }
 
     /// Keeps a request among the examples if it changed more than others.
-    fn show(&mut self, capture: &Capture, before: &Side, after: &Side) {
+    fn show(&mut self, capture: &Capture, before: &VersionResult, after: &VersionResult) {
         let rows = changed_rows(&before.rows, &after.rows);
         if rows == ChangedRows::default() {
             return;
@@ -312,8 +312,8 @@ impl<'a> Differ<'a> {
                 mean: mean(change.shift, change.scored),
                 most: change.most,
             }),
-            trips: Sides { before: trips_before, after: trips_after },
-            waits: Sides { before: waits_before, after: waits_after },
+            trips: BeforeAfter { before: trips_before, after: trips_after },
+            waits: BeforeAfter { before: waits_before, after: waits_after },
             ..difference
         }
     }

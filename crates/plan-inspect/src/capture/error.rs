@@ -96,7 +96,7 @@ pub enum Error {
         node: String,
     },
     /// There is no such set.
-    #[error("there is no set of captures `{set}`{}", Known(known))]
+    #[error("there is no set of captures `{set}`{}", KnownSets(known))]
     NoSet {
         /// The set.
         set: String,
@@ -111,9 +111,9 @@ pub enum Error {
     },
 }
 
-struct Known<'a>(&'a [String]);
+struct KnownSets<'a>(&'a [String]);
 
-impl std::fmt::Display for Known<'_> {
+impl std::fmt::Display for KnownSets<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             [] => f.write_str("; the store has none"),

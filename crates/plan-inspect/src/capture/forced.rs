@@ -9,7 +9,9 @@ use std::sync::Arc;
 use anabranch_engine::{Graph as _, NodeId};
 use anabranch_plan::call::Call;
 use anabranch_plan::expr::{Filter, Pred, Scope};
-use anabranch_plan::inspect::{Compiled, Home, ObservedRead, Observer, PlanNode, Region, What};
+use anabranch_plan::inspect::{
+    Compiled, ObservedRead, Observer, PlanNode, Region, RegionMembership, StageWork,
+};
 use anabranch_plan::op::{Condition, Form, Inputs, Started, Wait};
 use anabranch_plan::schema::Schema;
 use anabranch_plan::{Error, LedgerEntry, OpError, Plan};
@@ -29,7 +31,7 @@ enum Fate {
 }
 
 /// A plan whose stages have the fates that a ledger names.
-pub(super) struct Forced {
+pub(super) struct ForcedPlan {
     pub(super) plan: Plan,
     /// Sees the nodes that were to fail, if one was.
     pub(super) expected: Arc<Expected>,
@@ -44,10 +46,14 @@ pub(super) struct Expected {
     pub(super) unfailed: Notify,
 }
 
-impl Forced {
+impl ForcedPlan {
     /// The plan with the fates that a ledger names, and all stages but those before the node that failed held back, if
     /// one did: the others may have been anywhere then, and now that node is to fail first.
-    pub(super) fn new(plan: &Plan, ledger: &[LedgerEntry], failed: Option<&str>) -> Result<Forced, Error> {
+    pub(super) fn new(
+        plan: &Plan,
+        ledger: &[LedgerEntry],
+        failed: Option<&str>,
+    ) -> Result<ForcedPlan, Error> {
         let compiled = plan.compiled();
         let fates = fates(compiled, ledger, failed).unwrap_or_default();
         let expected = failed.map_or_else(HashSet::new, |node| expected(compiled, node));
@@ -57,7 +63,7 @@ impl Forced {
             expected.unfailed.notify_one();
         }
         if fates.iter().all(Option::is_none) {
-            return Ok(Forced { plan: plan.clone(), expected, stand_for: Vec::new() });
+            return Ok(ForcedPlan { plan: plan.clone(), expected, stand_for: Vec::new() });
         }
         let mut stand_for = Vec::new();
         let plan = plan.changed(|compiled| {
@@ -67,7 +73,7 @@ impl Forced {
                 }
             }
         })?;
-        Ok(Forced { plan, expected, stand_for })
+        Ok(ForcedPlan { plan, expected, stand_for })
     }
 }
 
@@ -80,14 +86,14 @@ fn fates(plan: &Compiled, ledger: &[LedgerEntry], failed: Option<&str>) -> Optio
     let number = |id: &str| plan.nodes.iter().position(|node| node.id == id);
     for entry in ledger.iter().filter(|entry| entry.replaces_rows()) {
         let node = number(&entry.node)?;
-        let carries_out = |what: &What| what.nodes().is_some_and(|nodes| nodes.contains(&node));
+        let carries_out = |what: &StageWork| what.nodes().is_some_and(|nodes| nodes.contains(&node));
         let stage = plan.stages.iter().position(|stage| carries_out(&stage.what));
-        let home = stage.and_then(|stage| plan.home(stage));
+        let membership = stage.and_then(|stage| plan.membership(stage));
         match entry.region.as_deref().map(number) {
             None => fates[stage?] = Some(Fate::Fail),
             Some(region) => {
                 let region = plan.regions.iter().position(|other| Some(other.node) == region)?;
-                if home == Some(Home { region, spare: true }) {
+                if membership == Some(RegionMembership { region, is_fallback: true }) {
                     fates[stage?] = Some(Fate::Fail);
                     continue;
                 }
@@ -122,7 +128,7 @@ fn all_but_before(plan: &Compiled, node: &str) -> Vec<Option<Fate>> {
 /// The last nodes of the stages that the node is part of.
 fn expected(plan: &Compiled, node: &str) -> HashSet<usize> {
     let is = |stage: &usize| match &plan.stages[*stage].what {
-        What::Exit(region) => plan.nodes[plan.regions[*region].node].id == node,
+        StageWork::Exit(region) => plan.nodes[plan.regions[*region].node].id == node,
         what => what.nodes().is_some_and(|nodes| nodes.iter().any(|number| plan.nodes[*number].id == node)),
     };
     (0..plan.stages.len()).filter(is).filter_map(|stage| plan.last_node(stage)).collect()
@@ -132,14 +138,14 @@ fn expected(plan: &Compiled, node: &str) -> HashSet<usize> {
 fn force(plan: &mut Compiled, stage: usize, fate: Fate, stand_for: &mut Vec<Option<usize>>) {
     let node = plan.first_node(stage);
     let what = match fate {
-        Fate::Drop => What::Gate { node, open: true, when: never(plan) },
+        Fate::Drop => StageWork::Gate { node, open: true, when: never(plan) },
         Fate::Fail | Fate::Wait => {
             // A node of its own: other stages may go by the one that it stands for.
             stand_for.push(plan.last_node(stage));
             let form = Form::Wait(Arc::new(ForcedNode(fate)));
             let node = PlanNode { form, ..plan.nodes[node].clone() };
             plan.nodes.push(node);
-            What::Wait(plan.nodes.len() - 1)
+            StageWork::Wait(plan.nodes.len() - 1)
         }
     };
     plan.stages[stage].what = what;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::load::Capture;
 use super::replay::{Replayer, again, written};
-use crate::why::{Seen, Why};
+use crate::why::{NodeRecords, Why};
 use anabranch_plan::Plan;
 use anabranch_plan::Registries;
 use anabranch_plan::inspect::{Compiled, PlanNode};
@@ -64,8 +64,12 @@ impl Replayer {
     }
 
     /// Answers the request again and keeps what its nodes make; the answer, if there was one then.
-    async fn watch(&self, plan: &Plan, capture: &Capture) -> Result<(Arc<Seen>, Option<Answer>), Error> {
-        let seen = Seen::new(plan.compiled().nodes.len());
+    async fn watch(
+        &self,
+        plan: &Plan,
+        capture: &Capture,
+    ) -> Result<(Arc<NodeRecords>, Option<Answer>), Error> {
+        let seen = NodeRecords::new(plan.compiled().nodes.len());
         let request = capture.request_to(plan)?;
         let kept = Some(Arc::clone(&seen));
         let answer = again(plan, request, &capture.outcome, capture.recorded(), kept).await;

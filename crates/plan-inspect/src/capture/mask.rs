@@ -99,15 +99,7 @@ impl Masks {
 
     /// A column, masked; what is behind it is noted.
     pub(super) fn column(&self, column: &Column, behind: &mut Behind) -> Column {
-        let mut masked = |row: usize| {
-            let value = match column.get(row)? {
-                Cell::Int(value) => Scalar::Int(value),
-                Cell::Float(value) => Scalar::Float(value),
-                Cell::Bool(value) => Scalar::Bool(value),
-                Cell::Text(value) => Scalar::Text(value.into()),
-            };
-            Some(self.scalar(&value, behind))
-        };
+        let mut masked = |row: usize| Some(self.scalar(&column.get(row)?.into(), behind));
         let values: Vec<Option<Scalar>> = (0..column.len()).map(&mut masked).collect();
         of_scalars(column, &values)
     }

@@ -21,11 +21,11 @@ pub(super) struct Masking {
     params: Values,
     model: Arc<Model>,
     replies: Replies,
-    made: Mutex<Made>,
+    made: Mutex<MaskedExchanges>,
 }
 
 #[derive(Default)]
-struct Made {
+struct MaskedExchanges {
     behind: Behind,
     exchanges: Vec<Exchange>,
 }
@@ -34,7 +34,7 @@ impl Masking {
     /// `behind` are the values behind the pseudonyms that the request itself holds.
     pub(super) fn new(masks: Arc<Masks>, params: Values, replies: Replies, behind: Behind) -> Arc<Masking> {
         let model = Model::new(Arc::new(Cover::new(&replies)));
-        let made = Mutex::new(Made { behind, exchanges: Vec::new() });
+        let made = Mutex::new(MaskedExchanges { behind, exchanges: Vec::new() });
         Arc::new(Masking { masks, params, model, replies, made })
     }
 
@@ -79,11 +79,11 @@ impl Masking {
 
     /// What was read, and what is behind the pseudonyms; nothing if it asked for what was not captured.
     pub(super) fn take(&self) -> Option<(Vec<Exchange>, Behind)> {
-        let Made { behind, exchanges } = std::mem::take(&mut *self.lock());
+        let MaskedExchanges { behind, exchanges } = std::mem::take(&mut *self.lock());
         self.model.uncovered().is_none().then_some((exchanges, behind))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Made> {
+    fn lock(&self) -> MutexGuard<'_, MaskedExchanges> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

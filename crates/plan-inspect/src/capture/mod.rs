@@ -39,14 +39,15 @@ pub mod decoders;
 
 pub use compare::{ChangedRows, MovedRow};
 pub use diff::{
-    ChangedRequest, Counted, DiffOptions, Differ, Difference, Incomparable, Percentiles, ScoreShift, Sides,
+    BeforeAfter, CaptureCounts, ChangedRequest, DiffOptions, Differ, Difference, Incomparable, Percentiles,
+    ScoreShift,
 };
 pub use error::Error;
 pub use inside::NodeRows;
 pub use load::Capture;
 pub use parts::{Failed, Outcome};
 pub use prefix::captures_with_prefix;
-pub use replay::{Replayed, Replayer};
+pub use replay::{ReplayResult, Replayer};
 pub use sample::{SampleCounts, Sampler, Sampling};
 pub use sets::{Members, capture_sets, captures};
-pub use take::{Taken, capture, run_recorded};
+pub use take::{UnsavedCapture, capture, run_recorded};

@@ -8,17 +8,17 @@ use anabranch_engine::NodeId;
 
 use super::cover::Cover;
 use super::recorded::whole;
-use anabranch_plan::inspect::{Compiled, What};
+use anabranch_plan::inspect::{Compiled, StageWork};
 use anabranch_plan::source::{Error, Keys, Reader, Reply};
 
 /// One request to a plan that asks for other things than the captured one.
 pub(super) struct Model {
     cover: Arc<Cover>,
-    asked: Mutex<Asked>,
+    asked: Mutex<ModelledReads>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct ModelledReads {
     /// Keys that were read with readers of one kind, which share what they read.
     shared: HashSet<(usize, String)>,
     /// How long each reader waited, by its number.
@@ -64,7 +64,7 @@ impl Model {
     pub(super) fn longest_wait(&self, plan: &Compiled) -> Duration {
         let asked = self.lock();
         let own = |stage: NodeId| match &plan.stages[stage.index()].what {
-            What::Wait(node) => {
+            StageWork::Wait(node) => {
                 let reads = plan.nodes[*node].about.reads.iter();
                 reads.filter_map(|reader| asked.waited.get(&reader.number)).sum()
             }
@@ -74,7 +74,7 @@ impl Model {
         (0..).map(NodeId).zip(after).map(|(stage, after)| own(stage) + after).max().unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
+    fn lock(&self) -> MutexGuard<'_, ModelledReads> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

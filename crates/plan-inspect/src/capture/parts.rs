@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_content::{Address, Value};
 use anabranch_rows::{Batch, Column, Key, Rows};
 
-use super::bytes::{Give, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use super::values::{give_data, take_data};
 use anabranch_engine::Failure;
 use anabranch_plan::Answer;
@@ -313,7 +313,7 @@ fn candidates(rows: &Rows, keys: &Keys) -> Value {
 const ID: &str = "id";
 
 fn bytes_of(column: Column) -> Value {
-    let mut to = Give::default();
+    let mut to = ByteWriter::default();
     give_data(&Data::Columns(vec![column]), &mut to);
     Value::Bytes(to.0.into())
 }
@@ -324,7 +324,7 @@ fn rows(columns: &BTreeMap<String, Value>, keys: &Keys) -> Option<Rows> {
     let mut found = Vec::new();
     for (name, value) in columns {
         let Value::Bytes(bytes) = value else { return None };
-        let mut from = Take(bytes);
+        let mut from = ByteReader(bytes);
         let Data::Columns(columns) = take_data(&mut from)? else { return None };
         let column = columns.into_iter().next()?;
         if name == ID {

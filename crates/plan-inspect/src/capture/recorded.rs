@@ -10,7 +10,7 @@ use anabranch_plan::inspect::{ReadRequest, Recording};
 use anabranch_plan::source::{Error, Keys, Reader, Reply};
 
 /// Answers the reads of a replay.
-pub(super) struct Recorded {
+pub(super) struct RecordedReplies {
     /// The ids of the endpoints, in the order of the registries.
     pub(super) endpoints: Arc<[Arc<str>]>,
     pub(super) from: RecordedFrom,
@@ -27,7 +27,7 @@ pub(super) enum RecordedFrom {
     Masked(Arc<Masking>),
 }
 
-impl Recording for Recorded {
+impl Recording for RecordedReplies {
     fn read(&self, request: &ReadRequest<'_>) -> Result<Reply, Error> {
         let ReadRequest { reader, keys, stale, .. } = request;
         let endpoint = &self.endpoints[reader.endpoint];
@@ -39,11 +39,11 @@ impl Recording for Recorded {
     }
 }
 
-impl Recorded {
+impl RecordedReplies {
     /// The replies of a plan's endpoints, found this way.
-    pub(super) fn new(plan: &Plan, from: RecordedFrom) -> Recorded {
+    pub(super) fn new(plan: &Plan, from: RecordedFrom) -> RecordedReplies {
         let endpoints = plan.compiled().registries.endpoints.iter();
-        Recorded { endpoints: endpoints.map(|endpoint| endpoint.id.as_str().into()).collect(), from }
+        RecordedReplies { endpoints: endpoints.map(|endpoint| endpoint.id.as_str().into()).collect(), from }
     }
 
     /// Of several that were made, the last: the others were tried again.

@@ -10,12 +10,12 @@ use anabranch_rows::Rows;
 use futures_util::future::{Either, select};
 
 use super::error::Error;
-use super::forced::{Expected, Forced};
+use super::forced::{Expected, ForcedPlan};
 use super::load::Capture;
 use super::parts::{Failed, Outcome};
-use super::recorded::{Recorded, RecordedFrom};
+use super::recorded::{RecordedFrom, RecordedReplies};
 use super::still;
-use crate::why::Seen;
+use crate::why::NodeRecords;
 use anabranch_plan::Registries;
 use anabranch_plan::Request;
 use anabranch_plan::bounds::{Bounds, Budget};
@@ -54,7 +54,7 @@ pub(super) struct MadeFrom<'a> {
 
 /// What came of a replay.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// The answer, with the names it had, or the failure.
     pub answer: Result<Answer, Failed>,
     /// The answer as it is written, or the words of the failure.
@@ -76,12 +76,12 @@ impl Replayer {
     }
 
     /// Reads a capture and answers its request again.
-    pub async fn replay_from(&self, store: &Store, address: Address) -> Result<Replayed, Error> {
+    pub async fn replay_from(&self, store: &Store, address: Address) -> Result<ReplayResult, Error> {
         self.replay(&Capture::load(store, address).await?).await
     }
 
     /// Answers a captured request again.
-    pub async fn replay(&self, capture: &Capture) -> Result<Replayed, Error> {
+    pub async fn replay(&self, capture: &Capture) -> Result<ReplayResult, Error> {
         let plan = self.plan_of(capture)?;
         let answer = match &capture.outcome.failure {
             // Time and load are not captured; what came of them is.
@@ -93,7 +93,7 @@ impl Replayer {
         };
         let bytes = written(&plan, &answer);
         let same = bytes == capture.answer;
-        Ok(Replayed { answer, bytes, same })
+        Ok(ReplayResult { answer, bytes, same })
     }
 
     /// The plan of a capture, compiled, or as it was for one before.
@@ -168,12 +168,12 @@ pub(super) async fn again(
     request: Request,
     outcome: &Outcome,
     from: RecordedFrom,
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<NodeRecords>>,
 ) -> Result<Answer, Failed> {
     let failed = outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
     let nodes = plan.compiled().nodes.len();
-    let Forced { plan, expected, stand_for } =
-        Forced::new(plan, &outcome.ledger, failed).map_err(|error| Failed::new(&error))?;
+    let ForcedPlan { plan, expected, stand_for } =
+        ForcedPlan::new(plan, &outcome.ledger, failed).map_err(|error| Failed::new(&error))?;
     let observers = Observers { seen, expected: Arc::clone(&expected), nodes, stand_for };
     let inspection = Inspection { observer: Some(Arc::new(observers)), replay: Some(replay(&plan, from)) };
     let options = RunOptions::default();
@@ -194,13 +194,13 @@ pub(super) async fn again(
 
 /// The past of a request to a plan: replies found this way, and no time that passes.
 pub(super) fn replay(plan: &Plan, from: RecordedFrom) -> Replay {
-    let recording = Arc::new(Recorded::new(plan, from));
+    let recording = Arc::new(RecordedReplies::new(plan, from));
     Replay { recording, clock: still::hurried(plan.engine().runs()) }
 }
 
 /// The observers of a replay.
 struct Observers {
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<NodeRecords>>,
     expected: Arc<Expected>,
     /// The nodes of the plan as it was; forced ones come behind them.
     nodes: usize,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified as _, Severity};
 use anabranch_rows::Key;
 
-use super::bytes::{Give, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use super::values::{give_data, give_keys, give_kind, take_data, take_keys, take_kind};
 use anabranch_plan::source::{Error, Field, Keys, Read, Reply};
 
@@ -57,7 +57,7 @@ pub(super) enum Unreadable {
 
 impl Replies {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut to = Give::default();
+        let mut to = ByteWriter::default();
         to.u8(VERSION);
         to.u32(self.readers.len() as u32);
         self.readers.iter().for_each(|asker| give_asker(asker, &mut to));
@@ -68,7 +68,7 @@ impl Replies {
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Replies, Unreadable> {
         match bytes.split_first() {
-            Some((&VERSION, rest)) => take_replies(Take(rest)).ok_or(Unreadable::Broken),
+            Some((&VERSION, rest)) => take_replies(ByteReader(rest)).ok_or(Unreadable::Broken),
             Some((version, _)) => Err(Unreadable::Version(*version)),
             None => Err(Unreadable::Broken),
         }
@@ -81,7 +81,7 @@ impl Replies {
     }
 }
 
-fn take_replies(mut from: Take<'_>) -> Option<Replies> {
+fn take_replies(mut from: ByteReader<'_>) -> Option<Replies> {
     let count = from.count(1)?;
     let readers: Vec<Asker> = (0..count).map(|_| take_asker(&mut from)).collect::<Option<_>>()?;
     if !readers.is_sorted_by(|one, next| one.number < next.number) {
@@ -94,7 +94,7 @@ fn take_replies(mut from: Take<'_>) -> Option<Replies> {
     replies.exchanges.iter().all(|exchange| replies.asker(exchange.reader).is_some()).then_some(replies)
 }
 
-fn give_asker(asker: &Asker, to: &mut Give) {
+fn give_asker(asker: &Asker, to: &mut ByteWriter) {
     to.u32(asker.number);
     to.text(&asker.endpoint);
     to.flag(asker.affixes.is_some());
@@ -123,7 +123,7 @@ fn give_asker(asker: &Asker, to: &mut Give) {
     }
 }
 
-fn take_asker(from: &mut Take<'_>) -> Option<Asker> {
+fn take_asker(from: &mut ByteReader<'_>) -> Option<Asker> {
     let number = from.u32()?;
     let endpoint = from.text()?.into();
     let affixes = match from.flag()? {
@@ -146,7 +146,7 @@ fn take_asker(from: &mut Take<'_>) -> Option<Asker> {
     Some(Asker { number, endpoint, affixes, read })
 }
 
-fn give_exchange(exchange: &Exchange, to: &mut Give) {
+fn give_exchange(exchange: &Exchange, to: &mut ByteWriter) {
     to.u32(exchange.reader);
     give_keys(&exchange.keys, to);
     to.u64(nanos(exchange.took));
@@ -166,7 +166,7 @@ fn give_exchange(exchange: &Exchange, to: &mut Give) {
     }
 }
 
-fn take_exchange(from: &mut Take<'_>) -> Option<Exchange> {
+fn take_exchange(from: &mut ByteReader<'_>) -> Option<Exchange> {
     let reader = from.u32()?;
     let keys = take_keys(from)?;
     let took = Duration::from_nanos(from.u64()?);
@@ -174,8 +174,9 @@ fn take_exchange(from: &mut Take<'_>) -> Option<Exchange> {
         true => Some(Duration::from_nanos(from.u64()?)),
         false => None,
     };
-    let failed =
-        |severity, from: &mut Take<'_>| Some(Err(Error::Recorded { message: from.text()?.into(), severity }));
+    let failed = |severity, from: &mut ByteReader<'_>| {
+        Some(Err(Error::Recorded { message: from.text()?.into(), severity }))
+    };
     let reply = match from.u8()? {
         0 => {
             let (trips, commands) = (from.u32()?, from.u32()?);

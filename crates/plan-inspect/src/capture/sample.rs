@@ -19,7 +19,7 @@ use super::error::Error;
 use super::mask::Masks;
 use super::replay::Replayer;
 use super::sets;
-use super::take::{Fixed, Taken, run_recorded};
+use super::take::{Fixed, UnsavedCapture, run_recorded};
 use anabranch_plan::Answer;
 use anabranch_plan::Error as PlanError;
 use anabranch_plan::Registries;
@@ -109,7 +109,7 @@ pub struct Sampler {
     requests: AtomicU64,
     second: Mutex<(Option<Instant>, u32)>,
     /// At most `most_waiting` captures.
-    waiting: Mutex<VecDeque<Taken>>,
+    waiting: Mutex<VecDeque<UnsavedCapture>>,
     more: Notify,
     counts: [AtomicU64; 8],
     /// The addressed parts of the plans that captures were taken of; those of plans that are gone go with the next new one.
@@ -183,7 +183,7 @@ impl Sampler {
         fits
     }
 
-    fn wait(&self, taken: Taken) {
+    fn wait(&self, taken: UnsavedCapture) {
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= self.sampling.most_waiting.get() {
             self.count(Count::Queue, 1);
@@ -223,7 +223,7 @@ impl Sampler {
     }
 
     /// Writes a capture; the bytes by which the store has grown.
-    async fn write_one(&self, taken: &Taken) -> Result<u64, Count> {
+    async fn write_one(&self, taken: &UnsavedCapture) -> Result<u64, Count> {
         let masks = &self.sampling.masks;
         let masked = match masks.is_empty() {
             true => None,
@@ -279,7 +279,7 @@ impl Sampler {
 /// it already is found there then.
 struct Writing<'a> {
     sampler: &'a Sampler,
-    taken: Option<Taken>,
+    taken: Option<UnsavedCapture>,
 }
 
 impl Drop for Writing<'_> {

@@ -14,7 +14,7 @@ use anabranch_engine::tasks::TokioTasks;
 pub(super) fn engine() -> engine::Engine {
     let here: Arc<dyn Pool> = Arc::new(Here);
     let seams = Seams {
-        clock: Arc::new(Stopped(SystemClock.now())),
+        clock: Arc::new(StoppedClock(SystemClock.now())),
         tasks: Arc::new(TokioTasks),
         latency: Arc::clone(&here),
         batch: Arc::clone(&here),
@@ -27,13 +27,13 @@ pub(super) fn engine() -> engine::Engine {
 /// The time that nodes see on such an engine: what they wait for is there at once. It stands where the engine's does, or
 /// nodes would seem to have taken as long as the engine is old.
 pub(super) fn hurried(runs: &engine::Engine) -> Arc<dyn Clock> {
-    Arc::new(Hurried(runs.clock().now()))
+    Arc::new(HurriedClock(runs.clock().now()))
 }
 
 /// A clock that stands: no timeout ever comes.
-struct Stopped(Instant);
+struct StoppedClock(Instant);
 
-impl Clock for Stopped {
+impl Clock for StoppedClock {
     fn now(&self) -> Instant {
         self.0
     }
@@ -43,9 +43,9 @@ impl Clock for Stopped {
     }
 }
 
-struct Hurried(Instant);
+struct HurriedClock(Instant);
 
-impl Clock for Hurried {
+impl Clock for HurriedClock {
     fn now(&self) -> Instant {
         self.0
     }

@@ -23,7 +23,7 @@ use anabranch_plan::source::Reader;
 use anabranch_plan::{Plan, RunOptions};
 
 /// A request that was captured and is not yet in a store.
-pub struct Taken {
+pub struct UnsavedCapture {
     plan: Plan,
     request: Request,
     exchanges: Vec<Exchange>,
@@ -70,7 +70,7 @@ pub async fn run_recorded(
     request: Request,
     options: &RunOptions,
     most_bytes: usize,
-) -> (Result<Answer, PlanError>, Result<Taken, Error>) {
+) -> (Result<Answer, PlanError>, Result<UnsavedCapture, Error>) {
     let recorder = Recorder::new(most_bytes);
     let inspection = Inspection { observer: Some(Arc::clone(&recorder) as _), ..Inspection::default() };
     let Inspected { answer, failed_ledger, .. } =
@@ -80,14 +80,22 @@ pub async fn run_recorded(
             let outcome = Outcome::new(&answer, failed_ledger);
             let kept = answer.as_ref().ok().cloned();
             let fixed = OnceLock::new();
-            Ok(Taken { plan: plan.clone(), request, exchanges, outcome, answer: kept, masked: false, fixed })
+            Ok(UnsavedCapture {
+                plan: plan.clone(),
+                request,
+                exchanges,
+                outcome,
+                answer: kept,
+                masked: false,
+                fixed,
+            })
         }
         Err(bytes) => Err(Error::TooLarge { bytes, most: most_bytes }),
     };
     (answer, taken)
 }
 
-impl Taken {
+impl UnsavedCapture {
     /// Writes the capture. It is held by its set, or by a pin of its own.
     pub async fn write(&self, store: &Store, set: Option<&str>) -> Result<Address, Error> {
         Ok(self.put(self.encode(), store, set).await?.0)
@@ -143,7 +151,7 @@ impl Taken {
         &self,
         masks: &Arc<Masks>,
         replayer: &Replayer,
-    ) -> Result<Option<Taken>, Error> {
+    ) -> Result<Option<UnsavedCapture>, Error> {
         let mut request = self.request.clone();
         let mut behind = Behind::default();
         let registries = &self.plan.compiled().registries;
@@ -159,7 +167,7 @@ impl Taken {
             .iter_mut()
             .for_each(|entry| entry.detail = entry.detail.as_ref().map(|_| MASKED.to_owned()));
         let failed = self.outcome.failure.as_ref();
-        let mut taken = Taken {
+        let mut taken = UnsavedCapture {
             plan: self.plan.clone(),
             request,
             exchanges: Vec::new(),
@@ -239,8 +247,8 @@ impl Taken {
     }
 
     /// The same, with the addresses of another capture of the same plan: models are large, and hashed once.
-    pub(super) fn sharing(self, fixed: Arc<Fixed>) -> Taken {
-        Taken { fixed: fixed.into(), ..self }
+    pub(super) fn sharing(self, fixed: Arc<Fixed>) -> UnsavedCapture {
+        UnsavedCapture { fixed: fixed.into(), ..self }
     }
 
     pub(super) fn plan(&self) -> &Plan {

@@ -4,10 +4,10 @@ use anabranch_rows::{Column, Interner, Kind, Text};
 use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::bytes::{Give, Take};
+use super::bytes::{ByteReader, ByteWriter};
 use anabranch_plan::source::{Data, Keys, Lists};
 
-pub(super) fn give_kind(kind: Kind, to: &mut Give) {
+pub(super) fn give_kind(kind: Kind, to: &mut ByteWriter) {
     to.u8(match kind {
         Kind::Int => 0,
         Kind::Float => 1,
@@ -16,11 +16,11 @@ pub(super) fn give_kind(kind: Kind, to: &mut Give) {
     });
 }
 
-pub(super) fn take_kind(from: &mut Take<'_>) -> Option<Kind> {
+pub(super) fn take_kind(from: &mut ByteReader<'_>) -> Option<Kind> {
     [Kind::Int, Kind::Float, Kind::Bool, Kind::Text].get(usize::from(from.u8()?)).copied()
 }
 
-pub(super) fn give_keys(keys: &Keys, to: &mut Give) {
+pub(super) fn give_keys(keys: &Keys, to: &mut ByteWriter) {
     match keys {
         Keys::Ids(ids) => {
             to.u8(0);
@@ -37,7 +37,7 @@ pub(super) fn give_keys(keys: &Keys, to: &mut Give) {
     }
 }
 
-pub(super) fn take_keys(from: &mut Take<'_>) -> Option<Keys> {
+pub(super) fn take_keys(from: &mut ByteReader<'_>) -> Option<Keys> {
     match from.u8()? {
         0 => Some(Keys::Ids(from.u64s()?.into_iter().map(|id| id as i64).collect())),
         1 => {
@@ -52,7 +52,7 @@ pub(super) fn take_keys(from: &mut Take<'_>) -> Option<Keys> {
     }
 }
 
-pub(super) fn give_data(data: &Data, to: &mut Give) {
+pub(super) fn give_data(data: &Data, to: &mut ByteWriter) {
     match data {
         Data::Columns(columns) => {
             to.u8(0);
@@ -69,7 +69,7 @@ pub(super) fn give_data(data: &Data, to: &mut Give) {
     }
 }
 
-pub(super) fn take_data(from: &mut Take<'_>) -> Option<Data> {
+pub(super) fn take_data(from: &mut ByteReader<'_>) -> Option<Data> {
     match from.u8()? {
         0 => {
             let count = from.count(1)?;
@@ -89,7 +89,7 @@ pub(super) fn take_data(from: &mut Take<'_>) -> Option<Data> {
 }
 
 /// What stands where a column is null does not matter to anybody, so it is not kept.
-fn give_column(column: &Column, to: &mut Give) {
+fn give_column(column: &Column, to: &mut ByteWriter) {
     give_kind(column.kind(), to);
     to.flags((0..column.len()).map(|row| !column.is_null(row)));
     let there = |row: &usize| !column.is_null(*row);
@@ -113,7 +113,7 @@ fn give_column(column: &Column, to: &mut Give) {
     }
 }
 
-fn take_column(from: &mut Take<'_>) -> Option<Column> {
+fn take_column(from: &mut ByteReader<'_>) -> Option<Column> {
     let kind = take_kind(from)?;
     let valid = from.flags()?;
     let nulls = NullBuffer::from(valid.as_slice());

@@ -6,7 +6,7 @@ use anabranch_engine::{Dag, Edge, Graph as _, NodeId};
 
 use super::{After, Column, Dead, Explanation, Kind, Node, Read, Stage};
 use anabranch_plan::Registries;
-use anabranch_plan::inspect::{Compiled, PlanNode, What};
+use anabranch_plan::inspect::{Compiled, PlanNode, StageWork};
 use anabranch_plan::registry::EndpointKind;
 use anabranch_plan::source::{self, Part, Pattern, Reader};
 
@@ -122,11 +122,13 @@ pub(crate) fn shown(pattern: &Pattern, registries: &Registries) -> String {
 fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
     let number = NodeId(u32::try_from(stage).expect("a graph has fewer than 2^32 nodes"));
     let (kind, nodes) = match &plan.stages[stage].what {
-        What::Wait(node) => (Kind::Wait, vec![*node]),
-        What::Chain(nodes) => (Kind::Compute, nodes.clone()),
-        What::Exit(region) => (Kind::Compute, vec![plan.regions[*region].node]),
-        What::Timer(_) => (Kind::Timer, Vec::new()),
-        What::Gate { .. } | What::Spare(_) | What::Relay(_) => (Kind::Gate, Vec::new()),
+        StageWork::Wait(node) => (Kind::Wait, vec![*node]),
+        StageWork::Chain(nodes) => (Kind::Compute, nodes.clone()),
+        StageWork::Exit(region) => (Kind::Compute, vec![plan.regions[*region].node]),
+        StageWork::Timer(_) => (Kind::Timer, Vec::new()),
+        StageWork::Gate { .. } | StageWork::RunFallback(_) | StageWork::PassFallback(_) => {
+            (Kind::Gate, Vec::new())
+        }
     };
     let mut after = Vec::new();
     plan.graph.inputs(number, |input, edge| {
@@ -147,7 +149,7 @@ fn explain_stage(plan: &Compiled, stage: usize) -> Stage {
 /// The nodes at the end of the stages whose rows are the answer.
 fn outputs(plan: &Compiled) -> Vec<String> {
     let last = |stage: &usize| match &plan.stages[*stage].what {
-        What::Chain(nodes) => *nodes.last().expect("a chain has a node"),
+        StageWork::Chain(nodes) => *nodes.last().expect("a chain has a node"),
         _ => plan.first_node(*stage),
     };
     plan.outputs.iter().map(|stage| plan.nodes[last(stage)].id.clone()).collect()

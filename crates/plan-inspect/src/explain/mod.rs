@@ -15,7 +15,7 @@ use anabranch_plan::Plan;
 pub struct Explanation {
     /// The plan's name.
     pub plan: String,
-    /// What runs, inputs first.
+    /// The stages of the engine's graph, inputs first.
     pub nodes: Vec<Node>,
     /// How it runs: each stage is started as one.
     pub stages: Vec<Stage>,
@@ -125,7 +125,7 @@ pub struct After {
     pub needed: bool,
 }
 
-/// What a stage does.
+/// The work of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -135,7 +135,7 @@ pub enum Kind {
     Compute,
     /// Lets one side of a choice run, or not.
     Gate,
-    /// Watches the time of a region.
+    /// Ends with an error when the timeout of a region passes.
     Timer,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Spot {
 
 /// The end of a way, and the last spot on it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ended {
+pub(super) struct RowEnd {
     pub(super) last: Spot,
     pub(super) end: Ending,
 }
@@ -99,19 +99,19 @@ impl<'t> Trail<'t> {
     }
 
     /// All ends of the row's ways; the furthest first, the answer before all.
-    pub(super) fn ends(&self) -> Vec<Ended> {
-        let mut ends: Vec<Ended> = Vec::new();
+    pub(super) fn ends(&self) -> Vec<RowEnd> {
+        let mut ends: Vec<RowEnd> = Vec::new();
         let outputs: Vec<usize> = self.table.outputs().collect();
         for (node, spots) in self.spots.iter().enumerate() {
             for &position in spots {
                 let last = Spot { node, position };
                 let before = ends.len();
                 let answered = outputs.iter().filter(|output| **output == node);
-                ends.extend(answered.map(|_| Ended { last, end: Ending::Answered }));
+                ends.extend(answered.map(|_| RowEnd { last, end: Ending::Answered }));
                 ends.extend(self.drops(last));
                 if ends.len() == before && !self.passed(last) {
                     let by = self.takers[last.node].iter().map(|(taker, _)| *taker).collect();
-                    ends.push(Ended { last, end: Ending::Used { by } });
+                    ends.push(RowEnd { last, end: Ending::Used { by } });
                 }
             }
         }
@@ -146,9 +146,9 @@ impl<'t> Trail<'t> {
         self.carriers(node).any(|(taker, at)| self.kept(taker, at, position))
     }
 
-    fn drops(&self, last: Spot) -> impl Iterator<Item = Ended> + '_ {
+    fn drops(&self, last: Spot) -> impl Iterator<Item = RowEnd> + '_ {
         let dropped = move |(taker, at): &(usize, usize)| !self.kept(*taker, *at, last.position);
-        let ended = move |(node, at)| Ended { last, end: Ending::Dropped { node, at } };
+        let ended = move |(node, at)| RowEnd { last, end: Ending::Dropped { node, at } };
         self.carriers(last.node).filter(dropped).map(ended)
     }
 }

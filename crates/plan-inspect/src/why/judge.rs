@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Leaf;
 use super::table::Table;
-use super::values::{cell, json, scalar};
+use super::values::{cell, json};
 use anabranch_plan::Registries;
 use anabranch_plan::expr::{Expr, Filter, Name, Pattern, Pred, Program, Scope};
 use anabranch_plan::schema::Schema;
@@ -61,7 +61,7 @@ impl<'t> Judge<'t> {
         let program = Program::compile(expr, self.scope(), "why", &mut Problems::default())?;
         let Some(kind) = program.kind() else { return Some(None) };
         let column = program.column(&self.row, self.params, kind, &Check::never()).ok()?;
-        Some(column.get(0).map(scalar))
+        Some(column.get(0).map(Scalar::from))
     }
 
     fn scope(&self) -> Scope<'_> {

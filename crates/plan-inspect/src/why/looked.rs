@@ -2,12 +2,12 @@
 
 use super::story::on_list;
 use super::table::Table;
-use super::{Looked, LookedLists};
+use super::{ReadLists, UnmatchedOrigin};
 use anabranch_plan::op::Rule;
 use anabranch_plan::source::Read;
 
 /// The nodes that bring rows.
-pub(super) fn all(table: &Table<'_>, row: i64) -> Vec<Looked> {
+pub(super) fn all(table: &Table<'_>, row: i64) -> Vec<UnmatchedOrigin> {
     let brings = |node: &usize| {
         let node = table.node(*node);
         !node.early && !node.about.carries.contains(&true)
@@ -15,10 +15,10 @@ pub(super) fn all(table: &Table<'_>, row: i64) -> Vec<Looked> {
     (0..table.plan.nodes.len()).filter(brings).filter_map(|node| looked(table, node, row)).collect()
 }
 
-fn looked(table: &Table<'_>, node: usize, row: i64) -> Option<Looked> {
+fn looked(table: &Table<'_>, node: usize, row: i64) -> Option<UnmatchedOrigin> {
     let rows = table.rows(node)?.len();
     let partial = table.is_partial(node);
-    Some(Looked {
+    Some(UnmatchedOrigin {
         node: table.id(node),
         op: table.op(node),
         rows,
@@ -28,7 +28,7 @@ fn looked(table: &Table<'_>, node: usize, row: i64) -> Option<Looked> {
     })
 }
 
-fn lists(table: &Table<'_>, node: usize, row: i64) -> Option<LookedLists> {
+fn lists(table: &Table<'_>, node: usize, row: i64) -> Option<ReadLists> {
     let lists = table.lists(node)?;
     let Some(Rule::Listed(allowed)) = table.node(node).about.rule else { return None };
     let mut reads = table.node(node).about.reads.iter();
@@ -38,7 +38,7 @@ fn lists(table: &Table<'_>, node: usize, row: i64) -> Option<LookedLists> {
     })?;
     // It was read, but of rows that nobody wanted.
     let unwanted = lists.ids.iter().position(|id| *id == row);
-    Some(LookedLists {
+    Some(ReadLists {
         keys: crate::explain::shown(pattern, &table.plan.registries),
         count: lists.lens.len(),
         limit: limit as usize,

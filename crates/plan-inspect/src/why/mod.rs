@@ -29,7 +29,7 @@ use anabranch_plan::Request;
 use anabranch_plan::inspect::{Inspection, Observer};
 use anabranch_plan::{Plan, RunOptions};
 
-pub(crate) use seen::Seen;
+pub(crate) use seen::NodeRecords;
 
 /// The most ways that are told; the others are counted.
 const MOST_WAYS: usize = 8;
@@ -50,7 +50,7 @@ pub struct Why {
     /// How many more ways it went.
     pub more_ways: usize,
     /// Where it could have come from, if no node had it.
-    pub looked: Vec<Looked>,
+    pub looked: Vec<UnmatchedOrigin>,
     /// Nodes without rows for this request: an `if` went the other way, they were given up, or are fallbacks that
     /// were not needed.
     pub idle: Vec<String>,
@@ -367,18 +367,18 @@ pub struct Change {
     pub param: Option<String>,
 }
 
-/// A node that brings rows, and did not bring this one.
+/// A node that adds rows to the plan, and did not add this one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Looked {
+pub struct UnmatchedOrigin {
     /// The node.
     pub node: String,
     /// Its op.
     pub op: String,
-    /// How many rows it brought.
+    /// The number of rows that it added.
     pub rows: usize,
     /// The lists that it read, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lists: Option<LookedLists>,
+    pub lists: Option<ReadLists>,
     /// If only its first rows are wanted: how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
@@ -389,7 +389,7 @@ pub struct Looked {
 
 /// Lists that were read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LookedLists {
+pub struct ReadLists {
     /// What their keys look like.
     pub keys: String,
     /// How many.
@@ -407,7 +407,7 @@ pub struct LookedLists {
 
 /// Says why a row is in the answer to a request, or is not.
 pub async fn why(plan: &Plan, request: Request, options: &RunOptions, row: i64) -> Result<Why, Error> {
-    let seen = Seen::new(plan.compiled().nodes.len());
+    let seen = NodeRecords::new(plan.compiled().nodes.len());
     let asked = request.clone();
     let observer: Arc<dyn Observer> = Arc::clone(&seen) as _;
     let inspection = Inspection { observer: Some(observer), ..Inspection::default() };
@@ -416,7 +416,13 @@ pub async fn why(plan: &Plan, request: Request, options: &RunOptions, row: i64) 
 }
 
 /// The same for a request that was answered while its nodes were observed.
-pub(crate) fn of(plan: &Plan, asked: Request, answer: &Answer, seen: &Seen, row: i64) -> Result<Why, Error> {
+pub(crate) fn of(
+    plan: &Plan,
+    asked: Request,
+    answer: &Answer,
+    seen: &NodeRecords,
+    row: i64,
+) -> Result<Why, Error> {
     let table = table::Table::new(plan, asked, answer, seen)?;
     Ok(story::tell(&table, answer, row))
 }

@@ -7,22 +7,22 @@ use anabranch_rows::Rows;
 use anabranch_plan::inspect::{ObservedRead, Observer};
 use anabranch_plan::source::{Data, Lists, Reply};
 
-/// What the nodes of one request made. One entry a node of the plan; rows share their memory with the run.
+/// The rows and lists of one request: one record per node of the plan. Rows share their memory with the run.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<Vec<Made>>);
+pub(crate) struct NodeRecords(Mutex<Vec<NodeRecord>>);
 
-/// What one node made.
+/// The rows and lists of one node.
 #[derive(Clone, Default)]
-pub(super) struct Made {
+pub(super) struct NodeRecord {
     /// Its rows, if it ran.
     pub(super) rows: Option<Rows>,
-    /// The lists that it read, one a row of its input.
+    /// The lists that it read, one per row of its input.
     pub(super) lists: Option<Lists>,
 }
 
-impl Seen {
-    pub(crate) fn new(nodes: usize) -> Arc<Seen> {
-        Arc::new(Seen(Mutex::new(vec![Made::default(); nodes])))
+impl NodeRecords {
+    pub(crate) fn new(nodes: usize) -> Arc<NodeRecords> {
+        Arc::new(NodeRecords(Mutex::new(vec![NodeRecord::default(); nodes])))
     }
 
     /// The rows of a node, if it had some.
@@ -31,16 +31,16 @@ impl Seen {
     }
 
     /// All that was kept.
-    pub(super) fn made(&self) -> Vec<Made> {
+    pub(super) fn made(&self) -> Vec<NodeRecord> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Made>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<NodeRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Seen {
+impl Observer for NodeRecords {
     fn read(&self, read: &ObservedRead<'_>) {
         if let Ok(Reply { data: Data::Lists(lists), .. }) = read.reply
             && let Some(made) = self.lock().get_mut(read.reader.node)

@@ -3,7 +3,7 @@
 use anabranch_rows::{Order, Rows, SortKey};
 
 use super::cause;
-use super::ends::{Ended, Ending, Spot, Trail};
+use super::ends::{Ending, RowEnd, Spot, Trail};
 use super::judge::{self, Judge};
 use super::looked;
 use super::table::Table;
@@ -38,7 +38,7 @@ pub(super) fn tell(table: &Table<'_>, answer: &Answer, row: i64) -> Why {
     }
 }
 
-fn way(table: &Table<'_>, trail: &Trail<'_>, ended: &Ended) -> Way {
+fn way(table: &Table<'_>, trail: &Trail<'_>, ended: &RowEnd) -> Way {
     let mut spots: Vec<Spot> = std::iter::successors(Some(ended.last), |spot| trail.before(*spot)).collect();
     spots.reverse();
     let first = spots[0];

@@ -7,7 +7,7 @@ use anabranch_engine::Check;
 use anabranch_rows::Rows;
 use anabranch_text::{Problem, Problems};
 
-use super::seen::{Made, Seen};
+use super::seen::{NodeRecord, NodeRecords};
 use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::LedgerEntry;
@@ -27,7 +27,7 @@ pub(super) struct Table<'a> {
     pub(super) call: Arc<Call>,
     pub(super) ledger: &'a [LedgerEntry],
     /// While the request ran.
-    made: Vec<Made>,
+    made: Vec<NodeRecord>,
     /// Asked for all; of nodes that read, those rows that somebody wanted.
     rows: Vec<Option<Rows>>,
     /// Whether a node was asked again.
@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
         plan: &'a Plan,
         request: Request,
         answer: &'a Answer,
-        seen: &Seen,
+        seen: &NodeRecords,
     ) -> Result<Table<'a>, Error> {
         let engine = plan.engine();
         let mut problems = Problems::default();

@@ -6,7 +6,8 @@ use anabranch_text::count;
 use serde_json::Value;
 
 use super::{
-    Beside, Cause, Change, End, Leaf, Looked, LookedLists, OnList, Sorted, Step, Verdict, Way, Why, Wrote,
+    Beside, Cause, Change, End, Leaf, OnList, ReadLists, Sorted, Step, UnmatchedOrigin, Verdict, Way, Why,
+    Wrote,
 };
 
 /// The longest line that can be helped.
@@ -24,8 +25,9 @@ pub(super) fn write(why: &Why) -> String {
     }
     if !why.looked.is_empty() {
         text.line(0, "\nnodes that bring rows, and did not bring it");
-        let width =
-            |of: fn(&Looked) -> &String| why.looked.iter().map(|looked| of(looked).chars().count()).max();
+        let width = |of: fn(&UnmatchedOrigin) -> &String| {
+            why.looked.iter().map(|looked| of(looked).chars().count()).max()
+        };
         let widths =
             [width(|looked| &looked.node), width(|looked| &looked.op)].map(Option::unwrap_or_default);
         why.looked.iter().for_each(|looked| text.looked(looked, widths));
@@ -219,7 +221,7 @@ impl Text {
         self.line(4, &format!("{mark}  {says}{with}{off}"));
     }
 
-    fn looked(&mut self, looked: &Looked, [node, op]: [usize; 2]) {
+    fn looked(&mut self, looked: &UnmatchedOrigin, [node, op]: [usize; 2]) {
         let mut parts = vec![count(looked.rows, "row")];
         if let Some(lists) = &looked.lists {
             parts.extend(told_lists(lists));
@@ -260,8 +262,8 @@ fn plain_cause(node: &str, cause: &Cause) -> String {
     }
 }
 
-fn told_lists(lists: &LookedLists) -> [String; 2] {
-    let LookedLists { keys, count: lists_read, limit, allowed, full, .. } = lists;
+fn told_lists(lists: &ReadLists) -> [String; 2] {
+    let ReadLists { keys, count: lists_read, limit, allowed, full, .. } = lists;
     let cut = match full {
         0 => "read to the end".to_owned(),
         full if limit < allowed => format!("{full} read only to place {limit}"),

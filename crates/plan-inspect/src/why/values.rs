@@ -1,6 +1,6 @@
 //! Values of rows, as data.
 
-use anabranch_rows::{Cell, Key, Rows};
+use anabranch_rows::{Key, Rows};
 use serde_json::Value;
 
 use anabranch_plan::Scalar;
@@ -11,21 +11,12 @@ pub(super) fn cell(rows: &Rows, key: Key, row: usize) -> Option<Scalar> {
     if key == Key::ID {
         return Some(Scalar::Int(rows.batch().ids()[row]));
     }
-    rows.batch().column(key)?.get(row).map(scalar)
+    rows.batch().column(key)?.get(row).map(Scalar::from)
 }
 
 /// The value of a column in the active row at a position.
 pub(super) fn at(rows: &Rows, key: Key, position: usize) -> Option<Scalar> {
     cell(rows, key, rows.row(position))
-}
-
-pub(super) fn scalar(cell: Cell<'_>) -> Scalar {
-    match cell {
-        Cell::Int(value) => Scalar::Int(value),
-        Cell::Float(value) => Scalar::Float(value),
-        Cell::Bool(value) => Scalar::Bool(value),
-        Cell::Text(value) => Scalar::Text(value.into()),
-    }
 }
 
 /// Equal for equal values of a kind only; both zeros are one.

@@ -14,10 +14,10 @@ use anabranch_plan::op::{Ops, ParamKind, ParamSpec, Spec};
 use anabranch_text::closest;
 use serde_json::{Map, Value, json};
 
-use crate::job::{At, Fault, Made, MadeNode, MadePlan};
+use crate::job::{At, Fault, JobOutput, NodeRecord, PlanRecord};
 use crate::surface;
 use table::Table;
-use values::Given;
+use values::Argument;
 
 pub(crate) use kinds::wrong_kinds;
 pub(crate) use places::Places;
@@ -43,8 +43,8 @@ const OF_PLAN: [(&str, &str); 3] =
 
 /// Makes plan JSON of a plan, as far as it can be made; what is wrong is added to `faults`.
 pub(crate) fn assemble(
-    made: &Made,
-    plan: &MadePlan,
+    made: &JobOutput,
+    plan: &PlanRecord,
     (ops, registries): (&Ops, &Registries),
     faults: &mut Vec<Fault>,
 ) -> Assembled {
@@ -90,7 +90,7 @@ pub(crate) fn assemble(
 }
 
 struct Assembler<'a> {
-    made: &'a Made,
+    made: &'a JobOutput,
     registries: &'a Registries,
     exprs: Table,
     preds: Table,
@@ -103,7 +103,7 @@ struct Assembler<'a> {
 /// One node on its way to JSON.
 struct Draft<'a> {
     number: usize,
-    node: &'a MadeNode,
+    node: &'a NodeRecord,
     spec: &'a Spec,
     params: Map<String, Value>,
     /// What stands beside the parameters.
@@ -112,7 +112,7 @@ struct Draft<'a> {
 
 impl Assembler<'_> {
     /// What the capabilities that a plan requires are given.
-    fn extensions(&mut self, plan: &MadePlan) -> Map<String, Value> {
+    fn extensions(&mut self, plan: &PlanRecord) -> Map<String, Value> {
         let mut extensions = Map::new();
         for (id, payload, site) in plan.capabilities.iter().filter(|(_, payload, _)| !payload.is_null()) {
             let what = match self.json(payload, 0) {
@@ -129,7 +129,7 @@ impl Assembler<'_> {
         extensions
     }
 
-    fn plan_options(&mut self, plan: &MadePlan) -> Map<String, Value> {
+    fn plan_options(&mut self, plan: &PlanRecord) -> Map<String, Value> {
         let mut json = Map::new();
         if is_bad(&plan.options) {
             return json;
@@ -156,7 +156,7 @@ impl Assembler<'_> {
         json
     }
 
-    fn node(&mut self, number: usize, node: &MadeNode, spec: &Spec) -> Value {
+    fn node(&mut self, number: usize, node: &NodeRecord, spec: &Spec) -> Value {
         let mut draft = Draft { number, node, spec, params: Map::new(), fields: Map::new() };
         match &node.options {
             Value::Object(options) if !options.contains_key("$") => {
@@ -180,7 +180,7 @@ impl Assembler<'_> {
     }
 
     /// Tells about ids that are given to two nodes, where one is given.
-    fn same_ids(&mut self, plan: &MadePlan, ops: &Ops) {
+    fn same_ids(&mut self, plan: &PlanRecord, ops: &Ops) {
         let mut firsts = HashMap::new();
         for (number, id) in self.ids.iter().enumerate() {
             let first = *firsts.entry(id).or_insert(number);
@@ -225,9 +225,9 @@ impl Assembler<'_> {
             return;
         }
         match surface::UNIVERSAL.iter().find(|(known, _)| *known == name) {
-            Some((_, NODE_ID)) => match Given::of(value) {
-                Given::Bad => {}
-                Given::Plain(Value::String(id)) => {
+            Some((_, NODE_ID)) => match Argument::of(value) {
+                Argument::Bad => {}
+                Argument::Plain(Value::String(id)) => {
                     let pattern = &self.registries.limits.node_id;
                     if !pattern.is_match(id) {
                         let what = format!("`id` must match {pattern}");
@@ -288,18 +288,18 @@ impl Assembler<'_> {
 }
 
 /// What a node is called: as its call says, or by its number.
-fn id_of(number: usize, node: &MadeNode, known: (&Ops, &Registries)) -> String {
+fn id_of(number: usize, node: &NodeRecord, known: (&Ops, &Registries)) -> String {
     given_id(node, known).map_or_else(|| format!("n{number}"), str::to_owned)
 }
 
 /// What a call says, unless it is told about or means something else.
-fn given_id<'n>(node: &'n MadeNode, (ops, registries): (&Ops, &Registries)) -> Option<&'n str> {
+fn given_id<'n>(node: &'n NodeRecord, (ops, registries): (&Ops, &Registries)) -> Option<&'n str> {
     let pattern = &registries.limits.node_id;
     node.options.get("id")?.as_str().filter(|id| pattern.is_match(id) && !has_own_id(node, ops))
 }
 
 /// Whether `id` is something else to an op of somebody else: its own options come first.
-fn has_own_id(node: &MadeNode, ops: &Ops) -> bool {
+fn has_own_id(node: &NodeRecord, ops: &Ops) -> bool {
     ops.get(&node.op).is_some_and(|op| op.spec().params.iter().any(|param| surface::option(param) == "id"))
 }
 
@@ -328,18 +328,18 @@ fn is_bad(value: &Value) -> bool {
 }
 
 /// Where a call is.
-fn call_at(made: &Made, site: Option<u32>) -> Option<At> {
+fn call_at(made: &JobOutput, site: Option<u32>) -> Option<At> {
     made.sites.get(site? as usize).map(|site| site.at)
 }
 
 /// Where the name of an option is, or else the call.
-fn name_at(made: &Made, site: Option<u32>, name: &str) -> Option<At> {
+fn name_at(made: &JobOutput, site: Option<u32>, name: &str) -> Option<At> {
     let found = made.sites.get(site? as usize)?;
     found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, at, _)| Some(*at))
 }
 
 /// Where the value of an option is, or else the call.
-fn value_at(made: &Made, site: Option<u32>, name: &str) -> Option<At> {
+fn value_at(made: &JobOutput, site: Option<u32>, name: &str) -> Option<At> {
     let found = made.sites.get(site? as usize)?;
     found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, _, at)| Some(*at))
 }

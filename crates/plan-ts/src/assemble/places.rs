@@ -5,14 +5,14 @@ use anabranch_plan::op::{Ops, ParamKind};
 use serde_json::Value;
 
 use super::{Assembled, OF_PLAN, call_at, method, table, value_at};
-use crate::job::{At, Made, MadeNode, MadePlan};
+use crate::job::{At, JobOutput, NodeRecord, PlanRecord};
 use crate::sources::Sources;
 use crate::surface;
 
 /// Turns what the loader says of plan JSON into what is to be said of the sources.
 pub(crate) struct Places<'a> {
-    pub(crate) made: &'a Made,
-    pub(crate) plan: &'a MadePlan,
+    pub(crate) made: &'a JobOutput,
+    pub(crate) plan: &'a PlanRecord,
     pub(crate) assembled: &'a Assembled,
     pub(crate) ops: &'a Ops,
     pub(crate) sources: &'a Sources,
@@ -31,7 +31,7 @@ struct Place<'p> {
 }
 
 /// Where it is in the sources, and what is to be said of it.
-struct Found {
+struct PlacedProblem {
     at: Option<At>,
     what: String,
     help: Option<&'static str>,
@@ -73,7 +73,7 @@ impl Places<'_> {
     }
 
     /// The node that a place is of; of an entry of a table the first that has it.
-    fn node_of(&self, place: &Place<'_>) -> Option<(usize, &MadeNode)> {
+    fn node_of(&self, place: &Place<'_>) -> Option<(usize, &NodeRecord)> {
         let number = match place.node {
             Some(id) => self.numbered(id)?,
             None => *self.assembled.by_entry.get(place.entry?)?,
@@ -90,13 +90,19 @@ impl Places<'_> {
         })
     }
 
-    fn of_node(&self, number: usize, node: &MadeNode, place: &Place<'_>, what: &str) -> Option<Found> {
+    fn of_node(
+        &self,
+        number: usize,
+        node: &NodeRecord,
+        place: &Place<'_>,
+        what: &str,
+    ) -> Option<PlacedProblem> {
         let spec = self.ops.get(&node.op)?.spec();
         let op = method(spec);
         // What is wrong with the rows that a call is made on is wrong with the call.
         let Some(field) = place.field.filter(|field| *field != "inputs") else {
             let at = call_at(self.made, node.site);
-            return Some(Found { at, what: format!("`{op}`: {what}"), help: None });
+            return Some(PlacedProblem { at, what: format!("`{op}`: {what}"), help: None });
         };
         let param = match place.entry {
             // A table's entry that is named without its node: whichever parameter has it.
@@ -113,7 +119,7 @@ impl Places<'_> {
             }
             let option = universal.map_or(field, |(option, _)| option);
             let at = value_at(self.made, node.site, option);
-            return Some(Found { at, what: format!("`{op}`, `{option}`: {what}"), help: None });
+            return Some(PlacedProblem { at, what: format!("`{op}`, `{option}`: {what}"), help: None });
         };
         if self.assembled.told.contains(&(number, param.name)) {
             return None;
@@ -126,18 +132,18 @@ impl Places<'_> {
                 node.options.get(&name).map_or((None, false), |value| inside(value, param.kind, &place.path));
             let at = site.and_then(|site| call_at(self.made, Some(site)));
             let at = at.or_else(|| value_at(self.made, node.site, &name));
-            return Some(Found { at, what: what.to_owned(), help: implied.then_some(CONDITION) });
+            return Some(PlacedProblem { at, what: what.to_owned(), help: implied.then_some(CONDITION) });
         }
         let at = value_at(self.made, node.site, &name);
-        Some(Found { at, what: format!("`{op}`, `{name}`: {what}"), help: None })
+        Some(PlacedProblem { at, what: format!("`{op}`, `{name}`: {what}"), help: None })
     }
 
-    fn of_plan(&self, place: &Place<'_>, problem: &Problem) -> Found {
+    fn of_plan(&self, place: &Place<'_>, problem: &Problem) -> PlacedProblem {
         let (at, of) = match OF_PLAN.iter().find(|(_, field)| Some(*field) == place.field) {
             Some((option, _)) => (value_at(self.made, self.plan.site, option), format!("`{option}`")),
             None => (None, problem.place.clone()),
         };
-        Found { at, what: format!("{of}: {}", problem.what), help: None }
+        PlacedProblem { at, what: format!("{of}: {}", problem.what), help: None }
     }
 
     /// Whether the plan has nothing there.

@@ -14,8 +14,8 @@ const DEEPEST: usize = 64;
 /// Something wrong with a value, unless it was told already.
 type Wrong = Option<Fault>;
 
-/// What the code put where a value belongs.
-pub(super) enum Given<'v> {
+/// The value that the code passed as an argument.
+pub(super) enum Argument<'v> {
     Expr(&'v Value),
     Pred(&'v Value),
     Endpoint(&'v str),
@@ -24,22 +24,24 @@ pub(super) enum Given<'v> {
     Bad,
 }
 
-impl<'v> Given<'v> {
-    pub(super) fn of(value: &'v Value) -> Given<'v> {
+impl<'v> Argument<'v> {
+    pub(super) fn of(value: &'v Value) -> Argument<'v> {
         let ir = || value.get("ir").unwrap_or(&Value::Null);
         match value.get("$").and_then(Value::as_str) {
-            None => Given::Plain(value),
-            Some("expr") if holds_bad(ir()) => Given::Bad,
-            Some("pred") if holds_bad(ir()) => Given::Bad,
-            Some("expr") => Given::Expr(ir()),
-            Some("pred") => Given::Pred(ir()),
-            Some("endpoint") => Given::Endpoint(value.get("id").and_then(Value::as_str).unwrap_or_default()),
+            None => Argument::Plain(value),
+            Some("expr") if holds_bad(ir()) => Argument::Bad,
+            Some("pred") if holds_bad(ir()) => Argument::Bad,
+            Some("expr") => Argument::Expr(ir()),
+            Some("pred") => Argument::Pred(ir()),
+            Some("endpoint") => {
+                Argument::Endpoint(value.get("id").and_then(Value::as_str).unwrap_or_default())
+            }
             Some("node") => {
                 let number =
                     value.get("node").and_then(Value::as_u64).and_then(|node| u32::try_from(node).ok());
-                number.map_or(Given::Bad, Given::Node)
+                number.map_or(Argument::Bad, Argument::Node)
             }
-            Some(_) => Given::Bad,
+            Some(_) => Argument::Bad,
         }
     }
 
@@ -47,24 +49,24 @@ impl<'v> Given<'v> {
     pub(super) fn shown(&self) -> String {
         let name = |ir: &Value, field: &str| ir.get(field).and_then(Value::as_str).map(str::to_owned);
         match self {
-            Given::Expr(ir) => match (name(ir, "key"), name(ir, "param")) {
+            Argument::Expr(ir) => match (name(ir, "key"), name(ir, "param")) {
                 (Some(key), _) => format!("the key `{key}`"),
                 (_, Some(param)) => format!("the parameter `{param}`"),
                 _ => "an expression".to_owned(),
             },
-            Given::Pred(_) => "a predicate".to_owned(),
-            Given::Endpoint(_) => "an endpoint".to_owned(),
-            Given::Node(_) => "rows".to_owned(),
-            Given::Plain(Value::Object(_)) => "an object".to_owned(),
-            Given::Plain(Value::Array(_)) => "an array".to_owned(),
-            Given::Plain(value) => {
+            Argument::Pred(_) => "a predicate".to_owned(),
+            Argument::Endpoint(_) => "an endpoint".to_owned(),
+            Argument::Node(_) => "rows".to_owned(),
+            Argument::Plain(Value::Object(_)) => "an object".to_owned(),
+            Argument::Plain(Value::Array(_)) => "an array".to_owned(),
+            Argument::Plain(value) => {
                 let text = value.to_string();
                 match text.char_indices().nth(40) {
                     Some((at, _)) => format!("{}...", &text[..at]),
                     None => text,
                 }
             }
-            Given::Bad => "nothing".to_owned(),
+            Argument::Bad => "nothing".to_owned(),
         }
     }
 }
@@ -78,8 +80,8 @@ impl Assembler<'_> {
         value: &Value,
         site: Option<u32>,
     ) -> Result<Value, Wrong> {
-        let given = Given::of(value);
-        if let Given::Bad = given {
+        let given = Argument::of(value);
+        if let Argument::Bad = given {
             return Err(None);
         }
         let fail = |made| {
@@ -87,7 +89,7 @@ impl Assembler<'_> {
             let fault = Fault::maybe(value_at(made, site, name), what);
             Some(match (&given, kind) {
                 (
-                    Given::Expr(_) | Given::Pred(_),
+                    Argument::Expr(_) | Argument::Pred(_),
                     ParamKind::Int(..) | ParamKind::Float | ParamKind::Bool,
                 ) => fault.help("what a request or a row brings is not known when the plan is built"),
                 _ => fault,
@@ -99,19 +101,21 @@ impl Assembler<'_> {
                 let entry = expression(given, registries).ok_or_else(|| fail(self.made))?;
                 self.exprs.add(entry).into()
             }
-            (_, Given::Plain(Value::Null)) => Value::Null,
+            (_, Argument::Plain(Value::Null)) => Value::Null,
             (ParamKind::Pred, given) => {
                 let entry = predicate(given, registries).ok_or_else(|| fail(self.made))?;
                 self.preds.add(entry).into()
             }
-            (ParamKind::Key, Given::Expr(ir)) => key_number(ir, registries).ok_or_else(|| fail(self.made))?,
+            (ParamKind::Key, Argument::Expr(ir)) => {
+                key_number(ir, registries).ok_or_else(|| fail(self.made))?
+            }
             (ParamKind::SortKeys, given) => sort_keys(given, registries).ok_or_else(|| fail(self.made))?,
-            (ParamKind::Endpoint(_), Given::Endpoint(id)) => json!(id),
-            (ParamKind::Node, Given::Node(node)) => json!(self.id(*node)),
-            (ParamKind::Nodes, Given::Plain(Value::Array(items))) => {
-                let node = |item| match Given::of(item) {
-                    Given::Node(node) => Ok(json!(self.id(node))),
-                    Given::Bad => Err(None),
+            (ParamKind::Endpoint(_), Argument::Endpoint(id)) => json!(id),
+            (ParamKind::Node, Argument::Node(node)) => json!(self.id(*node)),
+            (ParamKind::Nodes, Argument::Plain(Value::Array(items))) => {
+                let node = |item| match Argument::of(item) {
+                    Argument::Node(node) => Ok(json!(self.id(node))),
+                    Argument::Bad => Err(None),
                     _ => Err(fail(self.made)),
                 };
                 Value::Array(items.iter().map(node).collect::<Result<_, _>>()?)
@@ -127,7 +131,7 @@ impl Assembler<'_> {
                 | ParamKind::Bool
                 | ParamKind::Text
                 | ParamKind::Choice(_),
-                Given::Plain(plain),
+                Argument::Plain(plain),
             ) => (*plain).clone(),
             _ => return Err(fail(self.made)),
         })
@@ -154,15 +158,15 @@ impl Assembler<'_> {
     }
 
     fn fallback(&self, value: &Value) -> Result<Value, Option<String>> {
-        match Given::of(value) {
-            Given::Node(node) => Ok(json!({"node": self.id(node)})),
-            Given::Plain(Value::Array(items)) => items.iter().map(|item| self.fallback(item)).collect(),
-            Given::Plain(Value::Object(fields)) => {
+        match Argument::of(value) {
+            Argument::Node(node) => Ok(json!({"node": self.id(node)})),
+            Argument::Plain(Value::Array(items)) => items.iter().map(|item| self.fallback(item)).collect(),
+            Argument::Plain(Value::Object(fields)) => {
                 let mut out = Map::new();
                 for (name, value) in fields {
                     let value = match (name.as_str(), value) {
-                        ("node", value) => match Given::of(value) {
-                            Given::Node(node) => json!(self.id(node)),
+                        ("node", value) => match Argument::of(value) {
+                            Argument::Node(node) => json!(self.id(node)),
                             other => return Err(Some(format!("`node` must be rows, not {}", other.shown()))),
                         },
                         ("stale", Value::Object(terms)) => {
@@ -196,26 +200,26 @@ impl Assembler<'_> {
         if depth > DEEPEST {
             return Err(Some(format!("is nested deeper than {DEEPEST}")));
         }
-        match Given::of(value) {
-            Given::Plain(Value::Array(items)) => {
+        match Argument::of(value) {
+            Argument::Plain(Value::Array(items)) => {
                 items.iter().map(|item| self.json(item, depth + 1)).collect()
             }
-            Given::Plain(Value::Object(fields)) => {
+            Argument::Plain(Value::Object(fields)) => {
                 let field =
                     |(name, value): (&String, &Value)| Ok((name.clone(), self.json(value, depth + 1)?));
                 fields.iter().map(field).collect::<Result<Map<_, _>, _>>().map(Value::Object)
             }
-            Given::Plain(value) => Ok(value.clone()),
-            Given::Expr(ir) => match ir.get("key") {
+            Argument::Plain(value) => Ok(value.clone()),
+            Argument::Expr(ir) => match ir.get("key") {
                 Some(key) if depth > 0 && ir.get("op").and_then(Value::as_str) == Some("key_ref") => {
                     Ok(key.clone())
                 }
                 Some(_) if depth == 0 => {
-                    Err(Some(format!("takes a plain value, not {}", Given::Expr(ir).shown())))
+                    Err(Some(format!("takes a plain value, not {}", Argument::Expr(ir).shown())))
                 }
-                _ => Err(Some(format!("takes plain values and keys, not {}", Given::Expr(ir).shown()))),
+                _ => Err(Some(format!("takes plain values and keys, not {}", Argument::Expr(ir).shown()))),
             },
-            Given::Bad => Err(None),
+            Argument::Bad => Err(None),
             other => Err(Some(format!("takes plain values and keys, not {}", other.shown()))),
         }
     }
@@ -228,11 +232,11 @@ fn key_number(ir: &Value, registries: &Registries) -> Option<Value> {
 }
 
 /// A key, or a list of keys and of objects with a `key` and an `order`.
-fn sort_keys(given: &Given<'_>, registries: &Registries) -> Option<Value> {
-    let item = |item: &Value| match Given::of(item) {
-        Given::Expr(ir) => key_number(ir, registries),
-        Given::Plain(Value::Object(members)) => {
-            let Given::Expr(ir) = Given::of(members.get("key")?) else { return None };
+fn sort_keys(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
+    let item = |item: &Value| match Argument::of(item) {
+        Argument::Expr(ir) => key_number(ir, registries),
+        Argument::Plain(Value::Object(members)) => {
+            let Argument::Expr(ir) = Argument::of(members.get("key")?) else { return None };
             let mut entry = members.clone();
             entry.insert("key".to_owned(), key_number(ir, registries)?);
             Some(Value::Object(entry))
@@ -240,8 +244,8 @@ fn sort_keys(given: &Given<'_>, registries: &Registries) -> Option<Value> {
         _ => None,
     };
     match given {
-        Given::Expr(ir) => key_number(ir, registries),
-        Given::Plain(Value::Array(items)) => items.iter().map(item).collect(),
+        Argument::Expr(ir) => key_number(ir, registries),
+        Argument::Plain(Value::Array(items)) => items.iter().map(item).collect(),
         _ => None,
     }
 }
@@ -256,31 +260,31 @@ fn holds_bad(ir: &Value) -> bool {
 }
 
 /// An expression as plan JSON has it; a predicate is one that is true or false.
-fn expression(given: &Given<'_>, registries: &Registries) -> Option<Value> {
+fn expression(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     let constant = |op: &str, value: &Value| json!({"op": op, "value": value});
     Some(match given {
-        Given::Expr(ir) => table::clean(ir, registries),
-        Given::Pred(ir) => {
+        Argument::Expr(ir) => table::clean(ir, registries),
+        Argument::Pred(ir) => {
             let [yes, no] = [true, false].map(|value| constant("const_bool", &value.into()));
             json!({"op": "if", "cond": table::clean(ir, registries), "then": yes, "else": no})
         }
-        Given::Plain(Value::Null) => json!({"op": "const_null"}),
-        Given::Plain(value @ Value::Number(_)) => constant("const_number", value),
-        Given::Plain(value @ Value::String(_)) => constant("const_string", value),
-        Given::Plain(value @ Value::Bool(_)) => constant("const_bool", value),
+        Argument::Plain(Value::Null) => json!({"op": "const_null"}),
+        Argument::Plain(value @ Value::Number(_)) => constant("const_number", value),
+        Argument::Plain(value @ Value::String(_)) => constant("const_string", value),
+        Argument::Plain(value @ Value::Bool(_)) => constant("const_bool", value),
         _ => return None,
     })
 }
 
 /// A predicate as plan JSON has it; of an expression that it is true.
-fn predicate(given: &Given<'_>, registries: &Registries) -> Option<Value> {
+fn predicate(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     let constant = |value: bool| json!({"op": "const_bool", "value": value});
     Some(match given {
-        Given::Pred(ir) => table::clean(ir, registries),
-        Given::Expr(ir) => {
+        Argument::Pred(ir) => table::clean(ir, registries),
+        Argument::Expr(ir) => {
             json!({"op": "cmp", "cmp": "==", "a": table::clean(ir, registries), "b": constant(true)})
         }
-        Given::Plain(Value::Bool(value)) => constant(*value),
+        Argument::Plain(Value::Bool(value)) => constant(*value),
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use expect_test::{Expect, expect};
 
 use super::make;
-use crate::job::{At, EndpointName, Files, Imported, Job, Made, Method};
+use crate::job::{At, EndpointName, Files, Imported, Job, JobOutput, Method};
 
 /// Files by name: `./NAME` is what a file of that name is imported as.
 struct Folder {
@@ -52,7 +52,7 @@ fn job(text: &str) -> Job {
     }
 }
 
-fn made(files: &[(&'static str, &'static str)]) -> (Made, Folder) {
+fn made(files: &[(&'static str, &'static str)]) -> (JobOutput, Folder) {
     let (_, text) = files[0];
     let mut folder = Folder { texts: files.to_vec(), asked: vec!["a"] };
     (make(&job(text), &mut folder), folder)

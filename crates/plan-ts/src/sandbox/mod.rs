@@ -19,7 +19,7 @@ use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtim
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 
-use crate::job::{Job, MadePlan};
+use crate::job::{Job, PlanRecord};
 use crate::surface::ROOT;
 
 /// The stack of the plan's code: a long chain of operators is as many calls inside one another. The engine's own
@@ -67,11 +67,11 @@ pub(crate) enum Target {
     File(u32),
 }
 
-/// What the code did.
+/// The plan, faults and printed lines of a program that ran.
 #[derive(Deserialize)]
-pub(crate) struct Recorded {
-    pub(crate) faults: Vec<Said>,
-    pub(crate) plan: Option<MadePlan>,
+pub(crate) struct ProgramOutput {
+    pub(crate) faults: Vec<ProgramFault>,
+    pub(crate) plan: Option<PlanRecord>,
     /// The lines that it printed.
     #[serde(default)]
     pub(crate) printed: Vec<Line>,
@@ -84,9 +84,9 @@ pub(crate) struct Line {
     pub(crate) stack: Option<(u32, u32, u32)>,
 }
 
-/// Something wrong, as the running code knows it.
+/// A fault that the running code reported.
 #[derive(Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct ProgramFault {
     pub(crate) what: String,
     pub(crate) help: Option<String>,
     /// The place that it is about, and the option there.
@@ -99,7 +99,7 @@ pub(crate) struct Said {
 }
 
 /// Runs a program within the limits of its job; on a thread of its own, whose stack is as large as it must be.
-pub(crate) fn run(job: &Job, program: Program) -> Recorded {
+pub(crate) fn run(job: &Job, program: Program) -> ProgramOutput {
     let thread = Builder::new().name("sandbox".to_owned()).stack_size(STACK + STACK_BESIDE);
     let ran = scope(|threads| {
         let running =
@@ -109,18 +109,18 @@ pub(crate) fn run(job: &Job, program: Program) -> Recorded {
     });
     ran.unwrap_or_else(|cause| {
         let what = format!("the plan's code could not be run: {cause}");
-        Recorded { faults: vec![Said::new(what)], plan: None, printed: Vec::new() }
+        ProgramOutput { faults: vec![ProgramFault::new(what)], plan: None, printed: Vec::new() }
     })
 }
 
-fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
+fn try_run(job: &Job, program: Program) -> Result<ProgramOutput, Error> {
     let runtime = Runtime::new()?;
     runtime.set_memory_limit(job.memory.saturating_add(GRACE_MEMORY));
     runtime.set_max_stack_size(STACK);
     let watch = Watch::new(&runtime, Duration::from_millis(job.time_ms));
     let program = Rc::new(program);
     runtime.set_loader(Modules(program.clone()), Modules(program.clone()));
-    type Known = (
+    type Intrinsics = (
         intrinsic::Eval,
         intrinsic::RegExpCompiler,
         intrinsic::RegExp,
@@ -129,7 +129,7 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
         intrinsic::MapSet,
         intrinsic::Promise,
     );
-    let context = Context::custom::<Known>(&runtime)?;
+    let context = Context::custom::<Intrinsics>(&runtime)?;
     let prelude = context.with(|ctx| prelude(&ctx, job))?;
     track_rejections(&runtime, &prelude);
     runtime.set_memory_limit(job.memory);
@@ -147,12 +147,14 @@ fn try_run(job: &Job, program: Program) -> Result<Recorded, Error> {
         }
         watch.start(GRACE_TIME);
         let text: String = prelude.get::<_, Function<'_>>("finish")?.call(())?;
-        let recorded: Result<Recorded, _> = serde_json::from_str(&text);
+        let recorded: Result<ProgramOutput, _> = serde_json::from_str(&text);
         let mut recorded =
             recorded.map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))?;
         if noted.is_err() {
             // To look at an error can run code of the plan, and that did not end.
-            recorded.faults.push(Said::new("the plan's code threw an error that cannot be shown".to_owned()));
+            recorded
+                .faults
+                .push(ProgramFault::new("the plan's code threw an error that cannot be shown".to_owned()));
         }
         Ok(recorded)
     })
@@ -334,9 +336,9 @@ fn module_number(name: &str) -> Option<u32> {
     name.strip_prefix("file:")?.parse().ok()
 }
 
-impl Said {
-    fn new(what: String) -> Said {
-        Said { what, help: None, site: None, option: None, stack: None, word: None }
+impl ProgramFault {
+    fn new(what: String) -> ProgramFault {
+        ProgramFault { what, help: None, site: None, option: None, stack: None, word: None }
     }
 }
 

@@ -18,7 +18,7 @@ const FUNCTIONS: [&str; 18] = [
 ];
 
 /// A call that tells where it is.
-enum Told {
+enum CallPlace {
     /// By its name and its options.
     Name(Span),
     /// As a whole.
@@ -36,8 +36,8 @@ impl<'a> Walk<'_, 'a> {
             // No argument is added: it may be the method of a list.
             (None, Some(told)) => {
                 let site = match told {
-                    Told::Whole => self.site(it.span),
-                    Told::Name(name) => self.site(*name),
+                    CallPlace::Whole => self.site(it.span),
+                    CallPlace::Name(name) => self.site(*name),
                 };
                 self.edits.insert(it.span.end - 1, format_args!("...__ab_at({site},[])"));
                 return;
@@ -56,8 +56,8 @@ impl<'a> Walk<'_, 'a> {
             return self.visit_argument(last);
         };
         let site = match told {
-            Told::Whole => self.site(it.span),
-            Told::Name(name) => {
+            CallPlace::Whole => self.site(it.span),
+            CallPlace::Name(name) => {
                 let options = match bare(value) {
                     Expression::ObjectExpression(object) => self.options(object),
                     _ => Vec::new(),
@@ -72,23 +72,23 @@ impl<'a> Walk<'_, 'a> {
         self.edits.insert(value.span().end, ")");
     }
 
-    fn told(&self, callee: &Expression<'a>) -> Option<Told> {
+    fn told(&self, callee: &Expression<'a>) -> Option<CallPlace> {
         match callee {
-            Expression::Identifier(it) if it.name.as_str() == "definePlan" => Some(Told::Name(it.span)),
-            Expression::Identifier(it) => FUNCTIONS.contains(&it.name.as_str()).then_some(Told::Whole),
+            Expression::Identifier(it) if it.name.as_str() == "definePlan" => Some(CallPlace::Name(it.span)),
+            Expression::Identifier(it) => FUNCTIONS.contains(&it.name.as_str()).then_some(CallPlace::Whole),
             Expression::StaticMemberExpression(it) => {
                 let of = match &it.object {
                     Expression::Identifier(object) => object.name.as_str(),
                     _ => "",
                 };
                 if matches!(of, "E" | "Pred") {
-                    return Some(Told::Whole);
+                    return Some(CallPlace::Whole);
                 }
                 let name = &it.property;
-                self.methods.contains(name.name.as_str()).then_some(Told::Name(name.span))
+                self.methods.contains(name.name.as_str()).then_some(CallPlace::Name(name.span))
             }
             // It may be any name.
-            Expression::ComputedMemberExpression(it) => Some(Told::Name(it.expression.span())),
+            Expression::ComputedMemberExpression(it) => Some(CallPlace::Name(it.expression.span())),
             _ => None,
         }
     }

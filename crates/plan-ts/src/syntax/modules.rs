@@ -102,7 +102,7 @@ fn all<T>(list: &[T], is_type: impl Fn(&T) -> bool) -> bool {
 /// Finds what a file imports and which of its exports are types.
 pub(super) fn scan(file: u32, program: &Program<'_>) -> Scan {
     let names = Names::of(program, &|_, _| false);
-    let mut found = Found { file, seen: HashSet::new(), scan: Scan::default() };
+    let mut found = ModuleScan { file, seen: HashSet::new(), scan: Scan::default() };
     for statement in &program.body {
         if let Some(it) = statement.as_module_declaration() {
             found.module_statement(it, &names);
@@ -111,13 +111,13 @@ pub(super) fn scan(file: u32, program: &Program<'_>) -> Scan {
     found.scan
 }
 
-struct Found {
+struct ModuleScan {
     file: u32,
     seen: HashSet<String>,
     scan: Scan,
 }
 
-impl Found {
+impl ModuleScan {
     fn module_statement(&mut self, it: &ModuleDeclaration<'_>, names: &Names<'_>) {
         match it {
             ModuleDeclaration::ImportDeclaration(it) => {

@@ -1,112 +1,111 @@
-//! How much of a plan gets done a second, and what that says about a request at the door. No clock inside: times are
-//! passed in.
+//! The capacity of a plan (requests completed per second), estimated from its throughput under overload. The module
+//! reads no clock: callers pass the times.
 //!
-//! A plan that is asked for more than it can do keeps its requests waiting, and Little's law says for how long: those
-//! under way, divided by those done a second. So all that must be known is how many a second it can do. That is seen
-//! only while there is more to do than can be done; at other times the rate is just how much was asked for. Rates are
-//! taken over windows of time, for the sake of plans of which a few requests are slow by themselves: that moves a
-//! latency, and hardly a rate.
+//! An overloaded plan keeps its requests waiting, and Little's law says how long: the requests in flight divided by the
+//! requests completed per second. So the capacity is all that must be known. It can be measured only during overload; at
+//! other times the throughput is just the arrival rate. Throughput is measured over windows of time, because a few slow
+//! requests move a mean latency much and a throughput little.
 
 use std::time::{Duration, Instant};
 
-/// A window is closed when it is this old.
+/// The shortest window.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// And so many times as old as its requests took, for they may end in waves.
+/// A window is at least this many times as long as its requests take, because requests may end in waves.
 const WAVES: u32 = 2;
 
-/// Older windows are given up: what lies between their ends is mostly silence.
+/// The longest window. An older one is discarded, because most of it had no requests.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A window with fewer requests that were timed says nothing.
+/// The fewest timed requests that a window needs.
 const ENOUGH: u32 = 8;
 
-/// Where all were late, this part of them might have been in time.
+/// The part of late requests that counts as completed in a window where all were late.
 const LOW_GUESS: f64 = 1.0 / 8.0;
 
-/// The least that can be known, in requests a second: as long as hours are out of the question.
+/// The lowest capacity, in requests per second, so that the time per request stays finite.
 const LEAST: f64 = 1e-3;
 
-/// What is known of a plan's load.
+/// The estimates for one plan.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
-    /// Requests a second, once that was to be seen.
+    /// Requests per second; `None` before the first overload.
     capacity: Option<f64>,
-    /// How long a request takes that nothing keeps waiting.
+    /// The duration of a request that waits for no other request.
     unloaded: Option<Duration>,
-    watched: Watched,
+    watched: RecentMisses,
     window: Option<Window>,
 }
 
-/// Whether there was trouble lately.
+/// Records if deadlines were missed, or requests refused, in the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Watched {
-    /// All is well.
+pub(crate) enum RecentMisses {
+    /// All requests were admitted and in time.
     #[default]
     No,
-    /// Some were late, or refused.
+    /// Some requests were late or refused.
     Yes,
 }
 
 #[derive(Debug)]
 struct Window {
     began: Instant,
-    /// As it began.
+    /// The totals at the begin of the window.
     totals: Totals,
     timed: u32,
     took: Duration,
     least: Duration,
     in_time: u32,
     missed: u32,
-    /// The most requests a second that one of them shows to be possible, as it took no longer with those than alone.
+    /// The highest throughput that a request proves possible: it took no longer beside others than alone.
     shown: f64,
-    /// Whether some request found nothing under way: then the rate may be just what was asked for.
+    /// True if a request found none in flight. Then the throughput may be just the arrival rate.
     idle: bool,
 }
 
-/// Counted since the plan was loaded.
+/// Counts since the plan was loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    /// Requests that ended by themselves, well or not.
+    /// Requests that completed or failed by themselves.
     pub(crate) done: u64,
     /// Requests whose deadline passed.
     pub(crate) missed: u64,
 }
 
-/// A request that was timed, when it has ended.
+/// The measurements of a request that has ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timed {
+pub(crate) struct TimedRequest {
     pub(crate) took: Duration,
-    /// How many were under way when it came.
+    /// The number of requests in flight at its arrival.
     pub(crate) ahead: u64,
-    pub(crate) kept: Kept,
+    pub(crate) deadline_outcome: DeadlineOutcome,
 }
 
-/// What became of a request's deadline.
+/// The result of a request in respect of its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// There was none.
+pub(crate) enum DeadlineOutcome {
+    /// The request had no deadline.
     Free,
-    /// It was kept.
+    /// The answer came in time.
     InTime,
-    /// It passed.
+    /// The deadline passed first.
     Missed,
 }
 
 impl Load {
-    /// How much time each request adds to that of those behind it; `None` before the plan had too much to do.
+    /// The time that each request in flight adds to those behind it; `None` before the first overload.
     pub(crate) fn each(&self) -> Option<Duration> {
         self.capacity.map(|capacity| Duration::from_secs_f64(1.0 / capacity))
     }
 
-    /// From now on all requests with a deadline are timed, for some were late; or no longer, for all is well.
-    pub(crate) fn watch(&mut self, watched: Watched) {
+    /// Sets if there are recent misses, and begins a new window.
+    pub(crate) fn watch(&mut self, watched: RecentMisses) {
         self.watched = watched;
         self.window = None;
     }
 
-    /// Takes in that a request has ended.
-    pub(crate) fn ended(&mut self, at: Instant, request: Timed, totals: Totals) {
+    /// Adds a request that has ended, and updates the estimates if that fills the window.
+    pub(crate) fn ended(&mut self, at: Instant, request: TimedRequest, totals: Totals) {
         let window = self.window.get_or_insert(Window {
             began: at,
             totals,
@@ -126,10 +125,10 @@ impl Load {
             let shown = (request.ahead + 1) as f64 / request.took.as_secs_f64().max(1e-6);
             window.shown = window.shown.max(shown);
         }
-        match request.kept {
-            Kept::Free => {}
-            Kept::InTime => window.in_time += 1,
-            Kept::Missed => window.missed += 1,
+        match request.deadline_outcome {
+            DeadlineOutcome::Free => {}
+            DeadlineOutcome::InTime => window.in_time += 1,
+            DeadlineOutcome::Missed => window.missed += 1,
         }
         let age = at.saturating_duration_since(window.began);
         let waves = window.took / window.timed * WAVES;
@@ -144,24 +143,24 @@ impl Load {
     fn close(&mut self, window: &Window, age: Duration, totals: Totals) {
         let done = totals.done.saturating_sub(window.totals.done) as f64;
         let missed = totals.missed.saturating_sub(window.totals.missed) as f64;
-        // Those that were too late are no measure of what can be done. But where hardly anything else gets done, a low
-        // guess is better than none.
+        // Late requests do not measure the capacity. But where hardly any other request completes, a low guess is better
+        // than none.
         let rate = done.max((done + missed) * LOW_GUESS) / age.as_secs_f64();
         let took = window.took / window.timed;
         let late = f64::from(window.missed) / f64::from((window.missed + window.in_time).max(1));
         let is_late = late >= 0.125;
         let is_slow = self.unloaded.map(|unloaded| took >= unloaded * 3 / 2);
-        let is_watched = self.watched == Watched::Yes;
+        let is_watched = self.watched == RecentMisses::Yes;
         let is_unknown = self.capacity.is_none() && is_watched;
         let too_much = !window.idle && (is_late || is_slow.unwrap_or(is_watched) || is_unknown);
         let shown =
             if window.missed == 0 && is_slow == Some(false) { window.shown.max(rate) * 1.25 } else { 0.0 };
         let capacity = match self.capacity {
             None => too_much.then_some(rate),
-            // As much as was thought possible, and nobody had to wait: more is possible.
+            // The throughput reached the estimate and no request waited: the capacity is higher.
             Some(capacity) if shown > capacity => Some(shown),
             Some(capacity) if rate > capacity => Some((capacity + rate) / 2.0),
-            // A rate that fell is believed in steps, for it may be a pause; the larger ones, the more were late.
+            // A decrease is adopted in steps, because it may be a pause. The steps are larger the more requests were late.
             Some(capacity) if too_much => {
                 Some(capacity + (rate.max(capacity / 2.0) - capacity) * late.max(0.25))
             }
@@ -171,7 +170,7 @@ impl Load {
         self.unloaded = Some(match self.unloaded {
             None => window.least,
             Some(unloaded) if window.least < unloaded || is_watched => unloaded.min(window.least),
-            // Followed slowly: it may be load.
+            // An increase is adopted slowly, because load may be its cause.
             Some(unloaded) => window.least.min(unloaded + unloaded / 64),
         });
     }
@@ -198,7 +197,7 @@ mod tests {
             let (came, ahead) = waiting.pop_front().expect("a crowd");
             now = free.pop_front().expect("a server").max(came) + trip;
             free.push_back(now);
-            let timed = Timed { took: now - came, ahead, kept: Kept::Free };
+            let timed = TimedRequest { took: now - came, ahead, deadline_outcome: DeadlineOutcome::Free };
             load.ended(now, timed, Totals { done, ..Totals::default() });
             waiting.push_back((now, crowd - 1));
         }
@@ -233,7 +232,7 @@ mod tests {
             let trip = Duration::from_millis(10);
             let mut load = Load { unloaded: Some(trip), ..Load::default() };
             let now = crowded(&mut load, start(), 8, trip, 64);
-            load.watch(Watched::Yes);
+            load.watch(RecentMisses::Yes);
             crowded(&mut load, now, 8, trip.mul_f64(factor), 64);
             let each = load.each().expect("there was too much to do").as_secs_f64();
             let truth = trip.as_secs_f64() * factor / 8.0;
@@ -247,10 +246,10 @@ mod tests {
             let (mut load, mut at, mut totals) = (Load::default(), start(), Totals::default());
             for (pause, took, ahead, what) in ends {
                 at += Duration::from_millis(pause / 100);
-                let kept = [Kept::Free, Kept::InTime, Kept::Missed, Kept::InTime][usize::from(what)];
-                let timed = Timed { took: Duration::from_millis(took), ahead, kept };
-                totals.done += u64::from(kept != Kept::Missed);
-                totals.missed += u64::from(kept == Kept::Missed);
+                let deadline_outcome = [DeadlineOutcome::Free, DeadlineOutcome::InTime, DeadlineOutcome::Missed, DeadlineOutcome::InTime][usize::from(what)];
+                let timed = TimedRequest { took: Duration::from_millis(took), ahead, deadline_outcome };
+                totals.done += u64::from(deadline_outcome != DeadlineOutcome::Missed);
+                totals.missed += u64::from(deadline_outcome == DeadlineOutcome::Missed);
                 load.ended(at, timed, totals);
                 prop_assert!(load.each().is_none_or(|each| !each.is_zero() && each <= Duration::from_secs(1_000)));
             }

@@ -1,12 +1,13 @@
-//! Who is let in: a request that would miss its deadline only makes others miss theirs.
+//! Admission control (load shedding): a request that would miss its deadline makes other requests miss theirs, so it is
+//! refused.
 //!
-//! Every plan has a gate of its own, since plans take different times and need different stores. It is open until
-//! requests miss their deadlines; so plans that answer in time by their fallbacks are never refused anything. From
-//! then on, and until all was well for a second, a request with a deadline is let in if those under way leave it
-//! enough time ([`Load`] says how much each one takes), or nobody is under way. Of the others one is let in now and
-//! then to see whether that is still true: never more than one in the time that such a request has.
+//! Every plan has its own overload control, since plans take different times and need different stores. It admits every
+//! request until requests miss their deadlines. So a plan that answers in time by its fallbacks never refuses a request.
+//! After a miss, and until one second has passed without another, a request with a deadline is admitted in two cases:
+//! the requests in flight leave it enough time ([`Load`] estimates the time per request), or no request is in flight. Of
+//! the other requests, some are admitted as probes, to measure again: at most one in the time that such a request has.
 //!
-//! An open gate costs a request one addition at the door and one at the exit; one in sixteen is timed.
+//! Without recent misses, admission costs one addition at the start and one at the end. One request in sixteen is timed.
 
 mod load;
 
@@ -20,89 +21,91 @@ use crate::answer::Answer;
 use crate::error::Error;
 use crate::metrics::{Counts, Outcome};
 pub(crate) use load::Totals;
-use load::{Kept, Load, Timed, Watched};
+use load::{DeadlineOutcome, Load, RecentMisses, TimedRequest};
 
-/// While the gate is open, one request in so many is timed.
+/// One request in this many is timed while there are no recent misses.
 const SAMPLE: u64 = 16;
 
-/// How long the gate is watched after a deadline was missed or a request refused.
+/// How long requests are checked after a missed deadline or a refused request.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// The bounds of what a refused request is told to wait.
+/// The shortest and the longest `retry_after` of a refused request.
 const RETRY: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(5)];
 
-/// The way into a plan and out of it.
-pub(crate) struct Door {
+/// Admits the requests of one plan and counts their outcomes.
+pub(crate) struct PlanAdmission {
     pub(crate) counts: Counts,
-    gate: Option<Gate>,
+    control: Option<OverloadControl>,
 }
 
-struct Gate {
-    /// Times below are in nanoseconds since then.
+struct OverloadControl {
+    /// The times below are nanoseconds since this instant.
     epoch: Instant,
-    /// Until when requests with a deadline are looked at; 0 while the gate is open.
-    watched_until: AtomicU64,
-    /// How much time each request adds to that of those behind it; 0 while that is not known.
+    /// The time until which requests with a deadline are checked; 0 without recent misses.
+    checked_until: AtomicU64,
+    /// The time that each request in flight adds to those behind it; 0 while it is not known.
     each: AtomicU64,
-    /// When the next request may be let in against the odds.
+    /// The time from which the next request may be admitted as a probe.
     next_try: AtomicU64,
     load: Mutex<Load>,
 }
 
-/// A request's way through a plan. Unless it is told how that ended, somebody stopped waiting.
-pub(crate) struct Pass<'a> {
-    door: &'a Door,
+/// A request between its admission and its end. A guard: dropped without [`end`](Self::end), the request counts as
+/// dropped by its caller.
+pub(crate) struct AdmittedRequest<'a> {
+    admission: &'a PlanAdmission,
     clock: &'a dyn Clock,
     deadline: Option<Instant>,
-    timed: Option<Entry>,
+    timed: Option<Arrival>,
     outcome: Outcome,
 }
 
-struct Entry {
+struct Arrival {
     at: Instant,
     ahead: u64,
 }
 
-impl Door {
-    /// A door that is open; with an epoch it may also be closed.
-    pub(crate) fn new(epoch: Option<Instant>) -> Door {
+impl PlanAdmission {
+    /// Admission for a new plan. Without an epoch every request is admitted.
+    pub(crate) fn new(epoch: Option<Instant>) -> PlanAdmission {
         let zero = || AtomicU64::new(0);
-        let gate = epoch.map(|epoch| Gate {
+        let control = epoch.map(|epoch| OverloadControl {
             epoch,
-            watched_until: zero(),
+            checked_until: zero(),
             each: zero(),
             next_try: zero(),
             load: Mutex::default(),
         });
-        Door { counts: Counts::default(), gate }
+        PlanAdmission { counts: Counts::default(), control }
     }
 
-    /// Lets a request in, or says why not.
+    /// Admits a request, or fails with [`Error::Overloaded`].
     pub(crate) fn enter<'a>(
         &'a self,
         deadline: Option<Instant>,
         clock: &'a dyn Clock,
-    ) -> Result<Pass<'a>, Error> {
+    ) -> Result<AdmittedRequest<'a>, Error> {
         let number = self.counts.enter();
-        let mut pass = Pass { door: self, clock, deadline, timed: None, outcome: Outcome::Dropped };
-        if let Some(gate) = &self.gate {
-            let watched = deadline.filter(|_| gate.watched_until.load(Ordering::Relaxed) != 0);
+        let mut request =
+            AdmittedRequest { admission: self, clock, deadline, timed: None, outcome: Outcome::Dropped };
+        if let Some(control) = &self.control {
+            let watched = deadline.filter(|_| control.checked_until.load(Ordering::Relaxed) != 0);
             if watched.is_some() || number.is_multiple_of(SAMPLE) {
-                let entry = gate.look(watched, self.counts.in_flight().saturating_sub(1), clock.now());
-                pass.timed = Some(entry.inspect_err(|_| pass.outcome = Outcome::Refused)?);
+                let arrival = control.look(watched, self.counts.in_flight().saturating_sub(1), clock.now());
+                request.timed = Some(arrival.inspect_err(|_| request.outcome = Outcome::Refused)?);
             }
         }
-        Ok(pass)
+        Ok(request)
     }
 }
 
-impl Pass<'_> {
-    /// The request has ended.
+impl AdmittedRequest<'_> {
+    /// Notes the outcome of the request.
     pub(crate) fn end(mut self, answer: &Result<Answer, Error>) {
         self.outcome = match answer {
             Ok(answer) if answer.ledger.is_empty() => Outcome::Full,
             Ok(answer) => {
-                self.door.counts.degraded(&answer.ledger);
+                self.admission.counts.degraded(&answer.ledger);
                 Outcome::Degraded
             }
             Err(Error::Refused(_) | Error::Overloaded { .. }) => Outcome::Refused,
@@ -112,77 +115,79 @@ impl Pass<'_> {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for AdmittedRequest<'_> {
     fn drop(&mut self) {
-        self.door.counts.end(self.outcome);
-        if let Some(gate) = &self.door.gate
+        self.admission.counts.end(self.outcome);
+        if let Some(control) = &self.admission.control
             && (self.timed.is_some() || self.outcome == Outcome::Deadline)
             && !matches!(self.outcome, Outcome::Refused | Outcome::Dropped)
         {
-            gate.ended(self);
+            control.ended(self);
         }
     }
 }
 
-impl Gate {
+impl OverloadControl {
     #[cold]
-    fn look(&self, watched: Option<Instant>, ahead: u64, at: Instant) -> Result<Entry, Error> {
-        let entry = Entry { at, ahead };
-        let Some(deadline) = watched else { return Ok(entry) };
+    fn look(&self, watched: Option<Instant>, ahead: u64, at: Instant) -> Result<Arrival, Error> {
+        let arrival = Arrival { at, ahead };
+        let Some(deadline) = watched else { return Ok(arrival) };
         let (now, left) = (self.since_epoch(at), deadline.saturating_duration_since(at));
-        if now > self.watched_until.load(Ordering::Relaxed) {
-            self.watched_until.store(0, Ordering::Relaxed);
-            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(Watched::No);
-            return Ok(entry);
+        if now > self.checked_until.load(Ordering::Relaxed) {
+            self.checked_until.store(0, Ordering::Relaxed);
+            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(RecentMisses::No);
+            return Ok(arrival);
         }
         let each = self.each.load(Ordering::Relaxed);
         let predicted = Duration::from_nanos(each.saturating_mul(ahead + 1));
-        // What is predicted is the middle of what comes.
+        // The prediction is a mean, so a quarter is added.
         let needed = predicted + predicted / 4;
         if ahead == 0 || needed <= left {
-            return Ok(entry);
+            return Ok(arrival);
         }
         let next_try = self.next_try.load(Ordering::Relaxed);
         let then = now.saturating_add(nanos(left));
         if now >= next_try
             && self.next_try.compare_exchange(next_try, then, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
-            return Ok(entry);
+            return Ok(arrival);
         }
         self.watch(at);
         let [shortest, longest] = RETRY;
         Err(Error::Overloaded { retry_after: (needed - left).clamp(shortest, longest), predicted, left })
     }
 
-    /// Takes in what became of a request.
+    /// Updates the estimates with a request that has ended.
     #[cold]
-    fn ended(&self, pass: &Pass<'_>) {
-        let at = pass.clock.now();
-        let kept = match pass.deadline {
-            Some(deadline) if pass.outcome == Outcome::Deadline || at > deadline => Kept::Missed,
-            Some(_) => Kept::InTime,
-            None => Kept::Free,
+    fn ended(&self, request: &AdmittedRequest<'_>) {
+        let at = request.clock.now();
+        let deadline_outcome = match request.deadline {
+            Some(deadline) if request.outcome == Outcome::Deadline || at > deadline => {
+                DeadlineOutcome::Missed
+            }
+            Some(_) => DeadlineOutcome::InTime,
+            None => DeadlineOutcome::Free,
         };
-        if kept == Kept::Missed {
+        if deadline_outcome == DeadlineOutcome::Missed {
             self.watch(at);
         }
-        let Some(entry) = &pass.timed else { return };
-        // Whoever finds it locked is one sample of many.
+        let Some(arrival) = &request.timed else { return };
+        // Another request is updating the estimates, and this one is only one sample of many.
         let mut load = match self.load.try_lock() {
             Ok(load) => load,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        let took = at.saturating_duration_since(entry.at);
-        let request = Timed { took, ahead: entry.ahead, kept };
-        load.ended(at, request, pass.door.counts.totals());
+        let took = at.saturating_duration_since(arrival.at);
+        let timed = TimedRequest { took, ahead: arrival.ahead, deadline_outcome };
+        load.ended(at, timed, request.admission.counts.totals());
         self.each.store(load.each().map_or(0, |each| nanos(each).max(1)), Ordering::Relaxed);
     }
 
     fn watch(&self, at: Instant) {
         let until = self.since_epoch(at).saturating_add(nanos(WATCH));
-        if self.watched_until.swap(until, Ordering::Relaxed) == 0 {
-            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(Watched::Yes);
+        if self.checked_until.swap(until, Ordering::Relaxed) == 0 {
+            self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(RecentMisses::Yes);
         }
     }
 

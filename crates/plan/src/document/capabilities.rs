@@ -1,4 +1,4 @@
-//! What a plan requires beyond the basics, and the extensions that come with it.
+//! The capabilities that a plan requires, and its extensions.
 
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What a node is allowed to take, and what stands in for it: `timeout_ms`, `fallback`, `range`.
+//! The guards of a node, which bound its time and replace its rows: `timeout_ms`, `fallback`, `range`.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,18 +20,18 @@ const OLDEST_MS: i64 = 7 * 24 * LONGEST_MS;
 /// The most fallbacks of one node, tried in turn.
 const MOST_FALLBACKS: usize = 4;
 
-/// What a node is allowed to take, and what stands in for it.
+/// The timeout, the fallbacks and the ranges of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Guard {
     /// The longest it may take.
     pub timeout: Option<Duration>,
-    /// What stands in for it if it does not make it, tried in turn; nothing means that the request fails.
+    /// The fallbacks if it fails, tried in turn. Without one the request fails.
     pub fallbacks: Vec<Fallback>,
     /// Between what the values of these columns lie, whoever makes them.
     pub ranges: Vec<Range>,
 }
 
-/// What stands in for the rows of a node.
+/// A fallback: the rows that replace those of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fallback {
     /// No rows.
@@ -79,7 +79,7 @@ impl Range {
         }
     }
 
-    /// Whether a number is in the range.
+    /// True if a number is in the range.
     pub(crate) fn holds(&self, value: f64) -> bool {
         (self.least..=self.most).contains(&value)
     }
@@ -92,7 +92,7 @@ impl fmt::Display for Range {
 }
 
 impl Guard {
-    /// Whether it says nothing.
+    /// True if no guard is set.
     pub fn is_empty(&self) -> bool {
         self.timeout.is_none() && self.fallbacks.is_empty() && self.ranges.is_empty()
     }
@@ -110,7 +110,7 @@ pub(super) fn millis(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<
     millis.map(|millis| Duration::from_millis(millis.unsigned_abs()))
 }
 
-/// What the fields of a node say, before names are looked up.
+/// The guard fields of a node, before names are looked up.
 pub(super) struct Raw<'a> {
     timeout: Option<Duration>,
     fallback: Option<&'a Value>,

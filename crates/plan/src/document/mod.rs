@@ -70,11 +70,11 @@ pub struct DocumentNode {
     pub args: Vec<Option<Arg>>,
     /// The label for traces.
     pub trace: Option<String>,
-    /// What it is allowed to take, and what stands in for it.
+    /// Its timeout, fallbacks and ranges.
     pub guard: Guard,
-    /// Whether it has extensions, which make it unlike any other node.
+    /// True if it has extensions. Such a node is not equal to any other.
     pub extended: bool,
-    /// Whether nothing is wrong with what it says itself.
+    /// True if the node itself has no problems.
     pub(crate) sound: bool,
 }
 
@@ -124,7 +124,7 @@ fn parse_text(text: &str, problems: &mut Problems) -> Option<Value> {
     parsed.ok()
 }
 
-/// What a plan is checked against.
+/// The registries and ops that a plan is checked against.
 struct Reader<'a> {
     ops: &'a Ops,
     registries: &'a Registries,
@@ -184,7 +184,7 @@ impl Reader<'_> {
     }
 }
 
-/// What stands for an object that is left out.
+/// The empty object that replaces one that is left out.
 fn empty() -> &'static Map<String, Value> {
     static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     &EMPTY

@@ -1,4 +1,4 @@
-//! What a plan may refer to: its nodes, expressions and predicates.
+//! The names that a plan may refer to: its nodes, expressions and predicates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -79,7 +79,7 @@ impl Code {
             },
             Node::Binary(op, ..) => match op {
                 Binary::Pow => 14.0,
-                Binary::Div => 3.0 * PASS,
+                Binary::Div => 4.0 * PASS,
                 Binary::Mod => 10.0,
                 _ => PASS,
             },
@@ -90,14 +90,14 @@ impl Code {
             Node::Compare(_, a, b) => match (self.kinds[*a], self.kinds[*b]) {
                 (Some(Kind::Text), _) => 4.0,
                 (Some(Kind::Bool), _) => 0.02,
-                (left, right) if left == right => 2.0 * PASS,
+                (left, right) if left == right => PASS,
                 // A comparison with one float is one with an integer.
-                _ if matches!(self.nodes[*b], Node::Const(_) | Node::Param(..)) => 2.0 * PASS,
-                _ => 12.0 * PASS,
+                _ if matches!(self.nodes[*b], Node::Const(_) | Node::Param(..)) => PASS,
+                _ => 4.0,
             },
             Node::In(_, set) => match &self.tests.sets[*set] {
                 Set::Texts(_) => 2.0,
-                set if set.len() <= SCANNED => 2.0,
+                set if set.len() <= SCANNED => 3.0 * PASS,
                 _ => 4.0,
             },
             Node::InParam(..) => 4.0,

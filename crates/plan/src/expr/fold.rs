@@ -10,7 +10,7 @@ use crate::value::{Scalar, Values};
 
 /// The knowledge about a node.
 #[derive(Clone, Copy)]
-pub(super) enum Known<'a> {
+pub(super) enum KnownValue<'a> {
     /// Null for all rows.
     Null,
     /// This value for all rows.
@@ -39,14 +39,14 @@ pub(super) enum Outcome {
 /// The simplified form of `node`. A result that does not depend on an operand stays valid if that operand is broken.
 pub(super) fn simplify<'a>(
     node: &Node,
-    known: impl Fn(At) -> Known<'a>,
+    known: impl Fn(At) -> KnownValue<'a>,
     tests: &Tests,
     params: Option<&Values>,
 ) -> Outcome {
     if let Some(outcome) = choose(node, &known) {
         return outcome;
     }
-    if node.uses().any(|used| matches!(known(used), Known::Broken)) {
+    if node.uses().any(|used| matches!(known(used), KnownValue::Broken)) {
         return Outcome::Broken(None);
     }
     match node {
@@ -64,34 +64,34 @@ pub(super) fn simplify<'a>(
         Node::ToFloat(a) | Node::Unary(_, a) | Node::Hash(_, a) => function(node, known(*a)),
         Node::Binary(op, a, b) => arithmetic(*op, known(*a), known(*b)),
         Node::IsNull(a) => match known(*a) {
-            Known::Null => truth(true),
-            Known::Value(_) | Known::Varies { never_null: true } => truth(false),
+            KnownValue::Null => truth(true),
+            KnownValue::Value(_) | KnownValue::Varies { never_null: true } => truth(false),
             _ => Outcome::Keep,
         },
         Node::Not(a) => match known(*a) {
-            Known::Value(Scalar::Bool(value)) => truth(!value),
+            KnownValue::Value(Scalar::Bool(value)) => truth(!value),
             _ => Outcome::Keep,
         },
         Node::Compare(op, a, b) => match (known(*a), known(*b)) {
-            (Known::Null, _) | (_, Known::Null) => truth(false),
-            (Known::Value(a), Known::Value(b)) => truth(scalar::compare(*op, a, b)),
+            (KnownValue::Null, _) | (_, KnownValue::Null) => truth(false),
+            (KnownValue::Value(a), KnownValue::Value(b)) => truth(scalar::compare(*op, a, b)),
             _ => Outcome::Keep,
         },
         Node::In(a, set) => match known(*a) {
-            Known::Null => truth(false),
+            KnownValue::Null => truth(false),
             _ if tests.sets[*set].is_empty() => truth(false),
-            Known::Value(value) => truth(tests.sets[*set].has(value)),
+            KnownValue::Value(value) => truth(tests.sets[*set].has(value)),
             _ => Outcome::Keep,
         },
         Node::InParam(a, place, kind) => match (known(*a), params.map(|params| params.list(*place))) {
-            (Known::Null, _) | (_, Some(None)) => truth(false),
+            (KnownValue::Null, _) | (_, Some(None)) => truth(false),
             (_, Some(Some(list))) if list.is_empty() => truth(false),
-            (Known::Value(value), Some(Some(list))) => truth(list.set(*kind).has(value)),
+            (KnownValue::Value(value), Some(Some(list))) => truth(list.set(*kind).has(value)),
             _ => Outcome::Keep,
         },
         Node::Regex(a, pattern) => match known(*a) {
-            Known::Null => truth(false),
-            Known::Value(Scalar::Text(text)) => match tests.patterns[*pattern].regex(params) {
+            KnownValue::Null => truth(false),
+            KnownValue::Value(Scalar::Text(text)) => match tests.patterns[*pattern].regex(params) {
                 Some(Ok(regex)) => truth(regex.is_match(text.as_bytes())),
                 Some(Err(error)) => Outcome::Broken(Some(Box::new(error))),
                 None => Outcome::Keep,
@@ -103,21 +103,22 @@ pub(super) fn simplify<'a>(
 }
 
 /// The nodes that may come down to one operand without a look at the other.
-fn choose<'a>(node: &Node, known: &impl Fn(At) -> Known<'a>) -> Option<Outcome> {
-    let is = |at: At, value: bool| matches!(known(at), Known::Value(Scalar::Bool(found)) if *found == value);
+fn choose<'a>(node: &Node, known: &impl Fn(At) -> KnownValue<'a>) -> Option<Outcome> {
+    let is =
+        |at: At, value: bool| matches!(known(at), KnownValue::Value(Scalar::Bool(found)) if *found == value);
     match *node {
         Node::Coalesce(a, b) => match (known(a), known(b)) {
-            (Known::Null, _) => Some(Outcome::Same(b)),
-            (Known::Value(_) | Known::Varies { never_null: true }, _) => Some(Outcome::Same(a)),
-            (Known::Varies { .. }, Known::Null) => Some(Outcome::Same(a)),
+            (KnownValue::Null, _) => Some(Outcome::Same(b)),
+            (KnownValue::Value(_) | KnownValue::Varies { never_null: true }, _) => Some(Outcome::Same(a)),
+            (KnownValue::Varies { .. }, KnownValue::Null) => Some(Outcome::Same(a)),
             _ if a == b => Some(Outcome::Same(a)),
             _ => None,
         },
         Node::If(cond, a, _) if is(cond, true) => Some(Outcome::Same(a)),
         Node::If(cond, _, b) if is(cond, false) => Some(Outcome::Same(b)),
         Node::If(_, a, b) if a == b => Some(Outcome::Same(a)),
-        Node::If(cond, a, b) if !matches!(known(cond), Known::Broken) => match (known(a), known(b)) {
-            (Known::Null, Known::Null) => Some(Outcome::Value(None)),
+        Node::If(cond, a, b) if !matches!(known(cond), KnownValue::Broken) => match (known(a), known(b)) {
+            (KnownValue::Null, KnownValue::Null) => Some(Outcome::Value(None)),
             _ => None,
         },
         Node::And(a, b) if is(a, true) => Some(Outcome::Same(b)),
@@ -125,12 +126,12 @@ fn choose<'a>(node: &Node, known: &impl Fn(At) -> Known<'a>) -> Option<Outcome> 
         Node::Or(a, b) if is(a, false) => Some(Outcome::Same(b)),
         Node::Or(a, _) if is(a, true) => Some(truth(true)),
         Node::And(a, b) | Node::Or(a, b) if a == b => Some(Outcome::Same(a)),
-        Node::And(a, b) if !matches!(known(a), Known::Broken) => match () {
+        Node::And(a, b) if !matches!(known(a), KnownValue::Broken) => match () {
             () if is(b, true) => Some(Outcome::Same(a)),
             () if is(b, false) => Some(truth(false)),
             () => None,
         },
-        Node::Or(a, b) if !matches!(known(a), Known::Broken) => match () {
+        Node::Or(a, b) if !matches!(known(a), KnownValue::Broken) => match () {
             () if is(b, false) => Some(Outcome::Same(a)),
             () if is(b, true) => Some(truth(true)),
             () => None,
@@ -139,10 +140,10 @@ fn choose<'a>(node: &Node, known: &impl Fn(At) -> Known<'a>) -> Option<Outcome> 
     }
 }
 
-fn function(node: &Node, operand: Known<'_>) -> Outcome {
+fn function(node: &Node, operand: KnownValue<'_>) -> Outcome {
     let value = match operand {
-        Known::Null => return Outcome::Value(None),
-        Known::Value(value) => value,
+        KnownValue::Null => return Outcome::Value(None),
+        KnownValue::Value(value) => value,
         _ => return Outcome::Keep,
     };
     Outcome::Value(match (node, value) {
@@ -158,13 +159,13 @@ fn function(node: &Node, operand: Known<'_>) -> Outcome {
     })
 }
 
-fn arithmetic(op: Binary, a: Known<'_>, b: Known<'_>) -> Outcome {
+fn arithmetic(op: Binary, a: KnownValue<'_>, b: KnownValue<'_>) -> Outcome {
     match (a, b) {
-        (Known::Null, _) | (_, Known::Null) => Outcome::Value(None),
-        (Known::Value(a), Known::Value(b)) => {
+        (KnownValue::Null, _) | (_, KnownValue::Null) => Outcome::Value(None),
+        (KnownValue::Value(a), KnownValue::Value(b)) => {
             Outcome::Value(scalar::binary(op, scalar::float(a), scalar::float(b)).map(Scalar::Float))
         }
-        (_, Known::Value(b)) if matches!(op, Binary::Div | Binary::Mod) && scalar::float(b) == 0.0 => {
+        (_, KnownValue::Value(b)) if matches!(op, Binary::Div | Binary::Mod) && scalar::float(b) == 0.0 => {
             Outcome::Value(None)
         }
         _ => Outcome::Keep,

@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Error;
 use super::ast::Unary;
 use super::code::Code;
-use super::fold::{Known, Outcome, simplify};
+use super::fold::{KnownValue, Outcome, simplify};
 use super::graph::{At, Node};
 use super::text::{Merged, Table, in_case};
 use super::{hash, scalar, text};
@@ -184,11 +184,11 @@ impl<'a> Frame<'a> {
 
     fn simplified(&self, node: &Node) -> State<'a> {
         let known = |at: At| match &self.states[self.find(at)] {
-            State::Known(Some(value)) => Known::Value(value),
-            State::Known(None) => Known::Null,
-            State::Broken(_) => Known::Broken,
-            State::Leaf(Leaf { nulls: None, .. }, _) => Known::Varies { never_null: true },
-            _ => Known::Varies { never_null: false },
+            State::Known(Some(value)) => KnownValue::Value(value),
+            State::Known(None) => KnownValue::Null,
+            State::Broken(_) => KnownValue::Broken,
+            State::Leaf(Leaf { nulls: None, .. }, _) => KnownValue::Varies { never_null: true },
+            _ => KnownValue::Varies { never_null: false },
         };
         match simplify(node, known, &self.code.tests, Some(self.params)) {
             Outcome::Value(value) => State::Known(value),

@@ -7,7 +7,7 @@ use anabranch_rows::{Key, Kind};
 use hashbrown::HashMap;
 
 use super::ast::{Binary, Compare, Unary};
-use super::fold::{Known, Outcome, simplify};
+use super::fold::{KnownValue, Outcome, simplify};
 use super::pattern::Matcher;
 use super::set::Set;
 use crate::value::Scalar;
@@ -147,9 +147,9 @@ impl Graph {
     /// The place of a node, or of what it comes down to.
     pub(super) fn add(&mut self, node: Node) -> At {
         let known = |at: At| match &self.nodes[at] {
-            Node::Null => Known::Null,
-            Node::Const(Literal(value)) => Known::Value(value),
-            _ => Known::Varies { never_null: self.never_null(at) },
+            Node::Null => KnownValue::Null,
+            Node::Const(Literal(value)) => KnownValue::Value(value),
+            _ => KnownValue::Varies { never_null: self.never_null(at) },
         };
         match simplify(&node, known, &self.tests, None) {
             Outcome::Same(at) => at,

@@ -1,6 +1,6 @@
 //! Loops over the rows of a chunk. Bits of masks beyond the rows mean nothing.
 
-use anabranch_rows::Kind;
+use anabranch_rows::{Kind, with_wide_vectors};
 use arrow_buffer::BooleanBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
@@ -39,35 +39,46 @@ pub(super) fn zip<T: Copy, R>(a: View<'_, T>, b: View<'_, T>, out: &mut [R], fun
 /// One bit per row: set if its value passes.
 #[inline(always)]
 pub(super) fn test<T: Copy>(values: &[T], out: &mut [u64], passes: impl Fn(T) -> bool) {
-    for (word, values) in out.iter_mut().zip(values.chunks(64)) {
-        let mut flags = [0u8; 64];
-        for (flag, value) in flags.iter_mut().zip(values) {
-            *flag = u8::from(passes(*value));
-        }
-        *word = bits(&flags);
+    let (words, rest) = values.as_chunks::<WORD>();
+    with_wide_vectors(
+        #[inline(always)]
+        || {
+            for (word, values) in out.iter_mut().zip(words) {
+                *word = bits(values.iter().map(|value| passes(*value)));
+            }
+        },
+    );
+    if let Some(last) = out.get_mut(words.len()) {
+        *last = bits(rest.iter().map(|value| passes(*value)));
     }
 }
 
 /// One bit per row: set if its two values pass.
 #[inline(always)]
 pub(super) fn test_two<A: Copy, B: Copy>(a: &[A], b: &[B], out: &mut [u64], passes: impl Fn(A, B) -> bool) {
-    for ((word, a), b) in out.iter_mut().zip(a.chunks(64)).zip(b.chunks(64)) {
-        let mut flags = [0u8; 64];
-        for ((flag, a), b) in flags.iter_mut().zip(a).zip(b) {
-            *flag = u8::from(passes(*a, *b));
-        }
-        *word = bits(&flags);
+    let ((words_a, rest_a), (words_b, rest_b)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
+    with_wide_vectors(
+        #[inline(always)]
+        || {
+            for ((word, a), b) in out.iter_mut().zip(words_a).zip(words_b) {
+                *word = bits(a.iter().zip(b).map(|(a, b)| passes(*a, *b)));
+            }
+        },
+    );
+    if let Some(last) = out.get_mut(words_a.len()) {
+        *last = bits(rest_a.iter().zip(rest_b).map(|(a, b)| passes(*a, *b)));
     }
 }
 
-/// 64 bytes that are 0 or 1 as bits. The multiplication moves bit `8 * i` of each eight to bit `56 + i`.
+/// Rows of a word.
+const WORD: usize = 64;
+
+/// Truth values as the bits of a word, the first one the lowest. Shifts by constants become vectors.
 #[inline(always)]
-fn bits(flags: &[u8; 64]) -> u64 {
-    let (eights, _) = flags.as_chunks::<8>();
+fn bits(truth: impl Iterator<Item = bool>) -> u64 {
     let mut word = 0;
-    for (at, eight) in eights.iter().enumerate() {
-        let moved = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        word |= moved << (8 * at);
+    for (bit, truth) in truth.enumerate() {
+        word |= u64::from(truth) << bit;
     }
     word
 }
@@ -162,21 +173,19 @@ pub(super) fn all_set(mask: &[u64], len: usize) -> bool {
 
 /// Whether any float is infinite or not a number; looked at without branches.
 pub(super) fn any_not_finite(values: &[f64]) -> bool {
-    const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
-    let mut any = false;
-    for value in values {
-        any |= value.to_bits() & EXPONENT == EXPONENT;
-    }
-    any
+    with_wide_vectors(
+        #[inline(always)]
+        || values.iter().fold(0, |any, value| any | u64::from(!value.is_finite())) != 0,
+    )
 }
 
 /// About how long these loops take per row, in nanoseconds.
-pub(super) const PASS: f64 = 0.3;
+pub(super) const PASS: f64 = 0.2;
 
 /// About how long it takes to fetch a value of a row that is not the next one, in nanoseconds.
 pub(super) fn fetch_cost(kind: Kind) -> f64 {
     match kind {
-        Kind::Int | Kind::Float => 0.4,
+        Kind::Int | Kind::Float => 0.3,
         Kind::Bool => 0.8,
         Kind::Text => 0.5,
     }

@@ -31,7 +31,7 @@ impl Program {
         let (graph, root) = Checker::new(scope, place, problems).compile_expr(expr)?;
         let mut code = Code::new(graph, root);
         // The result is looked at, and copied to its column.
-        code.cost += 0.5;
+        code.cost += 0.3;
         Some(Program { code })
     }
 
@@ -177,7 +177,7 @@ impl Filter {
         let (graph, root) = Checker::new(scope, place, problems).compile_pred(pred)?;
         let mut code = Code::new(graph, root);
         // The rows that pass are listed.
-        code.cost += 0.4;
+        code.cost += 0.3;
         Some(Filter { code })
     }
 

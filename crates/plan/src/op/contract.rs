@@ -2,7 +2,7 @@
 
 use anabranch_rows::Rows;
 
-/// What an op promises about its output.
+/// The guarantee of an op about its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
     /// The same rows active, in the same order; in a new batch if they were sparse.
@@ -20,7 +20,7 @@ pub enum Contract {
 }
 
 impl Contract {
-    /// What `output` breaks, if anything.
+    /// The rule that `output` breaks, if any.
     pub(crate) fn broken_by(self, input: Option<&Rows>, output: &Rows) -> Option<String> {
         let rows = output.batch().len();
         if let Some(row) = output.iter().find(|row| *row >= rows) {

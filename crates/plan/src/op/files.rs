@@ -10,7 +10,7 @@ use anabranch_text::size;
 /// A file's name, as the plan has it, and its bytes.
 pub type NamedFile = (String, Arc<[u8]>);
 
-/// Where the files that a plan names are.
+/// The place of the files that a plan names.
 #[derive(Clone, Copy)]
 pub(crate) enum FilesFrom<'a> {
     /// In the plan's folder, or in one of the folders that the project allows.
@@ -35,7 +35,7 @@ impl<'a> Files<'a> {
         Files { from, read: RefCell::default() }
     }
 
-    /// What was read, in order.
+    /// The files that were read, in order.
     pub(crate) fn into_read(self) -> Vec<NamedFile> {
         self.read.into_inner()
     }
@@ -66,7 +66,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Where the file `name` is, links followed, if that is in the plan's folder or an allowed one.
+/// The path of the file `name`, links followed, if it is in the plan's folder or an allowed one.
 ///
 /// Names that lead outside by what they say are refused before the disk is asked, so that a plan cannot find out which
 /// files there are.

@@ -54,7 +54,7 @@ pub trait Wait: Send + Sync {
     fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started;
 }
 
-/// What became of work that may have to wait.
+/// The state of started work that may have to wait.
 pub enum Started {
     /// It is done already.
     Ready(Result<Rows, OpError>),

@@ -45,7 +45,7 @@ impl<'a> Node<'a> {
         self.inputs.len()
     }
 
-    /// Where files that the plan names are: relative paths are relative to it.
+    /// The folder that relative paths in the plan start from.
     pub fn base(&self) -> &'a Path {
         self.files.base()
     }
@@ -147,7 +147,7 @@ impl<'a> Node<'a> {
         Filter::compile(pred, scope, &self.place(&format!("{name} `{id}`")), self.problems)
     }
 
-    /// What the values of a key are, if plans may read it and compute with it; what forbids it is noted.
+    /// The kind of a key's values, if plans may read it and compute with it. Otherwise a problem is noted.
     pub fn readable(&mut self, field: &str, entry: &KeyEntry) -> Option<Kind> {
         if !entry.allow_read {
             self.problem(field, format!("key `{}` is not readable", entry.name));
@@ -156,7 +156,7 @@ impl<'a> Node<'a> {
         self.usable(field, entry)
     }
 
-    /// What the values of a key are, if plans may write it; what forbids it is noted.
+    /// The kind of a key's values, if plans may write it. Otherwise a problem is noted.
     pub fn writable(&mut self, field: &str, entry: &KeyEntry) -> Option<Kind> {
         if entry.key == Key::ID {
             self.problem(field, "ids cannot be written");

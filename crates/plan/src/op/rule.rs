@@ -1,4 +1,5 @@
-//! What decides which rows of a node's inputs are in its output, and where: as data, so that `why` can tell.
+//! The rule by which rows of a node's inputs are in its output, and at which position: as data, so that `why` can
+//! explain it.
 
 use anabranch_rows::{Key, Rows, SortKey};
 
@@ -66,7 +67,7 @@ pub enum Keep {
     Last,
 }
 
-/// What becomes of an id that comes again.
+/// The treatment of an id that occurs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
     /// It is there again.
@@ -84,11 +85,11 @@ pub struct Join {
     pub left: Key,
     /// The column of the other.
     pub right: Key,
-    /// What becomes of them.
+    /// The treatment of rows with and without a match.
     pub matching: Matching,
 }
 
-/// What becomes of rows that match, and of those that do not.
+/// The treatment of rows that match, and of those that do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
     /// A row for each match.

@@ -6,12 +6,12 @@ use super::Contract;
 use crate::registry::EndpointKind;
 use crate::value::Scalar;
 
-/// What is known of an op before any plan uses it.
+/// The description of an op, independent of any plan.
 #[derive(Debug)]
 pub struct Spec {
     /// Its name in plans: `namespace::name`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its effect, in one sentence.
     pub doc: &'static str,
     /// How many `inputs` it takes; node parameters come on top.
     pub inputs: usize,
@@ -21,9 +21,9 @@ pub struct Spec {
     pub writes: Effect,
     /// How its output relates to its input; checked in debug builds.
     pub contract: Contract,
-    /// Where it runs.
+    /// The thread it runs on.
     pub mark: Mark,
-    /// Whether two equal nodes are to run both: for ops that are there for the time they take.
+    /// True if equal nodes must all run: for ops whose purpose is the time they take.
     pub distinct: bool,
 }
 
@@ -32,11 +32,11 @@ pub struct Spec {
 pub struct ParamSpec {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The values it accepts.
     pub kind: ParamKind,
-    /// Whether every node must give it.
+    /// True if every node must set it.
     pub required: bool,
-    /// What it means, in a few words.
+    /// Its meaning, in a few words.
     pub doc: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl ParamSpec {
     }
 }
 
-/// What a parameter takes.
+/// The values that a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
     /// A whole number from the first to the second.
@@ -119,10 +119,10 @@ pub enum Effect {
     Unknown,
 }
 
-/// Where an op runs.
+/// The choice of thread for an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
-    /// Where its cost says.
+    /// Chosen by its estimated cost.
     #[default]
     Auto,
     /// Always in place: trivial.

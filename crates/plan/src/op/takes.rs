@@ -10,7 +10,7 @@ use crate::schema::KeySet;
 pub struct Takes {
     /// Columns that it looks at.
     pub reads: KeySet,
-    /// Whether the input's other columns are in the output, for those who ask for them.
+    /// True if the input's other columns are in the output when they are requested.
     pub passes: bool,
     /// Which rows it needs.
     pub rows: RowsNeeded,

@@ -28,9 +28,9 @@ pub(crate) fn constant(kind: Kind, value: Option<&Scalar>, len: usize) -> Column
     }
 }
 
-/// The column with `values`, one an active row in their order, and null in the rows that are not active.
+/// The column with `values`, one per active row in their order, and null in the rows that are not active.
 pub(crate) fn scattered(values: Column, rows: &Rows) -> Column {
-    assert_eq!(values.len(), rows.len(), "a value an active row");
+    assert_eq!(values.len(), rows.len(), "one value per active row");
     if rows.is_dense() {
         return values;
     }
@@ -38,7 +38,7 @@ pub(crate) fn scattered(values: Column, rows: &Rows) -> Column {
     for (position, row) in (0u32..).zip(rows.iter()) {
         from[row] = Some(position);
     }
-    values.gather_or_null(&from)
+    values.gather_or_null(from.iter().copied())
 }
 
 /// `rows` with nulls for the columns that only the other side has.

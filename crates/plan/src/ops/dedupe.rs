@@ -1,11 +1,10 @@
 //! `core::dedupe`: each value of a column once.
 
 use anabranch_engine::Check;
-use anabranch_rows::{Interner, Key, Rows};
+use anabranch_rows::{Interner, Key, Numbers, Rows};
 use hashbrown::HashSet;
 
 use super::group_limit::limited;
-use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
@@ -61,14 +60,14 @@ impl Op for Dedupe {
 }
 
 fn keep_last(rows: &Rows, key: Key, check: &Check<'_>) -> Result<Vec<u32>, OpError> {
-    let numbers = Numbers::of(rows, key, &mut Interner::default());
+    let numbers = Numbers::matching(rows, key, &mut Interner::default());
     let mut seen = HashSet::with_capacity(rows.len());
     let mut kept: Vec<u32> = Vec::with_capacity(rows.len());
     for position in (0..rows.len()).rev() {
         if position % STRIDE == 0 && check.should_stop() {
             return Err(OpError::Stopped);
         }
-        if numbers.get(position).is_none_or(|number| seen.insert(number)) {
+        if numbers.get(rows.row(position)).is_none_or(|number| seen.insert(number)) {
             kept.push(rows.row(position) as u32);
         }
     }

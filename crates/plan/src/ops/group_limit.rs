@@ -1,10 +1,9 @@
 //! `core::group_limit`: not too many rows of a kind.
 
 use anabranch_engine::Check;
-use anabranch_rows::{Interner, Key, Rows};
+use anabranch_rows::{Interner, Key, Numbers, Rows};
 use hashbrown::HashMap;
 
-use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
@@ -59,7 +58,7 @@ pub(super) fn limited(
     most: usize,
     check: &Check<'_>,
 ) -> Result<Vec<u32>, OpError> {
-    let numbers = Numbers::of(rows, key, &mut Interner::default());
+    let numbers = Numbers::matching(rows, key, &mut Interner::default());
     let mut seen: HashMap<u64, u32> = HashMap::new();
     let mut kept: Vec<u32> = Vec::with_capacity(rows.len().min(most));
     for position in 0..rows.len() {
@@ -69,7 +68,7 @@ pub(super) fn limited(
         if position % STRIDE == 0 && check.should_stop() {
             return Err(OpError::Stopped);
         }
-        let fits = numbers.get(position).is_none_or(|number| {
+        let fits = numbers.get(rows.row(position)).is_none_or(|number| {
             let seen = seen.entry(number).or_default();
             *seen = seen.saturating_add(1);
             *seen <= count

@@ -1,12 +1,11 @@
 //! `core::join`: rows matched with those of another node.
 
 use anabranch_engine::Check;
-use anabranch_rows::{Batch, Column, Interner, Key, Kind, Rows};
+use anabranch_rows::{Batch, Column, Interner, Key, Kind, Numbers, Rows};
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::fields::key_entry;
-use super::numbers::Numbers;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
@@ -227,9 +226,9 @@ fn choosing(node: &Node<'_>, with: usize, kind: Matching, on: On) -> Planned {
         Form::compute(NANOS, move |inputs, _, check| {
             let (left, right) = (input(inputs, 0), input(inputs, with));
             let mut interner = Interner::default();
-            let right_numbers = Numbers::of(right, on.right, &mut interner);
-            let there: HashSet<u64> = (0..right.len()).filter_map(|at| right_numbers.get(at)).collect();
-            let left_numbers = Numbers::of(left, on.left, &mut interner);
+            let right_numbers = Numbers::matching(right, on.right, &mut interner);
+            let there: HashSet<u64> = right.iter().filter_map(|row| right_numbers.get(row)).collect();
+            let left_numbers = Numbers::matching(left, on.left, &mut interner);
             let mut kept: Vec<u32> = Vec::new();
             for position in 0..left.len() {
                 if kept.len() == most {
@@ -238,7 +237,8 @@ fn choosing(node: &Node<'_>, with: usize, kind: Matching, on: On) -> Planned {
                 if position % STRIDE == 0 && check.should_stop() {
                     return Err(OpError::Stopped);
                 }
-                let matches = left_numbers.get(position).is_some_and(|number| there.contains(&number));
+                let matches =
+                    left_numbers.get(left.row(position)).is_some_and(|number| there.contains(&number));
                 if matches == wanted {
                     kept.push(left.row(position) as u32);
                 }
@@ -272,7 +272,7 @@ impl Pairs {
     ) -> Result<Pairs, OpError> {
         const NONE: u32 = u32::MAX;
         let mut interner = Interner::default();
-        let numbers = Numbers::of(right, on.right, &mut interner);
+        let numbers = Numbers::matching(right, on.right, &mut interner);
         let mut first: HashMap<u64, u32> = HashMap::with_capacity(right.len());
         let mut next: Vec<u32> = vec![NONE; right.len()];
         // From the end, so that what is found first is the first.
@@ -280,11 +280,11 @@ impl Pairs {
             if position % STRIDE == 0 && check.should_stop() {
                 return Err(OpError::Stopped);
             }
-            if let Some(number) = numbers.get(position) {
+            if let Some(number) = numbers.get(right.row(position)) {
                 next[position] = first.insert(number, position as u32).unwrap_or(NONE);
             }
         }
-        let numbers = Numbers::of(left, on.left, &mut interner);
+        let numbers = Numbers::matching(left, on.left, &mut interner);
         let mut pairs = Pairs { left: Vec::with_capacity(left.len()), right: Vec::with_capacity(left.len()) };
         let mut unasked = STRIDE;
         for position in 0..left.len() {
@@ -294,14 +294,14 @@ impl Pairs {
                     return Err(OpError::Stopped);
                 }
             }
-            let row = left.row(position) as u32;
-            let found = numbers.get(position).and_then(|number| first.get(&number)).copied();
+            let row = left.row(position);
+            let found = numbers.get(row).and_then(|number| first.get(&number)).copied();
             if found.is_none() && kind == Matching::Left {
-                pairs.push(row, None);
+                pairs.push(row as u32, None);
             }
             let mut at = found.unwrap_or(NONE);
             while at != NONE && pairs.left.len() < most {
-                pairs.push(row, Some(right.row(at as usize) as u32));
+                pairs.push(row as u32, Some(right.row(at as usize) as u32));
                 at = next[at as usize];
                 unasked += 1;
             }
@@ -323,7 +323,7 @@ impl Pairs {
         let ids: Vec<i64> = self.left.iter().map(|row| left.batch().ids()[*row as usize]).collect();
         let gather = |key: &Key, column: &Column| (*key, column.gather(&self.left));
         let own = from_left.iter().filter_map(|key| Some(gather(key, left.batch().column(*key)?)));
-        let gather = |key: &Key, column: &Column| (*key, column.gather_or_null(&self.right));
+        let gather = |key: &Key, column: &Column| (*key, column.gather_or_null(self.right.iter().copied()));
         let brought = from_right.iter().filter_map(|key| Some(gather(key, right.batch().column(*key)?)));
         Rows::new(Batch::with_columns(ids, own.chain(brought).collect()))
     }

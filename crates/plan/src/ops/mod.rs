@@ -1,4 +1,5 @@
-//! The ops that come along, one file each; a new one is its file, its `mod` line and its line in [`all`].
+//! The built-in ops, one file per op. A new op needs its file, its `mod` line and its line in [`all`]. The ops `test::*`
+//! are in [`testing`].
 
 use anabranch_rows::{Key, Kind, Rows};
 
@@ -9,18 +10,15 @@ use crate::source::Pattern;
 mod columns;
 mod fetch;
 mod fields;
-mod numbers;
 mod order;
 
 mod boost;
-mod busy_cpu;
 mod candidates;
 mod concat;
 mod dedupe;
 mod fanout;
 mod fill;
 mod filter;
-mod fixed_source;
 mod follow;
 mod group_limit;
 mod if_;
@@ -30,7 +28,6 @@ mod media;
 mod model;
 mod recommendation;
 mod select;
-mod sleep;
 mod sort;
 mod take;
 mod timeout;
@@ -39,15 +36,15 @@ mod union;
 mod viewer;
 mod vm;
 
+mod testing;
+
 pub(crate) use columns::{constant, fitted, scattered};
 pub(crate) use timeout::REGION;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
-/// All of them, in the order they are listed to people.
+/// The built-in ops, in the order in which they are listed for users.
 pub(crate) fn all() -> Ops {
     let mut ops = Ops::default();
     ops.add(candidates::Candidates);
@@ -73,13 +70,13 @@ pub(crate) fn all() -> Ops {
     ops.add(fill::Fill);
     ops.add(if_::If);
     ops.add(timeout::Timeout);
-    ops.add(sleep::Sleep);
-    ops.add(fixed_source::FixedSource);
-    ops.add(busy_cpu::BusyCpu);
+    ops.add(testing::Sleep);
+    ops.add(testing::FixedSource);
+    ops.add(testing::BusyCpu);
     ops
 }
 
-/// Rows between two looks at whether to stop.
+/// The number of rows that an op handles between two checks for cancellation.
 const STRIDE: usize = 1024;
 
 /// The rows of the input at this place.
@@ -87,13 +84,13 @@ pub(crate) fn input(inputs: &Inputs, at: usize) -> &Rows {
     inputs[at].as_ref().expect("a node runs after the inputs that it takes")
 }
 
-/// The column that a parameter names, which rows with these columns have and plans may read.
+/// The column that a parameter names. It is a problem if the rows lack it or plans may not read it.
 fn column(node: &mut Node<'_>, param: &str, schema: &Schema) -> Option<(Key, Kind)> {
     let key = node.key(param)?.key;
     readable_column(node, param, key, schema)
 }
 
-/// The column of a registered key, if rows with these columns have it and plans may read it.
+/// The column of a registered key, if rows with this schema have it and plans may read it.
 fn readable_column(node: &mut Node<'_>, param: &str, key: Key, schema: &Schema) -> Option<(Key, Kind)> {
     let entry = node.registries().keys.get(key)?;
     node.readable(param, entry)?;
@@ -105,7 +102,7 @@ fn readable_column(node: &mut Node<'_>, param: &str, key: Key, schema: &Schema) 
     Some((entry.key, kind?))
 }
 
-/// The columns of all these inputs; a key that is not of one kind in all of them is noted under `field`.
+/// The columns of all these inputs. A key with different kinds in two inputs is a problem of `field`.
 fn agreed(node: &mut Node<'_>, field: &str, inputs: &[usize]) -> Option<Schema> {
     let mut schema = Schema::default();
     let mut fine = true;
@@ -126,7 +123,7 @@ fn agreed(node: &mut Node<'_>, field: &str, inputs: &[usize]) -> Option<Schema> 
     fine.then_some(schema)
 }
 
-/// The key pattern that a parameter gives, for rows with these columns; what is wrong with it is noted.
+/// The key pattern in a parameter, for rows with this schema. A pattern that is not valid is a problem of `param`.
 fn pattern(node: &mut Node<'_>, param: &str, schema: &Schema) -> Option<Pattern> {
     let text = node.text(param)?;
     let registries = node.registries();

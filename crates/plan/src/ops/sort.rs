@@ -3,7 +3,7 @@
 use anabranch_rows::Order;
 
 use super::input;
-use super::order::{keys_of, sort_keys};
+use super::order::{keys_of, sort_cost, sort_keys};
 use crate::error::OpError;
 use crate::op::{
     Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
@@ -34,9 +34,6 @@ static SPEC: Spec = Spec {
     distinct: false,
 };
 
-/// About how long a row takes; for the choice of where to sort.
-const NANOS: f64 = 20.0;
-
 impl Op for Sort {
     fn spec(&self) -> &Spec {
         &SPEC
@@ -47,7 +44,7 @@ impl Op for Sort {
         let (rule, takes) = (Rule::Sorted(by.clone()), [Takes::passing(keys_of(&by))]);
         let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let first = demand.rows.map(|rows| rows as usize);
-            Form::compute(NANOS * by.len() as f64, move |inputs, _, check| {
+            Form::compute(sort_cost(&by, first), move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());
                 sorted.ok_or(OpError::Stopped)
             })

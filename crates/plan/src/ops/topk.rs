@@ -3,7 +3,7 @@
 use anabranch_rows::Order;
 
 use super::input;
-use super::order::{keys_of, sort_keys, window};
+use super::order::{keys_of, sort_cost, sort_keys, window};
 use crate::error::OpError;
 use crate::op::{
     Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
@@ -36,9 +36,6 @@ static SPEC: Spec = Spec {
     distinct: false,
 };
 
-/// About how long a row takes; for the choice of where to run.
-const NANOS: f64 = 4.0;
-
 impl Op for TopK {
     fn spec(&self) -> &Spec {
         &SPEC
@@ -51,8 +48,8 @@ impl Op for TopK {
         let (rule, takes) = (Rule::Top(by.clone(), window), [Takes::passing(keys_of(&by))]);
         let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let window = window.at_most(demand.rows);
-            Form::compute(NANOS * by.len() as f64, move |inputs, _, check| {
-                let first = Some(window.end() as usize);
+            let first = Some(window.end() as usize);
+            Form::compute(sort_cost(&by, first), move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());
                 let sorted = sorted.ok_or(OpError::Stopped)?;
                 Ok(if window.offset == 0 { sorted } else { window.of(&sorted) })

@@ -1,40 +1,40 @@
-//! Which nodes run only for one side of a choice: of an `if`, of a region, or of what stands in for one.
+//! The nodes that run only for one branch of a choice: of an `if`, of a region, or of a region's fallback.
 
-use crate::compiled::{Home, PlanNode};
+use crate::compiled::{PlanNode, RegionMembership};
 use crate::op::When;
 
-/// A side of a choice without which some nodes are not needed.
-pub(super) struct Side {
+/// A branch of a choice without which some nodes are not needed.
+pub(super) struct ChoiceBranch {
     /// The node that chooses.
     pub(super) node: usize,
-    /// Whether it is the side taken when the answer is yes.
+    /// True for the branch that is taken when the condition holds.
     pub(super) then: bool,
-    /// Whether something opens it: what is in a region runs anyway.
+    /// True if a stage opens it. The members of a region run in any case.
     pub(super) gated: bool,
 }
 
-/// The sides that nodes hang on.
-pub(super) struct Sides {
-    pub(super) list: Vec<Side>,
-    /// By node: the closest side, by its place, that all ways from the outputs to it go through. The node of that side
-    /// may hang on another one in turn.
+/// The branches that nodes depend on.
+pub(super) struct ChoiceBranches {
+    pub(super) list: Vec<ChoiceBranch>,
+    /// By node: the index of the closest branch that all paths from the outputs to the node go through. The choice of that
+    /// branch may depend on another branch in turn.
     pub(super) of: Vec<Option<usize>>,
     /// The nodes of regions, in order.
     pub(super) regions: Vec<usize>,
-    /// Regions whose input somebody else reads too.
+    /// Regions whose input is also read by nodes outside.
     pub(super) open: Vec<usize>,
     /// By node: the region it belongs to.
-    homes: Vec<Option<Home>>,
+    memberships: Vec<Option<RegionMembership>>,
 }
 
-/// The sides that some nodes hang on. Inputs come before the nodes that use them.
-pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
-    let mut sides = Sides {
+/// The branches that nodes depend on. Inputs must come before the nodes that use them.
+pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> ChoiceBranches {
+    let mut sides = ChoiceBranches {
         list: Vec::new(),
         of: vec![None; nodes.len()],
         regions: Vec::new(),
         open: Vec::new(),
-        homes: vec![None; nodes.len()],
+        memberships: vec![None; nodes.len()],
     };
     let mut uses = uses(nodes, outputs);
     for (number, node) in nodes.iter().enumerate() {
@@ -47,11 +47,11 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
             [(true, Some(choice.then), choice.or), (false, choice.or, Some(choice.then))]
         {
             let Some(input) = input.map(|at| node.inputs[at]) else { continue };
-            // The condition's own input is needed whichever side is taken.
+            // The condition's own input is needed for both branches.
             let shared = other.into_iter().chain(choice.on());
             let both = shared.into_iter().any(|other| node.inputs[other] == input);
             let hanging = match node.alone && then {
-                // It is the region of this one node, however much hangs on that.
+                // The planner made the region for this one node, so it has no other members.
                 true => hanging_alone(nodes, &uses, number, input),
                 false => hanging(nodes, &mut uses, number, input),
             };
@@ -61,27 +61,29 @@ pub(super) fn sides(nodes: &[PlanNode], outputs: &[usize]) -> Sides {
                 }
                 continue;
             }
-            // What chooses within a side comes before the one that it is a side of, so the first to come is the closest.
+            // A choice within a branch comes before the choice that the branch belongs to, so the first is the closest.
             let place = sides.list.len();
             for hanging in hanging {
                 sides.of[hanging].get_or_insert(place);
             }
-            sides.list.push(Side { node: number, then, gated: !(is_region && then) });
+            sides.list.push(ChoiceBranch { node: number, then, gated: !(is_region && then) });
         }
     }
-    // The node of a side comes behind what is on it.
+    // The choice comes after the nodes of its branches.
     for number in (0..nodes.len()).rev() {
-        let Some(Side { node, then, .. }) = sides.of[number].map(|side| &sides.list[side]) else { continue };
-        sides.homes[number] = match sides.regions.binary_search(node) {
-            Ok(region) => Some(Home { region, spare: !then }),
-            Err(_) => sides.homes[*node],
+        let Some(ChoiceBranch { node, then, .. }) = sides.of[number].map(|side| &sides.list[side]) else {
+            continue;
+        };
+        sides.memberships[number] = match sides.regions.binary_search(node) {
+            Ok(region) => Some(RegionMembership { region, is_fallback: !then }),
+            Err(_) => sides.memberships[*node],
         };
     }
     sides
 }
 
-impl Sides {
-    /// The closest side, from `side` outwards, that something opens.
+impl ChoiceBranches {
+    /// The closest branch, from `side` outwards, that a stage opens.
     pub(super) fn gated(&self, mut side: Option<usize>) -> Option<usize> {
         while let Some(at) = side
             && !self.list[at].gated
@@ -92,13 +94,15 @@ impl Sides {
     }
 
     /// The region that a node belongs to.
-    pub(super) fn home(&self, node: usize) -> Option<Home> {
-        self.homes[node]
+    pub(super) fn membership(&self, node: usize) -> Option<RegionMembership> {
+        self.memberships[node]
     }
 
     /// The regions that a node belongs to, the closest first.
-    pub(super) fn homes(&self, node: usize) -> impl Iterator<Item = Home> + '_ {
-        std::iter::successors(self.homes[node], |home| self.homes[self.regions[home.region]])
+    pub(super) fn memberships(&self, node: usize) -> impl Iterator<Item = RegionMembership> + '_ {
+        std::iter::successors(self.memberships[node], |membership| {
+            self.memberships[self.regions[membership.region]]
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of each node: the columns and rows that somebody downstream reads.
+//! The demand on each node: the columns and rows that nodes downstream read.
 
 use anabranch_rows::Key;
 
@@ -24,7 +24,7 @@ pub(super) fn of(order: &[usize], live: &[bool], drafts: &[Draft], outputs: &[us
             let has = &drafts[input].planned.schema;
             let kept = |key: &Key| takes.makes.has(*key) || takes.withholds.has(*key);
             let passed = own.keys.iter().filter(|key| takes.passes && !kept(key));
-            // What it only reads to make a column that nobody asks for, it does not read.
+            // A column that only serves to compute an unused column is not read.
             let idle = takes.makes.iter().len() > 0 && !takes.makes.iter().any(|key| own.keys.has(key));
             let reads = takes.reads.iter().filter(|_| !idle);
             let keys = reads.chain(passed).filter(|key| *key != Key::ID && has.kind(*key).is_some());

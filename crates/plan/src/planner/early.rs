@@ -55,7 +55,7 @@ impl Plan<'_> {
         waits.then_some(at)
     }
 
-    /// Whether a node's rows are those of its one input, also if it falls back.
+    /// True if a node's rows are those of its one input, also if it falls back.
     fn keeps_rows(&self, place: usize) -> bool {
         let Draft { op, planned, inputs, .. } = &self.drafts[place];
         let keeps = |fallback: &Fallback| !matches!(fallback, Fallback::Empty | Fallback::Node(_));
@@ -66,7 +66,7 @@ impl Plan<'_> {
             && self.document.nodes[place].guard.fallbacks.iter().all(keeps)
     }
 
-    /// Whether a node has the columns that a read is made of from its input, as they were there.
+    /// True if a node passes on, unchanged, the columns of its input that a read needs.
     fn passes(&self, place: usize, read: &Takes) -> bool {
         let Planned { takes, .. } = &self.drafts[place].planned;
         let before = &self.drafts[self.drafts[place].inputs[0]].planned.schema;
@@ -126,15 +126,14 @@ fn attach(columns: &[Key], inputs: &Inputs) -> Result<Rows, OpError> {
         return Err(OpError::Value("the rows that were read early are others now".to_owned()));
     }
     let aligned = rows.batch().len() == read.batch().len() && rows.iter().eq(read.iter());
-    let indices: Option<Vec<Option<u32>>> =
-        (!aligned).then(|| read.iter().map(|row| Some(row as u32)).collect());
+    let indices: Option<Vec<u32>> = (!aligned).then(|| read.iter().map(|row| row as u32).collect());
     let mut all: Vec<(Key, Column)> = rows.batch().columns().to_vec();
     all.retain(|(key, _)| !columns.contains(key));
     for key in columns {
         let Some(column) = read.batch().column(*key) else { continue };
         let column = match &indices {
             None => column.clone(),
-            Some(indices) => scattered(column.gather_or_null(indices), rows),
+            Some(indices) => scattered(column.gather(indices), rows),
         };
         all.push((*key, column));
     }

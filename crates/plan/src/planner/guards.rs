@@ -61,7 +61,7 @@ pub(super) fn expand(document: &mut Document, problems: &mut Problems) -> Vec<bo
     (0..document.nodes.len()).map(|place| place >= count).collect()
 }
 
-/// Whether `node` needs `other`, directly or not, or is it.
+/// True if `node` is `other` or depends on it, directly or not.
 fn needs(document: &Document, node: usize, other: usize) -> bool {
     let mut seen = vec![false; document.nodes.len()];
     let mut open = vec![node];
@@ -73,7 +73,7 @@ fn needs(document: &Document, node: usize, other: usize) -> bool {
     seen[other]
 }
 
-/// What is added to the id of a node by its region.
+/// The suffix that a region adds to the id of its node.
 const ADDED: &str = ".fallback";
 
 fn place_of(node: &DocumentNode) -> String {
@@ -225,7 +225,7 @@ impl StandIns<'_> {
         Some(StandIn::Fill { word, columns })
     }
 
-    /// What is in a column that nobody made.
+    /// The value of a column that no node has computed.
     fn constant(&self, key: Key, kind: Kind, given: Option<Scalar>) -> Result<Option<Scalar>, Problem> {
         let entry = self.registries.keys.get(key);
         let default = entry.filter(|entry| !entry.nullable).and_then(|entry| entry.default.as_ref());
@@ -249,7 +249,7 @@ fn empty(demand: &Demand, schema: &Schema) -> Rows {
     Rows::new(Batch::with_columns(Vec::new(), columns))
 }
 
-/// What a guard says, for people.
+/// The text of a guard in explanations.
 pub(super) fn shown(node: &DocumentNode, ids: &[String], keys: &Keys) -> Vec<(String, String)> {
     let mut said = Vec::new();
     let Guard { timeout, fallbacks, ranges } = &node.guard;

@@ -26,7 +26,7 @@ use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes,
 use crate::registry::Registries;
 use crate::source::{Hedging, Source, Sources, StaleStore};
 
-use choices::Sides;
+use choices::ChoiceBranches;
 
 /// The parts of an engine that plans are compiled against.
 pub(crate) struct Surroundings<'a> {
@@ -40,7 +40,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) memory: &'a StaleStore,
     /// The limit on trips to each endpoint.
     pub(crate) limits: &'a [Option<LimitKey>],
-    /// Where files that a plan names are.
+    /// The place of the files that a plan names.
     pub(crate) files: FilesFrom<'a>,
     /// How many rows are asked of nodes that compute.
     pub(crate) asking: Asking,
@@ -157,7 +157,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
 /// The fallbacks of the nodes that have some.
 type StandInsByNode = BTreeMap<usize, Vec<StandIn>>;
 
-/// What a plan is cut into stages from.
+/// The checked nodes of a plan, before they are grouped into stages.
 struct Parts {
     name: String,
     nodes: Vec<PlanNode>,
@@ -328,12 +328,12 @@ impl Builder<'_> {
         });
     }
 
-    /// What stands in for a node, now that it is known who runs for whom.
+    /// The fallbacks of a node, once the members of all regions are known.
     fn stand_ins(
         &self,
         node: &DocumentNode,
         number: usize,
-        sides: &Sides,
+        sides: &ChoiceBranches,
         problems: &mut Problems,
     ) -> Vec<StandIn> {
         let PlanNode { passes, made, bare, demand, about: About { schema, .. }, .. } = &self.nodes[number];

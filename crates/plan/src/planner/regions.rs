@@ -4,15 +4,15 @@ use anabranch_engine::Edge;
 use anabranch_text::{Problem, Problems};
 
 use super::StandInsByNode;
-use super::choices::Sides;
+use super::choices::ChoiceBranches;
 use super::stages::Edges;
-use crate::compiled::{Home, MadeColumn, PlanNode, Region, Stage, What};
+use crate::compiled::{MadeColumn, PlanNode, Region, RegionMembership, Stage, StageWork};
 
 /// How deep regions may be within each other.
 const DEEPEST: usize = 16;
 
 /// Notes regions that cannot be: what others read too cannot be given up for one of them.
-pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) {
+pub(super) fn check(nodes: &[PlanNode], sides: &ChoiceBranches, problems: &mut Problems) {
     for &number in &sides.open {
         let node = &nodes[number];
         let input = &nodes[node.inputs[0]].id;
@@ -23,7 +23,7 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
         let place = format!("node `{}` ({}), inputs", node.id, node.op.spec().name);
         problems.error(Problem::new(place, what).help(help));
     }
-    let deep = |number: &&usize| sides.homes(**number).nth(DEEPEST - 1).is_some();
+    let deep = |number: &&usize| sides.memberships(**number).nth(DEEPEST - 1).is_some();
     if let Some(number) = sides.regions.iter().find(deep) {
         let what = format!("it is within {DEEPEST} other regions; that is as deep as they may be");
         problems.error(Problem::new(format!("node `{}`", nodes[*number].id), what));
@@ -32,7 +32,11 @@ pub(super) fn check(nodes: &[PlanNode], sides: &Sides, problems: &mut Problems) 
 
 /// The node outside a region whose rows it was given and the columns that it adds to them, if it is a way of nodes that
 /// each go on with the rows of the one before.
-pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<(usize, Vec<MadeColumn>)> {
+pub(super) fn given(
+    nodes: &[PlanNode],
+    sides: &ChoiceBranches,
+    region: usize,
+) -> Option<(usize, Vec<MadeColumn>)> {
     let number = sides.regions[region];
     let mut at = nodes[number].inputs[0];
     let mut made: Vec<MadeColumn> = nodes[number].made.clone();
@@ -53,30 +57,35 @@ pub(super) fn given(nodes: &[PlanNode], sides: &Sides, region: usize) -> Option<
     Some((at, made))
 }
 
-/// Whether a node belongs to a region, directly or not.
-fn within(sides: &Sides, node: usize, region: usize) -> bool {
-    sides.homes(node).any(|home| home == Home { region, spare: false })
+/// True if a node belongs to a region, directly or not.
+fn within(sides: &ChoiceBranches, node: usize, region: usize) -> bool {
+    sides.memberships(node).any(|membership| membership == RegionMembership { region, is_fallback: false })
 }
 
-/// Whether there is a fallback for the stages that belong here.
-pub(super) fn degrades(regions: &[Region], home: Option<Home>) -> bool {
-    let mut homes = std::iter::successors(home, |home| regions[home.region].home);
-    homes.any(|home| !regions[home.region].stand_ins.is_empty())
+/// True if the stages of this region, or of one around it, have a fallback.
+pub(super) fn degrades(regions: &[Region], membership: Option<RegionMembership>) -> bool {
+    let mut memberships =
+        std::iter::successors(membership, |membership| regions[membership.region].membership);
+    memberships.any(|membership| !regions[membership.region].stand_ins.is_empty())
 }
 
 /// What stands in for a region and runs anyway, since others need it too: the exit waits for it only if the region is
 /// lost.
 fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: [usize; 2]) {
     let (opens, relay) = (stages.len(), stages.len() + 1);
-    let (home, spare) = (stages[exit].home, stages[exit].inputs[at]);
-    stages.push(Stage { home, ..Stage::new(What::Spare(region)) });
-    stages.push(Stage { home, inputs: vec![spare], ..Stage::new(What::Relay(region)) });
+    let (membership, is_fallback) = (stages[exit].membership, stages[exit].inputs[at]);
+    stages.push(Stage { membership, ..Stage::new(StageWork::RunFallback(region)) });
+    stages.push(Stage {
+        membership,
+        inputs: vec![is_fallback],
+        ..Stage::new(StageWork::PassFallback(region))
+    });
     edges.insert((opens, relay), Edge::Needs);
-    edges.insert((spare, relay), Edge::Needs);
+    edges.insert((is_fallback, relay), Edge::Needs);
     edges.insert((relay, exit), Edge::After);
     stages[exit].inputs[at] = relay;
-    if !stages[exit].inputs.contains(&spare) {
-        edges.remove(&(spare, exit));
+    if !stages[exit].inputs.contains(&is_fallback) {
+        edges.remove(&(is_fallback, exit));
     }
 }
 
@@ -84,7 +93,7 @@ fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: 
 fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
     let mut gates = vec![None; regions];
     for (number, stage) in stages.iter().enumerate() {
-        if let What::Spare(region) = stage.what {
+        if let StageWork::RunFallback(region) = stage.what {
             gates[region] = Some(number);
         }
     }
@@ -95,30 +104,32 @@ fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
 /// exit, which waits for the end of both, the rows and the timer. Timers have the highest numbers of all stages.
 pub(super) fn add(
     nodes: &[PlanNode],
-    sides: &Sides,
+    sides: &ChoiceBranches,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
     edges: &mut Edges,
     gates: &[Option<usize>],
 ) -> Vec<Region> {
-    let spares = spare_gates(stages, sides.regions.len());
+    let fallback_stages = spare_gates(stages, sides.regions.len());
     for (region, &number) in sides.regions.iter().enumerate() {
         let or = nodes[number].choice.as_ref().and_then(|choice| choice.or);
-        if let Some(at) = or.filter(|_| spares[region].is_none()) {
+        if let Some(at) = or.filter(|_| fallback_stages[region].is_none()) {
             relay(stages, edges, region, [stage_of[number], at]);
         }
     }
-    let (spares, first_timer) = (spare_gates(stages, sides.regions.len()), stages.len());
+    let (fallback_stages, first_timer) = (spare_gates(stages, sides.regions.len()), stages.len());
     for (number, node) in nodes.iter().enumerate() {
-        for home in sides.homes(number).filter(|home| !home.spare) {
-            let outside = node.inputs.iter().filter(|input| !within(sides, **input, home.region));
-            edges.extend(outside.map(|input| ((stage_of[*input], first_timer + home.region), Edge::After)));
+        for membership in sides.memberships(number).filter(|membership| !membership.is_fallback) {
+            let outside = node.inputs.iter().filter(|input| !within(sides, **input, membership.region));
+            edges.extend(
+                outside.map(|input| ((stage_of[*input], first_timer + membership.region), Edge::After)),
+            );
         }
     }
     let mut regions = Vec::new();
     for (region, &number) in sides.regions.iter().enumerate() {
         let (exit, timer) = (stage_of[number], stages.len());
-        let home = sides.home(number);
+        let membership = sides.membership(number);
         let mut given_at = None;
         if let Some((node, _)) = given(nodes, sides, region) {
             // It may also stand in for the region itself, as a node that it falls back to.
@@ -126,17 +137,17 @@ pub(super) fn add(
             stages[exit].inputs.push(stage_of[node]);
             edges.entry((stage_of[node], exit)).or_insert(Edge::After);
         }
-        stages.push(Stage { home, ..Stage::new(What::Timer(region)) });
+        stages.push(Stage { membership, ..Stage::new(StageWork::Timer(region)) });
         edges.insert((timer, exit), Edge::After);
         let inner = stage_of[nodes[number].inputs[0]];
         stages[inner].completes = Some(region);
-        let spare = spares[region];
+        let is_fallback = fallback_stages[region];
         for ended in [inner, timer] {
-            edges.extend(spare.map(|spare| ((ended, spare), Edge::After)));
+            edges.extend(is_fallback.map(|is_fallback| ((ended, is_fallback), Edge::After)));
         }
         if let Some(side) = sides.gated(sides.of[number]) {
             let gate = gates[side].expect("something opens it");
-            edges.extend([timer].into_iter().chain(spare).map(|stage| ((gate, stage), Edge::Needs)));
+            edges.extend([timer].into_iter().chain(is_fallback).map(|stage| ((gate, stage), Edge::Needs)));
         }
         regions.push(Region {
             node: number,
@@ -144,9 +155,9 @@ pub(super) fn add(
             timer: Some(timer),
             stand_ins: Vec::new(),
             members: Vec::new(),
-            spares: Vec::new(),
+            fallback_stages: Vec::new(),
             given: given_at,
-            home,
+            membership,
         });
     }
     regions
@@ -165,24 +176,33 @@ pub(super) fn add_stand_ins(
     }
     for (node, stand_ins) in stand_ins {
         let exit = stage_of[node];
-        let region = Home { region: regions.len(), spare: false };
-        let home = stages[exit].home.replace(region);
+        let region = RegionMembership { region: regions.len(), is_fallback: false };
+        let membership = stages[exit].membership.replace(region);
         let given = (!stages[exit].inputs.is_empty()).then_some(0);
-        let (members, spares) = (Vec::new(), Vec::new());
-        regions.push(Region { node, exit, timer: None, stand_ins, members, spares, given, home });
+        let (members, fallback_stages) = (Vec::new(), Vec::new());
+        regions.push(Region {
+            node,
+            exit,
+            timer: None,
+            stand_ins,
+            members,
+            fallback_stages,
+            given,
+            membership,
+        });
     }
 }
 
 /// Gives each region the stages that belong to it, directly or not.
 pub(super) fn add_members(stages: &[Stage], regions: &mut [Region]) {
     for (number, stage) in stages.iter().enumerate() {
-        let mut home = stage.home;
-        while let Some(Home { region, spare }) = home {
-            match spare {
+        let mut membership = stage.membership;
+        while let Some(RegionMembership { region, is_fallback }) = membership {
+            match is_fallback {
                 false => regions[region].members.push(number),
-                true => regions[region].spares.push(number),
+                true => regions[region].fallback_stages.push(number),
             }
-            home = regions[region].home;
+            membership = regions[region].membership;
         }
     }
 }

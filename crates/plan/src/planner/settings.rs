@@ -1,4 +1,4 @@
-//! What a node's parameters say, for people.
+//! The text of a node's parameters in explanations.
 
 use anabranch_rows::{Key, Order};
 

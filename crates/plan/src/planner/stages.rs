@@ -8,16 +8,16 @@ use anabranch_engine::policy::StepKind;
 use anabranch_engine::{Dag, Edge, NodeId, OnError, Policies, Policy};
 use anabranch_rows::Rows;
 
-use super::choices::{Side, Sides};
+use super::choices::{ChoiceBranch, ChoiceBranches};
 use super::{Parts, StandInsByNode, Surroundings, regions};
-use crate::compiled::{Compiled, PlanNode, Region, Stage, What};
+use crate::compiled::{Compiled, PlanNode, Region, Stage, StageWork};
 use crate::op::{Form, Mark, When};
 use crate::times::Times;
 
 /// Makes the stages of a plan's nodes, which are in an order with inputs first.
 ///
 /// Stages that wait get the lowest numbers, so that of what is ready they start first.
-pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compiled {
+pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>) -> Compiled {
     let Parts { name, nodes, stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
     let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
     let chains = chains(&nodes, &stand_ins, &outputs, sides);
@@ -28,16 +28,16 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
     for chain in waiting.into_iter().chain(computing) {
         chain.iter().for_each(|node| stage_of[*node] = stages.len());
         let what = match (&nodes[chain[0]].form, sides.regions.binary_search(&chain[0])) {
-            (_, Ok(region)) => What::Exit(region),
-            (Form::Wait(_), _) => What::Wait(chain[0]),
-            (Form::Compute(_), _) => What::Chain(chain),
+            (_, Ok(region)) => StageWork::Exit(region),
+            (Form::Wait(_), _) => StageWork::Wait(chain[0]),
+            (Form::Compute(_), _) => StageWork::Chain(chain),
         };
         stages.push(Stage::new(what));
     }
     for stage in &mut stages {
         let Some(first) = first(&stage.what, sides) else { continue };
         stage.inputs = nodes[first].inputs.iter().map(|input| stage_of[*input]).collect();
-        stage.home = sides.home(first);
+        stage.membership = sides.membership(first);
     }
     let mut edges = edges(&nodes, &stages, sides);
     let gates = add_gates(&nodes, sides, &stage_of, &mut stages, &mut edges);
@@ -76,12 +76,15 @@ pub(super) fn cut(parts: Parts, sides: &Sides, with: &Surroundings<'_>) -> Compi
 }
 
 /// The node whose inputs a stage takes.
-fn first(what: &What, sides: &Sides) -> Option<usize> {
+fn first(what: &StageWork, sides: &ChoiceBranches) -> Option<usize> {
     match what {
-        What::Wait(node) => Some(*node),
-        What::Chain(nodes) => Some(nodes[0]),
-        What::Exit(region) => Some(sides.regions[*region]),
-        What::Gate { .. } | What::Timer(_) | What::Spare(_) | What::Relay(_) => None,
+        StageWork::Wait(node) => Some(*node),
+        StageWork::Chain(nodes) => Some(nodes[0]),
+        StageWork::Exit(region) => Some(sides.regions[*region]),
+        StageWork::Gate { .. }
+        | StageWork::Timer(_)
+        | StageWork::RunFallback(_)
+        | StageWork::PassFallback(_) => None,
     }
 }
 
@@ -90,12 +93,12 @@ fn chains(
     nodes: &[PlanNode],
     stand_ins: &StandInsByNode,
     outputs: &[usize],
-    sides: &Sides,
+    sides: &ChoiceBranches,
 ) -> Vec<Vec<usize>> {
     let mut uses = vec![0u32; nodes.len()];
     nodes.iter().flat_map(|node| &node.inputs).for_each(|input| uses[*input] += 1);
     outputs.iter().for_each(|output| uses[*output] += 1);
-    // What may be cut short or stood in for is a step of its own.
+    // A node with a timeout or a fallback is a stage of its own.
     let guarded = |node: usize| nodes[node].timeout.is_some() || stand_ins.contains_key(&node);
     let region = |node: usize| sides.regions.binary_search(&node).is_ok();
     let fits = |node: usize| {
@@ -112,7 +115,7 @@ fn chains(
                     && fits(number)
                     && fits(input)
                     && node.choice.is_none()
-                    && sides.home(input) == sides.home(number) =>
+                    && sides.membership(input) == sides.membership(number) =>
             {
                 Some(input)
             }
@@ -135,7 +138,7 @@ fn chains(
 pub(super) type Edges = BTreeMap<(usize, usize), Edge>;
 
 /// The sides of a choice are only waited for; all else is needed.
-fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &Sides) -> Edges {
+fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &ChoiceBranches) -> Edges {
     let mut edges = Edges::new();
     for (number, stage) in stages.iter().enumerate() {
         let Some(first) = first(&stage.what, sides) else { continue };
@@ -154,24 +157,26 @@ fn edges(nodes: &[PlanNode], stages: &[Stage], sides: &Sides) -> Edges {
 /// side, its gate.
 fn add_gates(
     nodes: &[PlanNode],
-    sides: &Sides,
+    sides: &ChoiceBranches,
     stage_of: &[usize],
     stages: &mut Vec<Stage>,
     edges: &mut Edges,
 ) -> Vec<Option<usize>> {
     let mut gates = vec![None; sides.list.len()];
-    for (at, Side { node, then, gated }) in sides.list.iter().enumerate() {
+    for (at, ChoiceBranch { node, then, gated }) in sides.list.iter().enumerate() {
         let choice = nodes[*node].choice.as_ref().expect("sides are of nodes with a choice");
         let what = match (&choice.when, sides.regions.binary_search(node)) {
             _ if !gated => continue,
-            (When::Holds(when), _) => What::Gate { node: *node, open: *then, when: when.clone() },
-            (When::InTime, region) => What::Spare(region.expect("what chooses by time is a region")),
+            (When::Holds(when), _) => StageWork::Gate { node: *node, open: *then, when: when.clone() },
+            (When::InTime, region) => {
+                StageWork::RunFallback(region.expect("what chooses by time is a region"))
+            }
         };
         let on = choice.on().map(|on| stage_of[nodes[*node].inputs[on]]);
         edges.extend(on.map(|on| ((on, stages.len()), Edge::Needs)));
         gates[at] = Some(stages.len());
         let inputs = on.into_iter().collect();
-        stages.push(Stage { inputs, home: sides.home(*node), ..Stage::new(what) });
+        stages.push(Stage { inputs, membership: sides.membership(*node), ..Stage::new(what) });
     }
     let closest: Vec<Option<usize>> = sides.of.iter().map(|side| sides.gated(*side)).collect();
     for (number, side) in closest.iter().enumerate() {
@@ -184,7 +189,7 @@ fn add_gates(
             edges.insert((gate, stage_of[number]), Edge::Needs);
         }
     }
-    for (at, Side { node, .. }) in sides.list.iter().enumerate() {
+    for (at, ChoiceBranch { node, .. }) in sides.list.iter().enumerate() {
         // A choice within another side: its gates need not be asked if that is closed.
         if let (Some(gate), Some(outer)) = (gates[at], closest[*node]) {
             edges.insert((gates[outer].expect("it has a gate"), gate), Edge::Needs);
@@ -198,7 +203,7 @@ fn add_gates(
 fn mark_uses(stages: &mut [Stage], regions: &[Region], outputs: &[usize]) {
     let mut uses = vec![0u32; stages.len()];
     for stage in stages.iter() {
-        let kept = stage.home.is_some_and(|home| regions[home.region].is_one_stage());
+        let kept = stage.membership.is_some_and(|membership| regions[membership.region].is_one_stage());
         stage.inputs.iter().for_each(|input| uses[*input] += 1 + u32::from(kept));
     }
     outputs.iter().for_each(|output| stages[*output].is_output = true);
@@ -215,19 +220,22 @@ fn policies(
 ) -> Policies {
     let policy = |stage: &Stage| {
         let (limit, timeout) = match &stage.what {
-            What::Wait(node) => {
+            StageWork::Wait(node) => {
                 let node = &nodes[*node];
                 (node.endpoint.and_then(|endpoint| limits[endpoint]), node.timeout)
             }
-            What::Chain(chain) => (None, nodes[chain[0]].timeout),
-            What::Timer(region) => (None, nodes[regions[*region].node].timeout),
-            What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => (None, None),
+            StageWork::Chain(chain) => (None, nodes[chain[0]].timeout),
+            StageWork::Timer(region) => (None, nodes[regions[*region].node].timeout),
+            StageWork::Gate { .. }
+            | StageWork::Exit(_)
+            | StageWork::RunFallback(_)
+            | StageWork::PassFallback(_) => (None, None),
         };
         let on_error = match &stage.what {
-            _ if regions::degrades(regions, stage.home) => OnError::Fallback,
-            What::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
+            _ if regions::degrades(regions, stage.membership) => OnError::Fallback,
+            StageWork::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
             // Without a fallback nobody has to leave time for it: only its own time ends a region.
-            What::Timer(_) => OnError::Isolate,
+            StageWork::Timer(_) => OnError::Isolate,
             _ => OnError::FailRun,
         };
         Policy { step: step(nodes, stage), limit, timeout, on_error, ..Policy::default() }
@@ -238,9 +246,12 @@ fn policies(
 
 fn step(nodes: &[PlanNode], stage: &Stage) -> StepKind {
     match &stage.what {
-        What::Wait(_) | What::Timer(_) => StepKind::Auto,
-        What::Gate { .. } | What::Exit(_) | What::Spare(_) | What::Relay(_) => StepKind::Inline,
-        What::Chain(chain) => match nodes[chain[0]].op.spec().mark {
+        StageWork::Wait(_) | StageWork::Timer(_) => StepKind::Auto,
+        StageWork::Gate { .. }
+        | StageWork::Exit(_)
+        | StageWork::RunFallback(_)
+        | StageWork::PassFallback(_) => StepKind::Inline,
+        StageWork::Chain(chain) => match nodes[chain[0]].op.spec().mark {
             Mark::Expensive => StepKind::Pool,
             // A chain is trivial if all of it is.
             _ if chain.iter().all(|node| nodes[*node].op.spec().mark == Mark::Inline) => StepKind::Inline,

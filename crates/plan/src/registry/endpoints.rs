@@ -18,7 +18,7 @@ const KINDS: [(&str, EndpointKind); 2] = [("redis", EndpointKind::Redis), ("http
 
 /// Reads `endpoints.ENV.toml`.
 pub(super) fn from_toml(file: File<'_>, problems: &mut Problems) -> Endpoints {
-    let mut taken = Taken::default();
+    let mut taken = UsedNames::default();
     index(tables::read(file, "endpoint", problems, |fields| endpoint(fields, &mut taken)))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn from_json(file: File<'_>, env: &str, problems: &mut Problems) -> E
         }
     }
     top.finish();
-    let mut taken = Taken::default();
+    let mut taken = UsedNames::default();
     let list = list.unwrap_or_default();
     index(tables::read_list(file.name, "endpoint", list, problems, |fields| endpoint(fields, &mut taken)))
 }
@@ -68,7 +68,7 @@ pub(super) fn registry_digest(endpoints: &[Value]) -> String {
 }
 
 #[derive(Default)]
-struct Taken {
+struct UsedNames {
     ids: Unique,
     names: Unique,
 }
@@ -78,7 +78,7 @@ fn index(mut entries: Vec<Endpoint>) -> Endpoints {
     Endpoints { entries }
 }
 
-fn endpoint(fields: &mut Fields<'_, '_>, taken: &mut Taken) -> Option<Endpoint> {
+fn endpoint(fields: &mut Fields<'_, '_>, taken: &mut UsedNames) -> Option<Endpoint> {
     let id: Option<String> = fields.required("endpoint_id");
     if let Some(id) = &id {
         if !id.starts_with("ep_") {

@@ -212,7 +212,7 @@ fn environment(
         } else {
             endpoints::from_toml(file, problems)
         };
-        // What is left of a broken file would seem to lack endpoints.
+        // The readable part of a broken file would seem to lack endpoints.
         if problems.errors.len() == errors {
             read.insert(env, endpoints);
         }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use anabranch_rows::{Column, Interner, Text};
-use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use anabranch_rows::Column;
+use smallvec::SmallVec;
 
 use super::share::Pick;
 use super::{Data, Lists};
@@ -17,7 +16,7 @@ pub(super) fn merge(replies: &[Arc<Data>], picks: &[Option<Pick>]) -> Data {
     match &*replies[0] {
         Data::Lists(_) => Data::Lists(lists(replies, picks)),
         Data::Columns(first) => {
-            Data::Columns((0..first.len()).map(|at| column(&Columns { replies, at }, picks)).collect())
+            Data::Columns((0..first.len()).map(|at| column(replies, at, picks)).collect())
         }
     }
 }
@@ -68,59 +67,12 @@ fn lists(replies: &[Arc<Data>], picks: &[Option<Pick>]) -> Lists {
     merged
 }
 
-/// The column at one place of each reply.
-struct Columns<'a> {
-    replies: &'a [Arc<Data>],
-    at: usize,
-}
-
-impl Columns<'_> {
-    fn of(&self, pick: Pick) -> (&Column, usize) {
-        let Data::Columns(columns) = &*self.replies[pick.reply as usize] else {
-            unreachable!("replies of one kind")
-        };
-        (&columns[self.at], pick.row as usize)
-    }
-}
-
-fn column(columns: &Columns<'_>, picks: &[Option<Pick>]) -> Column {
-    let (first, _) = columns.of(Pick { reply: 0, row: 0 });
-    let valid = |pick: &Option<Pick>| {
-        pick.is_some_and(|pick| {
-            let (column, row) = columns.of(pick);
-            !column.is_null(row)
-        })
-    };
-    let nulls: NullBuffer = picks.iter().map(valid).collect();
-    let nulls = (nulls.null_count() > 0).then_some(nulls);
-    let picked = picks.iter().map(|pick| pick.map(|pick| columns.of(pick)));
-    macro_rules! values {
-        ($kind:ident) => {
-            picked
-                .map(|pick| match pick {
-                    Some((Column::$kind(values), row)) => values.value(row),
-                    _ => Default::default(),
-                })
-                .collect::<Vec<_>>()
-        };
-    }
-    match first {
-        Column::Int(_) => Column::Int(Int64Array::new(values!(Int).into(), nulls)),
-        Column::Float(_) => Column::Float(Float64Array::new(values!(Float).into(), nulls)),
-        Column::Bool(_) => Column::Bool(BooleanArray::new(BooleanBuffer::from(values!(Bool)), nulls)),
-        Column::Text(text) => {
-            let one = picked.clone().flatten().all(
-                |(column, _)| matches!(column, Column::Text(other) if other.dictionary().ptr_eq(text.dictionary())),
-            );
-            let mut interner = Interner::default();
-            let codes = picked.map(|pick| match pick {
-                Some((Column::Text(text), row)) if one => text.codes().value(row),
-                Some((Column::Text(text), row)) => text.get(row).map_or(0, |text| interner.intern(text)),
-                _ => 0,
-            });
-            let codes = Int32Array::new(codes.collect::<Vec<_>>().into(), nulls);
-            let dictionary = if one { text.dictionary().clone() } else { interner.finish() };
-            Column::Text(Text::new(codes, dictionary))
-        }
-    }
+/// The picked rows of the column at one place of each reply.
+fn column(replies: &[Arc<Data>], at: usize, picks: &[Option<Pick>]) -> Column {
+    let columns = replies.iter().map(|reply| match &**reply {
+        Data::Columns(columns) => &columns[at],
+        Data::Lists(_) => unreachable!("replies of one kind"),
+    });
+    let picked = picks.iter().map(|pick| pick.map(|pick| (pick.reply as usize, pick.row as usize)));
+    Column::gather_from(&columns.collect::<SmallVec<[&Column; 8]>>(), picked)
 }

@@ -39,24 +39,13 @@ impl Pattern {
         keys: &registry::Keys,
         params: &registry::Params,
     ) -> Result<Pattern, String> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            let close = rest[open..].find('}').ok_or("a `{` without its `}`")? + open;
-            if open > 0 {
-                parts.push(Part::Literal(rest[..open].into()));
-            }
-            parts.push(placeholder(&rest[open + 1..close], schema, keys, params)?);
-            rest = &rest[close + 1..];
-        }
-        if rest.contains('}') {
-            return Err("a `}` without its `{`".to_owned());
-        }
-        if !rest.is_empty() {
-            parts.push(Part::Literal(rest.into()));
-        }
+        let part = |piece: Piece<'_>| match piece {
+            Piece::Literal(text) => Ok(Part::Literal(text.into())),
+            Piece::Placeholder(name) => placeholder(name, schema, keys, params),
+        };
+        let parts: Vec<Part> = pieces(text)?.into_iter().map(part).collect::<Result<_, String>>()?;
         if parts.is_empty() {
-            return Err("is empty".to_owned());
+            return Err("is empty; write a key such as `user:{id}`".to_owned());
         }
         Ok(Pattern { parts: parts.into() })
     }
@@ -156,6 +145,35 @@ impl Pattern {
         }
         Some(key.into())
     }
+}
+
+/// A piece of the text of a pattern.
+pub(super) enum Piece<'t> {
+    /// Characters outside of braces; never empty.
+    Literal(&'t str),
+    /// The name between braces.
+    Placeholder(&'t str),
+}
+
+/// Splits `user:{id}` into its literals and placeholders. Every pattern of keys is read with this function.
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let close = rest[open..].find('}').ok_or("a `{` without its `}`")? + open;
+        if open > 0 {
+            pieces.push(Piece::Literal(&rest[..open]));
+        }
+        pieces.push(Piece::Placeholder(&rest[open + 1..close]));
+        rest = &rest[close + 1..];
+    }
+    if rest.contains('}') {
+        return Err("a `}` without its `{`".to_owned());
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Literal(rest));
+    }
+    Ok(pieces)
 }
 
 fn placeholder(

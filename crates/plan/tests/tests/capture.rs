@@ -161,7 +161,7 @@ pub(crate) fn small_plan(sim: &Sim) -> Plan {
     plan
 }
 
-pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> anabranch_plan_inspect::capture::Taken {
+pub(crate) fn take(sim: &Sim, plan: &Plan, user: i64) -> anabranch_plan_inspect::capture::UnsavedCapture {
     let request = Request::new(user, plan.engine().registries());
     let (answer, taken) = sim.block_on(run_recorded(plan, request, &RunOptions::default(), 1 << 20));
     answer.unwrap();

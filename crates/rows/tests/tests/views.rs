@@ -58,7 +58,7 @@ proptest! {
         for (_, column) in rows.batch().columns() {
             let picked: Vec<Option<u32>> =
                 picks.iter().map(|pick| pick.filter(|_| len > 0).map(|pick| pick.index(len) as u32)).collect();
-            let gathered = column.gather_or_null(&picked);
+            let gathered = column.gather_or_null(picked.iter().copied());
             prop_assert_eq!(gathered.kind(), column.kind());
             for (at, row) in picked.iter().enumerate() {
                 prop_assert_eq!(gathered.get(at), row.and_then(|row| column.get(row as usize)));

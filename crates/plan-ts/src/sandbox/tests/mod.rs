@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use expect_test::Expect;
 
-use super::{Program, Recorded, Target, run};
+use super::{Program, ProgramOutput, Target, run};
 use crate::job::{EndpointName, Job, Method};
 
 /// A job with a few names.
@@ -45,18 +45,18 @@ fn hasty() -> Job {
     Job { time_ms: 200, ..job() }
 }
 
-fn recorded(code: &str) -> Recorded {
+fn recorded(code: &str) -> ProgramOutput {
     recorded_of(&job(), code)
 }
 
-fn recorded_of(job: &Job, code: &str) -> Recorded {
+fn recorded_of(job: &Job, code: &str) -> ProgramOutput {
     let modules = [(0, code.to_owned())].into();
     let imports = [((0, "anabranch".to_owned()), Target::Package)].into();
     run(job, Program { modules, imports })
 }
 
 /// What comes of code: faults, nodes, outputs; one a line.
-fn told(recorded: &Recorded) -> String {
+fn told(recorded: &ProgramOutput) -> String {
     let mut text = String::new();
     for fault in &recorded.faults {
         let place = match (fault.site, &fault.option, fault.stack) {

@@ -4,7 +4,7 @@ use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ops::testing::{COUNTRY, Case, FINAL, case};
+use super::kit::{COUNTRY, Case, FINAL, case};
 
 fn check(case: &Case, expected: Expect) {
     expected.assert_eq(&case.problems());

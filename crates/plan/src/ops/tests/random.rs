@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ops::testing::{AGE, COUNTRY, SCORE, case, store};
+use super::kit::{AGE, COUNTRY, SCORE, case, store};
 
 /// Rows with columns of several kinds, some of them active, in any order.
 fn any_rows() -> impl Strategy<Value = Rows> {

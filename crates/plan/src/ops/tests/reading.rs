@@ -4,7 +4,7 @@ use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ops::testing::{AGE, COUNTRY, Case, PARENT, SCORE, Store, case, store};
+use super::kit::{AGE, COUNTRY, Case, PARENT, SCORE, Store, case, store};
 
 fn users() -> Store {
     store(&[

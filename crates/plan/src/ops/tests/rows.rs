@@ -4,7 +4,7 @@ use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::ops::testing::{AGE, COUNTRY, Case, FINAL, NEW, SCORE, case};
+use super::kit::{AGE, COUNTRY, Case, FINAL, NEW, SCORE, case};
 use crate::value::Scalar;
 
 fn check(case: Case, expected: Expect) {

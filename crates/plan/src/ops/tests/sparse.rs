@@ -3,7 +3,7 @@
 use anabranch_rows::{Batch, Column, Rows};
 use serde_json::{Value, json};
 
-use crate::ops::testing::{Case, FINAL, SCORE, case, store};
+use super::kit::{Case, FINAL, SCORE, case, store};
 
 const BATCH: i64 = 1000;
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_rows::{Column, Dictionary, Text};
-use arrow_array::{BooleanArray, Float64Array, Int32Array, Int64Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use anabranch_rows::Column;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -335,45 +333,11 @@ fn wrong_type(endpoint: &Arc<str>, command: String) -> Error {
 
 /// The values of `rows`, null for rows that are absent.
 fn gather(column: &Column, rows: &[u32]) -> Column {
-    let null = |row: &u32| *row == ABSENT || column.is_null(*row as usize);
-    let nulls = rows.iter().any(null).then(|| NullBuffer::from_iter(rows.iter().map(|row| !null(row))));
-    /// The values, or any where there is none.
-    fn take<T: Copy + Default>(values: &[T], rows: &[u32]) -> Vec<T> {
-        rows.iter().map(|row| values.get(*row as usize).copied().unwrap_or_default()).collect()
-    }
-    match column {
-        Column::Int(values) => Column::Int(Int64Array::new(take(values.values(), rows).into(), nulls)),
-        Column::Float(values) => Column::Float(Float64Array::new(take(values.values(), rows).into(), nulls)),
-        Column::Bool(values) => {
-            let bit = |row: u32| row != ABSENT && values.value(row as usize);
-            let bits = BooleanBuffer::collect_bool(rows.len(), |at| bit(rows[at]));
-            Column::Bool(BooleanArray::new(bits, nulls))
+    let gathered = column.gather_or_null(rows.iter().map(|row| (*row != ABSENT).then_some(*row)));
+    match gathered {
+        Column::Text(text) if text.dictionary().len() > SHARED_ENTRIES.max(rows.len()) => {
+            Column::Text(text.with_used_entries())
         }
-        Column::Text(text) => {
-            let mut codes = take(text.codes().values(), rows);
-            let dictionary = if text.dictionary().len() <= SHARED_ENTRIES.max(rows.len()) {
-                text.dictionary().clone()
-            } else {
-                own_dictionary(&mut codes, text.dictionary(), nulls.as_ref())
-            };
-            Column::Text(Text::new(Int32Array::new(codes.into(), nulls), dictionary))
-        }
+        gathered => gathered,
     }
-}
-
-/// A dictionary of just the entries that are used; `codes` become codes of that.
-fn own_dictionary(codes: &mut [i32], dictionary: &Dictionary, nulls: Option<&NullBuffer>) -> Dictionary {
-    let mut known: HashMap<i32, i32> = HashMap::with_capacity(codes.len());
-    let mut used = Vec::with_capacity(codes.len());
-    for (row, code) in codes.iter_mut().enumerate() {
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-            *code = 0;
-            continue;
-        }
-        *code = *known.entry(*code).or_insert_with(|| {
-            used.push(*code);
-            used.len() as i32 - 1
-        });
-    }
-    Dictionary::new(used.iter().map(|code| dictionary.get(*code)))
 }

@@ -16,6 +16,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 use parquet::errors::ParquetError;
 
 use super::data::{MemoryData, Stored};
+use crate::source::pattern::{Piece, pieces};
 
 /// How many things wrong with a table are listed.
 const LISTED: usize = 20;
@@ -178,26 +179,17 @@ impl<'a> TableRows<'a> {
 }
 
 fn parse_key(key: &str, columns: &[&str]) -> Result<Vec<KeyPart>, String> {
-    let mut parts = Vec::new();
-    let mut rest = key;
-    while let Some(open) = rest.find('{') {
-        let close = rest[open..].find('}').ok_or("a `{` without its `}`")? + open;
-        let name = &rest[open + 1..close];
-        let column = columns.iter().position(|column| *column == name);
-        parts.push(KeyPart::Literal(rest[..open].to_owned()));
-        parts
-            .push(KeyPart::Column(column.ok_or_else(|| {
-                format!("the table has no column `{name}`; it has {}", columns.join(", "))
-            })?));
-        rest = &rest[close + 1..];
-    }
-    if rest.contains('}') {
-        return Err("a `}` without its `{`".to_owned());
-    }
-    if parts.is_empty() {
+    let part = |piece: Piece<'_>| match piece {
+        Piece::Literal(text) => Ok(KeyPart::Literal(text.to_owned())),
+        Piece::Placeholder(name) => {
+            let column = columns.iter().position(|column| *column == name).map(KeyPart::Column);
+            column.ok_or_else(|| format!("the table has no column `{name}`; it has {}", columns.join(", ")))
+        }
+    };
+    let parts: Vec<KeyPart> = pieces(key)?.into_iter().map(part).collect::<Result<_, String>>()?;
+    if !parts.iter().any(|part| matches!(part, KeyPart::Column(_))) {
         return Err("names no column, so all rows would have the same key".to_owned());
     }
-    parts.push(KeyPart::Literal(rest.to_owned()));
     Ok(parts)
 }
 

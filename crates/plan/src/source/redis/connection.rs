@@ -26,6 +26,10 @@ const SLICE: usize = 64 << 10;
 /// A read buffer that has grown beyond this is let go when it is empty.
 const LARGE: usize = 4 * SLICE;
 
+/// Commands without a reply that keep a server busy for a while. As long as it has more of them, further commands
+/// wait to leave in one write.
+const BUSY: usize = 512;
+
 /// Times the allowed silence after which a reply must be complete, however slowly it drips.
 const DRIP: u32 = 10;
 
@@ -81,7 +85,9 @@ pub(super) struct Connection {
     written: usize,
     must_flush: bool,
     in_flight: VecDeque<Trip>,
-    /// Of these, from the front, so many have been told that they are late.
+    /// Commands of these that have no reply yet.
+    unanswered: usize,
+    /// Trips at the front that have been told that they are late.
     late: usize,
     /// When bytes last came.
     heard: Instant,
@@ -107,6 +113,7 @@ impl Connection {
             written: 0,
             must_flush: false,
             in_flight: VecDeque::new(),
+            unanswered: 0,
             late: 0,
             heard,
             timer: None,
@@ -121,6 +128,7 @@ impl Connection {
         let (done, mut outcome) = oneshot::channel();
         let now = self.shared.clock.now();
         (self.writing, self.written) = (bytes, 0);
+        self.unanswered += replies as usize;
         self.in_flight.push_back(Trip {
             sink: Sink::values(),
             replies,
@@ -183,8 +191,9 @@ impl Connection {
             // Trips may have been queued while the socket was full.
             more_to_send |= was_full;
         }
+        let late = self.late;
         self.look_at_time(cx, more_to_read)?;
-        Ok(more_to_read || more_to_send)
+        Ok(more_to_read || more_to_send || self.late > late)
     }
 
     /// Moves what is queued to what is being written, once other tasks had their turn to add to it; whether it waits
@@ -194,6 +203,11 @@ impl Connection {
             return false;
         }
         let mut state = self.shared.lock();
+        // The server cannot run dry: the reply that leaves it with fewer commands wakes this task. A server that answers
+        // late gets everything at once, so that no trip is late because it waited here.
+        if self.late == 0 && self.unanswered >= BUSY.max(state.commands) {
+            return false;
+        }
         state.wait_with(cx.waker());
         if state.trips.is_empty() {
             return false;
@@ -208,6 +222,7 @@ impl Connection {
         self.written = 0;
         std::mem::swap(&mut self.writing, &mut state.bytes);
         self.last_batch = state.trips.len();
+        self.unanswered += std::mem::take(&mut state.commands);
         let now = self.shared.clock.now();
         if self.in_flight.is_empty() {
             self.decoder.begin(self.shared.config.max_reply_bytes);
@@ -323,6 +338,7 @@ impl Connection {
         }
         trip.sink.end_reply();
         trip.replies -= 1;
+        self.unanswered -= 1;
         trip.acknowledgement = trip.asking;
         if trip.replies == 0
             && let Some(mut trip) = self.in_flight.pop_front()

@@ -74,6 +74,8 @@ pub(super) struct State {
     /// Commands that are not sent yet, and the trips they belong to.
     pub(super) bytes: Vec<u8>,
     pub(super) trips: Vec<Trip>,
+    /// The number of commands of these trips.
+    pub(super) commands: usize,
     /// Wakes the task when something is queued.
     waker: Option<Waker>,
     task: Option<AbortOnDrop>,
@@ -122,6 +124,7 @@ impl Link {
             true => std::mem::swap(&mut state.bytes, &mut bytes),
             false => state.bytes.extend_from_slice(&bytes),
         }
+        state.commands += replies as usize;
         state.trips.push(Trip { sink, replies, asking, acknowledgement: asking, sent, done: Some(done) });
         if state.task.is_none() {
             let task = self.shared.world.tasks.spawn(Box::pin(run(Arc::clone(&self.shared))));
@@ -144,6 +147,13 @@ impl Drop for Link {
 }
 
 impl State {
+    /// Empties the queue.
+    fn take_trips(&mut self) -> Vec<Trip> {
+        self.bytes.clear();
+        self.commands = 0;
+        std::mem::take(&mut self.trips)
+    }
+
     /// Has the task woken when something is queued.
     pub(super) fn wait_with(&mut self, waker: &Waker) {
         match &mut self.waker {
@@ -208,8 +218,7 @@ impl Shared {
         let now = self.clock.now();
         let mut state = self.lock();
         state.fail(now, error);
-        let trips = std::mem::take(&mut state.trips);
-        state.bytes.clear();
+        let trips = state.take_trips();
         drop(state);
         let mut any_read = false;
         for trip in trips {
@@ -265,8 +274,7 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         let task = state.task.take();
-        let trips = std::mem::take(&mut state.trips);
-        state.bytes.clear();
+        let trips = state.take_trips();
         drop(state);
         drop((task, trips));
     }

@@ -293,8 +293,34 @@ fn plain_id(input: &[u8]) -> Option<(i64, usize)> {
         _ => return None,
     };
     let end = start + len;
-    let text = input.get(start..end + 2)?;
-    let (digits, line_break) = text.split_at(len);
-    let id = values::plain_digits(digits)?;
-    (line_break == b"\r\n").then_some((id, end + 2))
+    let input = input.get(..end + 2)?;
+    if !input.ends_with(b"\r\n") {
+        return None;
+    }
+    let id = match (len, input[..end].last_chunk()) {
+        (4..=8, Some(last)) => eight_digits(*last, len)?,
+        _ => values::plain_digits(&input[start..end])?,
+    };
+    Some((id, end + 2))
+}
+
+/// The number that the last `len` of eight bytes make, if they are digits. All digits are worked on at once: first
+/// pairs of them are added up, then fours, then all.
+#[inline]
+fn eight_digits(bytes: [u8; 8], len: usize) -> Option<i64> {
+    const ZEROS: u64 = u64::from_le_bytes(*b"00000000");
+    const ABOVE_NINE: u64 = 0x4646_4646_4646_4646;
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    const FOURS: u64 = 0x0000_00ff_0000_00ff;
+    // The first byte is the lowest. Those before the digits become zeros.
+    let others = (1 << (8 * (8 - len))) - 1;
+    let digits = (u64::from_le_bytes(bytes) & !others) | (ZEROS & others);
+    let values = digits.wrapping_sub(ZEROS);
+    if (digits.wrapping_add(ABOVE_NINE) | values) & HIGH_BITS != 0 {
+        return None;
+    }
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
+    let high = (pairs & FOURS).wrapping_mul(100 + (1_000_000 << 32));
+    let low = ((pairs >> 16) & FOURS).wrapping_mul(1 + (10_000 << 32));
+    Some((high.wrapping_add(low) >> 32) as i64)
 }

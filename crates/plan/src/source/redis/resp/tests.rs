@@ -149,3 +149,26 @@ fn a_trip_has_a_bound_on_its_bytes() {
     assert_eq!(decoder.feed(b"$5\r\nabcde\r\n", &mut sink).unwrap(), (11, true));
     decoder.feed(b"$5\r\nabcde\r\n", &mut sink).unwrap_err();
 }
+
+#[test]
+fn ids_of_any_length_are_read_fast_or_left_to_the_decoder() {
+    let read = |text: &str| {
+        let (mut left, mut ids) = (1, Vec::new());
+        let used = take_ids(format!("${}\r\n{text}\r\n", text.len()).as_bytes(), &mut left, &mut ids);
+        (used > 0).then(|| ids[0])
+    };
+    for len in 1..=20 {
+        let digits: String = "9876543210123456789".chars().cycle().take(len).collect();
+        assert_eq!(read(&digits), digits.parse().ok().filter(|_| len <= 18), "{digits}");
+        for at in 0..len {
+            for other in ["/", ":", "-", "\u{0}", "\r", "a", "\u{7f}"] {
+                let mut text = digits.clone();
+                text.replace_range(at..=at, other);
+                assert_eq!(read(&text), None, "{text:?}");
+            }
+        }
+    }
+    for bad in ["$5\r\n12345\r", "$5\r\n1234\r\n\r", "$5\r\n123456\n", "$0\r\n\r\n", "$-1\r\n"] {
+        assert_eq!(take_ids(bad.as_bytes(), &mut 1, &mut Vec::new()), 0, "{bad:?}");
+    }
+}

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::input;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
     Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Started,
     Takes, Wait,
 };
+use crate::ops::input;
 
-pub(super) struct Sleep;
+pub(in crate::ops) struct Sleep;
 
 static SPEC: Spec = Spec {
     name: "test::sleep",

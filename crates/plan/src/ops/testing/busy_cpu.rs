@@ -7,15 +7,15 @@ use anabranch_engine::Check;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_rows::Rows;
 
-use super::input;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
     Compute, Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec,
     Takes,
 };
+use crate::ops::input;
 
-pub(super) struct BusyCpu;
+pub(in crate::ops) struct BusyCpu;
 
 static SPEC: Spec = Spec {
     name: "test::busy_cpu",

@@ -13,7 +13,7 @@ use crate::op::{
 };
 use crate::schema::Schema;
 
-pub(super) struct FixedSource;
+pub(in crate::ops) struct FixedSource;
 
 static SPEC: Spec = Spec {
     name: "test::fixed_source",
