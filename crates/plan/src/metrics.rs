@@ -175,17 +175,17 @@ struct Lines {
 }
 
 impl Counts {
-    /// A request has come: its number.
+    /// Counts a request that arrives; returns its number.
     pub(crate) fn enter(&self) -> u64 {
         self.entered.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// And gone.
+    /// Counts the end of a request.
     pub(crate) fn end(&self, outcome: Outcome) {
         self.ended[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// With this ledger.
+    /// Counts the entries of the ledger of a degraded response.
     #[cold]
     pub(crate) fn degraded(&self, ledger: &[LedgerEntry]) {
         let mut lines = self.lines();

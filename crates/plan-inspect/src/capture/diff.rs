@@ -21,7 +21,7 @@ use anabranch_plan::op::Rule;
 use anabranch_plan::source;
 use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
-/// How many requests are shown that changed, unless the caller wants more.
+/// The number of requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
 /// How many reasons are told.
 const REASONS_TOLD: usize = 5;
@@ -56,9 +56,9 @@ pub struct Differ<'a> {
 /// The differences between two plans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Difference {
-    /// How many captures were looked at.
+    /// The number of captures that were read.
     pub captures: CaptureCounts,
-    /// How many rows of each answer were compared.
+    /// The number of rows of each answer that were compared.
     pub top: usize,
     /// The share of requests whose rows, or their order, changed.
     pub changed: f64,
@@ -91,7 +91,7 @@ pub struct ChangedRequest {
     pub rows: ChangedRows,
 }
 
-/// How many captures were compared, and why others were not.
+/// The number of captures were compared, and why others were not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CaptureCounts {
     /// The captures that were replayed.

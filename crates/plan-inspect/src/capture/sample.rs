@@ -42,7 +42,7 @@ pub struct Sampling {
     pub most_bytes: usize,
     /// The bytes of all captures of the engine; parts that captures share count once, with the first.
     pub total_bytes: u64,
-    /// How many captures may wait to be written.
+    /// The number of captures that may wait to be written.
     pub most_waiting: NonZeroUsize,
     masks: Arc<Masks>,
 }

@@ -44,7 +44,7 @@ pub async fn captures(store: &Store, set: &str) -> Result<Members, Error> {
 }
 
 impl Members {
-    /// How many captures are to come.
+    /// The number of captures still to come.
     pub async fn count(&mut self) -> Result<u64, Error> {
         /// Looked up at a time.
         const PAGE: usize = 10_000;

@@ -126,7 +126,7 @@ pub struct Step {
     pub op: String,
     /// The row's place among its rows, counted from 1.
     pub place: usize,
-    /// How many rows it had.
+    /// The number of rows it had.
     pub of: usize,
     /// The values it wrote.
     pub wrote: Vec<Wrote>,
@@ -182,7 +182,7 @@ pub enum End {
         node: String,
         /// The place among its rows, counted from 1.
         place: usize,
-        /// How many rows it has.
+        /// The number of rows it has.
         of: usize,
         /// The row after it, by what they are sorted by.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,7 +239,7 @@ pub enum Cause {
         place: usize,
         /// How many stay.
         limit: usize,
-        /// How many rows are skipped.
+        /// The number of rows that are skipped.
         #[serde(skip_serializing_if = "is_zero")]
         offset: usize,
         /// The last row that stayed, by what they are sorted by.
@@ -253,7 +253,7 @@ pub enum Cause {
     Skipped {
         /// Its place, counted from 1.
         place: usize,
-        /// How many rows are skipped.
+        /// The number of rows that are skipped.
         offset: usize,
     },
     /// Too many of the same value came before it.

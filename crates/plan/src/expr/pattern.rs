@@ -37,7 +37,7 @@ pub enum PatternError {
         "the pattern has {count} classes that hold more than ASCII, as `\\pL` and `[^a]` do; it may have {most}"
     )]
     Wide {
-        /// How many it has.
+        /// The number of them.
         count: usize,
         /// The bound.
         most: usize,

@@ -67,7 +67,7 @@ impl Set {
         self.len() == 0
     }
 
-    /// How many items it has.
+    /// The number of items it has.
     pub(super) fn len(&self) -> usize {
         match self {
             Set::Ints(items, _) => items.len(),

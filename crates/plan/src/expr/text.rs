@@ -6,7 +6,7 @@ use anabranch_rows::Dictionary;
 use super::Error;
 use super::ast::Unary;
 
-/// How many entries are tested between two looks at whether to stop.
+/// The number of entries are tested between two looks at whether to stop.
 const ENTRIES_PER_CHECK: usize = 256;
 
 /// One bit per code: set if its string passes.

@@ -136,7 +136,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         match self {
             Keys::Ids(ids) => ids.len(),
