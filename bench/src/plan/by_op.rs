@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::aims::Aims;
 use super::ours::{self, Ours};
 use super::own_ops::{COUNT, country, score};
-use super::plans::{COUNTRY, SCORE};
+use super::plans::{COUNTRY, SCORE, node, text};
 use super::turns::{Pace, fastest, repeat, take_turns};
 use super::{digits, in_place};
 use crate::report::{Report, row};
 
-/// What is measured, with what it does by hand to the rows.
+/// A plan that is measured, and the same work by hand.
 type Case = (&'static str, String, fn(&[Given]) -> Vec<i64>);
 
 /// A row as a program by hand has it.
@@ -149,15 +149,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn node(id: &str, op: &str, inputs: &[&str], params: Value) -> Value {
-    json!({"node_id": id, "op": op, "inputs": inputs, "params": params})
-}
-
+#[allow(clippy::needless_pass_by_value, reason = "pieces of JSON read best one inside the other")]
 fn plan(nodes: &[Value], output: &str, pred: Value) -> String {
     let preds = if pred.is_null() { json!({}) } else { json!({"p": pred}) };
-    json!({
-        "schema_version": 1, "plan_name": "by_op", "nodes": nodes, "outputs": [output],
-        "expr_table": {}, "pred_table": preds,
-    })
-    .to_string()
+    text("by_op", nodes, &[output], json!({}), preds)
 }

@@ -217,7 +217,7 @@ pub(super) fn concat() -> String {
     text("concat_plan", &plan, &["n4"], json!({}), json!({}))
 }
 
-fn text(name: &str, nodes: &[Value], outputs: &[&str], exprs: Value, preds: Value) -> String {
+pub(super) fn text(name: &str, nodes: &[Value], outputs: &[&str], exprs: Value, preds: Value) -> String {
     let plan = json!({
         "schema_version": 1,
         "plan_name": name,
@@ -229,7 +229,7 @@ fn text(name: &str, nodes: &[Value], outputs: &[&str], exprs: Value, preds: Valu
     plan.to_string()
 }
 
-fn node(id: &str, op: &str, inputs: &[&str], params: Value) -> Value {
+pub(super) fn node(id: &str, op: &str, inputs: &[&str], params: Value) -> Value {
     json!({"node_id": id, "op": op, "inputs": inputs, "params": params})
 }
 

@@ -7,11 +7,11 @@ use crate::failure::Failure;
 use crate::log::LogOption;
 use crate::{completions, dataset, demo, man, out, plan, recipe, serve};
 
-/// What the help pages of commands that open no store end with.
+/// The end of the help pages of commands that open no store.
 pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 
-/// What the help pages of commands that open a store end with.
+/// The end of the help pages of commands that open a store.
 pub(crate) const STORE_EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
 been acknowledged was lost (the log says what).";

@@ -1,4 +1,4 @@
-//! What a command says: data to stdout, the rest to stderr.
+//! The output of a command: data to stdout, the rest to stderr.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::of(format!("cannot write {}: {error}", path.display())))
 }
 
-/// What became of a plan with so many errors and warnings.
+/// The summary of a plan with so many errors and warnings.
 pub(crate) fn status(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (0, 0) => "fine".to_owned(),

@@ -19,7 +19,7 @@ pub(crate) fn on<T>(runtime: &Runtime, work: Work<'_, T>) -> T {
     runtime.block_on(work)
 }
 
-/// What a builder builds.
+/// The result of a builder.
 pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     builder.enable_all().build().map_err(|error| Failure::of(format!("no event loop: {error}")))
 }

@@ -22,7 +22,7 @@ const MAX_IMPORTS: usize = 10_000;
 pub struct Worker {
     /// A program that calls [`serve`](crate::serve).
     pub program: PathBuf,
-    /// What tells it to.
+    /// The argument that tells it to.
     pub arguments: Vec<OsString>,
     /// When it is killed, whatever it does. The process bounds its own CPU time; this is for one that blocks, so it
     /// is long enough for a machine on which the process gets a hundredth of a core.

@@ -30,7 +30,7 @@ pub struct Compiler {
     worker: Option<Worker>,
 }
 
-/// What became of a file.
+/// The result for a file.
 pub struct Outcome {
     /// The files that it depends on: the plan's own, then what it imports, even if that was not there.
     pub files: Vec<SourceFile>,

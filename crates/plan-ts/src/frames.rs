@@ -1,4 +1,4 @@
-//! What the two processes say to each other: a length, then JSON.
+//! The messages between the two processes: a length, then JSON.
 
 use std::io::{Error, ErrorKind, Read, Write};
 

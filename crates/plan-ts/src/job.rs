@@ -1,13 +1,12 @@
-//! What is said between the one who asks for a plan and the one who makes it: names and sources one way, calls and
-//! places the other.
+//! The messages between the process that wants a plan and the process that makes it: names and sources one way, calls
+//! and places the other.
 //!
-//! The maker runs code that nobody has looked at, in a process of its own; what it answers is data of which nothing is
-//! taken for granted.
+//! The maker runs unchecked code in a process of its own, and its answer is data that is checked in full.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What to make.
+/// The job.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Job {
     /// The names of registered keys.
@@ -45,9 +44,9 @@ pub(crate) struct Method {
     pub(crate) namespace: String,
     /// `groupLimit`.
     pub(crate) name: String,
-    /// Whether it takes rows.
+    /// True if it takes rows.
     pub(crate) input: bool,
-    /// Whether it may be called without options.
+    /// True if it may be called without options.
     pub(crate) bare: bool,
 }
 
@@ -57,7 +56,7 @@ pub(crate) trait Files {
     fn import(&mut self, from: u32, specifier: &str) -> Imported;
 }
 
-/// What becomes of an import.
+/// The resolution of an import.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Imported {
     /// This file, and its text when it is asked for the first time.
@@ -114,7 +113,7 @@ pub(crate) struct Fault {
 /// - `{"$": "bad"}`: something that a fault was told about.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
-    /// What `definePlan` was given, but for `build`.
+    /// The arguments of `definePlan`, except `build`.
     pub(crate) options: Value,
     /// The call of `definePlan`.
     pub(crate) site: Option<u32>,

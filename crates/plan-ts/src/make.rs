@@ -110,7 +110,7 @@ impl PlanFiles {
         if faults.is_empty() { Ok(units) } else { Err(faults) }
     }
 
-    /// Whether a name that a file imports is a type, wherever it is declared.
+    /// True if a name that a file imports is a type, wherever it is declared.
     fn is_type(&self, from: u32, specifier: &str, name: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut left = vec![(from, specifier, name)];
@@ -157,7 +157,8 @@ impl PlanFiles {
         self.missing_export(&fault.what).unwrap_or(fault)
     }
 
-    /// What the engine says of a name that a module does not export, in our words: it knows no place, nor files' names.
+    /// The JavaScript engine's error about a name that a module does not export, in our words: the engine knows neither
+    /// the place nor the names of files.
     fn missing_export(&self, what: &str) -> Option<Fault> {
         let (name, module) =
             what.strip_prefix("SyntaxError: Could not find export '")?.split_once("' in module '")?;
@@ -198,7 +199,7 @@ fn find(file: u32, start: u32, text: &str, wanted: &str) -> Option<At> {
     Some(At { file, start, end: start + wanted.len() as u32 })
 }
 
-/// Whether a letter can be part of a name.
+/// True if a letter can be part of a name.
 fn is_part(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$')
 }

@@ -16,7 +16,7 @@ const LONGEST: u64 = 1 << 20;
 /// The longest path of an import.
 const LONGEST_PATH: usize = 4096;
 
-/// What the files of plans end in.
+/// The extension of plan files.
 pub(crate) const ENDING: &str = ".plan.ts";
 
 /// The files of one plan: the plan's own, and those of its folder that it imports.
@@ -34,11 +34,11 @@ pub(crate) struct Sources {
 pub struct SourceFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What was to be seen of it just before it was read.
+    /// Its metadata just before it was read.
     pub look: Look,
 }
 
-/// What can be seen of a file without reading it: when it was changed, and its length; nothing if it is not there.
+/// The metadata of a file: the time of its last change, and its length; `None` if there is no such file.
 pub type Look = Option<(SystemTime, u64)>;
 
 /// Looks at a file.

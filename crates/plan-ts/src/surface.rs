@@ -8,7 +8,7 @@ use crate::job::Method;
 /// The packages that plans import from: ours, and the one that rankd's plans name.
 pub(crate) const PACKAGES: [&str; 3] = ["anabranch", "@ranking-dsl/runtime", "@ranking-dsl/generated"];
 
-/// What the packages export that is a type and nothing else.
+/// The exports of the packages that are only types.
 pub(crate) const TYPES: [&str; 11] = [
     "CandidateSet",
     "Context",
@@ -39,7 +39,7 @@ pub(crate) const UNIVERSAL: [(&str, &str); 6] = [
     ("range", "range"),
 ];
 
-/// What an op is called as a method.
+/// The method name of an op.
 pub(crate) fn method(spec: &Spec) -> Method {
     let (namespace, name) = spec.name.split_once("::").unwrap_or((ROOT, spec.name));
     Method {
@@ -51,7 +51,7 @@ pub(crate) fn method(spec: &Spec) -> Method {
     }
 }
 
-/// What a parameter is called as an option: `expr_id` is `expr`, `out_key` is `outKey`.
+/// The option name of a parameter: `expr_id` is `expr`, `out_key` is `outKey`.
 pub(crate) fn option(param: &ParamSpec) -> String {
     match param.kind {
         ParamKind::Expr | ParamKind::Pred => camel(param.name.strip_suffix("_id").unwrap_or(param.name)),
@@ -66,13 +66,13 @@ pub(crate) fn alias(spec: &Spec, param: &ParamSpec) -> Option<&'static str> {
     (param.name == "by" && names_keys && !taken()).then_some("key")
 }
 
-/// What an option is if it is left out, where plan JSON has no default.
+/// The default of an option that plan JSON requires.
 pub(crate) fn default(spec: &Spec, param: &ParamSpec) -> Option<i64> {
     let fans_out = param.name == "fanout" || (spec.name == "core::fanout" && param.name == "limit");
     (fans_out && matches!(param.kind, ParamKind::Int(..))).then_some(DEFAULT_FANOUT)
 }
 
-/// Whether an option must be given.
+/// True if an option must be given.
 pub(crate) fn is_required(spec: &Spec, param: &ParamSpec) -> bool {
     param.required && default(spec, param).is_none()
 }

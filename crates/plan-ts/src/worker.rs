@@ -14,7 +14,7 @@ use crate::make::make;
 /// The parser descends into whatever the sources nest.
 const STACK: usize = 256 << 20;
 
-/// What the process takes beside the plan's memory: the program itself, the parser's, and the answer in the making.
+/// The memory of the process besides the plan's: the program, the parser's, and the unfinished answer.
 const MEMORY: u64 = 1 << 30;
 
 /// The CPU time of the process beside the code's own: to parse and rewrite the sources, and to write the answer.

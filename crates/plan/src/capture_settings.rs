@@ -19,9 +19,9 @@ pub struct CaptureSettings {
     pub one_in: Option<NonZeroU64>,
     /// At most so many a second.
     pub per_second: Option<NonZeroU32>,
-    /// What one may read, in bytes.
+    /// The bytes that one capture may read.
     pub most_bytes: Option<u32>,
-    /// What all may be, in bytes.
+    /// The bytes that all captures may take.
     pub total_bytes: Option<u64>,
     /// How many may wait to be written.
     pub most_waiting: Option<NonZeroUsize>,

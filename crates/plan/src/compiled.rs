@@ -126,7 +126,7 @@ pub struct MadeColumn {
 pub enum StandIn {
     /// These, which are none.
     Empty(Rows),
-    /// Those that it was given, with these constants or nulls as columns.
+    /// The rows of its input, with these constants or nulls as columns.
     Fill {
         /// Its name in plans.
         word: &'static str,
@@ -134,7 +134,7 @@ pub enum StandIn {
     },
     /// The earlier replies of its source.
     Stale(StaleTerms),
-    /// Those of this node.
+    /// The rows of this node.
     Node(String),
 }
 

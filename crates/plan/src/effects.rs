@@ -10,7 +10,7 @@ use crate::op::{Arg, Effect, Ops, Spec};
 use crate::registry::Registries;
 use crate::value::Scalar;
 
-/// What is known of the keys that a node writes; ascending.
+/// The known part of the keys that a node writes, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WritesEval {
     /// These and no others.
@@ -21,7 +21,7 @@ pub enum WritesEval {
     Unknown,
 }
 
-/// What an effect may depend on.
+/// The parameters that an effect may depend on.
 pub trait Gamma {
     /// The key that a parameter names.
     fn key(&self, param: &str) -> Option<u32>;
@@ -144,14 +144,14 @@ impl Gamma for NodeGamma<'_> {
     }
 }
 
-/// What is known of the keys that a node writes.
+/// The known part of the keys that a node writes.
 pub fn writes_of(node: &DocumentNode, ops: &Ops, registries: &Registries) -> WritesEval {
     let Some(op) = ops.get(&node.op) else { return WritesEval::Unknown };
     let spec = op.spec();
     spec.writes.eval(&NodeGamma { spec, node, registries })
 }
 
-/// What is known of a plan without running it: its capabilities, and what its nodes write.
+/// Facts about a plan that is not run: its capabilities, and the keys that its nodes write.
 pub fn plan_info(document: &Document, ops: &Ops, registries: &Registries) -> Value {
     let nodes: Vec<Value> = document
         .nodes

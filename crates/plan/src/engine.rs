@@ -219,7 +219,7 @@ impl Engine {
     fn load_plan(&self, name: &str) -> Result<Plan, Error> {
         let missing = |cause| Error::NoPlan { name: name.to_owned(), folder: self.0.folder.clone(), cause };
         let folder = self.0.folder.as_ref().ok_or_else(|| missing(None))?;
-        // A name is no path: nothing outside of the folder can be reached with it.
+        // A name is not a path: nothing outside of the folder can be reached with it.
         if !self.0.registries.limits.plan_name.is_match(name) {
             return Err(missing(None));
         }

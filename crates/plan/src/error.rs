@@ -92,7 +92,7 @@ impl fmt::Display for Folder<'_> {
 }
 
 impl Error {
-    /// Whether there was not enough time.
+    /// True if there was not enough time.
     pub fn is_late(&self) -> bool {
         match self {
             Error::Deadline { .. } | Error::Refused(Refused::DeadlinePassed { .. }) => true,
@@ -151,12 +151,12 @@ pub enum OpError {
     /// It was not begun: it never took as little time as there was left.
     #[error("was not begun: {left:?} left, and it never took less than {least:?}")]
     NoTime {
-        /// What was left.
+        /// The time that was left.
         left: Duration,
         /// The least it ever took.
         least: Duration,
     },
-    /// What it stands for was not done in time.
+    /// The stages that it times were not done in time.
     #[error("was not done in time; late: {0}")]
     Late(String),
     /// Nobody waits for it any more.

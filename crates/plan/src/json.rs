@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::expr;
 
-/// Why a text is no JSON, or not the JSON we take.
+/// The reason that a text is not JSON, or not JSON of this form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) line: usize,

@@ -1,4 +1,4 @@
-//! What became of requests, counted by the words of the ledger.
+//! Counters of requests, by the words of the ledger.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,16 +57,16 @@ impl Outcome {
     }
 }
 
-/// What an engine counted.
+/// The counters of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanMetrics {
-    /// What became of requests, by plan.
+    /// The counters of requests, by plan.
     pub plans: Vec<PlanCounts>,
     /// The counts of hedged reads, by the name of the endpoint.
     pub hedges: Vec<(String, HedgeCounts)>,
 }
 
-/// What became of the requests for a plan.
+/// The counters of the requests for a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanCounts {
     /// The plan.
@@ -75,7 +75,7 @@ pub struct PlanCounts {
     pub in_flight: u64,
     /// How many requests ended how.
     pub requests: [(Outcome, u64); 6],
-    /// What stood in for what, by node.
+    /// The fallbacks that were used, by node.
     pub degraded: Vec<DegradedCount>,
 }
 
@@ -86,7 +86,7 @@ pub struct DegradedCount {
     pub node: String,
     /// Why it did not make it.
     pub reason: Reason,
-    /// What stood for its rows.
+    /// The fallback that gave its rows.
     pub fallback: String,
     /// How often.
     pub count: u64,
@@ -175,17 +175,17 @@ struct Lines {
 }
 
 impl Counts {
-    /// A request has come: its number.
+    /// Counts a request that arrives; returns its number.
     pub(crate) fn enter(&self) -> u64 {
         self.entered.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// And gone.
+    /// Counts the end of a request.
     pub(crate) fn end(&self, outcome: Outcome) {
         self.ended[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// With this ledger.
+    /// Counts the entries of the ledger of a degraded response.
     #[cold]
     pub(crate) fn degraded(&self, ledger: &[LedgerEntry]) {
         let mut lines = self.lines();

@@ -57,7 +57,7 @@ impl<'a> SourceText<'a> {
         found.map(|found| found.at)
     }
 
-    /// What a segment of a place leads to: ``node `a` (op)``, ``key `price` ``, `key 3`, or a path.
+    /// The target of a segment of a place: ``node `a` (op)``, ``key `price` ``, `key 3`, or a path.
     fn step<'n>(&'n self, from: &'n Node, segment: &str) -> Option<NodePlace<'n>> {
         let table = table(from)?;
         if let Some((word, rest)) = segment.split_once(' ') {

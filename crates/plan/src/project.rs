@@ -62,7 +62,7 @@ pub struct Project {
     pub bounds: BoundsSettings,
     /// Folders that plans may name files in, beside the folder of the project.
     pub files: Vec<PathBuf>,
-    /// Whether plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
+    /// True if plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
     pub test_ops: bool,
     /// How plans run.
     pub engine: EngineSettings,

@@ -57,7 +57,7 @@ impl KeySet {
         }
     }
 
-    /// Whether it has `key`.
+    /// True if it has `key`.
     pub fn has(&self, key: Key) -> bool {
         self.0.binary_search(&key).is_ok()
     }

@@ -23,7 +23,7 @@ const FULL: u32 = 2_048;
 pub(crate) struct Spread {
     counts: [AtomicU32; BUCKETS],
     total: AtomicU32,
-    /// Whether some thread is halving the counts.
+    /// True if some thread is halving the counts.
     halving: AtomicBool,
 }
 

@@ -24,7 +24,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// What kind of value it is.
+    /// The kind of the value.
     pub fn kind(&self) -> Kind {
         match self {
             Scalar::Int(_) => Kind::Int,

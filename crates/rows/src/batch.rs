@@ -55,7 +55,7 @@ impl Batch {
         self.ids.len()
     }
 
-    /// Whether the batch has no rows.
+    /// True if the batch has no rows.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

@@ -65,7 +65,7 @@ impl Column {
         self.array().len()
     }
 
-    /// Whether the column has no rows.
+    /// True if the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -75,7 +75,7 @@ impl Column {
         self.array().nulls()
     }
 
-    /// Whether `row` is null.
+    /// True if `row` is null.
     pub fn is_null(&self, row: usize) -> bool {
         self.nulls().is_some_and(|nulls| nulls.is_null(row))
     }

@@ -22,7 +22,7 @@ impl Dictionary {
         self.0.len()
     }
 
-    /// Whether the dictionary has no entries.
+    /// True if the dictionary has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -42,7 +42,7 @@ impl Dictionary {
         &self.0
     }
 
-    /// Whether both share the same memory.
+    /// True if both share the same memory.
     pub fn ptr_eq(&self, other: &Dictionary) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

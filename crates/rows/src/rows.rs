@@ -94,12 +94,12 @@ impl Rows {
         }
     }
 
-    /// Whether no row is active.
+    /// True if no row is active.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all rows of the batch are active, in the batch's order.
+    /// True if all rows of the batch are active, in the batch's order.
     pub fn is_dense(&self) -> bool {
         matches!(self.selection, Selection::First(count) if count == self.batch.len())
     }

@@ -113,7 +113,7 @@ struct Candidates {
     nulls: Vec<u32>,
 }
 
-/// What happens to rows that are equal to the last row of the result.
+/// The treatment of rows that are equal to the last row of the result.
 #[derive(Clone, Copy, PartialEq)]
 enum Ties {
     /// The sort is by one key: rows that come later are not needed.
@@ -304,7 +304,7 @@ enum Block<'a> {
     One(Option<u64>, u32),
 }
 
-/// Whether a number is below the bound; looked at without branches.
+/// True if a number is below the bound; looked at without branches.
 fn any_below(numbers: &[u64], bound: u64) -> bool {
     with_wide_vectors(
         #[inline(always)]

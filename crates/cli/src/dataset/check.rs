@@ -92,7 +92,7 @@ pub(super) fn kind(column: &Column) -> &'static str {
     }
 }
 
-/// What is special about a column.
+/// The special properties of a column.
 fn remarks(column: &Column) -> String {
     let mut remarks = Vec::new();
     if column.drop {

@@ -43,7 +43,7 @@ const DATA: &str = example!("data.json");
 /// How long trips take, by how their keys begin: as a store at some distance would, each a little differently.
 const DELAYS: [(&str, u64); 4] = [("follow:", 16), ("recommendation:", 22), ("media:", 20), ("post:", 26)];
 
-/// What does not come back in the second part.
+/// The reads that hang in the second part.
 const STALLED: [&str; 2] = ["follow:", "recommendation:"];
 
 /// The time for a run as a whole: a machine that is busy with something else does not make the demo fail.
@@ -174,7 +174,7 @@ async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ra
     Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))? })
 }
 
-/// Who ran when, and what that saved.
+/// The timeline, and the time that parallel reads saved.
 fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     let explained = explain(plan);
     let timeline = together.trace.timeline();

@@ -116,7 +116,7 @@ impl At {
     }
 }
 
-/// What commands run on: the thread of the command itself may wait for files, these do not.
+/// The runtime of commands: the thread of the command itself may wait for files, these threads do not.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))
 }

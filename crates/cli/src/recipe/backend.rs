@@ -1,4 +1,4 @@
-//! Who does the work: an executor in this process, or a server. The verbs cannot tell which.
+//! The backend of a command: an executor in this process, or a server. The verbs cannot tell which.
 
 use std::io::ErrorKind::BrokenPipe;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use super::pour;
 use crate::failure::Failure;
 
-/// Who does the work.
+/// The executor or server that does the work.
 pub(super) enum Backend {
     Local(Executor),
     Remote(Client),
@@ -55,7 +55,7 @@ pub(super) enum Ear {
 }
 
 impl Ear {
-    /// What happened next; nothing when nothing will be heard any more.
+    /// The next event; `None` after the last one.
     pub(super) async fn next(&mut self) -> Option<Heard> {
         match self {
             Ear::Local(listener) => listener.next().await,
@@ -93,7 +93,7 @@ impl Backend {
         }
     }
 
-    /// What a text means: an address, or a name for one.
+    /// The address that a text means: an address, or a name for one.
     pub(super) async fn find(&self, text: &str) -> Result<Address, Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.find(text).await?),
@@ -101,7 +101,7 @@ impl Backend {
         }
     }
 
-    /// What several texts mean.
+    /// The addresses that several texts mean.
     pub(super) async fn find_all(&self, texts: &[String]) -> Result<Vec<Address>, Failure> {
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
@@ -207,7 +207,7 @@ impl Backend {
         }
     }
 
-    /// What a name has meant, newest last.
+    /// The history of a name, newest last.
     pub(super) async fn history(&self, name: &str) -> Result<Vec<NameChange>, Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.store().history(name).await?),

@@ -1,4 +1,4 @@
-//! What changed between the first rows of two answers.
+//! The differences between the first rows of two answers.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ pub(super) struct Ranked {
     pub(super) score: Option<f64>,
 }
 
-/// What changed.
+/// The differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Change {
-    /// Whether it is not the same rows in the same order.
+    /// True if it is not the same rows in the same order.
     pub(super) changed: bool,
     /// Rows that only the second answer has.
     pub(super) entered: u64,

@@ -1,4 +1,4 @@
-//! What a capture knows about keys of its stores, whoever asked: for plans that ask for other things.
+//! The values that a capture has for the keys of its stores, whichever node read them: for plans that read other keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ struct CapturedKey {
 struct CapturedList {
     ids: Vec<i64>,
     scores: Vec<f64>,
-    /// Whether there are no more.
+    /// True if there are no more.
     complete: bool,
     took: Duration,
 }
 
 impl CapturedList {
-    /// Whether its first ids are known, so many of them.
+    /// True if its first ids are known, so many of them.
     fn has(&self, limit: u32) -> bool {
         self.complete || self.ids.len() >= limit as usize
     }

@@ -5,7 +5,7 @@ use super::parts::{Contents, Outcome, decode_request};
 use super::replies::Replies;
 use anabranch_plan::Registries;
 
-/// What decodes is an encoding of what it decodes to.
+/// Bytes that decode are the one encoding of their value.
 pub fn any(bytes: &[u8], registries: &Registries) {
     if let Ok(contents) = Contents::decode(bytes) {
         assert_eq!(contents.encode(), bytes);

@@ -1,4 +1,4 @@
-//! What another plan would have answered to captured requests.
+//! The answers of another plan to captured requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use anabranch_plan::op::Rule;
 use anabranch_plan::source;
 use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
-/// How many requests are shown that changed, unless the caller wants more.
+/// The number of requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
 /// How many reasons are told.
 const REASONS_TOLD: usize = 5;
 /// How many are told apart: an error may name a row, and then each is another.
 const REASONS_KEPT: usize = 1_000;
 
-/// What is compared.
+/// The parts of answers that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffOptions {
     /// So many rows of each answer.
@@ -53,12 +53,12 @@ pub struct Differ<'a> {
     most_examples: usize,
 }
 
-/// What changes from one plan to another.
+/// The differences between two plans.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Difference {
-    /// How many captures were looked at.
+    /// The number of captures that were read.
     pub captures: CaptureCounts,
-    /// How many rows of each answer were compared.
+    /// The number of rows of each answer that were compared.
     pub top: usize,
     /// The share of requests whose rows, or their order, changed.
     pub changed: f64,
@@ -91,12 +91,12 @@ pub struct ChangedRequest {
     pub rows: ChangedRows,
 }
 
-/// How many captures were compared, and why others were not.
+/// The number of captures were compared, and why others were not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CaptureCounts {
-    /// Those that were.
+    /// The captures that were replayed.
     pub compared: u64,
-    /// Those that were not.
+    /// The captures that were not.
     pub not_comparable: u64,
     /// Why not, the most frequent reasons first, and how often.
     pub reasons: Vec<Incomparable>,
@@ -134,13 +134,13 @@ pub struct BeforeAfter<T> {
 /// Of a spread of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// Half of them are no longer, in microseconds.
+    /// The median, in microseconds.
     pub p50_us: u64,
-    /// All but one in a hundred are no longer, in microseconds.
+    /// The 99th percentile, in microseconds.
     pub p99_us: u64,
 }
 
-/// What one plan made of a capture.
+/// The answer of one plan to a capture.
 struct VersionResult {
     rows: Vec<Ranked>,
     trips: u32,
@@ -290,7 +290,7 @@ impl<'a> Differ<'a> {
         examples.truncate(self.most_examples);
     }
 
-    /// What all of it comes to.
+    /// The summary.
     pub fn finish(self) -> Difference {
         let Differ { mut difference, change, trips, waits, score, .. } = self;
         let compared = difference.captures.compared;
@@ -319,7 +319,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// What a plan asks that was not captured. The key differs from capture to capture; who asks is what counts.
+/// A read of a plan that was not captured. The key differs from capture to capture, so the reader counts.
 fn uncovered(plan: &Plan, reader: u32, error: &source::Error) -> String {
     let source::Error::NotCaptured { endpoint, .. } = error else { return error.to_string() };
     let nodes = plan.compiled().nodes.iter();

@@ -16,9 +16,9 @@ pub enum Error {
     /// The request read too much.
     #[error("the request read {bytes} bytes, and a capture may have {most}; it was not kept")]
     TooLarge {
-        /// What it read.
+        /// The bytes that it read.
         bytes: usize,
-        /// What a capture may have.
+        /// The bytes that a capture may have.
         most: usize,
     },
     /// Nothing is stored under this address, or something else.
@@ -52,7 +52,7 @@ pub enum Error {
         address: Address,
         /// The part.
         part: &'static str,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// The registries of the capture do not load here.
@@ -66,7 +66,7 @@ pub enum Error {
     Failed {
         /// The capture.
         address: Address,
-        /// What it failed with.
+        /// The error it failed with.
         #[source]
         cause: Failed,
     },
@@ -83,7 +83,7 @@ pub enum Error {
         plan: String,
         /// The node.
         node: String,
-        /// Those that run.
+        /// The plans that run.
         known: Vec<String>,
     },
     /// A node has no rows for the captured request.
@@ -100,7 +100,7 @@ pub enum Error {
     NoSet {
         /// The set.
         set: String,
-        /// Those there are.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// A set of captures cannot be called this.

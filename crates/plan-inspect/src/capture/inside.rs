@@ -18,7 +18,7 @@ pub struct NodeRows {
     pub node: String,
     /// Its rows, as those of an answer.
     pub answer: Answer,
-    /// What says how their columns are called.
+    /// The registry that names their columns.
     pub registries: Arc<Registries>,
 }
 

@@ -18,7 +18,7 @@ use anabranch_plan::{Request, UserId};
 /// A capture, read from its store and checked.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// What it is called.
+    /// Its name.
     pub address: Address,
     /// When it was stored.
     pub at: Option<Time>,
@@ -26,7 +26,7 @@ pub struct Capture {
     pub outcome: Outcome,
     /// The answer, or the words of the error.
     pub answer: Bytes,
-    /// Whether secrets were masked in it.
+    /// True if secrets were masked in it.
     pub masked: bool,
     pub(super) env: Option<String>,
     /// The bounds of the engine that answered; nothing if those of the registries counted.
@@ -114,7 +114,7 @@ impl Capture {
         RecordedFrom::Same(Arc::clone(&self.replies))
     }
 
-    /// What is wrong with the request, in terms of the capture.
+    /// The problems of the request, in terms of the capture.
     pub(super) fn unreadable(&self, part: &'static str, error: Unreadable) -> Error {
         unreadable(self.address, part, error)
     }

@@ -1,7 +1,7 @@
 //! Pseudonyms for values that captures may not hold.
 //!
 //! Equal values have equal pseudonyms of the same kind, so joins and filters on equality still work; null stays null.
-//! Who has a pseudonym cannot tell the value: the key they are made with is random, and kept nowhere.
+//! A pseudonym does not reveal its value: the key that made it is random and is not stored.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,7 +14,7 @@ use anabranch_plan::Registries;
 use anabranch_plan::registry::KeyKind;
 use anabranch_plan::{List, Scalar, Values};
 
-/// What is masked, and how.
+/// The values to mask, and how.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
     keys: Vec<Key>,
@@ -54,12 +54,12 @@ impl Masks {
         })
     }
 
-    /// Whether there is anything to mask.
+    /// True if there is anything to mask.
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.params.is_empty()
     }
 
-    /// Whether the values of a key are masked.
+    /// True if the values of a key are masked.
     pub(super) fn has(&self, key: Key) -> bool {
         self.keys.contains(&key)
     }
@@ -127,7 +127,7 @@ impl Masks {
         }
     }
 
-    /// Whether an answer holds pseudonyms, and defaults, of masked keys and nothing else.
+    /// True if an answer holds pseudonyms, and defaults, of masked keys and nothing else.
     pub(super) fn hide(&self, answer: &Answer, behind: &Behind, registries: &Registries) -> bool {
         self.keys.iter().all(|key| {
             let default = registries.keys.get(*key).and_then(|entry| entry.default.as_ref());
@@ -136,7 +136,7 @@ impl Masks {
         })
     }
 
-    /// Whether a value of a masked key is a pseudonym.
+    /// True if a value of a masked key is a pseudonym.
     fn made(&self, value: &Scalar, behind: &Behind) -> bool {
         match value {
             Scalar::Int(value) => behind.ints.contains_key(value),

@@ -77,7 +77,7 @@ impl Masking {
         }
     }
 
-    /// What was read, and what is behind the pseudonyms; nothing if it asked for what was not captured.
+    /// The replies and the values behind the pseudonyms; `None` if it asked for values that were not captured.
     pub(super) fn take(&self) -> Option<(Vec<Exchange>, Behind)> {
         let MaskedExchanges { behind, exchanges } = std::mem::take(&mut *self.lock());
         self.model.uncovered().is_none().then_some((exchanges, behind))

@@ -1,4 +1,4 @@
-//! What a plan would have asked of its sources, and how long it would have waited for them.
+//! The reads that a plan would have made, and how long it would have waited for them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -30,7 +30,7 @@ pub(super) enum Unreadable {
     Broken(String),
 }
 
-/// What a capture is made of, by address.
+/// The parts of a capture, by address.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Contents {
     pub(super) plan: Address,
@@ -43,7 +43,7 @@ pub(super) struct Contents {
     pub(super) answer: Address,
     /// The bounds of the engine that answered. Older captures have none, and keep those of their registries.
     pub(super) bounds: Option<Bounds>,
-    /// Whether secrets were masked.
+    /// True if secrets were masked.
     pub(super) masked: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub request_id: Option<String>,
     /// The name of its run.
     pub engine_request_id: Option<String>,
-    /// What did not go as the plan would have it.
+    /// The ledger: the degraded parts of the response.
     pub ledger: Vec<LedgerEntry>,
     /// Why there is no answer.
     pub failure: Option<Failed>,
@@ -309,7 +309,7 @@ fn candidates(rows: &Rows, keys: &Keys) -> Value {
     Value::Map(columns.chain([(ID.to_owned(), bytes_of(ids))]).collect())
 }
 
-/// What the ids are called; the key of this name is the ids.
+/// The name of the ids; the key of this name stands for the ids.
 const ID: &str = "id";
 
 fn bytes_of(column: Column) -> Value {

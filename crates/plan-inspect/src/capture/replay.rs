@@ -37,10 +37,10 @@ pub struct Replayer {
     plans: Mutex<Vec<(PlanKey, Plan)>>,
 }
 
-/// What tells compiled plans apart: the addresses of their parts, and their bounds.
+/// The identity of a compiled plan: the addresses of its parts, and its bounds.
 type PlanKey = (Vec<Address>, Option<Bounds>);
 
-/// What a plan is made from.
+/// The sources of a plan.
 pub(super) struct MadeFrom<'a> {
     /// The addresses of all of it.
     pub(super) addresses: Vec<Address>,
@@ -52,14 +52,14 @@ pub(super) struct MadeFrom<'a> {
     pub(super) files: &'a [NamedFile],
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct ReplayResult {
     /// The answer, with the names it had, or the failure.
     pub answer: Result<Answer, Failed>,
     /// The answer as it is written, or the words of the failure.
     pub bytes: Vec<u8>,
-    /// Whether these are the captured bytes.
+    /// True if these are the captured bytes.
     pub same: bool,
 }
 

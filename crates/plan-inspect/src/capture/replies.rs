@@ -1,4 +1,4 @@
-//! What sources said to one request.
+//! The replies of sources to one request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const VERSION: u8 = 1;
 /// All that sources said to one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replies {
-    /// Who asked, by rising number.
+    /// The readers, by ascending number.
     pub(super) readers: Vec<Asker>,
     pub(super) exchanges: Vec<Exchange>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Asker {
     pub(super) number: u32,
     /// The id of the endpoint.
     pub(super) endpoint: Arc<str>,
-    /// What stands before and after an id in its keys; nothing if it asks for whole keys.
+    /// The text before and after an id in its keys; `None` if it reads whole keys.
     pub(super) affixes: Option<(Box<str>, Box<str>)>,
     pub(super) read: Read,
 }
@@ -74,7 +74,7 @@ impl Replies {
         }
     }
 
-    /// Who has this number.
+    /// The reader with this number.
     pub(super) fn asker(&self, number: u32) -> Option<&Asker> {
         let at = self.readers.binary_search_by_key(&number, |asker| asker.number).ok()?;
         Some(&self.readers[at])

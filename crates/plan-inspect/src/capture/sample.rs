@@ -38,11 +38,11 @@ pub struct Sampling {
     pub one_in: NonZeroU64,
     /// At most so many a second.
     pub per_second: NonZeroU32,
-    /// What a request may read and be captured, in bytes.
+    /// The bytes that a request may read to be captured.
     pub most_bytes: usize,
-    /// What all captures of the engine may be, in bytes; parts that they share count once, with the first.
+    /// The bytes of all captures of the engine; parts that captures share count once, with the first.
     pub total_bytes: u64,
-    /// How many captures may wait to be written.
+    /// The number of captures that may wait to be written.
     pub most_waiting: NonZeroUsize,
     masks: Arc<Masks>,
 }
@@ -77,7 +77,7 @@ impl Sampling {
     }
 }
 
-/// What became of requests that were chosen.
+/// The counters of requests that were chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleCounts {
     /// Captures written.
@@ -162,7 +162,7 @@ impl Sampler {
         answer
     }
 
-    /// Whether the next request is captured. Which ones are follows from the seed, and not from when they come.
+    /// True if the next request is captured. Which ones are follows from the seed, and not from when they come.
     fn chooses(&self, now: Instant) -> bool {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();

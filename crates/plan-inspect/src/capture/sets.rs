@@ -14,7 +14,7 @@ pub(super) const CAPTURE: Context<'_> = Context("anabranch 2026 plan capture");
 const SET: Context<'_> = Context("anabranch 2026 set of plan captures");
 const MEMBER: Context<'_> = Context("anabranch 2026 member of a set of plan captures");
 
-/// What the names of sets begin with.
+/// The prefix of the names of sets.
 const PREFIX: &str = "captures/";
 
 /// The longest name of a set.
@@ -44,7 +44,7 @@ pub async fn captures(store: &Store, set: &str) -> Result<Members, Error> {
 }
 
 impl Members {
-    /// How many captures are to come.
+    /// The number of captures still to come.
     pub async fn count(&mut self) -> Result<u64, Error> {
         /// Looked up at a time.
         const PAGE: usize = 10_000;
@@ -86,7 +86,7 @@ impl Members {
     }
 }
 
-/// Whether a set may be called this.
+/// True if a set may be called this.
 pub(super) fn check_name(set: &str) -> Result<(), Error> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     match (1..=LONGEST_NAME).contains(&set.len()) && set.bytes().all(plain) {

@@ -29,13 +29,13 @@ pub struct UnsavedCapture {
     exchanges: Vec<Exchange>,
     outcome: Outcome,
     answer: Option<Answer>,
-    /// Whether it holds pseudonyms.
+    /// True if it holds pseudonyms.
     masked: bool,
     /// The parts that it shares with other captures of the plan, once they are addressed.
     fixed: OnceLock<Arc<Fixed>>,
 }
 
-/// What a masked capture has in the place of words that may hold anything.
+/// The text that replaces free text in a masked capture.
 const MASKED: &str = "masked";
 
 /// The parts of a capture that are its own: request, replies, outcome, answer.

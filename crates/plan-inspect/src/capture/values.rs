@@ -88,7 +88,7 @@ pub(super) fn take_data(from: &mut ByteReader<'_>) -> Option<Data> {
     }
 }
 
-/// What stands where a column is null does not matter to anybody, so it is not kept.
+/// The values under nulls have no meaning, so they are not kept.
 fn give_column(column: &Column, to: &mut ByteWriter) {
     give_kind(column.kind(), to);
     to.flags((0..column.len()).map(|row| !column.is_null(row)));

@@ -1,4 +1,4 @@
-//! What a plan will do, before it does it: as data, as text, as a picture.
+//! A plan explained before it runs: as data, as text, as a picture.
 
 mod build;
 mod text;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use anabranch_plan::Plan;
 
-/// What a plan will do.
+/// The steps of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The plan's name.
@@ -48,9 +48,9 @@ pub struct Node {
     /// Its label for traces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// What its parameters say, expressions in words: name and value.
+    /// Its parameters, with expressions in words: name and value.
     pub settings: Vec<(String, String)>,
-    /// What it is allowed to take and what stands in for it: name and value.
+    /// Its timeout and fallbacks: name and value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guard: Vec<(String, String)>,
     /// The equal nodes that it stands for: they are not run again.
@@ -65,7 +65,7 @@ pub struct Node {
     pub columns: Vec<Column>,
     /// If only the first rows are asked of it: how many.
     pub first_rows: Option<u32>,
-    /// What it reads, one trip each, one after the other.
+    /// Its reads, in order; one trip each.
     pub reads: Vec<Read>,
 }
 
@@ -74,13 +74,13 @@ pub struct Node {
 pub struct Column {
     /// Its key's name.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: String,
-    /// Whether anybody reads it; what nobody reads is neither fetched nor computed.
+    /// True if anybody reads it; what nobody reads is neither fetched nor computed.
     pub asked: bool,
 }
 
-/// What one trip reads.
+/// The reads of one trip.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Read {
     /// The endpoint's id.
@@ -89,22 +89,22 @@ pub struct Read {
     pub endpoint_name: String,
     /// The command of each row.
     pub command: String,
-    /// What the keys look like.
+    /// The pattern of the keys.
     pub pattern: String,
     /// The fields it fetches, if it fetches fields.
     pub fields: Vec<String>,
     /// The most ids of a list, if it fetches lists.
     pub limit: Option<u32>,
-    /// Whether other nodes read the same, so that what one has fetched the other need not.
+    /// True if other nodes read the same, so that what one has fetched the other need not.
     pub shared: bool,
 }
 
-/// What is started as one.
+/// Nodes that start together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stage {
     /// Its name for people.
     pub name: String,
-    /// What it does.
+    /// Its work.
     pub kind: Kind,
     /// Its nodes; more than one are a chain that is computed in one go.
     pub nodes: Vec<String>,
@@ -121,7 +121,7 @@ pub struct Stage {
 pub struct After {
     /// The stage waited for.
     pub stage: usize,
-    /// Whether its rows are needed, or just its end.
+    /// True if its rows are needed, or just its end.
     pub needed: bool,
 }
 
@@ -148,7 +148,7 @@ pub struct Dead {
     pub op: String,
 }
 
-/// What a plan will do.
+/// The steps of a plan.
 pub fn explain(plan: &Plan) -> Explanation {
     build::explain(plan.compiled(), plan.engine().inline_threshold())
 }

@@ -98,7 +98,7 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
     }
 }
 
-/// Whether an input has the same column.
+/// True if an input has the same column.
 fn passed(node: &Node, column: &Column, of: &Explanation) -> bool {
     let inputs = of.nodes.iter().filter(|other| node.inputs.contains(&other.id));
     inputs.flat_map(|input| &input.columns).any(|other| other == column)

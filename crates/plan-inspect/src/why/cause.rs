@@ -133,7 +133,7 @@ fn beside(
     (beside, needs)
 }
 
-/// What would stand before the other row: any value if that has none, and nothing for ids.
+/// A value that would come before the other row: any value if that row has none, and none for ids.
 fn needs(by: SortKey, behind: &Beside, other: Option<&Scalar>) -> Option<Change> {
     if by.key == Key::ID {
         return None;

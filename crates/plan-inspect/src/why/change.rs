@@ -10,9 +10,9 @@ use anabranch_plan::expr::{Compare, Expr, Pattern, Pred};
 
 /// The most ways that are looked at.
 const MOST: usize = 16;
-/// What it costs to change something that has no distance.
+/// The cost of a change to a value that has no distance.
 const ODD: f64 = 1.0;
-/// What it costs to change something of which no value can be given: others are better advice.
+/// The cost of a change for which no value can be given: other changes are better advice.
 const VAGUE: f64 = 4.0;
 
 /// Something that would have to be otherwise.
@@ -204,7 +204,7 @@ fn distance(own: Option<&Scalar>, bound: &Scalar) -> f64 {
     })
 }
 
-/// Whether two values of a kind compare so.
+/// True if two values of a kind compare so.
 pub(super) fn compares(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     a.kind() == b.kind() && anabranch_plan::expr::compare(op, a, b)
 }

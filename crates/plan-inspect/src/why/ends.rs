@@ -79,7 +79,7 @@ impl<'t> Trail<'t> {
         trail
     }
 
-    /// Whether a node has the row.
+    /// True if a node has the row.
     pub(super) fn is_empty(&self) -> bool {
         self.spots.iter().all(Vec::is_empty)
     }

@@ -50,13 +50,13 @@ impl<'t> Judge<'t> {
         Judge::of(self.registries, self.params, self.row.with_column(key, column))
     }
 
-    /// Whether a predicate holds; `None` if it has no value.
+    /// True if a predicate holds; `None` if it has no value.
     pub(super) fn holds(&self, pred: &Pred) -> Option<bool> {
         let filter = Filter::compile(pred, self.scope(), "why", &mut Problems::default())?;
         Some(!filter.select(&self.row, self.params, &Check::never()).ok()?.is_empty())
     }
 
-    /// What an expression comes to: null, or a value; `None` if that is no number.
+    /// The value of an expression, or null; `None` if the value is not a number.
     pub(super) fn value(&self, expr: &Expr) -> Option<Option<Scalar>> {
         let program = Program::compile(expr, self.scope(), "why", &mut Problems::default())?;
         let Some(kind) = program.kind() else { return Some(None) };
@@ -93,7 +93,7 @@ impl<'t> Judge<'t> {
         pred.display(&self.registries.keys, &self.registries.params).to_string()
     }
 
-    /// What columns and parameters are, by their names.
+    /// The values of columns and parameters, by their names.
     pub(super) fn named(&self, reads: &[Expr]) -> Vec<(String, Value)> {
         let mut named: Vec<(String, Value)> = Vec::new();
         for read in reads {

@@ -43,7 +43,7 @@ pub struct Why {
     pub plan: String,
     /// The row's id.
     pub row: i64,
-    /// What became of it, in short.
+    /// Its fate, in short.
     pub verdict: Verdict,
     /// The ways that it went, the furthest first.
     pub ways: Vec<Way>,
@@ -58,7 +58,7 @@ pub struct Why {
     pub degraded: Vec<LedgerEntry>,
 }
 
-/// What became of a row.
+/// The fate of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Verdict {
@@ -117,7 +117,7 @@ pub struct OnList {
     pub read: usize,
 }
 
-/// What a node made of a row.
+/// The effect of a node on a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
     /// The node.
@@ -126,11 +126,11 @@ pub struct Step {
     pub op: String,
     /// The row's place among its rows, counted from 1.
     pub place: usize,
-    /// How many rows it had.
+    /// The number of rows it had.
     pub of: usize,
-    /// What it wrote.
+    /// The values it wrote.
     pub wrote: Vec<Wrote>,
-    /// What it sorted by, if it did.
+    /// The columns it sorted by, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sorted: Option<Sorted>,
 }
@@ -142,7 +142,7 @@ pub struct Wrote {
     pub column: String,
     /// The value.
     pub value: Value,
-    /// What was there before, if something was.
+    /// The previous value, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<Value>,
     /// The expression, if it was one.
@@ -153,7 +153,7 @@ pub struct Wrote {
     pub with: Vec<(String, Value)>,
 }
 
-/// What a node sorted by.
+/// The columns that a node sorted by.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sorted {
     /// The column.
@@ -182,7 +182,7 @@ pub enum End {
         node: String,
         /// The place among its rows, counted from 1.
         place: usize,
-        /// How many rows it has.
+        /// The number of rows it has.
         of: usize,
         /// The row after it, by what they are sorted by.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,7 +209,7 @@ pub enum End {
 pub struct Beside {
     /// Its id.
     pub row: i64,
-    /// What both are sorted by.
+    /// The columns that both are sorted by.
     pub by: String,
     /// `asc` or `desc`.
     pub order: String,
@@ -239,7 +239,7 @@ pub enum Cause {
         place: usize,
         /// How many stay.
         limit: usize,
-        /// How many rows are skipped.
+        /// The number of rows that are skipped.
         #[serde(skip_serializing_if = "is_zero")]
         offset: usize,
         /// The last row that stayed, by what they are sorted by.
@@ -253,7 +253,7 @@ pub enum Cause {
     Skipped {
         /// Its place, counted from 1.
         place: usize,
-        /// How many rows are skipped.
+        /// The number of rows that are skipped.
         offset: usize,
     },
     /// Too many of the same value came before it.
@@ -325,7 +325,7 @@ pub enum Cause {
     Degraded {
         /// Why.
         reason: String,
-        /// What stands for them.
+        /// The text that stands for them.
         fallback: String,
     },
     /// The op does not say.
@@ -337,13 +337,13 @@ pub enum Cause {
 pub struct Leaf {
     /// The part.
     pub says: String,
-    /// Whether it held.
+    /// True if it held.
     pub holds: bool,
-    /// Whether it should have.
+    /// True if it should have.
     pub wanted: bool,
-    /// Whether it is one of those that decided.
+    /// True if it is one of those that decided.
     pub decides: bool,
-    /// What it reads: columns and parameters.
+    /// The columns and parameters that it reads.
     pub with: Vec<(String, Value)>,
     /// How far off it is, for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,9 +355,9 @@ pub struct Leaf {
 pub struct Change {
     /// A column, or an expression.
     pub what: String,
-    /// What it is.
+    /// Its value.
     pub from: Value,
-    /// What it should be, as in `< 60`.
+    /// The value it should have, as in `< 60`.
     pub needs: String,
     /// A value that is, if `what` is a column and one can be given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -390,7 +390,7 @@ pub struct UnmatchedOrigin {
 /// Lists that were read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReadLists {
-    /// What their keys look like.
+    /// The pattern of their keys.
     pub keys: String,
     /// How many.
     pub count: usize,

@@ -102,7 +102,7 @@ fn joined(table: &Table<'_>, node: usize, join: Join, rows: &Rows) -> Option<Vec
     Some(found)
 }
 
-/// How many rows there are of each value.
+/// The number of rows there are of each value.
 fn counts(rows: &Rows, key: Key) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     let values = rows.iter().filter_map(|row| value_name(rows, key, row));

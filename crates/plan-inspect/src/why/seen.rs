@@ -1,4 +1,4 @@
-//! What the nodes of one request made, kept as it comes.
+//! The rows of the nodes of one request, kept as they come.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What every node of a request made: all of it, also what nobody wanted.
+//! The rows that every node of a request made, also those that no node needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use anabranch_plan::op::{Form, Inputs, Rule, When};
 use anabranch_plan::source::Lists;
 use anabranch_plan::{Plan, Request};
 
-/// What every node of a request made.
+/// The rows that every node of a request made.
 pub(super) struct Table<'a> {
     pub(super) plan: &'a Compiled,
     document: Document,
@@ -30,7 +30,7 @@ pub(super) struct Table<'a> {
     made: Vec<NodeRecord>,
     /// Asked for all; of nodes that read, those rows that somebody wanted.
     rows: Vec<Option<Rows>>,
-    /// Whether a node was asked again.
+    /// True if a node was asked again.
     again: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether the answer is the same as it was.
+    /// True if the answer is the same as it was.
     fn answers(&self, answer: &Answer) -> bool {
         let mut outputs = self.outputs().zip(&answer.outputs);
         outputs.all(|(node, rows)| self.rows[node].as_ref().is_some_and(|own| own.ids().eq(rows.ids())))
@@ -137,7 +137,7 @@ impl<'a> Table<'a> {
         if self.again[node] { self.rows[input].as_ref() } else { self.made[input].rows.as_ref() }
     }
 
-    /// Whether a node has only those rows that somebody wanted: it reads, so that it was not asked again.
+    /// True if a node has only those rows that somebody wanted: it reads, so that it was not asked again.
     pub(super) fn is_partial(&self, node: usize) -> bool {
         !self.again[node] && self.plan.nodes[node].demand.rows.is_some()
     }
@@ -148,7 +148,7 @@ impl<'a> Table<'a> {
         self.made[node].lists.as_ref().filter(|_| own)
     }
 
-    /// What stands for a node's own rows, if something does.
+    /// The rows that replaced a node's own rows, if any did.
     pub(super) fn degraded(&self, node: usize) -> Option<&LedgerEntry> {
         let PlanNode { id, inputs, alone, .. } = &self.plan.nodes[node];
         // What was added for one node's fallback is told as that node.

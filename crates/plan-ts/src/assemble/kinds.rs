@@ -6,7 +6,7 @@ use anabranch_plan::schema::Schema;
 use anabranch_plan::{Problem, Problems, Registries};
 use serde_json::{Map, Value};
 
-/// What is wrong with the entries of the tables, wherever they stand: as if rows had all columns.
+/// The errors of the tables' entries, wherever they are used: as if rows had all columns.
 pub(crate) fn wrong_kinds(json: &Map<String, Value>, registries: &Registries) -> Vec<Problem> {
     let column = |kind| match kind {
         KeyKind::Column(kind) => Some(kind),

@@ -34,7 +34,7 @@ pub(crate) struct Assembled {
     told: HashSet<(usize, &'static str)>,
 }
 
-/// What the id of a node is called in plan JSON.
+/// The field of a node's id in plan JSON.
 const NODE_ID: &str = "node_id";
 
 /// Options of a plan: their names here, and in plan JSON.
@@ -106,12 +106,12 @@ struct Draft<'a> {
     node: &'a NodeRecord,
     spec: &'a Spec,
     params: Map<String, Value>,
-    /// What stands beside the parameters.
+    /// The options that are not parameters.
     fields: Map<String, Value>,
 }
 
 impl Assembler<'_> {
-    /// What the capabilities that a plan requires are given.
+    /// The settings of the capabilities that a plan requires.
     fn extensions(&mut self, plan: &PlanRecord) -> Map<String, Value> {
         let mut extensions = Map::new();
         for (id, payload, site) in plan.capabilities.iter().filter(|(_, payload, _)| !payload.is_null()) {
@@ -163,7 +163,7 @@ impl Assembler<'_> {
                 options.iter().for_each(|(name, value)| self.option(&mut draft, name, value));
             }
             Value::Null => {}
-            // What is no object of options was told about where it was called.
+            // Options that are not an object were reported at the call.
             _ => self.told.extend(spec.params.iter().map(|param| (number, param.name))),
         }
         for param in spec.params {
@@ -261,7 +261,7 @@ impl Assembler<'_> {
         }
     }
 
-    /// What stands for a parameter that the call does not give.
+    /// The value of a parameter that the call does not give.
     fn left_out(&mut self, draft: &mut Draft<'_>, param: &ParamSpec) {
         let given = draft.params.get(param.name).is_some_and(|value| !value.is_null());
         if given || self.told.contains(&(draft.number, param.name)) {
@@ -287,18 +287,18 @@ impl Assembler<'_> {
     }
 }
 
-/// What a node is called: as its call says, or by its number.
+/// The id of a node: as its call says, or its number.
 fn id_of(number: usize, node: &NodeRecord, known: (&Ops, &Registries)) -> String {
     given_id(node, known).map_or_else(|| format!("n{number}"), str::to_owned)
 }
 
-/// What a call says, unless it is told about or means something else.
+/// The value that a call gives, unless it is reported as an error or means something else.
 fn given_id<'n>(node: &'n NodeRecord, (ops, registries): (&Ops, &Registries)) -> Option<&'n str> {
     let pattern = &registries.limits.node_id;
     node.options.get("id")?.as_str().filter(|id| pattern.is_match(id) && !has_own_id(node, ops))
 }
 
-/// Whether `id` is something else to an op of somebody else: its own options come first.
+/// True if `id` is something else to an op of somebody else: its own options come first.
 fn has_own_id(node: &NodeRecord, ops: &Ops) -> bool {
     ops.get(&node.op).is_some_and(|op| op.spec().params.iter().any(|param| surface::option(param) == "id"))
 }

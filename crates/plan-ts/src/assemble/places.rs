@@ -146,7 +146,7 @@ impl Places<'_> {
         PlacedProblem { at, what: format!("{of}: {}", problem.what), help: None }
     }
 
-    /// Whether the plan has nothing there.
+    /// True if the plan has nothing there.
     fn is_missing(&self, field: &str) -> bool {
         match field {
             "outputs" => self.plan.outputs.is_empty(),

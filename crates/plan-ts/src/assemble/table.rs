@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anabranch_plan::Registries;
 use serde_json::{Map, Value, json};
 
-/// What a comparison has that nobody wrote: of a value that stands where a predicate belongs.
+/// The part of a comparison that the user did not write: a value is used as a predicate.
 pub(super) const IMPLIED: &str = "implied";
 
 /// `expr_table` or `pred_table`; equal entries are there once, so that equal nodes are.

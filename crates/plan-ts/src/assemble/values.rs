@@ -137,7 +137,7 @@ impl Assembler<'_> {
         })
     }
 
-    /// What stands beside parameters: `fallback` and others.
+    /// The options that are not parameters: `fallback` and others.
     pub(super) fn universal(
         &self,
         field: &str,
@@ -250,7 +250,7 @@ fn sort_keys(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     }
 }
 
-/// Whether there is something in it that was told about.
+/// True if there is something in it that was told about.
 fn holds_bad(ir: &Value) -> bool {
     match ir {
         Value::Object(fields) => is_bad(ir) || fields.values().any(holds_bad),
@@ -289,7 +289,7 @@ fn predicate(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     })
 }
 
-/// What an option takes, in words.
+/// The accepted values of an option, in words.
 pub(super) fn described(kind: ParamKind) -> String {
     match kind {
         ParamKind::Int(..) => "a whole number".to_owned(),

@@ -1,4 +1,4 @@
-//! What the loader says of plan JSON, in the words of TypeScript.
+//! The loader's errors about plan JSON, in the words of TypeScript.
 
 use anabranch_plan::Problem;
 use anabranch_plan::op::Ops;
@@ -45,7 +45,7 @@ fn words(text: &str, ops: &Ops) -> String {
     out + quoted
 }
 
-/// What an op or a parameter is called here, if a word is the name of one that is called something else.
+/// The name of an op or a parameter in TypeScript, if a word is its name in plan JSON and the two differ.
 fn word_of(word: &str, in_ticks: bool, ops: &Ops) -> Option<String> {
     if word.contains("::") {
         let name = method(ops.get(word)?.spec());

@@ -58,7 +58,7 @@ fn made(files: &[(&'static str, &'static str)]) -> (JobOutput, Folder) {
     (make(&job(text), &mut folder), folder)
 }
 
-/// What comes of files of which the first, called `a`, is the plan: faults with the text they are about, then nodes.
+/// The result of files of which the first, called `a`, is the plan: faults with their text, then nodes.
 fn check(files: &[(&'static str, &'static str)], expect: Expect) {
     let (made, folder) = made(files);
     let shown = |at: At| {

@@ -54,11 +54,11 @@ const PACKAGE_CODE: &str = "export const { Key, P, EP, E, Pred, coalesce, regex,
 pub(crate) struct Program {
     /// The modules, by the number of their file.
     pub(crate) modules: BTreeMap<u32, String>,
-    /// What a file's import names.
+    /// The targets of a file's imports.
     pub(crate) imports: BTreeMap<(u32, String), Target>,
 }
 
-/// What an import names.
+/// The target of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// One of the packages.
@@ -327,7 +327,7 @@ impl Loader for Modules {
     }
 }
 
-/// What the engine calls a file; the prelude finds it in stacks.
+/// The name of a file in the JavaScript engine; the prelude finds it in stack traces.
 fn module_name(number: u32) -> String {
     format!("file:{number}")
 }

@@ -1,4 +1,4 @@
-//! What is a type goes. A part that goes leaves one space and no newline, so that it can neither join two words nor
+//! Removes types. A removed part leaves one space and no newline, so that it can neither join two words nor
 //! end a statement; and each statement gets the semicolon that its newline stood for.
 
 use oxc_ast::ast::{
@@ -72,7 +72,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether nothing is left of a statement.
+    /// True if nothing is left of a statement.
     pub(super) fn is_erased(&self, it: &Statement<'a>) -> bool {
         if let Some(declaration) = it.as_declaration() {
             return is_type_declaration(declaration);
@@ -167,7 +167,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Whether a declaration declares types only, or what is said to be elsewhere.
+/// True if a declaration declares types only, or what is said to be elsewhere.
 pub(super) fn is_type_declaration(it: &Declaration<'_>) -> bool {
     match it {
         Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_) => true,

@@ -1,4 +1,4 @@
-//! What is a type goes, in classes.
+//! Removes types from classes.
 
 use oxc_ast::ast::{
     Class, ClassElement, MethodDefinition, MethodDefinitionType, PropertyDefinition, PropertyDefinitionType,

@@ -16,7 +16,7 @@ use oxc_span::{GetSpan, Span};
 use super::edits::Slot;
 use super::walk::Walk;
 
-/// What becomes of an expression.
+/// The translation of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// It is evaluated.
@@ -35,9 +35,9 @@ enum Link<'e, 'a> {
     Private,
     Call(&'e CallExpression<'a>),
     Tagged(&'e TaggedTemplateExpression<'a>),
-    /// What follows the inner expression is a type.
+    /// The text after the inner expression is a type.
     Typed(Span),
-    /// What is around the inner expression are parentheses.
+    /// The inner expression is in parentheses.
     Plain,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Walk<'_, 'a> {
         self.edits.fill(close, span.end, ")");
     }
 
-    /// What JavaScript decides by.
+    /// The conditions of JavaScript's branches.
     pub(super) fn test(&mut self, it: &Expression<'a>) {
         if is_literal(it) {
             return;
@@ -265,7 +265,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A name that is not there is no error for `typeof`, but it is one for a call.
+    /// A name that does not exist is not an error for `typeof`, but it is one for a call.
     fn type_of(&mut self, it: &UnaryExpression<'a>) {
         let start = it.argument.span().start;
         let gap = self.gap(it.span.start, start);
@@ -358,7 +358,7 @@ impl Display for Newlines {
     }
 }
 
-/// Whether an operator has a meaning for what only requests know.
+/// True if an operator has a meaning for what only requests know.
 fn is_lifted(operator: BinaryOperator) -> bool {
     operator.is_arithmetic() || operator.is_equality() || operator.is_compare() || operator.is_in()
 }
@@ -375,7 +375,7 @@ pub(super) fn is_literal(it: &Expression<'_>) -> bool {
     )
 }
 
-/// Whether a member may be of a registry: `Key.x`, `P.x`, `EP.x`, `EP.x.y`.
+/// True if a member may be of a registry: `Key.x`, `P.x`, `EP.x`, `EP.x.y`.
 fn is_registered(it: &StaticMemberExpression<'_>) -> bool {
     if it.optional {
         return false;

@@ -22,16 +22,16 @@ mod tests;
 /// The most faults of a file that are told.
 const MAX_FAULTS: usize = 1_000;
 
-/// What a file has to do with others.
+/// The imports and exports of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// What it imports from, in order; each once.
+    /// The modules it imports from, in order, each once.
     pub(crate) imports: Vec<Import>,
-    /// What it exports that is a type and nothing else.
+    /// The exports that are only types.
     pub(crate) types: BTreeSet<String>,
-    /// What else it declares and exports.
+    /// The other exports that it declares.
     pub(crate) values: BTreeSet<String>,
-    /// What it exports of other files, where only those know whether it is a type.
+    /// The re-exports of other files, where only those files know whether the name is a type.
     pub(crate) forwards: Vec<Forward>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Scan {
 #[derive(Debug)]
 pub(crate) struct Forward {
     pub(crate) specifier: String,
-    /// What it is called there and here; nothing if it is everything, under the names that it has.
+    /// Its name there and here; `None` for all exports under their own names.
     pub(crate) names: Option<(String, String)>,
 }
 

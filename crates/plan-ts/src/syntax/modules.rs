@@ -38,7 +38,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Whether a name is a type and nothing else.
+    /// True if a name is a type and nothing else.
     pub(super) fn is_type_only(&self, name: &str) -> bool {
         self.types.contains(name) && !self.values.contains(name)
     }
@@ -64,7 +64,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What a declaration declares.
+/// The names of a declaration.
 fn declared<'e, 'a>(it: &'e Declaration<'a>) -> Vec<&'e BindingIdentifier<'a>> {
     match it {
         Declaration::VariableDeclaration(it) => {
@@ -81,7 +81,7 @@ fn declared<'e, 'a>(it: &'e Declaration<'a>) -> Vec<&'e BindingIdentifier<'a>> {
     }
 }
 
-/// What a specifier imports, unless it is everything, and whether it calls it a type.
+/// The name that a specifier imports, unless it imports everything, and whether it is marked as a type.
 fn imported<'a>(specifier: &ImportDeclarationSpecifier<'a>) -> (Option<&'a str>, ImportOrExportKind) {
     match specifier {
         ImportDeclarationSpecifier::ImportSpecifier(it) => (Some(name(&it.imported)), it.import_kind),
@@ -94,7 +94,7 @@ fn name<'a>(it: &ModuleExportName<'a>) -> &'a str {
     it.name().as_str()
 }
 
-/// Whether there are some, and all are types.
+/// True if there are some, and all are types.
 fn all<T>(list: &[T], is_type: impl Fn(&T) -> bool) -> bool {
     !list.is_empty() && list.iter().all(is_type)
 }
@@ -212,7 +212,7 @@ impl ModuleScan {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Whether nothing is left of an import or an export.
+    /// True if nothing is left of an import or an export.
     pub(super) fn is_erased_module_statement(&self, it: &ModuleDeclaration<'a>) -> bool {
         match it {
             ModuleDeclaration::ImportDeclaration(it) => {

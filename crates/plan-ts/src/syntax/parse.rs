@@ -14,7 +14,7 @@ pub(super) fn with_program<T>(text: &str, look: impl FnOnce(ParserReturn<'_>) ->
     look(Parser::new(&allocator, text, SourceType::ts().with_module(true)).parse())
 }
 
-/// What the parser found wrong.
+/// The errors of the parser.
 pub(super) fn faults(file: u32, text: &str, parsed: &ParserReturn<'_>) -> Vec<Fault> {
     let errors: Vec<Fault> = parsed
         .diagnostics

@@ -27,7 +27,7 @@ const RESERVED: &str = "__ab_";
 /// Says whether a name that is imported from a specifier is a type only.
 pub(super) type IsType<'s> = &'s dyn Fn(&str, &str) -> bool;
 
-/// What the walk knows and what it has found.
+/// The state and the findings of the walk.
 pub(super) struct Walk<'s, 'a> {
     pub(super) file: u32,
     pub(super) text: &'s str,

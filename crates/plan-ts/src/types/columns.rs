@@ -1,4 +1,4 @@
-//! What the registries hold, as types: keys, parameters, endpoints, capabilities.
+//! The registries as types: keys, parameters, endpoints, capabilities.
 
 use std::collections::BTreeMap;
 

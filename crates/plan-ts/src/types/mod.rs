@@ -13,7 +13,7 @@ use anabranch_plan::op::Ops;
 use crate::surface::{PACKAGES, TYPES};
 use page::Page;
 
-/// What does not depend on registries and ops.
+/// The part that does not depend on registries and ops.
 const LANGUAGE: &str = include_str!("language.d.ts");
 
 /// As other declarations of it do, so that it can stand beside those of a browser or of Node.

@@ -27,7 +27,7 @@ impl Page {
         self.line(close);
     }
 
-    /// What is in a block.
+    /// The content of a block.
     pub(super) fn indented(&mut self, inside: impl FnOnce(&mut Page)) {
         self.depth += 1;
         inside(self);
@@ -82,7 +82,7 @@ pub(super) fn sentence(text: &str) -> String {
     format!("{}{}{end}", first.to_uppercase(), letters.as_str())
 }
 
-/// A name as a member of an object, quoted if it is no identifier.
+/// A name as a member of an object, quoted if it is not an identifier.
 pub(super) fn member(name: &str) -> String {
     let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_' || letter == '$';
     let goes_on = |letter: char| begins(letter) || letter.is_ascii_digit();

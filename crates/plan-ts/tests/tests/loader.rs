@@ -1,4 +1,4 @@
-//! What the loader of plan JSON finds, in the words of TypeScript and where it is.
+//! Errors of the loader of plan JSON, in the words of TypeScript and with their places.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! What is easily meant otherwise than it is said.
+//! Code that is easily written with another meaning than intended.
 
 use expect_test::{Expect, expect};
 

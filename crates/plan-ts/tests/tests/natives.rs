@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 
 use crate::world::{json_of, problems_of};
 
-/// What is wrong with an expression, one line each.
+/// The errors of an expression, one line each.
 fn check(test: &str, source: &str, expected: Expect) {
     let body = format!("const p = {source};\nreturn v.filter({{ pred: p }});");
     let told = problems_of(&format!("natives-{test}"), &body);

@@ -1,4 +1,4 @@
-//! What plans may say, and what becomes of it in plan JSON.
+//! The language of plans, and its translation to plan JSON.
 
 use anabranch_plan::Problems;
 use anabranch_plan::expr::{Expr, Pred};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Folder, json_of};
 
-/// What becomes of an expression; compared as the loader shows it.
+/// The translation of an expression, compared as the loader shows it.
 fn check_expr(source: &str, expected: Expect) {
     let body = format!("return v.vm({{ outKey: Key.score, expr: {source} }});");
     let json = json_of("expr", &body);
@@ -87,7 +87,7 @@ fn natural_predicates() {
     );
 }
 
-/// What the nodes of a plan come to.
+/// The nodes of a plan in plan JSON.
 fn nodes_of(test: &str, body: &str) -> Vec<Value> {
     json_of(test, body)["nodes"].as_array().unwrap().clone()
 }

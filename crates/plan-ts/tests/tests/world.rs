@@ -23,7 +23,7 @@ pub(crate) fn engine(sim: &Sim) -> Engine {
     Engine::on(runs, config)
 }
 
-/// What such an engine is made of.
+/// The parts of such an engine.
 pub(crate) fn config(sim: &Sim) -> Config {
     let (registries, _) = Registries::load(&examples().join("registry"), None).unwrap();
     let mut data = MemoryData::default();
@@ -66,7 +66,7 @@ impl Folder {
         outcome.printed.iter().map(|line| line.replace(&folder, "")).collect()
     }
 
-    /// What is wrong with one of them, as people see it.
+    /// The errors of one of them, as a user sees them.
     pub(crate) fn problems(&self, name: &str) -> String {
         match self.compile(name) {
             Ok(built) => {
@@ -87,7 +87,7 @@ impl Folder {
     }
 }
 
-/// What is wrong with a plan called `a` whose `build` has this body, below the line that imports everything.
+/// The errors of a plan called `a` whose `build` has this body, below the line that imports everything.
 pub(crate) fn problems_of(test: &str, body: &str) -> String {
     Folder::new(test, &[("a.plan.ts", &plan(body))]).problems("a.plan.ts")
 }

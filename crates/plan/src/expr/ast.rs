@@ -40,21 +40,21 @@ pub enum Pred {
     Not(Box<Pred>),
     /// Two values compared.
     Compare(Compare, Box<Expr>, Box<Expr>),
-    /// Whether a value is one of a list: all numbers, or all strings.
+    /// True if a value is one of a list: all numbers, or all strings.
     In(Box<Expr>, Vec<Scalar>),
-    /// Whether a value is one of the list that a request parameter is.
+    /// True if a value is one of the list that a request parameter is.
     InParam(Box<Expr>, Name),
-    /// Whether it is null.
+    /// True if it is null.
     IsNull(Box<Expr>),
-    /// Whether it is not null.
+    /// True if it is not null.
     NotNull(Box<Expr>),
-    /// Whether a pattern is found in a string.
+    /// True if a pattern is found in a string.
     Regex {
         /// The string.
         text: Box<Expr>,
         /// The pattern.
         pattern: Pattern,
-        /// Whether `a` and `A` are the same.
+        /// True if `a` and `A` are the same.
         ignore_case: bool,
     },
 }
@@ -119,7 +119,7 @@ pub enum Binary {
     Min,
     /// The greater.
     Max,
-    /// `a` to the power of `b`; null where that is no real number.
+    /// `a` to the power of `b`; null where that is not a real number.
     Pow,
     /// The first unless it is null, else the second.
     Coalesce,

@@ -19,7 +19,7 @@ pub(super) enum KnownValue<'a> {
     Broken,
     /// It depends on the row.
     Varies {
-        /// Whether no row has null.
+        /// True if no row has null.
         never_null: bool,
     },
 }

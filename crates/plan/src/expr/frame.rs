@@ -58,7 +58,7 @@ pub(super) enum Buffer<'a> {
 pub(super) enum Valid {
     All,
     None,
-    /// Those in the mask of this node.
+    /// The rows in the mask of this node.
     Mask(At),
 }
 
@@ -248,7 +248,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// What the codes of `at` mean, if it is a string.
+    /// The dictionary of `at`, if it is a string.
     fn dictionary(&self, at: At) -> Option<Merged> {
         if self.code.kinds[at] != Some(Kind::Text) {
             return None;

@@ -46,11 +46,11 @@ pub(super) enum Node {
     IsNull(At),
     /// False if either is null. Both of the same kind, or both numbers.
     Compare(Compare, At, At),
-    /// Whether it is in the set at this place; false if null.
+    /// True if it is in the set at this place; false if null.
     In(At, usize),
-    /// Whether it, of this kind, is in the list that the parameter at this place is; false if either is null.
+    /// True if it, of this kind, is in the list that the parameter at this place is; false if either is null.
     InParam(At, usize, Kind),
-    /// Whether the regex at this place is found in it; false if null.
+    /// True if the regex at this place is found in it; false if null.
     Regex(At, usize),
     /// The time of the request.
     Now,

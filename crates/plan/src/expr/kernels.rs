@@ -163,7 +163,7 @@ pub(super) fn keep(out: &mut [u64], mask: &[u64]) {
     out.iter_mut().zip(mask).for_each(|(out, mask)| *out &= mask);
 }
 
-/// Whether all of the first `len` bits are set.
+/// True if all of the first `len` bits are set.
 pub(super) fn all_set(mask: &[u64], len: usize) -> bool {
     let tail = len % 64;
     let whole = &mask[..len / 64];
@@ -171,7 +171,7 @@ pub(super) fn all_set(mask: &[u64], len: usize) -> bool {
     whole.iter().all(|word| *word == u64::MAX) && rest == 0
 }
 
-/// Whether any float is infinite or not a number; looked at without branches.
+/// True if any float is infinite or not a number; looked at without branches.
 pub(super) fn any_not_finite(values: &[f64]) -> bool {
     with_wide_vectors(
         #[inline(always)]

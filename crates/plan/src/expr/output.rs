@@ -142,7 +142,7 @@ impl<'a> Nulls<'a> {
     }
 }
 
-/// Whether all floats of the chunk that are not null are finite.
+/// True if all floats of the chunk that are not null are finite.
 pub(super) fn finite(frame: &Frame<'_>, root: At) -> Result<(), Error> {
     let views = frame.views();
     let View::Each(values) = views.floats(root) else {

@@ -52,7 +52,7 @@ struct Reader<'p> {
     /// The length of the path of the whole expression.
     root: usize,
     depth: usize,
-    /// Whether that was told.
+    /// True if that was told.
     too_deep: bool,
     problems: &'p mut Problems,
 }
@@ -60,7 +60,7 @@ struct Reader<'p> {
 type Fields = Map<String, Value>;
 
 impl<'p> Reader<'p> {
-    /// What `read` makes of it, if there is nothing wrong with it.
+    /// The result of `read`, if it finds no error.
     fn read<T>(
         json: &Value,
         place: &str,
@@ -237,7 +237,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// What `read` makes of a field, with the path of that field.
+    /// The result of `read` for a field, with the path of that field.
     fn part<T>(
         &mut self,
         fields: &Fields,
@@ -382,7 +382,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Whether case is ignored.
+    /// True if case is ignored.
     fn flags(&mut self, fields: &Fields) -> Option<bool> {
         let Some(json) = fields.get("flags") else { return Some(false) };
         match json.as_str() {

@@ -37,7 +37,7 @@ pub enum PatternError {
         "the pattern has {count} classes that hold more than ASCII, as `\\pL` and `[^a]` do; it may have {most}"
     )]
     Wide {
-        /// How many it has.
+        /// The number of them.
         count: usize,
         /// The bound.
         most: usize,
@@ -216,7 +216,7 @@ mod tests {
         assert!(matches!(huge, Err(PatternError::Large { .. })), "{huge:?}");
     }
 
-    /// What compiling takes cannot be interrupted, so that no pattern may take long.
+    /// Compilation cannot be interrupted, so no pattern may take long.
     #[test]
     fn what_a_request_may_ask_for_is_bounded_before_it_is_compiled() {
         let error = |pattern: &str| match compile(pattern, true, &Limits::REQUEST) {

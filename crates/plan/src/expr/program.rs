@@ -40,7 +40,7 @@ impl Program {
         self.code.kinds[self.code.root()]
     }
 
-    /// Whether it has constants that a float column would not hold exactly.
+    /// True if it has constants that a float column would not hold exactly.
     pub(crate) fn may_round(&self) -> bool {
         self.kind() == Some(Kind::Int)
             && self.code.nodes.iter().any(|node| match node {
@@ -226,7 +226,7 @@ impl Filter {
         Ok(selection.rows(frame.list).into())
     }
 
-    /// Whether it holds, for a predicate that reads no column.
+    /// True if it holds, for a predicate that reads no column.
     pub fn holds(&self, params: &Values) -> Result<bool, Error> {
         assert!(self.code.keys.is_empty(), "a predicate that reads columns holds for rows");
         let rows = Rows::empty();

@@ -73,7 +73,7 @@ pub(super) fn case(op: Unary, text: &str) -> Arc<str> {
     }
 }
 
-/// Whether two values that are not null compare so.
+/// True if two values that are not null compare so.
 pub fn compare(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     let order = match (a, b) {
         (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(b)),
@@ -87,7 +87,7 @@ pub fn compare(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     ordered(op, order)
 }
 
-/// Whether an order, `None` if there is none, is the one asked for.
+/// True if an order, `None` if there is none, is the one asked for.
 #[inline(always)]
 pub(super) fn ordered(op: Compare, order: Option<Ordering>) -> bool {
     match op {

@@ -62,12 +62,12 @@ impl Set {
         Set::Floats(floats.into(), index)
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many items it has.
+    /// The number of items it has.
     pub(super) fn len(&self) -> usize {
         match self {
             Set::Ints(items, _) => items.len(),
@@ -76,7 +76,7 @@ impl Set {
         }
     }
 
-    /// Whether a value of its kind is in it.
+    /// True if a value of its kind is in it.
     pub(super) fn has(&self, value: &Scalar) -> bool {
         match (self, value) {
             (Set::Ints(items, _), Scalar::Int(int)) => items.binary_search(int).is_ok(),
@@ -86,7 +86,7 @@ impl Set {
         }
     }
 
-    /// Whether a string is in it.
+    /// True if a string is in it.
     pub(super) fn has_text(&self, text: &str) -> bool {
         let Set::Texts(items) = self else { unreachable!("made for strings") };
         items.binary_search_by(|item| (**item).cmp(text)).is_ok()

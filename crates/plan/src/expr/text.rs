@@ -6,7 +6,7 @@ use anabranch_rows::Dictionary;
 use super::Error;
 use super::ast::Unary;
 
-/// How many entries are tested between two looks at whether to stop.
+/// The number of entries are tested between two looks at whether to stop.
 const ENTRIES_PER_CHECK: usize = 256;
 
 /// One bit per code: set if its string passes.
@@ -30,7 +30,7 @@ impl Table {
         Ok(Table(words.into()))
     }
 
-    /// Whether a code's string passes. Rows that are null have codes that mean nothing.
+    /// True if a code's string passes. Rows that are null have codes that mean nothing.
     #[inline(always)]
     pub(super) fn has(&self, code: i32) -> bool {
         let code = code as usize;
@@ -63,11 +63,11 @@ pub(super) fn in_case(op: Unary, dictionary: &Dictionary) -> Dictionary {
     }
 }
 
-/// What codes of two operands mean in one dictionary: those of the second come after those of the first.
+/// One dictionary for the codes of two operands: the entries of the second come after those of the first.
 #[derive(Clone, Debug)]
 pub(super) struct Merged {
     pub(super) dictionary: Dictionary,
-    /// What is added to the second's codes.
+    /// The number that is added to the second's codes.
     pub(super) offset: i32,
 }
 

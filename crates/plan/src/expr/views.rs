@@ -15,7 +15,7 @@ pub(super) struct Before<'v> {
     pub(super) params: &'v Values,
     pub(super) states: &'v [State<'v>],
     pub(super) valids: &'v [Valid],
-    /// Whether columns were gathered into slots.
+    /// True if columns were gathered into slots.
     pub(super) gathered: bool,
     pub(super) window: Window,
     pub(super) texts: &'v Texts,
@@ -30,7 +30,7 @@ pub(super) struct Own<'v> {
     pub(super) at: At,
     /// Which rows have a value.
     pub(super) valid: &'v mut [u64],
-    /// What it is, for truth values.
+    /// The values themselves, for truth values.
     pub(super) truth: &'v mut [u64],
 }
 
@@ -138,7 +138,7 @@ impl<'v> Before<'v> {
         }
     }
 
-    /// What the codes of a text node that varies mean.
+    /// The dictionary of a text node that varies.
     pub(super) fn dictionary(&self, at: At) -> &'v Dictionary {
         &self.texts.dictionaries[at].as_ref().expect("strings that vary have dictionaries").dictionary
     }

@@ -40,7 +40,7 @@ impl<'a> Node<'a> {
         self.inputs[at]
     }
 
-    /// How many inputs it has, node parameters included.
+    /// The number of inputs it has, node parameters included.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }

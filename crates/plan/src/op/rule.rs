@@ -103,7 +103,7 @@ pub enum Matching {
 }
 
 impl Rule {
-    /// Whether rows of the input at this place come out, if they are not dropped; `passes` is what the node takes of it.
+    /// True if rows of the input at this place come out, if they are not dropped; `passes` is what the node takes of it.
     pub(crate) fn carries(&self, at: usize, passes: bool) -> bool {
         match self {
             Rule::Listed(_) => false,

@@ -64,7 +64,7 @@ impl Op for Candidates {
 
 struct Bring {
     columns: Vec<Brought>,
-    /// How many rows somebody wants, if not all.
+    /// The number of wanted rows, if not all.
     first: Option<u32>,
 }
 

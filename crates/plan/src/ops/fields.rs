@@ -22,12 +22,12 @@ pub(super) struct Fields(Vec<Item>);
 #[derive(Clone)]
 struct Item {
     field: Field,
-    /// What stands for a missing value: for keys that are not nullable.
+    /// The default for a missing value, for keys that are not nullable.
     default: Option<Scalar>,
 }
 
 impl Fields {
-    /// Those that a parameter lists: `"country"`, or `{"name": "ctry", "key": "country"}` where the names differ.
+    /// The fields that a parameter lists: `"country"`, or `{"name": "ctry", "key": "country"}` where the names differ.
     /// Everything wrong is noted.
     pub(super) fn parse(node: &mut Node<'_>, param: &str) -> Fields {
         let mut fields = Fields::default();

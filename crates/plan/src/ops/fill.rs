@@ -77,7 +77,7 @@ impl Op for Fill {
     }
 }
 
-/// What to fill a column with.
+/// The value that fills a column.
 fn value_for(node: &mut Node<'_>, place: &str, entry: &KeyEntry, kind: Kind) -> Option<Scalar> {
     let Some(json) = node.json("value") else {
         let default = entry.default.as_ref().and_then(|value| fitted(value, kind));

@@ -60,7 +60,7 @@ const NANOS: f64 = 25.0;
 /// About how long each column of a matched row takes.
 const NANOS_COLUMN: f64 = 2.0;
 
-/// What a join matches.
+/// The columns that a join matches.
 #[derive(Clone, Copy)]
 struct On {
     left: Key,

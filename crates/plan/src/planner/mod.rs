@@ -42,7 +42,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) limits: &'a [Option<LimitKey>],
     /// The place of the files that a plan names.
     pub(crate) files: FilesFrom<'a>,
-    /// How many rows are asked of nodes that compute.
+    /// The number of rows asked of nodes that compute.
     pub(crate) asking: Asking,
 }
 
@@ -53,7 +53,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// How many rows are asked of nodes that compute.
+/// The number of rows asked of nodes that compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// As many as somebody wants.

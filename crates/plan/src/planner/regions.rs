@@ -69,8 +69,8 @@ pub(super) fn degrades(regions: &[Region], membership: Option<RegionMembership>)
     memberships.any(|membership| !regions[membership.region].stand_ins.is_empty())
 }
 
-/// What stands in for a region and runs anyway, since others need it too: the exit waits for it only if the region is
-/// lost.
+/// Adds the stages for a fallback of a region that other nodes need too, so that it runs in any case: the exit waits for
+/// it only if the region is lost.
 fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: [usize; 2]) {
     let (opens, relay) = (stages.len(), stages.len() + 1);
     let (membership, is_fallback) = (stages[exit].membership, stages[exit].inputs[at]);

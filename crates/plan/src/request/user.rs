@@ -92,7 +92,7 @@ fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a string can be an id: it says something, looks like no number, and looks the same to everybody who reads it.
+/// True if a string can be an id: it says something, looks like no number, and looks the same to everybody who reads it.
 fn is_name(text: &str) -> bool {
     let plain = !text.chars().any(char::is_control) && text.trim() == text;
     !text.is_empty() && text.len() <= LONGEST && plain && text.parse::<i64>().is_err()

@@ -36,7 +36,7 @@ pub struct Hedge {
     budget: f64,
 }
 
-/// What hedges came to.
+/// The results of hedges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HedgeCounts {
     /// Trips that were sent a second time.
@@ -225,10 +225,10 @@ impl Drop for Trip<'_> {
     }
 }
 
-/// What may be sent twice: a share of what was sent once, never in advance but for what a trip of more than
-/// [`BURST`] lacks.
+/// The budget of hedges: commands may be sent twice up to a share of the commands sent once. Credit is not given in
+/// advance, except to a trip of more than [`BURST`] commands.
 struct Budget {
-    /// What a command earns.
+    /// The credit for a command.
     share: i64,
     balance: AtomicI64,
 }
@@ -244,7 +244,7 @@ impl Budget {
         let _full = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Whether so many commands may be sent; they are taken off.
+    /// True if so many commands may be sent; they are taken off.
     fn take(&self, commands: u32) -> bool {
         let price = COMMAND * i64::from(commands);
         let take = |balance: i64| (balance >= price.min(BURST)).then(|| balance - price);

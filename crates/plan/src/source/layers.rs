@@ -38,7 +38,7 @@ pub struct Sources<'a> {
     tables: usize,
     /// The node whose reads are bound now, by number.
     node: usize,
-    /// Whether the reads bound now are kept for a fallback to stale values.
+    /// True if the reads bound now are kept for a fallback to stale values.
     remembering: bool,
 }
 
@@ -146,7 +146,7 @@ impl Reader {
         self.group.memory.get_or_init(|| store.memory(self.endpoint, &self.pattern, &self.read));
     }
 
-    /// Whether other nodes make the same read.
+    /// True if other nodes make the same read.
     pub fn is_shared(&self) -> bool {
         self.shared_table().is_some()
     }

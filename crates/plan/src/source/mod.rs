@@ -51,7 +51,7 @@ pub trait Source: Send + Sync + 'static {
     }
 }
 
-/// What to read of each key.
+/// The values to read of each key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
     /// These fields of a hash, each as a column. A key or field that is not there is null.
@@ -113,7 +113,7 @@ pub struct Field {
     pub name: Arc<str>,
     /// The column.
     pub key: Key,
-    /// What its values are; one that cannot be read as that is an error.
+    /// The kind of its values. A value that cannot be read as that kind is an error.
     pub kind: Kind,
 }
 
@@ -127,7 +127,7 @@ pub trait Bound: Send + Sync {
 /// The keys of one trip, in order; they may repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Keys {
-    /// What stands in the one placeholder of the pattern, an integer
+    /// The value of the one placeholder of the pattern, an integer
     /// (see [`Pattern::affixes`]).
     Ids(Vec<i64>),
     /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read. Also made with a pattern
@@ -136,7 +136,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         match self {
             Keys::Ids(ids) => ids.len(),
@@ -144,7 +144,7 @@ impl Keys {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -169,7 +169,7 @@ pub enum Fetch {
 /// A reply under way.
 pub type Later = std::pin::Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
 
-/// What a trip brought.
+/// The reply to a trip.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The values.
@@ -248,7 +248,7 @@ impl Data {
     }
 }
 
-/// Lists of ids, one a key, one after the other.
+/// Lists of ids, one per key, in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
     /// How long each is.
@@ -303,7 +303,7 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The command and its key.
         command: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The server answered with something else than was asked for.
@@ -313,9 +313,9 @@ pub enum Error {
         endpoint: Arc<str>,
         /// The command and its key.
         command: String,
-        /// What came.
+        /// The value that came.
         found: String,
-        /// What was asked for.
+        /// The value that was expected.
         expected: &'static str,
     },
     /// The reply holds more than a request may make.
@@ -341,12 +341,12 @@ pub enum Error {
         /// Keys that were asked for.
         asked: u32,
     },
-    /// What a capture has of an error.
+    /// An error as a capture keeps it.
     #[error("{message}")]
     Recorded {
-        /// What it said.
+        /// Its message.
         message: Arc<str>,
-        /// Whether another try might have gone well.
+        /// True if another try might have gone well.
         severity: Severity,
     },
     /// A replay reads what was not read when its capture was taken.
@@ -360,7 +360,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether no fallback may cover it: nobody knows what a replayed request would have read.
+    /// True if no fallback may cover it: nobody knows what a replayed request would have read.
     pub(crate) fn forbids_fallbacks(&self) -> bool {
         matches!(self, Error::NotCaptured { .. })
     }

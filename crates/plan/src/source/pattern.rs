@@ -73,7 +73,7 @@ impl Pattern {
         })
     }
 
-    /// What stands before and after its one placeholder, when that is the row's or the user's id.
+    /// The text before and after its one placeholder, if that is the row's or the user's id.
     pub fn affixes(&self) -> Option<(&str, &str)> {
         match &*self.parts {
             [Part::Key(Key::ID) | Part::User] => Some(("", "")),

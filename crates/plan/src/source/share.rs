@@ -111,7 +111,7 @@ pub(super) enum Progress {
 pub(super) struct Flight {
     call: Arc<Call>,
     table: usize,
-    /// What it has claimed and not yet brought, if anything.
+    /// The keys that it has claimed and not yet brought, if any.
     claims: Mutex<Option<Keys>>,
 }
 

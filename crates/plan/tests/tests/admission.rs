@@ -81,7 +81,7 @@ struct Asked {
     within: Option<Duration>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Became {
     InTime,
@@ -89,7 +89,7 @@ enum Became {
     Refused,
 }
 
-/// What became of requests.
+/// The outcomes of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     in_time: usize,

@@ -13,7 +13,7 @@ fn data() -> MemoryData {
     MemoryData::from_json("data.json", &format!(r#"{{"hashes": {{{}}}}}"#, hashes.join(","))).unwrap()
 }
 
-/// What all users' countries look like.
+/// The pattern of all users' countries.
 fn all() -> String {
     (0..USERS).map(|id| format!("\"c{id}\"")).collect::<Vec<_>>().join("\n")
 }

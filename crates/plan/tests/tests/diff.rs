@@ -49,7 +49,7 @@ fn compare(before: Option<&Value>, after: &Value, captures: &[Capture]) -> Diffe
     differ.finish()
 }
 
-/// What a capture holds answers the plan it was taken of, whoever asks.
+/// A capture answers the plan that it was taken of, whichever node reads.
 #[test]
 fn a_plan_is_like_itself() {
     let store = Store::in_memory(StoreConfig::default()).unwrap();

@@ -36,7 +36,7 @@ const PLAN: &str = r#"{
 
 const REQUEST: &str = r#"{"user_id":"017","request_id":"r","param_overrides":{"weight":0.5},"plan":"feed"}"#;
 
-/// What may stand where something else stood.
+/// The values that may replace another value.
 const PIECES: &[&str] = &[
     "",
     "null",

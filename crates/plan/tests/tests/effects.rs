@@ -1,4 +1,4 @@
-//! What effects come to, with more or less known of the parameters.
+//! The values of effects, with more or fewer parameters known.
 
 use anabranch_plan::effects::{Gamma, WritesEval};
 use anabranch_plan::op::{Effect, Ops};

@@ -1,4 +1,4 @@
-//! What is refused, all of it at once, and how people see what is not.
+//! Errors of expressions, all reported at once, and how valid expressions are shown.
 
 use anabranch_plan::Problems;
 use anabranch_plan::expr::{Expr, Filter, Pred, Program};
@@ -14,7 +14,7 @@ fn told(problems: &Problems) -> String {
     errors.chain(warnings).collect()
 }
 
-/// What is told about each of these expressions.
+/// The errors of each of these expressions.
 #[track_caller]
 fn expr(all: &[Value], expect: &Expect) {
     let told = all.iter().map(|json| {
@@ -27,7 +27,7 @@ fn expr(all: &[Value], expect: &Expect) {
     expect.assert_eq(&told.collect::<String>());
 }
 
-/// What is told about each of these predicates.
+/// The errors of each of these predicates.
 #[track_caller]
 fn pred(all: &[Value], expect: &Expect) {
     let told = all.iter().map(|json| {

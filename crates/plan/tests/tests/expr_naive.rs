@@ -23,7 +23,7 @@ fn id(name: &Name) -> u32 {
     }
 }
 
-/// What an expression's values are; nothing for a bare null.
+/// The kind of an expression's values; `None` for a bare null.
 pub(crate) fn kind(expr: &Expr) -> Option<Kind> {
     match expr {
         Expr::Const(value) => Some(value.kind()),

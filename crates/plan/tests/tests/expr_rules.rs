@@ -1,4 +1,4 @@
-//! What expressions and predicates mean, rule by rule.
+//! The meaning of expressions and predicates, rule by rule.
 
 use anabranch_engine::Check;
 use anabranch_plan::expr::Error;

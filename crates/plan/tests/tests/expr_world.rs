@@ -1,4 +1,4 @@
-//! What the tests of expressions share: registries, and rows to compute with.
+//! Code that the tests of expressions share: registries, and rows to compute with.
 
 use std::sync::{Arc, LazyLock};
 

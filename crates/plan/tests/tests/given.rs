@@ -173,7 +173,7 @@ impl Case {
         self.run_in(Path::new(".")).unwrap()
     }
 
-    /// What is wrong with the plan, or with what became of it.
+    /// The errors of the plan, or of its answer.
     pub(crate) fn error(&self) -> String {
         self.run_in(Path::new(".")).unwrap_err().to_string()
     }

@@ -1,4 +1,4 @@
-//! What is wrong with timeouts, fallbacks and ranges, as a plan that is loaded says it.
+//! Errors about timeouts, fallbacks and ranges at load.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn errors_of(text: &str) -> String {
     }
 }
 
-/// What is wrong with each of these guards on a node.
+/// The errors of each of these guards on a node.
 fn check(node: &str, guards: &[Value], expected: Expect) {
     let said = |guard: &Value| errors(&document(&[(node, guard.clone())], &json!([])));
     expected.assert_eq(&guards.iter().map(said).collect::<Vec<_>>().join("\n"));

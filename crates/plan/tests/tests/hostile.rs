@@ -25,7 +25,7 @@ async fn captured(store: &Store) -> Address {
     take(&sim, &small_plan(&sim), 2).write(store, Some("live")).await.unwrap()
 }
 
-/// What a part of the capture is called by.
+/// The address of a part of the capture.
 async fn part(store: &Store, capture: Address, name: &str) -> Vec<u8> {
     let described = store.derivation(&capture).await.unwrap().unwrap();
     let Ok(Canonical::Map(parts)) = Canonical::decode(&described.bytes) else { panic!("no map") };
@@ -44,7 +44,7 @@ async fn with(store: &Store, capture: Address, name: &str, bytes: Vec<u8>) -> Re
     Capture::load(store, changed).await
 }
 
-/// What a future comes to that has all it needs; nothing if it never ends.
+/// The output of a future that has all it needs; `None` if it never ends.
 async fn soon<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut polls = 0;

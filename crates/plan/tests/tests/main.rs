@@ -1,4 +1,4 @@
-//! What the plan crate does, seen from outside.
+//! Tests of the plan crate from outside.
 
 #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]

@@ -33,7 +33,7 @@ fn seeds() -> u64 {
 /// A request: the user, the parameters by their number, and the candidates.
 pub(crate) struct Asked {
     user: UserId,
-    /// Whether the caller gives the request a name.
+    /// True if the caller gives the request a name.
     pub(crate) named: bool,
     params: BTreeMap<u64, Cell>,
     candidates: Vec<Row>,

@@ -37,7 +37,7 @@ fn plan(engine: &Engine, nodes: Value, output: &str) -> Plan {
     engine.compile(&plan.to_string(), Path::new(".")).unwrap()
 }
 
-/// What a test is about takes far less, however busy the machine is.
+/// The tested work takes far less time, however busy the machine is.
 const SOON: Duration = Duration::from_secs(60);
 
 /// Deadlines that nothing meets, and work that must be ended before its time: both are over after `SOON`.
@@ -147,7 +147,7 @@ impl Op for Chained {
     }
 }
 
-/// Who is named when a chain is late, if its second node began long before that.
+/// The node that is named when a chain is late, if its second node began long before that.
 async fn late_chain(timeout: u64) -> Option<Vec<String>> {
     let chained = Chained::default();
     let begun = Arc::clone(&chained.begun);

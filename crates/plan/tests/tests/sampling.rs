@@ -163,7 +163,7 @@ fn a_closed_store_takes_nothing_and_harms_nobody() {
     assert_eq!(counts, SampleCounts { dropped_store: 5, ..SampleCounts::default() });
 }
 
-/// What captures share is part of what they may be, once.
+/// Parts that captures share count once towards their limit.
 #[test]
 fn what_captures_share_counts_once() {
     let check = |users: std::ops::Range<i64>| -> (u64, u64) {
@@ -265,7 +265,7 @@ fn masked_random_requests_answer_the_same_again() {
     assert!(written > 100, "{written} written, {dropped} dropped");
 }
 
-/// What the masked values lead to is what was captured, where nothing that is read is masked: late nodes included.
+/// A replay with masked values gives the captured answer if no read value is masked, late nodes included.
 #[test]
 fn masking_what_nobody_reads_changes_nothing() {
     let (mut whole, mut degraded, mut dropped) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! What the tests of sources share: reads, and replies as text.
+//! Code that the tests of sources share: reads, and replies as text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What stands in for nodes, one scenario after the other, on the virtual clock.
+//! Fallbacks of nodes, one scenario after the other, on the virtual clock.
 
 mod moods;
 mod random;

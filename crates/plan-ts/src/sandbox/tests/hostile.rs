@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::{check, check_inside, hasty, job, recorded, recorded_of, told};
 use crate::job::Job;
 
-/// What code makes of itself: it ends in a text, or an error.
+/// The result of code: a text, or an error.
 fn value(code: &str) -> String {
     let code = format!(
         "let v; try {{ v = String((() => {{ {code} }})()); }} catch (error) {{ v = `${{error.name}}: ${{error.message}}`; }}

@@ -55,7 +55,7 @@ fn recorded_of(job: &Job, code: &str) -> ProgramOutput {
     run(job, Program { modules, imports })
 }
 
-/// What comes of code: faults, nodes, outputs; one a line.
+/// The result of code: faults, nodes, outputs; one per line.
 fn told(recorded: &ProgramOutput) -> String {
     let mut text = String::new();
     for fault in &recorded.faults {

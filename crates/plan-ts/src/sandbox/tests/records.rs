@@ -1,4 +1,4 @@
-//! What the prelude records.
+//! The records of the prelude.
 
 use expect_test::expect;
 

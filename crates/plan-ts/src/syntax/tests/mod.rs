@@ -41,7 +41,7 @@ fn made(source: &str) -> Result<(Unit, Vec<Site>), Vec<Fault>> {
     Ok((unit, sites))
 }
 
-/// What is wrong with a text as JavaScript.
+/// The errors of a text as JavaScript.
 fn wrong(code: &str) -> Option<String> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, code, SourceType::mjs().with_jsx(false)).parse();

@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// What leans to the left is walked in a loop, and nothing is looked at twice for each of its outer parts.
+/// Left-leaning expressions are walked in a loop, and no part is visited once per outer part.
 #[test]
 fn long_chains() {
     for (first, next) in [

@@ -66,7 +66,7 @@ fn each_statement_has_its_semicolon() {
     );
 }
 
-/// What a type ended, its removal must not join.
+/// Removing a type must not join the tokens around it.
 #[test]
 fn lines_stay_apart() {
     check(

@@ -46,7 +46,7 @@ fn copy(from: &Path, folder: &Path) {
     }
 }
 
-/// What the type checker says about all files of a folder.
+/// The errors of the type checker for all files of a folder.
 fn complaints(folder: &Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<_> = files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -144,7 +144,7 @@ fn plan(rows: &str) -> String {
     )
 }
 
-/// What the type checker says to each of the mistakes.
+/// The errors of the type checker for each of the mistakes.
 fn rejected() -> String {
     let folder = folder("types_rejected", &types());
     let files: Vec<String> = (0..REJECTED.len()).map(|at| format!("{at:02}.plan.ts")).collect();

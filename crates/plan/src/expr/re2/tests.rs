@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 
 use super::translate;
 
-/// Whether the pattern is found in the text.
+/// True if the pattern is found in the text.
 fn found(pattern: &str, text: &str) -> bool {
     let translated = translate(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
     let regex = Regex::new(&translated.pattern);

@@ -15,7 +15,7 @@ use crate::schema::Schema;
 /// The columns of the features that a model uses, in its order.
 pub(super) struct Features(Vec<Key>);
 
-/// What becomes of a null.
+/// The treatment of a null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Missing {
     /// The score is null.
@@ -59,7 +59,7 @@ impl Features {
         self.0.iter().copied()
     }
 
-    /// What reads their values.
+    /// The code that reads their values.
     pub(super) fn reader<'a>(&self, rows: &'a Rows, missing: Missing) -> Reader<'a> {
         let column = |key: Key| {
             if key == Key::ID {

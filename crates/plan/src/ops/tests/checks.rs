@@ -1,4 +1,4 @@
-//! What ops refuse at load, and how they say it.
+//! Errors of ops at load.
 
 use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};

@@ -168,7 +168,7 @@ impl Case {
         self
     }
 
-    /// What is wrong with the node, and then what is odd about it.
+    /// The node's errors, then its warnings.
     pub(super) fn problems(&self) -> String {
         let mut problems = Problems::default();
         let planned = self.plan(&mut problems);
@@ -221,7 +221,7 @@ impl Case {
         })
     }
 
-    /// What was read, and then the rows, or why there are none.
+    /// The reads, then the rows or the error.
     pub(super) fn text(self) -> String {
         let reads = Arc::clone(&self.store.reads);
         let mut text = match self.rows() {
@@ -283,7 +283,7 @@ fn schema_of(rows: &Rows) -> Schema {
     Schema::new(rows.batch().columns().iter().map(|(key, column)| (*key, column.kind())))
 }
 
-/// The active rows, one a line: the id and what is not null.
+/// The active rows, one per line: the id and the values that are not null.
 pub(super) fn show(rows: &Rows) -> String {
     let registries = registries();
     let mut text = String::new();

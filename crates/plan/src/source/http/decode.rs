@@ -117,7 +117,7 @@ struct Rows<'a> {
     row: usize,
     depth: usize,
     inside: Inside,
-    /// Whether the rows have come.
+    /// True if the rows have come.
     seen: bool,
     shape: Shape<'a>,
     /// Values deeper than this are skipped; at this depth a skipped one ends.

@@ -263,7 +263,7 @@ impl Tokens {
     }
 }
 
-/// Whether this is a number as JSON writes them.
+/// True if this is a number as JSON writes them.
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);

@@ -51,7 +51,7 @@ pub struct HttpConfig {
     pub max_bytes: usize,
     /// When a late read is sent a second time, if that is done.
     pub hedge: Option<Hedge>,
-    /// Whether a value that cannot be read fails the read. Otherwise it is null, or left out of its list, and counted in
+    /// True if a value that cannot be read fails the read. Otherwise it is null, or left out of its list, and counted in
     /// [`Reply::spoiled`].
     pub strict_values: bool,
 }

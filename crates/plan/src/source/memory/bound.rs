@@ -25,7 +25,7 @@ const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong ki
 
 /// Where the row of each key is.
 struct Index {
-    /// What stands around the one placeholder of the keys, if they have one.
+    /// The text around the one placeholder of the keys, if they have one.
     affixes: Option<(Box<str>, Box<str>)>,
     /// The keys with an integer between the affixes.
     ids: HashMap<i64, u32>,
@@ -63,7 +63,7 @@ struct Rows {
     len: usize,
     /// By row.
     spoiled: HashMap<u32, SpoiledRow>,
-    /// Whether such a value fails the read.
+    /// True if such a value fails the read.
     strict: bool,
 }
 

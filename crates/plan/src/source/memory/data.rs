@@ -188,7 +188,7 @@ impl MemoryData {
         &self.names[place as usize]
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,6 +1,6 @@
 //! A store inside the program, filled from files. Nothing else need be installed to run a plan.
 //!
-//! What a plan reads is worked out when it is loaded: ids lead to row numbers, text to typed columns and flat lists,
+//! The reads of a plan are prepared when it is loaded: ids lead to row numbers, text to typed columns and flat lists,
 //! so that a request does no string work.
 
 mod data;

@@ -16,7 +16,7 @@ pub struct RedisConfig {
     pub endpoint: Arc<str>,
     /// Host and port; of a Cluster any of its nodes, several if one may be down.
     pub servers: Vec<(String, u16)>,
-    /// Whether it is a Cluster. Only then are redirects to other servers followed: a server that may send its clients
+    /// True if it is a Cluster. Only then are redirects to other servers followed: a server that may send its clients
     /// anywhere also gets them to send their password there.
     pub cluster: bool,
     /// How to encrypt, if it is done.
@@ -41,7 +41,7 @@ pub struct RedisConfig {
     pub hedge: Option<Hedge>,
     /// The most bytes that the replies of one trip may have.
     pub max_reply_bytes: usize,
-    /// Whether a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
+    /// True if a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
     /// of its list, and counted in [`Reply::spoiled`](crate::source::Reply::spoiled).
     pub strict_values: bool,
 }

@@ -41,9 +41,9 @@ pub(super) struct Trip {
     pub(super) sink: Sink,
     /// Replies still to come, those to `ASKING` not counted.
     pub(super) replies: u32,
-    /// Whether an `ASKING` stands before each command.
+    /// True if an `ASKING` stands before each command.
     pub(super) asking: bool,
-    /// Whether the next reply is that to an `ASKING`.
+    /// True if the next reply is that to an `ASKING`.
     pub(super) acknowledgement: bool,
     pub(super) sent: Instant,
     /// `None` once it has been told that it is late.
@@ -67,7 +67,7 @@ pub(super) enum Failure {
 /// Why a connection ended.
 pub(super) struct End {
     pub(super) cause: String,
-    /// Whether the server said nothing for too long.
+    /// True if the server said nothing for too long.
     pub(super) silent: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Connection {
     /// When bytes last came.
     heard: Instant,
     timer: Option<(Instant, Sleep)>,
-    /// Whether other tasks had their turn since something was queued.
+    /// True if other tasks had their turn since something was queued.
     waited: bool,
     last_batch: usize,
     /// Takes messages that answer nobody.

@@ -58,7 +58,7 @@ fn error_in(replies: &[Value]) -> Option<&str> {
     })
 }
 
-/// Whether a server is too old for `HELLO`, or for the version that it names.
+/// True if a server is too old for `HELLO`, or for the version that it names.
 fn is_unknown(message: &str) -> bool {
     message.starts_with("NOPROTO") || message.to_ascii_lowercase().contains("unknown command")
 }

@@ -14,7 +14,7 @@ const REST: Duration = Duration::from_millis(50);
 /// A trip is out for long after so many times the median, and no sooner than after [`SHORTEST`].
 const LONG: u32 = 2;
 
-/// What is shorter says more about this machine than about a connection.
+/// A shorter silence says more about this machine than about a connection.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The rests of the connections to one server.
@@ -22,7 +22,7 @@ pub(super) struct Rests {
     clock: Arc<dyn Clock>,
     /// How long trips took that were answered.
     spread: Spread,
-    /// Whether some connection may be resting; as long as none is, nobody looks further.
+    /// True if some connection may be resting; as long as none is, nobody looks further.
     any: AtomicBool,
     /// Until when each rests.
     until: Mutex<Vec<Option<Instant>>>,
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// What a trip on a connection comes to.
+    /// The outcome of a trip on a connection.
     fn trip(sim: &Sim, rests: &Rests, link: usize, millis: u64, answered: bool) {
         let clock = sim.clock();
         let outing = rests.begin(link);

@@ -37,7 +37,7 @@ pub(super) trait Commands: Sync {
     /// Takes the replies to so many commands.
     fn sink(&self, commands: usize) -> Sink;
 
-    /// Whether a command that may have been carried out may be sent again.
+    /// True if a command that may have been carried out may be sent again.
     fn may_repeat(&self) -> bool {
         true
     }

@@ -51,7 +51,7 @@ struct Scored {
     lists: Lists,
     scores: Vec<f64>,
     start: usize,
-    /// Whether a member has come whose score has not.
+    /// True if a member has come whose score has not.
     has_member: bool,
     /// The member, if it is an id.
     member: Option<i64>,
@@ -163,7 +163,7 @@ impl Sink {
         matches!(self.shape, Shape::Nothing)
     }
 
-    /// Whether replies are kept as values, as those to commands of the driver's own are.
+    /// True if replies are kept as values, as those to commands of the driver's own are.
     pub(super) fn is_probe(&self) -> bool {
         matches!(self.shape, Shape::Values(..))
     }

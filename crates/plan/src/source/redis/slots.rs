@@ -18,7 +18,7 @@ pub(super) struct Range {
 pub(super) struct Redirect {
     /// The place of its command in the trip.
     pub(super) row: u32,
-    /// Whether the slot is only arriving there, so that the server must be told `ASKING`.
+    /// True if the slot is only arriving there, so that the server must be told `ASKING`.
     pub(super) asking: bool,
     /// The host; empty if the server does not know its own name.
     pub(super) host: String,

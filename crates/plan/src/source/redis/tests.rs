@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_rows::{Key, Kind};
 use anabranch_testkit::Sim;
-use futures_util::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, join3, select};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::dial::{Dial, Socket};
@@ -310,4 +310,44 @@ fn a_large_reply_is_decoded_in_slices_between_which_others_have_their_turn() {
     let (small, large) = (turns_beside_a_reply(10), turns_beside_a_reply(200_000));
     // A turn ends once it has read 64 KiB; its last read may be as long again. So 3 MB take at least 22 turns.
     assert!(large >= small + 22, "{small} turns beside a small reply, {large} beside a large one");
+}
+
+#[test]
+fn a_busy_server_gets_further_commands_in_one_write() {
+    const MANY: usize = 600;
+    let sim = Sim::new(1);
+    let asked = AtomicUsize::new(0);
+    // The first command after the many is answered together with all of them.
+    let servers = Servers::new(move |_, _, words| match &*words[0] {
+        "HELLO" => ok(),
+        _ => match asked.fetch_add(1, Ordering::SeqCst) {
+            ..MANY => None,
+            MANY => Some(ok()?.repeat(MANY + 1)),
+            _ => ok(),
+        },
+    });
+    let timeout = Duration::from_millis(100);
+    let config = RedisConfig { connections: 1, response_timeout: timeout, ..RedisConfig::new("a", 1) };
+    let redis = servers.redis(&sim, config);
+    sim.block_on(async {
+        let bound = redis.bind(&Pattern::of_id("user:"), &country());
+        let fetch = |ids: std::ops::Range<i64>| {
+            let Fetch::Later(reply) = bound.fetch(Keys::Ids(ids.collect()), &Arc::default()) else {
+                panic!("it takes a trip")
+            };
+            reply
+        };
+        let clock = sim.clock();
+        let began = clock.now();
+        let later = async |millis| {
+            clock.sleep_until(began + Duration::from_millis(millis)).await;
+            fetch(0..1).await
+        };
+        let (many, one, another) = join3(fetch(0..MANY as i64), later(1), later(2)).await;
+        // They left when the many were late, although the server had answered nothing.
+        assert!(matches!(many, Err(Error::Timeout { .. })), "{many:?}");
+        assert!(one.is_ok() && another.is_ok());
+        assert!(clock.now() >= began + timeout);
+    });
+    assert_eq!(*servers.writes.lock().unwrap(), 3, "a greeting, the many, and both others at once");
 }

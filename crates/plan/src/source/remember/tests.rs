@@ -18,7 +18,7 @@ fn start() -> Instant {
     Sim::new(1).clock().now()
 }
 
-/// A column of numbers, one a key; negative ones stand for null.
+/// A column of numbers, one per key; negative ones stand for null.
 fn numbers(values: &[i64]) -> Data {
     Data::Columns(vec![
         Column::ints(values.iter().map(|value| (*value >= 0).then_some(*value))),

@@ -25,7 +25,7 @@ pub(super) enum Kind {
 /// An id, and the cells that are not null.
 pub(super) type Row = (i64, BTreeMap<u64, Cell>);
 
-/// What the values of a key are.
+/// The kind of a key's values.
 pub(super) fn kind_of(key: u64) -> Kind {
     match key {
         1005 => Kind::Bool,

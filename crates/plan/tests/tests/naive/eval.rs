@@ -136,7 +136,7 @@ fn number(value: &Value) -> Cell {
     value.as_i64().map_or_else(|| Cell::Float(value.as_f64().unwrap()), Cell::Int)
 }
 
-/// What the values of an expression are, `None` if they are all null.
+/// The kind of an expression's values; `None` if they are all null.
 fn kind(expr: &Value) -> Option<Kind> {
     let either = |a: &str, b: &str| match (kind(&expr[a]), kind(&expr[b])) {
         (Some(Kind::Int), Some(Kind::Float)) | (Some(Kind::Float), Some(Kind::Int)) => Some(Kind::Float),

@@ -27,7 +27,7 @@ pub(super) struct Model<'a> {
     must_fail: Flag<bool>,
 }
 
-/// What a plan comes to.
+/// The answer of a plan.
 pub(super) struct Expected {
     pub(super) rows: Vec<Row>,
     pub(super) may_fail: bool,
@@ -184,7 +184,7 @@ impl<'a> Model<'a> {
         self.candidates.iter().map(row).collect()
     }
 
-    /// Whether the condition of an `if` holds: for the request, or for the first row of a node.
+    /// True if the condition of an `if` holds: for the request, or for the first row of a node.
     pub(super) fn decides(&self, params: &Value) -> bool {
         let row = match params["on"].as_str() {
             Some(on) => self.rows(on).into_iter().next(),

@@ -29,7 +29,7 @@ type Told = BTreeMap<&'static str, u32>;
 struct Nodes {
     /// By id: the node that stands for it.
     same: BTreeMap<String, String>,
-    /// Those that ran.
+    /// The nodes that ran.
     ran: Vec<String>,
 }
 
@@ -275,7 +275,7 @@ impl Check<'_> {
         }
     }
 
-    /// What kind of cause it is.
+    /// The kind of the cause.
     fn cause(&self, way: &Way, node: &str, cause: &Cause) -> &'static str {
         match cause {
             Cause::Predicate { leaves, .. } => {
@@ -297,7 +297,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether there was advice to follow; it must have helped.
+    /// True if there was advice to follow; it must have helped.
     fn helps(&self, way: &Way, node: &str, cause: &Cause) -> bool {
         let node = self.model.nodes().iter().find(|other| other["node_id"] == node).unwrap();
         let params = &node["params"];

@@ -27,7 +27,7 @@ const BROKEN: &str = "broken";
 
 pub(super) const ENDPOINTS: [&str; 2] = ["ep_0001", "ep_0002"];
 
-/// What one endpoint keeps.
+/// The data of one endpoint.
 #[derive(Default)]
 pub(super) struct Store {
     /// Fields that are there, by the key of the hash; `None` where what is there cannot be read.

@@ -9,7 +9,7 @@ use anabranch_plan::OpError;
 use anabranch_plan::op::{Demand, Form, Inputs, Node, Op, Ops, Planned, Spec, Started};
 use anabranch_plan::source::Sources;
 
-/// What nodes are told, by id; the others are left as they are.
+/// The instructions for nodes, by id; other nodes are left as they are.
 #[derive(Clone, Default)]
 pub(super) struct Moods(Arc<Mutex<HashMap<String, Option<Duration>>>>);
 

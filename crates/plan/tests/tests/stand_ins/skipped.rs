@@ -12,7 +12,7 @@ use crate::naive::world::{World, registries};
 
 const SEEDS: u64 = 300;
 
-/// Those that make no column but of itself: what others make is null where `pass` stands in for them.
+/// The ops whose one column is their own: columns of other ops are null where `pass` replaces them.
 const OPS: [&str; 9] = [
     "core::filter",
     "core::take",

@@ -77,7 +77,7 @@ fn modelled(rng: &mut Rng, node: &Value) -> Vec<(Modelled, Vec<String>)> {
     vec![(modelled, inputs), (region, vec![id, spare])]
 }
 
-/// What stands in for a node in the end, and the node that does before that. Values of before there are none.
+/// The last fallback of a node, and the node that is tried before it. There are no stale values.
 fn fallbacks(fallback: &Value) -> (Option<&'static str>, Option<String>) {
     let one = std::slice::from_ref(fallback);
     let list = fallback.as_array().map_or(one, Vec::as_slice);

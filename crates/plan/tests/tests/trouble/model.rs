@@ -1,4 +1,4 @@
-//! What must come of a case, worked out node by node: when each begins and ends, and what stands in for it.
+//! The expected result of a case, node by node: when each begins and ends, and which fallback is used.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -59,7 +59,7 @@ struct Model<'a> {
     unsure: bool,
 }
 
-/// What must come of it; `None` if it hangs on what happens first of two things at the same time.
+/// The expected result; `None` if it depends on the order of two events at the same time.
 pub(super) fn expect(case: &Case, trouble: &[(usize, Trouble)]) -> Option<Expected> {
     let count = case.nodes.len();
     let mut model = Model {
@@ -106,7 +106,7 @@ impl Model<'_> {
         self.case.nodes[region].spare.map_or_else(BTreeSet::new, |spare| self.only_for(region, spare))
     }
 
-    /// What runs only for one input of a node.
+    /// The nodes that run only for one input of a node.
     fn only_for(&self, node: usize, input: usize) -> BTreeSet<usize> {
         let nodes = &self.case.nodes;
         let mut reached = vec![false; nodes.len()];
@@ -281,7 +281,7 @@ impl Model<'_> {
         self.give_up(region, lost, late);
     }
 
-    /// Who of a region's nodes is under way at `due`, or could be.
+    /// The nodes of a region that are under way at `due`, or could be.
     fn overdue(
         &mut self,
         region: usize,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::examples;
 use crate::naive::world::registries;
 
-/// What is wrong with a node.
+/// The fault of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trouble {
     Stall,
@@ -42,12 +42,12 @@ pub(super) struct Modelled {
     pub(super) inputs: Vec<usize>,
     pub(super) takes: Duration,
     pub(super) timeout: Option<Duration>,
-    /// What stands in for it in the end, and cannot fail: its name.
+    /// The name of its last fallback, which cannot fail.
     pub(super) sure: Option<&'static str>,
     /// The node that stands in for it.
     pub(super) spare: Option<usize>,
     pub(super) is_region: bool,
-    /// Whether it is the region of one node alone, which nobody wrote.
+    /// True if it is the region of one node alone, which nobody wrote.
     pub(super) is_alone: bool,
 }
 
