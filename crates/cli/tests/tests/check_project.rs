@@ -323,3 +323,27 @@ fn keys_and_endpoints_by_name() {
         exit 1
     "#]].assert_eq(&said.shown_from(&folder));
 }
+
+/// A plan of a stranger is loaded in little memory, whatever rows it would make.
+#[test]
+fn a_plan_that_is_only_checked_makes_no_rows() {
+    let folder = project("check_makes_no_rows", "", &[]);
+    let nodes = (0..200).map(|number| {
+        let rows = 1_000_000 - number;
+        format!(
+            r#"{{"node_id": "n{number}", "op": "test::fixed_source", "params": {{"row_count": {rows}}}}}"#
+        )
+    });
+    let outputs = (0..200).map(|number| format!("\"n{number}\""));
+    let (nodes, outputs) = (nodes.collect::<Vec<_>>().join(","), outputs.collect::<Vec<_>>().join(","));
+    let plan = format!(
+        r#"{{"schema_version": 1, "plan_name": "rows", "nodes": [{nodes}], "outputs": [{outputs}]}}"#
+    );
+    std::fs::write(folder.join("rows.plan.json"), plan).unwrap();
+    // The rows would take 1.6 GB.
+    let script = "ulimit -v 1000000 && exec \"$0\" plan check rows";
+    let mut shell = std::process::Command::new("sh");
+    let checked =
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_anabranch")]).current_dir(&folder).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}

@@ -24,7 +24,7 @@ use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
 use crate::registry::Registries;
-use crate::source::{Hedging, Source, Sources, StaleStore};
+use crate::source::{Hedging, Reader, Source, Sources, StaleStore};
 
 use choices::ChoiceBranches;
 
@@ -115,6 +115,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
         number[place] = builder.nodes.len();
         let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
         builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
+        warn_of_refusals(&document.nodes[place], builder.sources.of_node(), problems);
         builder.nodes[number[place]].alone = added.get(place).is_some_and(|added| *added);
     }
     for (place, node) in document.nodes.iter().enumerate() {
@@ -262,6 +263,17 @@ fn warn_of_dead(
         }
     }
     dead
+}
+
+/// Warns of reads that the source of a node will refuse, whatever a request brings.
+fn warn_of_refusals<'a>(
+    node: &DocumentNode,
+    readers: impl Iterator<Item = &'a Reader>,
+    problems: &mut Problems,
+) {
+    for refusal in readers.filter_map(Reader::refusal) {
+        problems.warn(Problem::new(format!("node `{}` ({})", node.id, node.op), refusal.to_string()));
+    }
 }
 
 /// Makes the nodes that run.

@@ -133,6 +133,10 @@ impl Hedged {
 }
 
 impl Bound for Hedged {
+    fn refusal(&self) -> Option<&Error> {
+        self.0.bound.refusal()
+    }
+
     fn fetch(&self, keys: Keys, budget: &Arc<RequestBudget>) -> Fetch {
         let delay = self.0.delay.load(Ordering::Relaxed);
         let hedge = (delay > 0).then(|| (Duration::from_nanos(delay), keys.clone(), Arc::clone(budget)));

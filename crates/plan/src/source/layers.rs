@@ -146,6 +146,11 @@ impl Reader {
         self.group.memory.get_or_init(|| store.memory(self.endpoint, &self.pattern, &self.read));
     }
 
+    /// The error of every read, if the source knows already that it cannot make it.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
+        self.bound.refusal()
+    }
+
     /// True if other nodes make the same read.
     pub fn is_shared(&self) -> bool {
         self.shared_table().is_some()

@@ -122,6 +122,11 @@ pub trait Bound: Send + Sync {
     /// Reads all `keys` in one trip. Dropping what it returns gives up the trip. The reply is counted in the budget of
     /// the request ([`Budget::reply`]) before memory is asked for it; one that does not fit is [`Error::TooLong`].
     fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch;
+
+    /// The error of every fetch, if the source knows already that it cannot make this read. Loading a plan warns of it.
+    fn refusal(&self) -> Option<&Error> {
+        None
+    }
 }
 
 /// The keys of one trip, in order; they may repeat.

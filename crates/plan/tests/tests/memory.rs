@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::Problems;
 use anabranch_plan::source::{Fault, Keys, Memory, MemoryData, Pattern, Read, Source};
+use anabranch_plan::{Config, Engine, Problems, Registries};
 use anabranch_rows::{Column, Kind};
 use anabranch_testkit::Sim;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -295,6 +295,36 @@ async fn a_column_that_cannot_be_read_matters_only_to_those_who_read_it() {
             "users.parquet, pattern `user:{when}`: column `when` of users.parquet is of type Timestamp(µs) (columns of integers, floats, booleans and strings are read)"
         ],
     );
+}
+
+#[test]
+fn a_plan_that_reads_a_column_that_cannot_be_read_is_warned_of() {
+    let keys = r#"key = [
+        { key_id = 1, name = "id", type = "int", nullable = false, allow_write = false },
+        { key_id = 2, name = "country", type = "string", nullable = true },
+        { key_id = 3, name = "when", type = "string", nullable = true }]"#;
+    let endpoints = "[[endpoint]]\nendpoint_id = \"ep_1\"\nname = \"users\"\nkind = \"redis\"\n\
+                     resolver = { type = \"static\", host = \"127.0.0.1\", port = 1 }";
+    let files = [("keys.toml", keys), ("endpoints.dev.toml", endpoints)];
+    let (registries, _) = Registries::parse(files, Some("dev")).unwrap();
+    let mut data = MemoryData::default();
+    let file = parquet_with(parquet::basic::Compression::UNCOMPRESSED);
+    data.add_parquet("users.parquet", file, "user:{id}").unwrap();
+    let source = Memory::new("users", Arc::new(data), clock());
+    let engine = Engine::load(Config::new(registries, vec![Arc::new(source)])).unwrap();
+    let warnings = |field: &str| {
+        let text = format!(
+            r#"{{"schema_version": 1, "plan_name": "p", "outputs": ["users"], "nodes": [
+            {{"node_id": "ids", "op": "core::candidates", "inputs": []}},
+            {{"node_id": "users", "op": "core::lookup", "inputs": ["ids"],
+              "params": {{"endpoint": "users", "key": "user:{{id}}", "fields": ["{field}"]}}}}]}}"#
+        );
+        let plan = engine.compile(&text, ".".as_ref()).unwrap();
+        plan.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    expect![""].assert_eq(&warnings("country"));
+    expect!["node `users` (core::lookup): users refused `HGET user:{id}`: column `when` of users.parquet is of type Timestamp(µs); columns of integers, floats, booleans and strings are read"]
+        .assert_eq(&warnings("when"));
 }
 
 #[test]

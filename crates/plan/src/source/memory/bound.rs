@@ -209,6 +209,10 @@ impl Fields {
 }
 
 impl Bound for Fields {
+    fn refusal(&self) -> Option<&Error> {
+        self.refused.as_ref()
+    }
+
     fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));

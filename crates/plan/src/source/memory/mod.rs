@@ -151,6 +151,10 @@ struct Troubled {
 }
 
 impl Bound for Troubled {
+    fn refusal(&self) -> Option<&Error> {
+        self.bound.refusal()
+    }
+
     fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
         let Fault { delay, fail_every, stall_after } = self.fault.fault;
         let trip = self.fault.trips.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
