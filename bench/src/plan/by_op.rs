@@ -61,7 +61,7 @@ fn line(name: &str, turns: &[Vec<crate::watch::Share>], rows: &mut Vec<Vec<Strin
 /// An answer as JSON text.
 fn json_rows(given: &[Given], pace: Pace, rows: &mut Vec<Vec<String>>, aims: &mut Aims) -> io::Result<()> {
     let runtime = in_place()?;
-    let all = plan(&[node("rows", "bench::given", &[], json!({}))], "rows", json!({}));
+    let all = plan(&[node("rows", "bench::given", &[], json!({}))], "rows", json!(null));
     let ours = Ours::new(&all, Arc::new(ours::memory(&Arc::default())));
     let answer = runtime.block_on(ours.answer());
     let keys = ours.keys();
@@ -94,7 +94,8 @@ fn cases() -> Vec<Case> {
     let key = |id: u32| json!({"op": "key_ref", "key_id": id});
     let equal =
         json!({"op": "cmp", "cmp": "==", "a": key(COUNTRY), "b": {"op": "const_string", "value": "C31"}});
-    let regex = json!({"op": "regex", "key_id": COUNTRY, "pattern": "^C[0-4]5$"});
+    let regex =
+        json!({"op": "regex", "key_id": COUNTRY, "pattern": {"kind": "literal", "value": "^C[0-4]5$"}});
     let low = json!({"op": "cmp", "cmp": "<=", "a": key(1), "b": {"op": "const_number", "value": 1000}});
     let filter = |id: &str| node(id, "core::filter", &["rows"], json!({"pred_id": "p"}));
     let join = json!({"with": "few", "kind": "inner", "columns": []});

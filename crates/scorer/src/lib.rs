@@ -90,7 +90,7 @@ impl Scorer {
     /// About how long a row takes, in nanoseconds.
     pub fn cost(&self) -> f64 {
         match &self.model {
-            Model::Linear(_) => 5.0 + 2.0 * self.used.len() as f64,
+            Model::Linear(_) => 1.0 + 0.5 * self.used.len() as f64,
             Model::Forest(forest) => forest.cost(),
         }
     }

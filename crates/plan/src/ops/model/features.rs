@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use anabranch_rows::{Column, Key, Kind, Rows};
+use anabranch_rows::{Column, Key, Kind, Rows, Selection};
 use anabranch_scorer::Scorer;
 use anabranch_text::quote;
+use arrow_buffer::NullBuffer;
 use serde_json::{Map, Value};
 
 use super::super::fields::key_entry;
@@ -120,34 +121,53 @@ impl Reader<'_> {
         valid.fill(true);
         let width = self.columns.len();
         for (feature, column) in self.columns.iter().enumerate() {
-            for (at, valid) in valid.iter_mut().enumerate() {
-                let row = self.rows.row(start + at);
-                values[at * width + feature] = match (value_at(column, row), self.missing) {
-                    (Some(value), _) => value,
-                    (None, Missing::Zero) => 0.0,
-                    (None, Missing::Model) => f64::NAN,
-                    (None, Missing::Null) => {
-                        *valid = false;
-                        0.0
+            let slots = values[feature..].iter_mut().step_by(width).zip(&mut *valid);
+            match column {
+                Values::Ids(ids) => self.fill(start, slots, None, |row| ids[row] as f64),
+                Values::Column(column) => {
+                    let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
+                    match column {
+                        Column::Int(ints) => self.fill(start, slots, nulls, |row| ints.values()[row] as f64),
+                        Column::Float(floats) => self.fill(start, slots, nulls, |row| floats.values()[row]),
+                        Column::Bool(bools) => {
+                            self.fill(start, slots, nulls, |row| f64::from(u8::from(bools.value(row))));
+                        }
+                        Column::Text(_) => unreachable!("strings are not features, as checked at load"),
                     }
-                };
+                }
             }
         }
     }
-}
 
-fn value_at(values: &Values<'_>, row: usize) -> Option<f64> {
-    let column = match values {
-        Values::Ids(ids) => return Some(ids[row] as f64),
-        Values::Column(column) => column,
-    };
-    if column.is_null(row) {
-        return None;
-    }
-    match column {
-        Column::Int(values) => Some(values.value(row) as f64),
-        Column::Float(values) => Some(values.value(row)),
-        Column::Bool(values) => Some(f64::from(u8::from(values.value(row)))),
-        Column::Text(_) => unreachable!("strings are no features, as checked at load"),
+    /// Writes one feature of the active rows from position `start` on.
+    fn fill<'s>(
+        &self,
+        start: usize,
+        slots: impl Iterator<Item = (&'s mut f64, &'s mut bool)>,
+        nulls: Option<&NullBuffer>,
+        value: impl Fn(usize) -> f64,
+    ) {
+        match (self.rows.selection(), nulls) {
+            (Selection::First(_), None) => {
+                slots.zip(start..).for_each(|((slot, _), row)| *slot = value(row));
+            }
+            (Selection::List(list), None) => {
+                slots.zip(&list[start..]).for_each(|((slot, _), row)| *slot = value(*row as usize));
+            }
+            (_, Some(nulls)) => {
+                for ((slot, valid), position) in slots.zip(start..) {
+                    let row = self.rows.row(position);
+                    *slot = match (nulls.is_valid(row), self.missing) {
+                        (true, _) => value(row),
+                        (false, Missing::Zero) => 0.0,
+                        (false, Missing::Model) => f64::NAN,
+                        (false, Missing::Null) => {
+                            *valid = false;
+                            0.0
+                        }
+                    };
+                }
+            }
+        }
     }
 }

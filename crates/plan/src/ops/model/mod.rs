@@ -97,7 +97,10 @@ impl Op for Model {
             }
             Form::extend(scorer.cost(), 1, move |rows, _, check| {
                 let scores = scorer.scores(rows, check)?;
-                if let Some(position) = (0..rows.len()).find(|at| !nullable && scores.is_null(*at)) {
+                if !nullable
+                    && scores.nulls().is_some()
+                    && let Some(position) = (0..rows.len()).find(|at| scores.is_null(*at))
+                {
                     let id = id_at(rows, position);
                     return Err(OpError::Value(format!(
                         "null for key `{name}`, which is not nullable, at the row with id {id}; \
@@ -177,7 +180,7 @@ fn missing(node: &mut Node<'_>) -> Option<Missing> {
 impl RowScorer {
     /// About how long a row takes, in nanoseconds.
     fn cost(&self) -> f64 {
-        2.0 * self.features.len() as f64 + self.scorer.cost()
+        0.7 * self.features.len() as f64 + self.scorer.cost()
     }
 
     /// The score of each active row, in their order.

@@ -28,7 +28,7 @@ const LARGE: usize = 4 * SLICE;
 
 /// Commands without a reply that keep a server busy for a while. As long as it has more of them, further commands
 /// wait to leave in one write.
-const BUSY: usize = 512;
+const BUSY: usize = 96;
 
 /// Times the allowed silence after which a reply must be complete, however slowly it drips.
 const DRIP: u32 = 10;
