@@ -331,7 +331,7 @@ fn a_plan_that_is_only_checked_makes_no_rows() {
     let nodes = (0..200).map(|number| {
         let rows = 1_000_000 - number;
         format!(
-            r#"{{"node_id": "n{number}", "op": "test::fixed_source", "params": {{"row_count": {rows}}}}}"#
+            r#"{{"node_id": "n{number}", "op": "test::fixed_source", "inputs": [], "params": {{"row_count": {rows}}}}}"#
         )
     });
     let outputs = (0..200).map(|number| format!("\"n{number}\""));

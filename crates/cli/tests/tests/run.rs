@@ -277,3 +277,16 @@ fn a_name_without_a_folder_to_look_in() {
         exit 1
     "#]].assert_eq(&said.shown());
 }
+
+#[test]
+fn rows_by_output() {
+    let run = |args: &[&str]| -> serde_json::Value {
+        let said = anabranch(&[&["plan", "run", "feed"], args].concat(), REQUEST);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        serde_json::from_str(&said.stdout).unwrap()
+    };
+    let (plain, by_output) = (run(&[]), run(&["--by-output"]));
+    let outputs: Vec<_> = by_output["outputs"].as_object().unwrap().values().collect();
+    assert_eq!(outputs, [&plain["candidates"]]);
+    assert!(by_output.get("candidates").is_none());
+}
