@@ -113,16 +113,13 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     for &place in order.iter().filter(|place| live[**place]) {
         let draft = drafts[place].take().expect("an order names each node once");
         number[place] = builder.nodes.len();
-        let settings = settings::of(&document, &document.nodes[place], draft.op.spec(), with.registries);
-        builder.add(&document.nodes[place], settings, draft, &number, &demands[place]);
-        warn_of_refusals(&document.nodes[place], builder.sources.of_node(), problems);
+        let node = &document.nodes[place];
+        let settings = settings::of(&document, node, draft.op.spec(), with.registries);
+        builder.add(node, settings, draft, &number, &demands[place]);
+        warn_of_refusals(node, builder.sources.of_node(), problems);
         builder.nodes[number[place]].alone = added.get(place).is_some_and(|added| *added);
     }
-    for (place, node) in document.nodes.iter().enumerate() {
-        if same[place] != place && live[same[place]] {
-            builder.nodes[number[same[place]]].about.also.push(node.id.clone());
-        }
-    }
+    builder.name_merged(&same, &live, &number);
     let outputs: Vec<usize> = outputs.iter().map(|place| number[*place]).collect();
     let sides = choices::sides(&builder.nodes, &outputs);
     regions::check(&builder.nodes, &sides, problems);
@@ -286,6 +283,15 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// Names the nodes that were merged into others, for messages.
+    fn name_merged(&mut self, same: &[usize], live: &[bool], number: &[usize]) {
+        for (place, id) in self.ids.iter().enumerate() {
+            if same[place] != place && live[same[place]] {
+                self.nodes[number[same[place]]].about.also.push(id.clone());
+            }
+        }
+    }
+
     fn add(
         &mut self,
         node: &DocumentNode,
