@@ -177,7 +177,8 @@ fn progress_is_in_the_events() {
     assert!(!progress.is_empty(), "{text}");
     let names: Vec<&String> = progress[0].as_object().unwrap().keys().collect();
     expect![[r#"["at_ms", "calls", "cells", "cost", "dropped", "event", "failed", "input_tokens", "limits", "output_tokens", "reused", "rows"]"#]].assert_eq(&format!("{names:?}"));
-    let (cost, calls) = (progress[0]["cost"].as_f64().unwrap(), progress[0]["calls"].as_u64().unwrap());
-    assert!(cost > 0.0 && (1..48).contains(&calls), "{}", progress[0]);
-    assert_eq!(progress[0]["limits"][0]["name"], "here/small");
+    // On a busy machine the first reports may come before the first reply.
+    let spent = |report: &&Value| report["cost"].as_f64() > Some(0.0) && report["calls"].as_u64() > Some(0);
+    assert!(progress.iter().any(spent), "{text}");
+    assert!(progress.iter().any(|report| report["limits"][0]["name"] == "here/small"), "{text}");
 }
