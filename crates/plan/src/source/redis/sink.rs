@@ -395,10 +395,11 @@ impl Sink {
         self.push_empty();
     }
 
-    /// Notes that the replies are more than the request may make. What follows of them is decoded and not kept.
+    /// Notes that the replies are more than the request may make. Those that came are let go, the others are skipped.
     #[cold]
     fn too_long(&mut self, over: OverBudget) {
         let row = self.row;
+        self.shape = Shape::Nothing;
         self.fault.get_or_insert(Fault { row, kind: FaultKind::TooLong(over) });
     }
 

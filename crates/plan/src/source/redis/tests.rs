@@ -18,6 +18,7 @@ use super::link::World;
 use super::resp::Decoder;
 use super::sink::{Sink, Value};
 use super::{Redis, RedisConfig};
+use crate::bounds::{Bounds, Budget};
 use crate::source::{Error, Fetch, Field, Keys, Pattern, Read, Source};
 
 /// The answer of a server at a port to a command on one of its connections, counted from 0; `None` if it is silent.
@@ -350,4 +351,19 @@ fn a_busy_server_gets_further_commands_in_one_write() {
         assert!(clock.now() >= began + timeout);
     });
     assert_eq!(*servers.writes.lock().unwrap(), 3, "a greeting, the many, and both others at once");
+}
+
+#[test]
+fn replies_over_the_budget_are_not_kept() {
+    let budget = Arc::new(Budget::new(Bounds { rows: 10, bytes: 8 << 10 }));
+    let mut sink = Sink::of(&country(), 1_000, budget.reply());
+    let text = format!("$100\r\n{}\r\n", "x".repeat(100));
+    let mut decoder = Decoder::default();
+    decoder.begin(1 << 20);
+    for _ in 0..1_000 {
+        assert_eq!(decoder.feed(text.as_bytes(), &mut sink), Ok((text.len(), true)));
+        sink.end_reply();
+    }
+    assert!(sink.fault.is_some() && sink.is_nothing());
+    assert_eq!(sink.rows(), 1_000, "all replies are counted");
 }
